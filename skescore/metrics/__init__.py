@@ -14,6 +14,7 @@ from skescore.metrics._completeness import (
     instance_completeness,
     volume_completeness,
 )
+from skescore.metrics._confusion import RuleConfusion, confusion
 from skescore.metrics._knowledge import (
     fire_score,
     ice_performance,
@@ -27,7 +28,7 @@ from skescore.metrics._prediction import (
     prediction_loss,
     prediction_performance,
 )
-from skescore.metrics._rule_counts import RuleCounts, confusion
+from skescore.metrics._rule_counts import RuleCounts, count_rows
 from skescore.metrics._rule_quality import MEASURES, Measure, rule_quality
 from skescore.metrics._rule_reports import characteristics, rule_report
 from skescore.metrics._significance import (
@@ -66,12 +67,14 @@ __all__ = [
     "Measure",
     "PerformanceMetric",
     "PredictionMetric",
+    "RuleConfusion",
     "RuleCounts",
     "adjust_p_values",
     "attribution_agreement",
     "attribution_complexity",
     "characteristics",
     "confusion",
+    "count_rows",
     "faithfulness",
     "fire_score",
     "fisher_p_value",

@@ -272,12 +272,8 @@ def prediction_performance(
     >>> prediction_performance(["a", "b", "b"], ["a", "a", "b"], uncovered="penalise", **options)
     0.3333333333333333
     """
-    if isinstance(metric, str) and not _named_metric(metric, task).greater_is_better:
-        better = [k for k, m in METRICS.items() if task in m.tasks and m.greater_is_better]
-        raise ValueError(
-            f"performance={metric!r} is a loss; a performance whose best value is 1 is needed: "
-            f"{', '.join(better)}, or a callable."
-        )
+    if isinstance(metric, str):
+        _check_performance(metric, task)
     return _measure(y_true, y_pred, metric, task, covered, uncovered, default, sample_weight)
 
 
@@ -327,6 +323,73 @@ def prediction_loss(
     if isinstance(metric, str) and _named_metric(metric, task).greater_is_better:
         return 1 - value
     return value
+
+
+class LabelSums(NamedTuple):
+    """Sums over the rows of a regression that a metric is made of.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows that weigh something.
+    weight, deviation, squares, absolute, squared : float
+        Sums of weights, of deviations of the labels from any number, of their squares, and of the
+        absolute and squared errors.
+    equal : bool
+        Whether all labels are equal.
+    """
+
+    n_rows: int
+    weight: float
+    deviation: float
+    squares: float
+    absolute: float
+    squared: float
+    equal: bool
+
+
+def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss: bool) -> float:
+    """What :func:`prediction_loss` or :func:`prediction_performance` gives, from sums."""
+    if callable(metric):
+        raise ValueError(
+            f"The metric {getattr(metric, '__name__', metric)!r} of a regression needs the rows, "
+            "but only sums over them are there. Choose a name such as 'mean_absolute_error' or "
+            "'r2', or pass X and y."
+        )
+    found = _named_metric(metric, "regression")
+    if found.of_sums is None:
+        summed = [k for k, m in METRICS.items() if "regression" in m.tasks and m.of_sums]
+        raise ValueError(
+            f"The metric {metric!r} needs the rows, but only sums over them are there. Choose one "
+            f"of {', '.join(summed)}, or pass X and y."
+        )
+    if not loss:
+        _check_performance(metric, "regression")
+    if not sums.n_rows or (found.function is r2 and sums.n_rows < 2):
+        return math.nan
+    if not math.isfinite(sums.squared):
+        raise ValueError(
+            "y_pred must hold finite numbers, but the rules predict others for some rows, such as "
+            "those where a linear rule lacks a value. Drop such rows."
+        )
+    # The same per row of weight 1, as R² is told by the number of rows whether it is defined.
+    scale = sums.n_rows / sums.weight
+    deviation, squares = scale * sums.deviation, scale * sums.squares
+    if sums.equal:  # no trifle is left of their variance
+        deviation = squares = 0.0
+    errors = scale * sums.absolute, scale * sums.squared
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(found.of_sums(float(sums.n_rows), deviation, squares, *errors))
+    return 1 - value if loss and found.greater_is_better else value
+
+
+def _check_performance(metric: str, task: str) -> None:
+    if not _named_metric(metric, task).greater_is_better:
+        better = [k for k, m in METRICS.items() if task in m.tasks and m.greater_is_better]
+        raise ValueError(
+            f"performance={metric!r} is a loss; a performance whose best value is 1 is needed: "
+            f"{', '.join(better)}, or a callable."
+        )
 
 
 def _measure(

@@ -1,200 +1,483 @@
-"""What each rule of a set meets in labelled rows: the counts that every measure of a rule needs.
+"""Sums over rows from which every score and report of a rule set follows.
 
-Rows are worked on in batches, so that memory does not grow with the product of rows and rules. A
-regression looks at them again, first for the standard deviation of each rule's labels, then for the
-rows within it; which rules hold is kept as bits in between, unless there are too many.
+Which rules hold for a row, and its label, are all that a score looks at. So rows are summed where
+they lie, in a database or batch by batch, and nothing but the sums has to travel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from skescore._validation import finite_numbers, row_weights
-from skescore.metrics._rule_quality import Measure, rule_quality
-from skescore.metrics._significance import (
-    adjust_p_values,
-    fisher_p_value,
-    significant,
-    variance_p_value,
-)
+from skescore._validation import finite_numbers, python_value, row_weights
+from skescore.metrics._prediction import NO_RULE, LabelSums
+from skescore.rules._domain import Fallback
 from skescore.rules._matching import Table
+from skescore.rules._prediction import class_sums
 from skescore.rules._ruleset import RuleSet
 
-__all__ = ["Flags", "Floats", "RuleCounts", "Tally", "class_codes", "confusion"]
+__all__ = [
+    "BORDER",
+    "NARROW",
+    "ClassCounts",
+    "Groups",
+    "Looks",
+    "NumberSums",
+    "RuleCounts",
+    "checked_weights",
+    "complete",
+    "count_rows",
+    "one_per_row",
+    "reach",
+]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+JSON_FORMAT, JSON_VERSION = "skescore.RuleCounts", 1
 #: Labels on the border of a closed interval stay inside whatever the last bits of its ends are.
-_BORDER = 32 * np.finfo(np.float64).eps
+BORDER = 32 * np.finfo(np.float64).eps
 #: Share of squared deviations below which too few digits of a difference of squares are left.
-_NARROW = 1e-3
-#: Pairs of row and rule that numbers are made for at a time; they stay in a core's cache.
-_NUMBERS = 1 << 17
-#: Bytes of bits that a regression keeps rather than matching its rows a second time.
-_KEPT = 1 << 26
+NARROW = 1e-3
+
+
+class _Sums:
+    """A value made of arrays that nobody changes."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False)
-class RuleCounts:
-    """What each rule of a set meets in labelled rows; every array has one entry per rule.
-
-    Counts are sums of weights where rows have weights.
+class ClassCounts(_Sums):
+    """Rows by their labels, as sums of weights.
 
     Attributes
     ----------
-    p, n : ndarray of float
-        Positive and negative rows that the rule holds for.
-    P, N : ndarray of float
-        Positive and negative rows altogether.
-    unique : ndarray of float
+    labels : tuple
+        The classes of the rules, then other labels that occur.
+    by_rule : ndarray of shape (1 or 2, n_labels, n_rules)
+        Rows that each rule holds for, and those assigned to it unless rules predict together.
+    predicted : ndarray of shape (n_labels, n_classes + 1)
+        Rows by the predicted class; rows without a rule come last.
+    torn : ndarray of shape (2,)
+        Rows that rules of different classes hold for, and those of them predicted wrongly.
+    """
+
+    labels: tuple[Any, ...]
+    by_rule: Floats
+    predicted: Floats
+    torn: Floats
+
+    def __add__(self, other: ClassCounts) -> ClassCounts:
+        labels = (*self.labels, *(x for x in other.labels if x not in set(self.labels)))
+        places = [labels.index(label) for label in other.labels]
+        by_rule = np.zeros((len(self.by_rule), len(labels), self.by_rule.shape[2]))
+        predicted = np.zeros((len(labels), self.predicted.shape[1]))
+        by_rule[:, : len(self.labels)] += self.by_rule
+        by_rule[:, places] += other.by_rule
+        predicted[: len(self.labels)] += self.predicted
+        predicted[places] += other.predicted
+        return ClassCounts(labels, by_rule, predicted, self.torn + other.torn)
+
+    def cells(self, classes: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any], Flags, Floats]:
+        """True and predicted labels, which are covered, and their weights, once per pair."""
+        label, predicted = np.nonzero(self.predicted)
+        known = np.empty(len(self.labels), dtype=object)
+        known[:] = self.labels
+        said = np.empty(len(classes) + 1, dtype=object)
+        said[:] = [*classes, classes[0] if classes else None]
+        covered = predicted < len(classes)
+        return known[label], said[predicted], covered, self.predicted[label, predicted]
+
+
+@dataclass(frozen=True, eq=False)
+class NumberSums(_Sums):
+    """Sums over numeric labels.
+
+    Attributes
+    ----------
+    centre : float
+        Deviations are those from this number.
+    default : float
+        What stands for the prediction of rows without a rule; NaN if nothing does yet.
+    rows : ndarray of shape (2, 5)
+        Of rows with a rule, and of rows without: weights, deviations, squared deviations, absolute
+        and squared errors of the prediction.
+    ends : ndarray of shape (2, 2)
+        Their least and greatest labels; NaN without rows.
+    by_rule : ndarray of shape (1 or 2, 3, n_rules)
+        Weights, deviations and squared deviations of the rows that each rule holds for, and of
+        those assigned to it unless rules predict together.
+    rule_ends : ndarray of shape (1 or 2, 2, n_rules)
+        Their least and greatest labels; NaN without rows.
+    moments : ndarray of shape (1 or 2, 2, n_rules) or None
+        Means and population standard deviations of these labels, once all rows have been seen.
+    within : ndarray of shape (1 or 2, 4, n_rules) or None
+        Positive and negative rows of each rule, and of all rows: the positive ones lie within that
+        standard deviation of what the rule predicts.
+    """
+
+    centre: float
+    default: float
+    rows: Floats
+    ends: Floats
+    by_rule: Floats
+    rule_ends: Floats
+    moments: Floats | None = None
+    within: Floats | None = None
+
+    def __add__(self, other: NumberSums) -> NumberSums:
+        if not _same(self.default, other.default):
+            raise ValueError(
+                "Sums of errors add up only if the same number stands for rows without a rule, got "
+                f"{self.default!r} and {other.default!r}. Give the rule set a fallback first."
+            )
+        other = other.around(self.centre)
+        same = self.moments is not None and other.moments is not None and (
+            np.array_equal(self.moments, other.moments, equal_nan=True)
+        )  # fmt: skip
+        within = None
+        if same and self.within is not None and other.within is not None:
+            within = self.within + other.within
+        return NumberSums(
+            self.centre, self.default, self.rows + other.rows,
+            _merged(self.ends, other.ends), self.by_rule + other.by_rule,
+            _merged(self.rule_ends, other.rule_ends),
+            self.moments if same else None, within,
+        )  # fmt: skip
+
+    def around(self, centre: float) -> NumberSums:
+        """The same with deviations from another number."""
+        if centre == self.centre:
+            return self
+        return replace(
+            self, centre=centre, rows=_moved(self.rows, self.centre - centre, axis=1),
+            by_rule=_moved(self.by_rule, self.centre - centre, axis=1),
+        )  # fmt: skip
+
+    @property
+    def weight(self) -> float:
+        """What all rows weigh."""
+        return float(self.rows[:, 0].sum())
+
+    @property
+    def mean(self) -> float:
+        """The mean of all labels."""
+        return self.centre + float(self.rows[:, 1].sum()) / self.weight
+
+    @property
+    def label_std(self) -> float:
+        """Sample standard deviation (ddof 1) of all labels; NaN for a single row."""
+        weight, deviation, squares = self.rows[:, :3].sum(axis=0)
+        if not weight > 1:
+            return math.nan
+        if _narrowed(self.ends):
+            return 0.0
+        std = math.sqrt(max(squares - deviation**2 / weight, 0.0) / (weight - 1))
+        return 0.0 if std <= BORDER * abs(self.mean) else std
+
+    @property
+    def imprecise(self) -> bool:
+        """Whether the labels lie too far from the centre for exact deviations from their mean."""
+        weight, deviation, squares = self.rows[:, :3].sum(axis=0)
+        return bool(squares - deviation**2 / weight <= NARROW * squares) and not _narrowed(
+            self.ends
+        )
+
+    def kept(self, uncovered: str, n_rows: tuple[int, int]) -> LabelSums:
+        """What metrics are made of, of the rows that count in a score."""
+        parts = [0] if uncovered == "ignore" or not self.rows[1, 0] else [0, 1]
+        weight, deviation, squares, absolute, squared = self.rows[parts].sum(axis=0).tolist()
+        return LabelSums(
+            sum(n_rows[part] for part in parts), weight, deviation, squares, absolute, squared,
+            _narrowed(self.ends[parts]),
+        )  # fmt: skip
+
+    def means(self) -> Floats:
+        """Means of the labels of each rule, shape (1 or 2, n_rules); NaN without rows."""
+        weight, deviation, _ = np.moveaxis(self.by_rule, 1, 0)
+        known = np.where(weight > 0, weight, np.nan)
+        return np.asarray(self.centre + deviation / known)
+
+    def narrow(self) -> Flags:
+        """Rules whose standard deviations need deviations from their own means."""
+        weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
+        left = squares - deviation**2 / np.where(weight > 0, weight, 1.0)
+        equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]
+        return np.asarray((weight > 0) & (left <= NARROW * squares) & ~equal)
+
+    def with_moments(self, deviations: Floats | None) -> NumberSums:
+        """Add means and standard deviations, from a second look at narrow rules if there are any.
+
+        `deviations` are sums of deviations and squared deviations from the means of each rule.
+        """
+        weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
+        known = np.where(weight > 0, weight, np.nan)
+        mean, left = self.means(), squares - deviation**2 / known
+        if deviations is not None:
+            again = self.narrow()
+            first, second = np.moveaxis(deviations, 1, 0)
+            mean = np.where(again, mean + first / known, mean)
+            left = np.where(again, second - first**2 / known, left)
+        std = np.sqrt(np.maximum(left, 0.0) / known)
+        equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]
+        mean = np.where(equal, self.rule_ends[:, 0], mean)
+        # Equal labels have a deviation of zero, which their rounded mean must not hide.
+        std = np.where(equal | (std <= BORDER * np.abs(mean)), np.where(weight > 0, 0, np.nan), std)
+        return replace(self, moments=np.stack([mean, std], axis=1), within=None)
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or (a != a and b != b)
+
+
+def _moved(sums: Floats, by: float, axis: int) -> Floats:
+    """Sums of weights, deviations and squares (and more) with another centre."""
+    moved = np.moveaxis(sums.copy(), axis, 0)
+    weight, deviation = moved[0].copy(), moved[1].copy()
+    moved[1] += weight * by
+    moved[2] += 2 * by * deviation + weight * by**2
+    return np.moveaxis(moved, 0, axis)
+
+
+def _merged(ends: Floats, more: Floats) -> Floats:
+    """The least and the greatest of two pairs of ends, which lie along the second axis."""
+    low, high = np.fmin(ends[:, 0], more[:, 0]), np.fmax(ends[:, 1], more[:, 1])
+    return np.stack([low, high], axis=1)
+
+
+def _narrowed(ends: Floats) -> bool:
+    """Whether all labels are equal; ends of several groups of rows."""
+    return bool(np.fmin.reduce(ends[:, 0]) == np.fmax.reduce(ends[:, 1]))
+
+
+@dataclass(frozen=True, eq=False)
+class RuleCounts(_Sums):
+    """Sums over rows that stand for the rows in every score and report of a rule set.
+
+    Pass it in place of the rows: ``ice(rules, counts)``, ``confusion(rules, counts)``,
+    ``rule_report(rules, counts)``, ``characteristics(rules, counts)``. Counts of parts of the rows
+    add up to the counts of all of them. Made by :func:`count_rows`, or by
+    :func:`skescore.sources.count_source` where the rows lie elsewhere.
+
+    Attributes
+    ----------
+    rules : str
+        Tells the rules apart from others.
+    n_rows : tuple of int
+        Rows with a rule and rows without, of those that weigh something.
+    alone : ndarray of shape (n_rules,)
         Rows that the rule holds for and no other rule does.
-    mean, std : ndarray of float or None
-        Regression: mean and population standard deviation of the labels where the rule holds; NaN
-        where it holds for no row.
-    label_std : float or None
-        Regression: sample standard deviation (ddof 1) of all labels; NaN for a single row.
+    classes : ClassCounts or None
+        Classification: rows by their labels.
+    numbers : NumberSums or None
+        Regression: sums over the labels. The positive rows of a rule depend on the standard
+        deviation of all its labels, so measures of single rules need counts of all rows at once,
+        not a sum of counts of parts.
 
     Examples
     --------
+    >>> from skescore.metrics import confusion, count_rows
     >>> from skescore.rules import Interval, Rule, RuleSet
     >>> rules = RuleSet(
     ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
     ...     ["length"], task="classification",
     ... )
-    >>> counts = confusion(rules, [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"])
-    >>> counts.covered.tolist(), counts.overlap.round(3).tolist()
-    ([2.0, 3.0], [0.5, 0.333])
-    >>> counts.quality("precision").round(3).tolist()
-    [1.0, 0.333]
+    >>> monday = count_rows(rules, [[0.5], [1.5]], ["low", "low"])
+    >>> tuesday = count_rows(rules, [[2.5], [3.5]], ["high", "low"])
+    >>> confusion(rules, monday + tuesday).p.tolist(), (monday + tuesday).n_rows
+    ([2.0, 1.0], (4, 0))
     """
 
-    p: Floats
-    n: Floats
-    P: Floats
-    N: Floats
-    unique: Floats
-    mean: Floats | None = None
-    std: Floats | None = None
-    label_std: float | None = None
+    rules: str
+    n_rows: tuple[int, int]
+    alone: Floats
+    classes: ClassCounts | None = None
+    numbers: NumberSums | None = None
 
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+    def __add__(self, other: RuleCounts) -> RuleCounts:
+        if not isinstance(other, RuleCounts):
+            return NotImplemented
+        if self.rules != other.rules:
+            raise ValueError(
+                "Counts add up only if they are those of the same rules, got counts of two rule "
+                "sets. Count all rows by the same rules."
+            )
+        classes, numbers = self.classes, self.numbers
+        if classes is not None and other.classes is not None:
+            classes = classes + other.classes
+        if numbers is not None and other.numbers is not None:
+            numbers = numbers + other.numbers
+        rows = self.n_rows[0] + other.n_rows[0], self.n_rows[1] + other.n_rows[1]
+        return RuleCounts(self.rules, rows, self.alone + other.alone, classes, numbers)
 
-    def __len__(self) -> int:
-        return len(self.p)
+    def __radd__(self, other: Any) -> RuleCounts:
+        if isinstance(other, int) and other == 0:  # sum() starts from 0
+            return self
+        return NotImplemented
 
     @property
-    def covered(self) -> Floats:
-        """Rows that each rule holds for."""
-        return np.asarray(self.p + self.n)
+    def weights(self) -> tuple[float, float]:
+        """What the rows with a rule weigh, and those without."""
+        if self.classes is not None:
+            columns = self.classes.predicted.sum(axis=0)
+            return float(columns[:-1].sum()), float(columns[-1])
+        assert self.numbers is not None
+        return float(self.numbers.rows[0, 0]), float(self.numbers.rows[1, 0])
 
     @property
-    def overlap(self) -> Floats:
-        """Share of each rule's rows that other rules hold for as well; NaN where it has no rows."""
-        covered = self.covered
-        shared = np.maximum(covered - self.unique, 0.0)
-        return np.divide(shared, covered, out=np.full(len(self), np.nan), where=covered > 0)
+    def coverage(self) -> float:
+        """Share of the rows that some rule holds for, by weight."""
+        covered, uncovered = self.weights
+        return covered / (covered + uncovered)
 
-    def quality(
-        self, measure: str | Measure, *, undefined: float = np.nan, **parameters: float
-    ) -> Floats:
-        """Measure every rule.
+    def check(self, ruleset: RuleSet) -> None:
+        """Raise a ValueError unless these are counts of these rules, with labels they know."""
+        if self.rules != rules_digest(ruleset):
+            raise ValueError(
+                f"X must be counts of the rules that are scored, but it counts others ({self}). "
+                "Count the rows by these rules: count_rows(rules, X, y)."
+            )
+        if self.classes is not None and len(ruleset):
+            known = len(ruleset.classes or ())
+            if not self.classes.predicted[:known].any():
+                found = ", ".join(sorted(map(repr, self.classes.labels[known:])))
+                raise ValueError(
+                    f"None of the labels of y ({found}) is a class of the rules "
+                    f"({', '.join(map(repr, (ruleset.classes or ())[:5]))}). Was y encoded "
+                    "otherwise than for the extraction?"
+                )
 
-        Parameters
-        ----------
-        measure : str or Measure
-            A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
-        undefined : float, default=NaN
-            The value where the measure is not defined.
-        **parameters : float
-            Parameters of the measure.
+    def __repr__(self) -> str:
+        covered, uncovered = self.n_rows
+        return f"RuleCounts({len(self.alone)} rules, {covered + uncovered} rows)"
 
-        Returns
-        -------
-        ndarray of float, shape (n_rules,)
+    def to_json(self) -> str:
+        """Write everything as JSON, without loss; see :meth:`from_json`."""
+        return json.dumps({"format": JSON_FORMAT, "version": JSON_VERSION, **_plain(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> RuleCounts:
+        """Read what :meth:`to_json` wrote. Never runs code.
+
+        Raises
+        ------
+        ValueError
+            If the text is no JSON of counts.
         """
-        values = rule_quality(
-            measure, self.p, self.n, self.P, self.N, undefined=undefined, **parameters
-        )
-        return np.asarray(values, dtype=np.float64)
-
-    def p_values(self, correction: str | None = None, *, untested: float = np.nan) -> Floats:
-        """Return the probability of every rule's success, were it mere chance.
-
-        Parameters
-        ----------
-        correction : str, optional
-            How to correct for the number of rules, see
-            :func:`skescore.metrics.adjust_p_values`; not at all by default.
-        untested : float, default=NaN
-            Regression: the raw p-value of a rule that cannot be tested, as it holds for one row or
-            none, or all labels are equal. NaN leaves it out of the correction; RuleKit has 0.0.
-
-        Returns
-        -------
-        ndarray of float, shape (n_rules,)
-            Classification: one-sided Fisher test, of as many or more positive rows among those that
-            the rule holds for. Regression: lower tail of the chi-square test of variance, of labels
-            as close together or closer.
-        """
-        if self.std is None or self.label_std is None:
-            raw = fisher_p_value(self.p, self.n, self.P, self.N)
-        else:
-            # One row has no deviation to expect, and no rule of one row can be tested either.
-            expected = np.nan_to_num(self.label_std, nan=0.0)
-            found = np.nan_to_num(self.std, nan=0.0)
-            raw = variance_p_value(expected, found, self.covered, undefined=untested)
-        if correction is not None:
-            return adjust_p_values(raw, correction)
-        return np.asarray(raw, dtype=np.float64)
-
-    def significant(
-        self,
-        alpha: float = 0.05,
-        correction: str | None = "fdr_bh",
-        *,
-        untested: float = np.nan,
-    ) -> Flags:
-        """Return which rules succeed beyond chance.
-
-        Parameters
-        ----------
-        alpha : float, default=0.05
-            Level of significance, between 0 and 1.
-        correction : str or None, default="fdr_bh"
-            As for :meth:`p_values`; :func:`skescore.metrics.significant_fraction` says what is
-            significant by each of them.
-        untested : float, default=NaN
-            As for :meth:`p_values`; NaN is never significant.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rules,)
-        """
-        return significant(self.p_values(untested=untested), alpha, correction)
+        try:
+            data = json.loads(text)
+            if data.pop("format") != JSON_FORMAT or data.pop("version") != JSON_VERSION:
+                raise ValueError("of another format or version")
+            for name, kind in (("classes", ClassCounts), ("numbers", NumberSums)):
+                if data[name] is not None:
+                    data[name] = _read(kind, data[name])
+            found = _read(cls, data)
+            return replace(found, n_rows=(int(found.n_rows[0]), int(found.n_rows[1])))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"The text is no JSON that RuleCounts.to_json wrote: {error}. It begins with "
+                f"{text[:40]!r}."
+            ) from error
 
 
-def confusion(
-    ruleset: RuleSet,
-    X: Any,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    *,
-    assigned: bool = False,
+def _plain(value: Any) -> Any:
+    if isinstance(value, _Sums):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}  # type: ignore[arg-type]
+    if isinstance(value, np.ndarray):
+        return {"shape": value.shape, "values": list(map(_plain, value.ravel().tolist()))}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    return value
+
+
+def _read(kind: type, data: dict[str, Any]) -> Any:
+    return kind(**{each.name: _parsed(data[each.name]) for each in fields(kind)})
+
+
+def _parsed(value: Any) -> Any:
+    if isinstance(value, dict) and "shape" in value:
+        values = [_parsed(item) for item in value["values"]]
+        return np.array(values, dtype=np.float64).reshape(value["shape"])
+    if isinstance(value, dict):
+        return float(value["float"])
+    return tuple(value) if isinstance(value, list) else value
+
+
+def rules_digest(ruleset: RuleSet) -> str:
+    """A text that is the same for rules that mean the same to counts."""
+    bare = ruleset.replace(domain=None, fallback=None)
+    return hashlib.sha256(bare.to_json(indent=None).encode()).hexdigest()[:16]
+
+
+# --- looking at rows -----------------------------------------------------------------------------
+
+
+class Looks(Protocol):
+    """Rows, wherever they are, that can be summed; a part of them or all."""
+
+    def centre(self) -> float:
+        """A number near the labels."""
+        ...
+
+    def first(self, default: float, centre: float) -> RuleCounts:
+        """Count rows, or sum their labels around a centre."""
+        ...
+
+    def deviations(self, means: Floats) -> Floats:
+        """Sum deviations and squared deviations from the means of rules: (1 or 2, 2, n_rules)."""
+        ...
+
+    def within(self, stds: Floats) -> Floats:
+        """Count rows by whether labels are near predictions of rules: (1 or 2, 4, n_rules)."""
+        ...
+
+
+def complete(ruleset: RuleSet, looks: Looks, *, rule_measures: bool = True) -> RuleCounts:
+    """Look at rows as often as it takes: once for classes, and for the scores of numbers."""
+    if ruleset.classes is not None:
+        return looks.first(math.nan, 0.0)
+    fallback = ruleset.fallback
+    default = math.nan if fallback is None else float(fallback.output)
+    counts = looks.first(default, looks.centre())
+    numbers = _numbers_of(counts)
+    lost = math.isnan(default) and counts.n_rows[1] > 0
+    if lost or numbers.imprecise:
+        counts = looks.first(numbers.mean if lost else default, numbers.mean)
+        numbers = _numbers_of(counts)
+    if not rule_measures:
+        return counts
+    deviations = looks.deviations(numbers.means()) if numbers.narrow().any() else None
+    numbers = numbers.with_moments(deviations)
+    assert numbers.moments is not None
+    numbers = replace(numbers, within=looks.within(numbers.moments[:, 1]))
+    return replace(counts, numbers=numbers)
+
+
+def _numbers_of(counts: RuleCounts) -> NumberSums:
+    assert counts.numbers is not None
+    return counts.numbers
+
+
+def count_rows(
+    ruleset: RuleSet, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> RuleCounts:
-    r"""Count the positive and negative rows of every rule, those it holds for and all.
+    """Sum up rows for the scores and reports of a rule set.
 
-    Use it to judge each rule by itself: all measures of rules start from these counts.
+    Use it where rows come in parts, or where the same rows are scored again and again.
 
     Parameters
     ----------
@@ -203,266 +486,260 @@ def confusion(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the truth, or the predictions of a black box. Labels of a classification that
-        are no classes of the rules are negative rows of every rule.
+        Their labels: the truth, or the predictions of a black box.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; a row of weight 2 counts as two rows.
-    assigned : bool, default=False
-        False counts all rows that a rule holds for, whatever other rules hold for them: the rule as
-        it reads, taken by itself. True counts the rows that are assigned to it, which matters in
-        ordered rule sets, whose later rules mean "else".
 
     Returns
     -------
     RuleCounts
+        Pass it in place of X and y to scorers, :func:`confusion`, :func:`rule_report` and
+        :func:`characteristics`.
 
     Raises
     ------
     ValueError
-        If there are no rows, or the labels do not fit the rows or the rule set; if weights are
-        negative, not finite, all zero or not one per row; if rules that predict together
-        (``RuleSet.voting``) are to count assigned rows.
+        If there are no rows, a label is missing, or weights do not fit.
 
-    Notes
-    -----
-    In a classification the rows of the rule's class are its positive ones. In a regression with
-    output :math:`v` and population standard deviation :math:`s` of the labels where the rule holds,
-    positive rows are those with :math:`v - s \le y \le v + s`, up to float noise. An affine output
-    is evaluated on each row, while :math:`s` remains that of the labels: so it is seen how much
-    better than a constant it fits. Where it lacks a value, a row is negative. A rule that holds for
-    no row has no standard deviation and hence no positive rows: :math:`P = 0`.
-
-    References
-    ----------
-    A. Gudyś, M. Sikora, Ł. Wróbel: RuleKit: a comprehensive suite for rule-based learning.
-    Knowledge-Based Systems 194, 2020, doi:10.1016/j.knosys.2020.105480. Positive and negative
-    examples of rules.
+    See Also
+    --------
+    skescore.sources.count_source : The same for databases, files and batches.
 
     Examples
     --------
+    >>> from skescore.metrics import characteristics, count_rows
     >>> from skescore.rules import Interval, Rule, RuleSet
     >>> rules = RuleSet(
-    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
-    ...     ["length"], task="classification",
+    ...     [Rule([Interval(0, upper=2)], 1.0), Rule([Interval(0, lower=1)], 3.0)],
+    ...     ["length"], task="regression",
     ... )
-    >>> X, y = [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"]
-    >>> counts = confusion(rules, X, y)
-    >>> counts.p.tolist(), counts.n.tolist(), counts.P.tolist(), counts.N.tolist()
-    ([2.0, 1.0], [0.0, 2.0], [3.0, 1.0], [1.0, 3.0])
-    >>> confusion(rules, X, y, assigned=True).n.tolist()
-    [0.0, 1.0]
+    >>> counts = count_rows(rules, [[0.5], [1.5], [2.5], [3.5]], [1.0, 1.0, 3.0, 2.0])
+    >>> characteristics(rules, counts)["rules_per_example"]
+    1.25
     """
-    tally = Tally(ruleset, X, sample_weight, assigned=assigned)
-    if ruleset.classes is None:
-        return tally.regression(y)
-    return tally.classification(class_codes(ruleset, y, len(tally.table)))
+    return complete(ruleset, RowLooks(ruleset, X, y, sample_weight))
 
 
-class Tally:
-    """Counts over the rows of one table; what they mean is said by :func:`confusion`."""
+class RowLooks:
+    """Rows in memory, as :func:`complete` looks at them."""
 
     def __init__(
-        self, ruleset: RuleSet, X: Any, sample_weight: ArrayLike | None, *, assigned: bool = False
+        self, ruleset: RuleSet, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> None:
         self.ruleset, self.table = ruleset, Table.of(X, ruleset.feature_names)
-        self.weights = _checked_weights(sample_weight, len(self.table))
-        self._assigned = ruleset.assign(self.table) if assigned else None
-        self._unique = np.zeros(len(ruleset))
+        labels = one_per_row(y, len(self.table))
+        self.weights = checked_weights(sample_weight, len(self.table))
+        if ruleset.classes is None:
+            self.y: NDArray[Any] = finite_numbers("y", labels)
+        else:
+            codes, known = pd.factorize(labels)
+            if codes.min() < 0:
+                raise ValueError(
+                    f"y must hold a label in every row, but row {int(codes.argmin())} has none. "
+                    "Drop such rows first."
+                )
+            self.y, self._labels = codes, [python_value(label) for label in known.tolist()]
 
-    def _sums(self, flags: Flags, weights: Floats | None) -> Floats:
-        """How many rows have each flag, shape (n_rules,)."""
-        if weights is None:  # far below 2**24 rows, so that single precision counts exactly
-            ones = np.ones(len(flags), dtype=np.float32)
-            return np.asarray(ones @ flags.astype(np.float32), dtype=np.float64)
-        return np.asarray(weights @ flags)
+    def centre(self) -> float:
+        return float(np.average(self.y, weights=self.weights))
 
-    def _batches(self) -> Iterator[tuple[slice, Flags, Floats | None, Flags]]:
-        """Few rows at a time: which count for which rule, their weights, where one rule holds."""
-        n_rules = len(self.ruleset)
-        size = max(1, _NUMBERS // max(1, n_rules))
-        every = np.ones(n_rules, dtype=np.float32)
+    def _batches(self) -> Iterator[tuple[slice, Flags, Floats]]:
+        """Few rows at a time: which rules hold, and what the rows weigh."""
         for rows, held in self.ruleset.iter_match(self.table):
-            for begin in range(0, len(held), size):
-                flags = held[begin : begin + size]
-                part = slice(rows.start + begin, rows.start + begin + len(flags))
-                alone = flags.astype(np.float32) @ every == 1
-                if self._assigned is not None:
-                    flags = self._assigned[part, None] == np.arange(n_rules)
-                yield part, flags, None if self.weights is None else self.weights[part], alone
+            weights = np.ones(len(held)) if self.weights is None else self.weights[rows]
+            yield rows, held, weights
 
-    def _add_unique(self, flags: Flags, weights: Floats | None, alone: Flags) -> None:
-        self._unique += self._sums(flags[alone], None if weights is None else weights[alone])
+    def first(self, default: float, centre: float) -> RuleCounts:
+        groups = Groups(self.ruleset)
+        predictions = self._predictions()
+        for rows, held, weights in self._batches():
+            y, predicted = self.y[rows], None if predictions is None else predictions[rows]
+            if self.ruleset.classes is not None:
+                groups.add_classes(held, self._labels, y, weights, weights > 0, predicted)
+                continue
+            assert predicted is not None
+            covered = held.any(axis=1)
+            deviation = y - centre
+            with np.errstate(over="ignore", invalid="ignore"):
+                error = y - np.where(covered, predicted, default)
+                sums = weights * [
+                    np.ones(len(y)), deviation, deviation**2, np.abs(error), error**2
+                ]  # fmt: skip
+            counted = weights > 0  # a row that weighs nothing must not count in any way
+            ends = np.where(counted, y, np.nan)
+            groups.add_numbers(
+                held[counted],
+                sums[:, counted],
+                np.stack([ends, ends])[:, counted],
+                counted[counted],
+            )
+        return groups.result(default, centre)
 
-    def classification(
-        self, codes: NDArray[np.intp], watch: Callable[[slice, Flags], None] | None = None
-    ) -> RuleCounts:
-        """Count for classes; `watch` is shown which rules count for few rows at a time."""
-        outputs = self.ruleset.conclusions.outputs.astype(np.intp)
-        p, n = np.zeros((2, len(outputs)))
-        for rows, held, weights, alone in self._batches():
-            self._add_unique(held, weights, alone)
-            if watch is not None:
-                watch(rows, held)
-            positive = codes[rows, None] == outputs
-            hits = self._sums(held & positive, weights)
-            p += hits
-            if weights is None:
-                n += self._sums(held, None) - hits
-            else:  # differences of sums of weights could leave a trifle where there is no row
-                n += self._sums(held & ~positive, weights)
-        # One more code, the last, takes the labels that are no classes.
-        n_classes = len(self.ruleset.classes or ())
-        known = np.where(codes < 0, n_classes, codes)
-        totals = np.bincount(known, self.weights, n_classes + 1).astype(np.float64)
-        # Not the total less the class: what remains beside the only class must be nothing at all.
-        others = np.array([np.delete(totals, k).sum() for k in range(n_classes + 1)])
-        return self._counts(p, n, totals[outputs], others[outputs])
-
-    def regression(self, labels: ArrayLike) -> RuleCounts:
-        """Count for numbers."""
-        y = finite_numbers("y", _one_per_row(labels, len(self.table)))
-        n_rules = len(self.ruleset)
-        centre = float(np.average(y, weights=self.weights))
-        moments = _LabelMoments(n_rules, centre)
-        keep = len(y) * -(-n_rules // 8) <= _KEPT
-        kept: list[tuple[slice, NDArray[np.uint8], Floats | None]] = []
-        for rows, held, weights, alone in self._batches():
-            self._add_unique(held, weights, alone)
-            moments.add(held, y[rows], weights)
-            if keep:
-                kept.append((rows, np.packbits(held, axis=1), weights))
-
-        def again() -> Iterator[tuple[slice, Flags, Floats | None]]:
-            if not keep:
-                return (batch[:3] for batch in self._batches())
-            unpacked = (np.unpackbits(bits, axis=1, count=n_rules) for _, bits, _ in kept)
-            return ((r, h.view(bool), w) for (r, _, w), h in zip(kept, unpacked, strict=True))
-
-        if len(moments.narrow):
-            for rows, held, weights in again():
-                moments.look_again(held, y[rows], weights)
-        mean, std = moments.result()
-        p, n, P, N = np.zeros((4, n_rules))
-        everywhere = self._within(y, std)
-        for rows, held, weights in again():
-            positive = self._close(y, std, rows)
-            p += self._sums(held & positive, weights)
-            P += self._sums(positive, weights) if everywhere is None else 0.0
-            if weights is not None:
-                n += self._sums(held & ~positive, weights)
-                N += self._sums(~positive, weights)
-        P = P if everywhere is None else everywhere
-        if self.weights is None:
-            n, N = moments.weight - p, len(y) - P
-        return self._counts(p, n, P, N, mean, std, _sample_std(y, self.weights, centre))
-
-    def _reach(self, std: Floats) -> tuple[Floats, Floats]:
-        """The ends of the interval of labels that are positive, for each constant rule."""
-        outputs = self.ruleset.conclusions.outputs
-        reach = std + _BORDER * (np.abs(outputs) + std)
-        return outputs - reach, outputs + reach
-
-    def _within(self, y: Floats, std: Floats) -> Floats | None:
-        """Count the positive labels of each rule; None where sorting them does not do."""
-        if self.weights is not None or self.ruleset.conclusions.linear:
+    def _predictions(self) -> NDArray[Any] | None:
+        """Predicted numbers, or codes of classes that rules predict together."""
+        ruleset = self.ruleset
+        if ruleset.classes is None:
+            known = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(0.0))
+            return np.asarray(known.predict(self.table), dtype=np.float64)
+        if ruleset.voting is None:
             return None
-        (low, high), ordered = self._reach(std), np.sort(y)
-        count = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
-        # A rule without rows has no deviation; NaN would be sorted behind all labels.
-        return np.where(np.isnan(std), 0.0, count)
+        return np.asarray(class_sums(ruleset, self.table)[0].argmax(axis=1))
 
-    def _close(self, y: Floats, std: Floats, rows: slice) -> Flags:
+    def _counted(self) -> Iterator[tuple[slice, list[Flags], Floats]]:
+        """Few rows at a time: which rules hold for them, which are assigned, their weights."""
+        for rows, held, weights in self._batches():
+            yield rows, kinds_of(self.ruleset, held), weights
+
+    def deviations(self, means: Floats) -> Floats:
+        total = np.zeros((len(means), 2, means.shape[1]))
+        for rows, kinds, weights in self._counted():
+            for kind, flags in enumerate(kinds):
+                for rule, mean in enumerate(means[kind].tolist()):
+                    part = flags[:, rule]
+                    deviation = self.y[rows][part] - mean
+                    total[kind, :, rule] += weights[part] @ np.stack(
+                        [deviation, deviation**2], axis=1
+                    )
+        return total
+
+    def within(self, stds: Floats) -> Floats:
+        total = np.zeros((len(stds), 4, stds.shape[1]))
+        for rows, kinds, weights in self._counted():
+            for kind, flags in enumerate(kinds):
+                near = self._near(stds[kind], rows)
+                pairs = (flags & near, flags & ~near, near, ~near)
+                total[kind] += [weights @ pair for pair in pairs]
+        return total
+
+    def _near(self, std: Floats, rows: slice) -> Flags:
         """Whether labels lie within a standard deviation of what each rule predicts."""
-        labels = y[rows]
-        low, high = self._reach(std)
+        labels = self.y[rows]
+        low, high = reach(self.ruleset, std)
         result = (labels[:, None] >= low) & (labels[:, None] <= high)
         for index, function in self.ruleset.conclusions.linear.items():
             predicted = function.evaluate(lambda j: self.table.numbers(j, rows), len(labels))
-            noise = _BORDER * (np.abs(predicted) + std[index])
+            noise = BORDER * (np.abs(predicted) + std[index])
             result[:, index] = np.abs(labels - predicted) <= std[index] + noise
         return np.asarray(result)
 
-    def _counts(self, p: Floats, n: Floats, P: Floats, N: Floats, *rest: Any) -> RuleCounts:
-        # Sums of the same weights in another order may differ in their last bits.
-        p, n = np.minimum(p, P), np.minimum(n, N)
-        return RuleCounts(p, n, P, N, np.minimum(self._unique, p + n), *rest)
+
+def reach(ruleset: RuleSet, std: Floats) -> tuple[Floats, Floats]:
+    """The ends of the interval of labels that are positive, for each constant rule."""
+    outputs = ruleset.conclusions.outputs
+    distance = std + BORDER * (np.abs(outputs) + std)
+    return outputs - distance, outputs + distance
 
 
-class _LabelMoments:
-    """Means and standard deviations of labels per rule, from batches of rows.
-
-    Sums of squares, around a `centre` near the labels, are cheap, but little is left of their
-    digits where labels lie close together and far from the centre. Such rules are `narrow`, and
-    need a second look.
-    """
-
-    def __init__(self, n_rules: int, centre: float) -> None:
-        self._centre = centre
-        self._sums = np.zeros((3, n_rules))
-        self._looks = np.zeros((2, 0))
-
-    def add(self, held: Flags, labels: Floats, weights: Floats | None) -> None:
-        """Take in some rows."""
-        deviations = labels - self._centre
-        factor = np.ones(len(labels)) if weights is None else weights
-        numbers = held.astype(np.float64)
-        # One power at a time: products of thin matrices are slow, the more so on several threads.
-        for total in self._sums:
-            total += factor @ numbers
-            factor = factor * deviations
-
-    @property
-    def weight(self) -> Floats:
-        """What the rows of each rule weigh."""
-        return np.asarray(self._sums[0])
-
-    @property
-    def narrow(self) -> NDArray[np.intp]:
-        """Indices of the rules whose rows should be looked at again."""
-        weight, first, second = self._sums
-        squares = second - first**2 / np.where(weight > 0, weight, 1.0)
-        return np.flatnonzero((weight > 0) & (squares <= _NARROW * second))
-
-    def look_again(self, held: Flags, labels: Floats, weights: Floats | None) -> None:
-        """Take in some rows once more, for the rules that are narrow."""
-        narrow = self.narrow
-        if not self._looks.size:
-            self._looks = np.zeros((2, len(narrow)))
-        deviations = labels[:, None] - self._rough_mean()[narrow]
-        factors = held[:, narrow] * (1.0 if weights is None else weights[:, None])
-        for total in self._looks:
-            factors *= deviations
-            total += factors.sum(axis=0)
-
-    def _rough_mean(self) -> Floats:
-        weight = np.where(self.weight > 0, self.weight, np.nan)
-        return np.asarray(self._centre + self._sums[1] / weight)
-
-    def result(self) -> tuple[Floats, Floats]:
-        """Means and population standard deviations; NaN without rows."""
-        weight = np.where(self.weight > 0, self.weight, np.nan)
-        mean, squares = self._rough_mean(), self._sums[2] - self._sums[1] ** 2 / weight
-        if self._looks.size:
-            narrow = self.narrow
-            first, second = self._looks
-            mean[narrow] += first / weight[narrow]
-            squares[narrow] = second - first**2 / weight[narrow]
-        std = np.sqrt(np.maximum(squares, 0.0) / weight)
-        # Equal labels have a deviation of zero, which their rounded mean must not hide.
-        return mean, np.where(std <= _BORDER * np.abs(mean), 0.0, std)
+def kinds_of(ruleset: RuleSet, held: Flags) -> list[Flags]:
+    """Which rows each rule counts: those it holds for, and those assigned to it if one predicts."""
+    if ruleset.voting is not None:
+        return [held]
+    assigned = assigned_of(ruleset, held)
+    return [held, assigned[:, None] == np.arange(len(ruleset))]
 
 
-def _sample_std(y: Floats, weights: Floats | None, centre: float) -> float:
-    """Sample standard deviation (ddof 1) of all labels around their mean; NaN for a single row."""
-    factors = np.ones(len(y)) if weights is None else weights
-    total = factors.sum()
-    if not total > 1:
-        return np.nan
-    std = float(np.sqrt(factors @ (y - centre) ** 2 / (total - 1)))
-    return 0.0 if std <= _BORDER * abs(centre) else std
+def assigned_of(ruleset: RuleSet, held: Flags) -> NDArray[np.intp]:
+    """The rule that predicts, out of those that hold; -1 for none."""
+    if not len(ruleset):
+        return np.full(len(held), NO_RULE)
+    order = ruleset.assignment_order
+    first = held[:, order].argmax(axis=1)
+    return np.where(held.any(axis=1), order[first], NO_RULE)
 
 
-def _checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
+class Groups:
+    """Adds up groups of rows that agree in which rules hold for them; a row is a group as well."""
+
+    def __init__(self, ruleset: RuleSet) -> None:
+        self._ruleset = ruleset
+        n_rules = len(ruleset)
+        n_kinds = 1 if ruleset.voting else 2
+        self._n_rows, self._alone = np.zeros(2, dtype=np.int64), np.zeros(n_rules)
+        self._classes: ClassCounts | None = None
+        self._rows, self._ends = np.zeros((2, 5)), np.full((2, 2), np.nan)
+        self._by_rule = np.zeros((n_kinds, 3, n_rules))
+        self._rule_ends = np.full((n_kinds, 2, n_rules), np.nan)
+        outputs = ruleset.conclusions.outputs
+        self._factors = np.stack([np.ones(n_rules), outputs, outputs**2]).astype(np.float64)
+
+    def _add_rows(self, held: Flags, weights: Floats, n_rows: NDArray[Any]) -> Flags:
+        """Count rows with and without a rule; gives whether each has one."""
+        number = held.sum(axis=1)
+        alone = number == 1
+        self._alone += weights[alone] @ held[alone]
+        covered = np.asarray(number > 0)
+        self._n_rows += [int(n_rows[covered].sum()), int(n_rows[~covered].sum())]
+        return covered
+
+    def add_classes(
+        self,
+        held: Flags,
+        labels: Sequence[Any],
+        codes: NDArray[np.intp],
+        weights: Floats,
+        n_rows: NDArray[Any],
+        predicted: NDArray[Any] | None = None,
+    ) -> None:
+        """Add groups that agree in their labels, of which `codes` are the indices.
+
+        `predicted` are the codes of the predicted classes where rules predict together.
+        """
+        ruleset = self._ruleset
+        covered = self._add_rows(held, weights, n_rows)
+        classes = ruleset.classes or ()
+        known = (*classes, *(label for label in labels if label not in set(classes)))
+        places = np.array([known.index(label) for label in labels], dtype=np.intp)
+        codes = places[codes]
+        kinds = kinds_of(ruleset, held)
+        if predicted is None:
+            assigned = assigned_of(ruleset, held)
+            outputs = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)
+            predicted = outputs[assigned]
+        predicted = np.where(covered, predicted, len(classes))
+        shape = len(known), len(classes) + 1
+        cells = np.bincount(codes * shape[1] + predicted, weights, shape[0] * shape[1])
+        by_label = sparse.csr_array(
+            (weights, (codes, np.arange(len(codes)))), shape=(len(known), len(codes))
+        )
+        sums = np.stack([by_label @ flags.astype(np.float64) for flags in kinds])
+        # By Cauchy and Schwarz, equal only if all rules have the same class; whole numbers, exact.
+        count, first, squares = (held.astype(np.float64) @ factor for factor in self._factors)
+        torn = count * squares != first**2
+        wrong = torn & (predicted != codes)
+        pair = np.array([weights[torn].sum(), weights[wrong].sum()])
+        found = ClassCounts(known, sums, cells.reshape(shape).astype(np.float64), pair)
+        self._classes = found if self._classes is None else self._classes + found
+
+    def add_numbers(self, held: Flags, sums: Floats, ends: Floats, n_rows: NDArray[Any]) -> None:
+        """Add groups by their sums, shape (5, n_groups), and their least and greatest labels."""
+        covered = self._add_rows(held, sums[0], n_rows)
+        for part, rows in enumerate((covered, ~covered)):
+            if rows.any():
+                self._rows[part] += sums[:, rows].sum(axis=1)
+                self._ends[part] = _pooled(self._ends[part], ends[:, rows])
+        for kind, flags in enumerate(kinds_of(self._ruleset, held)):
+            self._by_rule[kind] += sums[:3] @ flags
+            for rule in np.flatnonzero(flags.any(axis=0)).tolist():
+                its = ends[:, flags[:, rule]]
+                self._rule_ends[kind, :, rule] = _pooled(self._rule_ends[kind, :, rule], its)
+
+    def result(self, default: float, centre: float) -> RuleCounts:
+        """The counts of all groups."""
+        numbers = None
+        if self._ruleset.classes is None:
+            numbers = NumberSums(
+                centre, default, self._rows, self._ends, self._by_rule, self._rule_ends
+            )
+        n_rows = int(self._n_rows[0]), int(self._n_rows[1])
+        return RuleCounts(rules_digest(self._ruleset), n_rows, self._alone, self._classes, numbers)
+
+
+def _pooled(ends: Floats, more: Floats) -> Floats:
+    return np.array([np.fmin(ends[0], np.fmin.reduce(more[0])),
+                     np.fmax(ends[1], np.fmax.reduce(more[1]))])  # fmt: skip
+
+
+def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
     """Weights of rows, at least one of which counts; None where all count the same."""
     if not n_rows:
         raise ValueError("X must hold at least one row to count rows of rules, got 0 rows.")
@@ -477,25 +754,8 @@ def _checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | N
     return weights
 
 
-def class_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]:
-    """Indices of labels among the classes of a rule set, -1 for others."""
-    found, labels = pd.factorize(_one_per_row(y, n_rows))
-    if found.min() < 0:
-        raise ValueError(
-            f"y must hold a label in every row, but row {int(found.argmin())} has none. "
-            "Drop such rows first."
-        )
-    classes = {label: code for code, label in enumerate(ruleset.classes or ())}
-    codes = np.array([classes.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-    if len(ruleset) and codes.max() < 0:
-        raise ValueError(
-            f"y must hold labels that the rules know, {list(classes)}, but it holds "
-            f"{labels.tolist()[:5]!r}. Pass labels of the same kind, such as texts for texts."
-        )
-    return np.asarray(codes[found])
-
-
-def _one_per_row(y: ArrayLike, n_rows: int) -> NDArray[Any]:
+def one_per_row(y: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """Labels as an array once there is one per row."""
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
         raise ValueError(

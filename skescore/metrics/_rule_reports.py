@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skescore._text import did_you_mean
 from skescore._validation import as_numbers
-from skescore.metrics._rule_counts import Flags, Tally, class_codes, confusion
+from skescore.metrics._confusion import RuleConfusion, Tally, class_codes, confusion
+from skescore.metrics._rule_counts import Flags, RuleCounts
 from skescore.metrics._rule_quality import MEASURES, Measure
 from skescore.metrics._significance import check_alpha, significant_fraction
 from skescore.rules._domain import Fallback
@@ -43,7 +44,7 @@ TIMES = ("time_total_s", "time_growing_s", "time_pruning_s")
 def rule_report(
     ruleset: RuleSet,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     measures: str | Sequence[str | Measure] = ("precision", "coverage", "c2"),
     correction: str | None = "fdr_bh",
@@ -61,8 +62,8 @@ def rule_report(
     ----------
     ruleset : RuleSet
         The rules.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows, at least one.
+    X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
+        The rows, at least one; or counts of them, which know labels and weights.
     y : array-like of shape (n_rows,)
         Their labels: the truth, or the predictions of a black box.
     measures : sequence of str or Measure, or "all", default=("precision", "coverage", "c2")
@@ -78,7 +79,7 @@ def rule_report(
         True counts for each rule only the rows assigned to it, see :func:`confusion`.
     untested : float, default=NaN
         Regression: the p-value of a rule that holds for too few rows to be tested; see
-        :meth:`RuleCounts.p_values`. RuleKit has 0.0.
+        :meth:`RuleConfusion.p_values`. RuleKit has 0.0.
 
     Returns
     -------
@@ -97,7 +98,7 @@ def rule_report(
             Raw, corrected for false discoveries (Benjamini and Hochberg, or RuleKit's variant) and
             for any false one (Holm, or RuleKit's variant).
         ``significant``
-            Whether the rule succeeds beyond chance, see :meth:`RuleCounts.significant`.
+            Whether the rule succeeds beyond chance, see :meth:`RuleConfusion.significant`.
         ``overlap``
             Share of its rows that other rules hold for as well.
         ``unique_rows``
@@ -172,7 +173,7 @@ def _texts(ruleset: RuleSet) -> list[str]:
 def characteristics(
     ruleset: RuleSet,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     measure: str | Measure = "c2",
     alpha: float = 0.05,
@@ -189,8 +190,8 @@ def characteristics(
     ----------
     ruleset : RuleSet
         The rules.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows, at least one.
+    X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
+        The rows, at least one; or counts of them, which know labels and weights.
     y : array-like of shape (n_rows,)
         Their labels: the truth, or the predictions of a black box.
     measure : str or Measure, default="c2"
@@ -203,7 +204,7 @@ def characteristics(
         take weights for numbers of rows.
     untested : float, default=NaN
         Regression: the p-value of a rule that holds for too few rows to be tested; see
-        :meth:`RuleCounts.p_values`. RuleKit has 0.0.
+        :meth:`RuleConfusion.p_values`. RuleKit has 0.0.
     times : mapping of str to float, optional
         Seconds that making the rules took, to stand beside the other figures: any of
         ``time_total_s``, ``time_growing_s`` and ``time_pruning_s``. Models of RuleKit have them as
@@ -276,18 +277,11 @@ def characteristics(
     """
     check_alpha(alpha)
     seconds = _checked_times(times or {})
-    tally = Tally(ruleset, X, sample_weight)
-    weights = np.ones(len(tally.table)) if tally.weights is None else tally.weights
-    conflicts: dict[str, float] = {}
-    if ruleset.classes is None:
-        counts = tally.regression(y)
-    else:
-        codes = class_codes(ruleset, y, len(weights))
-        torn = _Torn(ruleset, len(weights))
-        counts = tally.classification(codes, torn.watch)
-        wrong = torn.rows & (_predicted(ruleset, tally) != codes) if torn.rows.any() else torn.rows
-        conflicts["voting_conflicts"] = float(weights[torn.rows].sum())
-        conflicts["negative_voting_conflicts"] = float(weights[wrong].sum())
+    counts, weight, conflicts = (
+        _of_counts(ruleset, X)
+        if isinstance(X, RuleCounts)
+        else _of_rows(ruleset, X, y, sample_weight)
+    )
     features = [{f for c in rule.conditions for f in c.features} for rule in ruleset.rules]
     total = counts.P + counts.N
     figures: dict[str, float] = {
@@ -303,8 +297,37 @@ def characteristics(
         figures[f"avg_{part}pvalue"] = _mean(counts.p_values(correction, untested=untested))
     for part, correction in _CORRECTIONS.items():
         figures[f"fraction_{part}significant"] = significant_fraction(raw, alpha, correction)
-    figures["rules_per_example"] = float(counts.covered.sum() / weights.sum())
+    figures["rules_per_example"] = float(counts.covered.sum() / weight)
     return figures | conflicts | seconds
+
+
+#: Counts of single rules, what all rows weigh, and how many rows rules of several classes hold for.
+_Counted = tuple[RuleConfusion, float, dict[str, float]]
+
+
+def _of_counts(ruleset: RuleSet, counts: RuleCounts) -> _Counted:
+    torn = None if counts.classes is None else counts.classes.torn
+    return confusion(ruleset, counts), sum(counts.weights), _conflicts(torn)
+
+
+def _conflicts(torn: NDArray[np.float64] | None) -> dict[str, float]:
+    names = "voting_conflicts", "negative_voting_conflicts"
+    return {} if torn is None else dict(zip(names, torn.tolist(), strict=True))
+
+
+def _of_rows(ruleset: RuleSet, X: Any, y: Any, sample_weight: Any) -> _Counted:
+    if y is None:
+        raise ValueError("y must hold a label per row, but it is None; pass y.")
+    tally = Tally(ruleset, X, sample_weight)
+    weights = np.ones(len(tally.table)) if tally.weights is None else tally.weights
+    if ruleset.classes is None:
+        return tally.regression(y), float(weights.sum()), {}
+    codes = class_codes(ruleset, y, len(weights))
+    torn = _Torn(ruleset, len(weights))
+    counts = tally.classification(codes, torn.watch)
+    wrong = torn.rows & (_predicted(ruleset, tally) != codes) if torn.rows.any() else torn.rows
+    pair = np.array([weights[torn.rows].sum(), weights[wrong].sum()])
+    return counts, float(weights.sum()), _conflicts(pair)
 
 
 def _checked_times(times: Mapping[str, float]) -> dict[str, float]:

@@ -17,7 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore._validation import own_rows, row_weights
 from skescore.metrics._completeness import volume_completeness
-from skescore.metrics._prediction import prediction_loss, prediction_performance
+from skescore.metrics._prediction import (
+    metric_of_sums,
+    prediction_loss,
+    prediction_performance,
+)
+from skescore.metrics._rule_counts import RuleCounts
 from skescore.rules import Fallback, RuleSet, as_ruleset
 from skescore.rules._matching import Table
 from skescore.rules._survival import SurvivalRules
@@ -38,10 +43,11 @@ class RuleEvaluation:
     ----------
     ruleset : RuleSet
         The rules.
-    X : array-like
-        The rows, in the units of the rules.
+    X : array-like or RuleCounts
+        The rows, in the units of the rules; or counts of them, from which all else is taken.
     y_true, y_pred : ndarray of shape (n_rows,)
-        What is compared, in the units of y.
+        What is compared, in the units of y. Of counts, each pair of true and predicted class once,
+        and nothing in a regression.
     covered : ndarray of bool, shape (n_rows,)
         Rows that some rule holds for.
     default : float or None
@@ -71,6 +77,9 @@ class RuleEvaluation:
         return self._measured[key]
 
     def _measure(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
+        if isinstance(self.X, RuleCounts) and self.X.numbers is not None:
+            sums = self.X.numbers.kept(uncovered, self.X.n_rows)
+            return metric_of_sums(sums, metric, loss=measure is prediction_loss)
         return measure(
             self.y_true,
             self.y_pred,
@@ -106,6 +115,11 @@ class RuleEvaluation:
         """Share of the domain's volume that some rule covers."""
         ruleset = self.ruleset
         if ruleset.domain is None:
+            if isinstance(self.X, RuleCounts):
+                raise ValueError(
+                    "Completeness by volume needs the domain of the rules, which counts of rows do "
+                    "not tell: pass rules.replace(domain=...), such as rules.domain_around(sample)."
+                )
             # Imported rules do not remember their training rows; these rows stand for them.
             ruleset = ruleset.replace(domain=ruleset.domain_around(self.X))
         return float(volume_completeness(ruleset))
@@ -113,7 +127,16 @@ class RuleEvaluation:
     @cached_property
     def instances(self) -> float:
         """Share of the rows that some rule covers."""
+        if isinstance(self.X, RuleCounts):
+            return self.X.coverage
         return float(np.average(self.covered, weights=self.sample_weight))
+
+    @property
+    def n_rows(self) -> tuple[int, int]:
+        """Number of the rows that some rule covers, and of all rows."""
+        if isinstance(self.X, RuleCounts):
+            return self.X.n_rows[0], sum(self.X.n_rows)
+        return int(self.covered.sum()), len(self.covered)
 
     def completeness(self, kind: str | Callable[[RuleSet, Any], float]) -> float:
         """The completeness that a score was made with."""
@@ -177,8 +200,26 @@ def rows_of_rules(ruleset: RuleSet, X: Any) -> Any:
     return X if by_name or isinstance(X, Table) else np.asarray(X)
 
 
+def _evaluated_counts(estimator: Any, counts: RuleCounts, y: Any, weights: Any) -> RuleEvaluation:
+    """The evaluation of rules whose rows were counted elsewhere."""
+    if y is not None or weights is not None:
+        raise ValueError(
+            "Counts of rows know labels and weights already, but y or sample_weight came as well. "
+            "Pass the counts alone."
+        )
+    if not isinstance(estimator, RuleSet):
+        estimator = unwrap(estimator).model
+    ruleset = as_ruleset(estimator)
+    counts.check(ruleset)
+    if counts.classes is None:
+        nothing = np.empty(0)
+        return RuleEvaluation(ruleset, counts, nothing, nothing, nothing.astype(bool), None, None)
+    y_true, y_pred, covered, cell_weights = counts.classes.cells(ruleset.classes or ())
+    return RuleEvaluation(ruleset, counts, y_true, y_pred, covered, None, cell_weights)
+
+
 def evaluate_rules(
-    estimator: Any, X: Any, y: Any, *, reference: str = "data", sample_weight: Any = None
+    estimator: Any, X: Any, y: Any = None, *, reference: str = "data", sample_weight: Any = None
 ) -> RuleEvaluation:
     """Query fitted rules about rows and collect what scores need.
 
@@ -186,8 +227,8 @@ def evaluate_rules(
     ----------
     estimator : estimator or RuleSet
         A fitted extractor, or what holds one.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows.
+    X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
+        The rows; or counts of them, which know labels and weights.
     y : array-like of shape (n_rows,)
         The truth; not looked at with ``reference="black_box"``.
     reference : {"data", "black_box"}, default="data"
@@ -210,6 +251,13 @@ def evaluate_rules(
         If there are no rows, y or the weights do not fit them, or no label of y is a class of the
         rules.
     """
+    if isinstance(X, RuleCounts):
+        if reference == "black_box":
+            raise ValueError(
+                "reference='black_box' queries the black box about rows, but only counts of them "
+                "are there. Count the rows with the black box's predictions for y."
+            )
+        return _evaluated_counts(estimator, X, y, sample_weight)
     model, transform, to_outer = unwrap(estimator)
     X_inner = transform(X)
     try:

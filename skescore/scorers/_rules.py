@@ -28,8 +28,9 @@ from sklearn.utils import _safe_indexing
 
 from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_flag, check_number
+from skescore.metrics._confusion import confusion
 from skescore.metrics._prediction import METRICS, UNCOVERED
-from skescore.metrics._rule_counts import confusion
+from skescore.metrics._rule_counts import RuleCounts
 from skescore.metrics._rule_quality import MEASURES, Measure, rule_quality
 from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
 from skescore.scorers._predictions import PERFORMANCE_SCORERS
@@ -176,7 +177,8 @@ def _score(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> f
         why = f"There are no rules, so {spec.label} is undefined."
         return _undefined(settings["undefined"], why)
     if math.isnan(measured):
-        rows = f"{len(e.y_true)} rows, {int(e.covered.sum())} covered by the {len(e.ruleset)} rules"
+        covered, n_rows = e.n_rows
+        rows = f"{n_rows} rows, {covered} covered by the {len(e.ruleset)} rules"
         why = f"{spec.label} is undefined on these rows ({rows})."
         return _undefined(settings["undefined"], why)
     share = e.completeness(settings["completeness"]) if spec.uses_completeness else None
@@ -551,15 +553,17 @@ def _quality_of(
             f"gave {result!r}."
         )
     if math.isnan(result):
-        rules = f"{without} of {len(e.ruleset)} rules have no value on these {len(e.y_true)} rows"
+        rules = f"{without} of {len(e.ruleset)} rules have no value on these {e.n_rows[1]} rows"
         if weights is not None and not len(values):
-            rules = f"no rule holds for any of these {len(e.y_true)} rows"
+            rules = f"no rule holds for any of these {e.n_rows[1]} rows"
         return _undefined(undefined, f"{known.name} is undefined: {rules}.")
     return float(result)
 
 
 def _check_units(e: RuleEvaluation) -> None:
     """Refuse a transformed target: rows near a rule's number can only be counted in its units."""
+    if isinstance(e.X, RuleCounts):  # which were made with the target that they are given
+        return
     rows = np.flatnonzero(e.covered)[:_COMPARED]
     if e.ruleset.task == "classification" or not len(rows):
         return

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skescore._validation import as_numbers
-from skescore.metrics._rule_counts import Flags, confusion
+from skescore.metrics._confusion import Flags, confusion
 from skescore.metrics._rule_quality import Measure
 from skescore.rules._ruleset import RuleSet
 
@@ -125,7 +125,7 @@ def significant_rules(
         True counts for each rule only the rows assigned to it, see :func:`confusion`.
     untested : float, default=NaN
         Regression: the p-value of a rule that holds for too few rows to be tested; see
-        :meth:`RuleCounts.p_values`. RuleKit has 0.0.
+        :meth:`RuleConfusion.p_values`. RuleKit has 0.0.
 
     Returns
     -------

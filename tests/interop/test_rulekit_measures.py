@@ -16,7 +16,7 @@ from sklearn.datasets import load_wine, make_friedman1
 
 from skescore.metrics import (
     MEASURES,
-    RuleCounts,
+    RuleConfusion,
     characteristics,
     confusion,
     rule_quality,
@@ -78,7 +78,7 @@ def regressor(measure: str = "c2", *, mean_based: bool = True) -> tuple[Any, Rul
     return model, as_ruleset(model)
 
 
-def assert_same_rules(model: Any, counts: RuleCounts, measure: str) -> None:
+def assert_same_rules(model: Any, counts: RuleConfusion, measure: str) -> None:
     """Every count and p-value, and every weight that is a number, of every rule."""
     rules = model.model.rules
     assert len(rules) == len(counts) > 3

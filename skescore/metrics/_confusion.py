@@ -1,0 +1,513 @@
+"""What each rule of a set meets in labelled rows: the counts that every measure of a rule needs.
+
+Rows are worked on in batches, so that memory does not grow with the product of rows and rules. A
+regression looks at them again, first for the standard deviation of each rule's labels, then for the
+rows within it; which rules hold is kept as bits in between, unless there are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from skescore._validation import finite_numbers
+from skescore.metrics._rule_counts import (
+    BORDER,
+    NARROW,
+    Flags,
+    Floats,
+    RuleCounts,
+    checked_weights,
+    one_per_row,
+    reach,
+)
+from skescore.metrics._rule_quality import Measure, rule_quality
+from skescore.metrics._significance import (
+    adjust_p_values,
+    fisher_p_value,
+    significant,
+    variance_p_value,
+)
+from skescore.rules._matching import Table
+from skescore.rules._ruleset import RuleSet
+
+__all__ = ["Flags", "Floats", "RuleConfusion", "Tally", "class_codes", "confusion"]
+
+#: Pairs of row and rule that numbers are made for at a time; they stay in a core's cache.
+_NUMBERS = 1 << 17
+#: Bytes of bits that a regression keeps rather than matching its rows a second time.
+_KEPT = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class RuleConfusion:
+    """What each rule of a set meets in labelled rows; every array has one entry per rule.
+
+    Counts are sums of weights where rows have weights.
+
+    Attributes
+    ----------
+    p, n : ndarray of float
+        Positive and negative rows that the rule holds for.
+    P, N : ndarray of float
+        Positive and negative rows altogether.
+    unique : ndarray of float
+        Rows that the rule holds for and no other rule does.
+    mean, std : ndarray of float or None
+        Regression: mean and population standard deviation of the labels where the rule holds; NaN
+        where it holds for no row.
+    label_std : float or None
+        Regression: sample standard deviation (ddof 1) of all labels; NaN for a single row.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> counts = confusion(rules, [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"])
+    >>> counts.covered.tolist(), counts.overlap.round(3).tolist()
+    ([2.0, 3.0], [0.5, 0.333])
+    >>> counts.quality("precision").round(3).tolist()
+    [1.0, 0.333]
+    """
+
+    p: Floats
+    n: Floats
+    P: Floats
+    N: Floats
+    unique: Floats
+    mean: Floats | None = None
+    std: Floats | None = None
+    label_std: float | None = None
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.p)
+
+    @property
+    def covered(self) -> Floats:
+        """Rows that each rule holds for."""
+        return np.asarray(self.p + self.n)
+
+    @property
+    def overlap(self) -> Floats:
+        """Share of each rule's rows that other rules hold for as well; NaN where it has no rows."""
+        covered = self.covered
+        shared = np.maximum(covered - self.unique, 0.0)
+        return np.divide(shared, covered, out=np.full(len(self), np.nan), where=covered > 0)
+
+    def quality(
+        self, measure: str | Measure, *, undefined: float = np.nan, **parameters: float
+    ) -> Floats:
+        """Measure every rule.
+
+        Parameters
+        ----------
+        measure : str or Measure
+            A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
+        undefined : float, default=NaN
+            The value where the measure is not defined.
+        **parameters : float
+            Parameters of the measure.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rules,)
+        """
+        values = rule_quality(
+            measure, self.p, self.n, self.P, self.N, undefined=undefined, **parameters
+        )
+        return np.asarray(values, dtype=np.float64)
+
+    def p_values(self, correction: str | None = None, *, untested: float = np.nan) -> Floats:
+        """Return the probability of every rule's success, were it mere chance.
+
+        Parameters
+        ----------
+        correction : str, optional
+            How to correct for the number of rules, see
+            :func:`skescore.metrics.adjust_p_values`; not at all by default.
+        untested : float, default=NaN
+            Regression: the raw p-value of a rule that cannot be tested, as it holds for one row or
+            none, or all labels are equal. NaN leaves it out of the correction; RuleKit has 0.0.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rules,)
+            Classification: one-sided Fisher test, of as many or more positive rows among those that
+            the rule holds for. Regression: lower tail of the chi-square test of variance, of labels
+            as close together or closer.
+        """
+        if self.std is None or self.label_std is None:
+            raw = fisher_p_value(self.p, self.n, self.P, self.N)
+        else:
+            # One row has no deviation to expect, and no rule of one row can be tested either.
+            expected = np.nan_to_num(self.label_std, nan=0.0)
+            found = np.nan_to_num(self.std, nan=0.0)
+            raw = variance_p_value(expected, found, self.covered, undefined=untested)
+        if correction is not None:
+            return adjust_p_values(raw, correction)
+        return np.asarray(raw, dtype=np.float64)
+
+    def significant(
+        self,
+        alpha: float = 0.05,
+        correction: str | None = "fdr_bh",
+        *,
+        untested: float = np.nan,
+    ) -> Flags:
+        """Return which rules succeed beyond chance.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            Level of significance, between 0 and 1.
+        correction : str or None, default="fdr_bh"
+            As for :meth:`p_values`; :func:`skescore.metrics.significant_fraction` says what is
+            significant by each of them.
+        untested : float, default=NaN
+            As for :meth:`p_values`; NaN is never significant.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rules,)
+        """
+        return significant(self.p_values(untested=untested), alpha, correction)
+
+
+def confusion(
+    ruleset: RuleSet,
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    assigned: bool = False,
+) -> RuleConfusion:
+    r"""Count the positive and negative rows of every rule, those it holds for and all.
+
+    Use it to judge each rule by itself: all measures of rules start from these counts.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
+        The rows, at least one; or counts of them, which know labels and weights.
+    y : array-like of shape (n_rows,)
+        Their labels: the truth, or the predictions of a black box. Labels of a classification that
+        are no classes of the rules are negative rows of every rule.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive; a row of weight 2 counts as two rows.
+    assigned : bool, default=False
+        False counts all rows that a rule holds for, whatever other rules hold for them: the rule as
+        it reads, taken by itself. True counts the rows that are assigned to it, which matters in
+        ordered rule sets, whose later rules mean "else".
+
+    Returns
+    -------
+    RuleConfusion
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or the labels do not fit the rows or the rule set; if weights are
+        negative, not finite, all zero or not one per row; if rules that predict together
+        (``RuleSet.voting``) are to count assigned rows.
+
+    Notes
+    -----
+    In a classification the rows of the rule's class are its positive ones. In a regression with
+    output :math:`v` and population standard deviation :math:`s` of the labels where the rule holds,
+    positive rows are those with :math:`v - s \le y \le v + s`, up to float noise. An affine output
+    is evaluated on each row, while :math:`s` remains that of the labels: so it is seen how much
+    better than a constant it fits. Where it lacks a value, a row is negative. A rule that holds for
+    no row has no standard deviation and hence no positive rows: :math:`P = 0`.
+
+    References
+    ----------
+    A. Gudyś, M. Sikora, Ł. Wróbel: RuleKit: a comprehensive suite for rule-based learning.
+    Knowledge-Based Systems 194, 2020, doi:10.1016/j.knosys.2020.105480. Positive and negative
+    examples of rules.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> X, y = [[0.5], [1.5], [2.5], [3.5]], ["low", "low", "high", "low"]
+    >>> counts = confusion(rules, X, y)
+    >>> counts.p.tolist(), counts.n.tolist(), counts.P.tolist(), counts.N.tolist()
+    ([2.0, 1.0], [0.0, 2.0], [3.0, 1.0], [1.0, 3.0])
+    >>> confusion(rules, X, y, assigned=True).n.tolist()
+    [0.0, 1.0]
+    """
+    if isinstance(X, RuleCounts):
+        return _of_counts(ruleset, X, assigned)
+    if y is None:
+        raise ValueError("y must hold a label per row, but it is None; pass y.")
+    tally = Tally(ruleset, X, sample_weight, assigned=assigned)
+    if ruleset.classes is None:
+        return tally.regression(y)
+    return tally.classification(class_codes(ruleset, y, len(tally.table)))
+
+
+def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConfusion:
+    """The same of rows that were counted elsewhere."""
+    if assigned:
+        ruleset.check_one_rule_per_row("assigned=True")
+    counts.check(ruleset)
+    kind = int(assigned)
+    if counts.classes is not None:
+        held, totals = counts.classes.by_rule[kind], counts.classes.predicted.sum(axis=1)
+        outputs = ruleset.conclusions.outputs.astype(np.intp)
+        rules = np.arange(len(ruleset))
+        p, P = held[outputs, rules], totals[outputs]
+        # Not differences, which could leave a trifle where there is no row.
+        others = [np.delete(np.arange(len(totals)), k) for k in outputs]
+        n = np.array([held[rows, i].sum() for i, rows in enumerate(others)])
+        N = np.array([totals[rows].sum() for rows in others])
+        return _confusion(p, n, P, N, counts.alone)
+    numbers = counts.numbers
+    assert numbers is not None
+    if numbers.moments is None or numbers.within is None:
+        raise ValueError(
+            "The positive rows of a regression lie within a standard deviation of all labels of a "
+            "rule, which counts of parts of the rows do not know. Count all rows at once with "
+            "count_rows, or with count_source(..., rule_measures=True)."
+        )
+    p, n, P, N = numbers.within[kind]
+    mean, std = numbers.moments[kind]
+    return _confusion(p, n, P, N, counts.alone, mean, std, numbers.label_std)
+
+
+def _confusion(
+    p: Floats, n: Floats, P: Floats, N: Floats, unique: Floats, *rest: Any
+) -> RuleConfusion:
+    # Sums of the same weights in another order may differ in their last bits.
+    p, n = np.minimum(p, P), np.minimum(n, N)
+    return RuleConfusion(p, n, P, N, np.minimum(unique, p + n), *rest)
+
+
+class Tally:
+    """Counts over the rows of one table; what they mean is said by :func:`confusion`."""
+
+    def __init__(
+        self, ruleset: RuleSet, X: Any, sample_weight: ArrayLike | None, *, assigned: bool = False
+    ) -> None:
+        self.ruleset, self.table = ruleset, Table.of(X, ruleset.feature_names)
+        self.weights = checked_weights(sample_weight, len(self.table))
+        self._assigned = ruleset.assign(self.table) if assigned else None
+        self._unique = np.zeros(len(ruleset))
+
+    def _sums(self, flags: Flags, weights: Floats | None) -> Floats:
+        """How many rows have each flag, shape (n_rules,)."""
+        if weights is None:  # far below 2**24 rows, so that single precision counts exactly
+            ones = np.ones(len(flags), dtype=np.float32)
+            return np.asarray(ones @ flags.astype(np.float32), dtype=np.float64)
+        return np.asarray(weights @ flags)
+
+    def _batches(self) -> Iterator[tuple[slice, Flags, Floats | None, Flags]]:
+        """Few rows at a time: which count for which rule, their weights, where one rule holds."""
+        n_rules = len(self.ruleset)
+        size = max(1, _NUMBERS // max(1, n_rules))
+        every = np.ones(n_rules, dtype=np.float32)
+        for rows, held in self.ruleset.iter_match(self.table):
+            for begin in range(0, len(held), size):
+                flags = held[begin : begin + size]
+                part = slice(rows.start + begin, rows.start + begin + len(flags))
+                alone = flags.astype(np.float32) @ every == 1
+                if self._assigned is not None:
+                    flags = self._assigned[part, None] == np.arange(n_rules)
+                yield part, flags, None if self.weights is None else self.weights[part], alone
+
+    def _add_unique(self, flags: Flags, weights: Floats | None, alone: Flags) -> None:
+        self._unique += self._sums(flags[alone], None if weights is None else weights[alone])
+
+    def classification(
+        self, codes: NDArray[np.intp], watch: Callable[[slice, Flags], None] | None = None
+    ) -> RuleConfusion:
+        """Count for classes; `watch` is shown which rules count for few rows at a time."""
+        outputs = self.ruleset.conclusions.outputs.astype(np.intp)
+        p, n = np.zeros((2, len(outputs)))
+        for rows, held, weights, alone in self._batches():
+            self._add_unique(held, weights, alone)
+            if watch is not None:
+                watch(rows, held)
+            positive = codes[rows, None] == outputs
+            hits = self._sums(held & positive, weights)
+            p += hits
+            if weights is None:
+                n += self._sums(held, None) - hits
+            else:  # differences of sums of weights could leave a trifle where there is no row
+                n += self._sums(held & ~positive, weights)
+        # One more code, the last, takes the labels that are no classes.
+        n_classes = len(self.ruleset.classes or ())
+        known = np.where(codes < 0, n_classes, codes)
+        totals = np.bincount(known, self.weights, n_classes + 1).astype(np.float64)
+        # Not the total less the class: what remains beside the only class must be nothing at all.
+        others = np.array([np.delete(totals, k).sum() for k in range(n_classes + 1)])
+        return _confusion(p, n, totals[outputs], others[outputs], self._unique)
+
+    def regression(self, labels: ArrayLike) -> RuleConfusion:
+        """Count for numbers."""
+        y = finite_numbers("y", one_per_row(labels, len(self.table)))
+        n_rules = len(self.ruleset)
+        centre = float(np.average(y, weights=self.weights))
+        moments = _LabelMoments(n_rules, centre)
+        keep = len(y) * -(-n_rules // 8) <= _KEPT
+        kept: list[tuple[slice, NDArray[np.uint8], Floats | None]] = []
+        for rows, held, weights, alone in self._batches():
+            self._add_unique(held, weights, alone)
+            moments.add(held, y[rows], weights)
+            if keep:
+                kept.append((rows, np.packbits(held, axis=1), weights))
+
+        def again() -> Iterator[tuple[slice, Flags, Floats | None]]:
+            if not keep:
+                return (batch[:3] for batch in self._batches())
+            unpacked = (np.unpackbits(bits, axis=1, count=n_rules) for _, bits, _ in kept)
+            return ((r, h.view(bool), w) for (r, _, w), h in zip(kept, unpacked, strict=True))
+
+        if len(moments.narrow):
+            for rows, held, weights in again():
+                moments.look_again(held, y[rows], weights)
+        mean, std = moments.result()
+        p, n, P, N = np.zeros((4, n_rules))
+        everywhere = self._within(y, std)
+        for rows, held, weights in again():
+            positive = self._close(y, std, rows)
+            p += self._sums(held & positive, weights)
+            P += self._sums(positive, weights) if everywhere is None else 0.0
+            if weights is not None:
+                n += self._sums(held & ~positive, weights)
+                N += self._sums(~positive, weights)
+        P = P if everywhere is None else everywhere
+        if self.weights is None:
+            n, N = moments.weight - p, len(y) - P
+        return _confusion(p, n, P, N, self._unique, mean, std, _sample_std(y, self.weights, centre))
+
+    def _within(self, y: Floats, std: Floats) -> Floats | None:
+        """Count the positive labels of each rule; None where sorting them does not do."""
+        if self.weights is not None or self.ruleset.conclusions.linear:
+            return None
+        (low, high), ordered = reach(self.ruleset, std), np.sort(y)
+        count = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
+        # A rule without rows has no deviation; NaN would be sorted behind all labels.
+        return np.where(np.isnan(std), 0.0, count)
+
+    def _close(self, y: Floats, std: Floats, rows: slice) -> Flags:
+        """Whether labels lie within a standard deviation of what each rule predicts."""
+        labels = y[rows]
+        low, high = reach(self.ruleset, std)
+        result = (labels[:, None] >= low) & (labels[:, None] <= high)
+        for index, function in self.ruleset.conclusions.linear.items():
+            predicted = function.evaluate(lambda j: self.table.numbers(j, rows), len(labels))
+            noise = BORDER * (np.abs(predicted) + std[index])
+            result[:, index] = np.abs(labels - predicted) <= std[index] + noise
+        return np.asarray(result)
+
+
+class _LabelMoments:
+    """Means and standard deviations of labels per rule, from batches of rows.
+
+    Sums of squares, around a `centre` near the labels, are cheap, but little is left of their
+    digits where labels lie close together and far from the centre. Such rules are `narrow`, and
+    need a second look.
+    """
+
+    def __init__(self, n_rules: int, centre: float) -> None:
+        self._centre = centre
+        self._sums = np.zeros((3, n_rules))
+        self._looks = np.zeros((2, 0))
+
+    def add(self, held: Flags, labels: Floats, weights: Floats | None) -> None:
+        """Take in some rows."""
+        deviations = labels - self._centre
+        factor = np.ones(len(labels)) if weights is None else weights
+        numbers = held.astype(np.float64)
+        # One power at a time: products of thin matrices are slow, the more so on several threads.
+        for total in self._sums:
+            total += factor @ numbers
+            factor = factor * deviations
+
+    @property
+    def weight(self) -> Floats:
+        """What the rows of each rule weigh."""
+        return np.asarray(self._sums[0])
+
+    @property
+    def narrow(self) -> NDArray[np.intp]:
+        """Indices of the rules whose rows should be looked at again."""
+        weight, first, second = self._sums
+        squares = second - first**2 / np.where(weight > 0, weight, 1.0)
+        return np.flatnonzero((weight > 0) & (squares <= NARROW * second))
+
+    def look_again(self, held: Flags, labels: Floats, weights: Floats | None) -> None:
+        """Take in some rows once more, for the rules that are narrow."""
+        narrow = self.narrow
+        if not self._looks.size:
+            self._looks = np.zeros((2, len(narrow)))
+        deviations = labels[:, None] - self._rough_mean()[narrow]
+        factors = held[:, narrow] * (1.0 if weights is None else weights[:, None])
+        for total in self._looks:
+            factors *= deviations
+            total += factors.sum(axis=0)
+
+    def _rough_mean(self) -> Floats:
+        weight = np.where(self.weight > 0, self.weight, np.nan)
+        return np.asarray(self._centre + self._sums[1] / weight)
+
+    def result(self) -> tuple[Floats, Floats]:
+        """Means and population standard deviations; NaN without rows."""
+        weight = np.where(self.weight > 0, self.weight, np.nan)
+        mean, squares = self._rough_mean(), self._sums[2] - self._sums[1] ** 2 / weight
+        if self._looks.size:
+            narrow = self.narrow
+            first, second = self._looks
+            mean[narrow] += first / weight[narrow]
+            squares[narrow] = second - first**2 / weight[narrow]
+        std = np.sqrt(np.maximum(squares, 0.0) / weight)
+        # Equal labels have a deviation of zero, which their rounded mean must not hide.
+        return mean, np.where(std <= BORDER * np.abs(mean), 0.0, std)
+
+
+def _sample_std(y: Floats, weights: Floats | None, centre: float) -> float:
+    """Sample standard deviation (ddof 1) of all labels around their mean; NaN for a single row."""
+    factors = np.ones(len(y)) if weights is None else weights
+    total = factors.sum()
+    if not total > 1:
+        return np.nan
+    std = float(np.sqrt(factors @ (y - centre) ** 2 / (total - 1)))
+    return 0.0 if std <= BORDER * abs(centre) else std
+
+
+def class_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]:
+    """Indices of labels among the classes of a rule set, -1 for others."""
+    found, labels = pd.factorize(one_per_row(y, n_rows))
+    if found.min() < 0:
+        raise ValueError(
+            f"y must hold a label in every row, but row {int(found.argmin())} has none. "
+            "Drop such rows first."
+        )
+    classes = {label: code for code, label in enumerate(ruleset.classes or ())}
+    codes = np.array([classes.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+    if len(ruleset) and codes.max() < 0:
+        raise ValueError(
+            f"y must hold labels that the rules know, {list(classes)}, but it holds "
+            f"{labels.tolist()[:5]!r}. Pass labels of the same kind, such as texts for texts."
+        )
+    return np.asarray(codes[found])
