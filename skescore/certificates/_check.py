@@ -302,7 +302,7 @@ class _Check:
                 raise _WrongError(f"the bounds {low} and {high} cannot both hold")
             if i and (low > part["lower"][i - 1] or high > part["upper"][i - 1]):
                 raise _WrongError("a bound grows with the number of rules")
-            known = ("optimal", "time_limit", "node_limit", "memory_limit", "interrupted")
+            known = {"optimal", "target", "time_limit", "node_limit", "memory_limit", "interrupted"}
             if part["status"][i] not in known or (part["status"][i] == "optimal" and low < high):
                 raise _WrongError(f"the bounds {low} and {high} are not {part['status'][i]!r}")
             self._found(part, i)

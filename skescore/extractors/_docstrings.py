@@ -54,6 +54,11 @@ importances : array-like of shape (n_features,), optional
     feature against the black box's predictions (analysis of variance, or linear regression),
     divided by the largest.
 """,
+    "loss": """
+criterion : str or None, default=None
+    What is summed over the rows: "errors" for classes, "squared_error" or "absolute_error" for
+    numbers. None is "errors" or "squared_error"; absolute errors take far longer.
+""",
     "common": """
 features : sequence of str or int, optional
     Features that rules may use, by name or index; by default all. The black box always sees all
@@ -77,6 +82,17 @@ coverage_ : float
     Share of the training rows that some rule covers.
 completeness_ : float
     Share of the domain's volume that some rule covers.
+""",
+    "proof": """
+frontier_ : Frontier
+    Bounds of the loss, and rules, for each number of rules.
+lower_bounds_ : ndarray of shape (n_sizes,)
+    No such rules, at most 1, 2, ... of them, have a smaller loss on the training rows.
+gap_ : float
+    By how much the loss of the best rules of the largest size could be smaller; 0 where these are
+    proven to be the best.
+status_ : str
+    "optimal", or what ended the search: "node_limit", "time_limit" or "memory_limit".
 """,
     "fitted": """
 estimator_ : estimator

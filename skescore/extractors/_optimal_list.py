@@ -5,22 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from skescore import _validation as check
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import Extraction
 from skescore.extractors._docstrings import documented
-from skescore.extractors._optimal_space import cuts_to_compare, named_frontier
-from skescore.optimal import optimal_lists
-from skescore.rules import RuleSet
+from skescore.extractors._optimal_space import BaseOptimalExtractor
+from skescore.optimal import Frontier, optimal_lists
 
-_CRITERIA = {
-    "classification": ("errors",),
-    "regression": ("squared_error", "absolute_error"),
-}
-#: Without a limit of nodes there are as many as this divided by the rows, between two bounds.
-_ROWS_VISITED, _FEWEST_NODES, _MOST_NODES = 1_000_000, 30, 1000
+#: Without a limit of nodes there are as many as this divided by the rows, but not fewer than 30.
+_ROWS, _FEWEST_NODES = 1_000_000, 30
+#: Nor more than this: a node of regression takes five times as long, and later ones found nothing.
+_MOST_NODES = {"classification": 1000, "regression": 100}
 
 
 @documented
-class OptimalListExtractor(BaseExtractor):
+class OptimalListExtractor(BaseOptimalExtractor):
     """The ordered list of at most so many rules that departs least from the black box.
 
     Of all lists over some cuts of the features, one with the fewest errors on the training rows,
@@ -40,12 +37,11 @@ class OptimalListExtractor(BaseExtractor):
         values, which takes long.
     n_features_to_select : int or None, default=20
         {selection}
-    criterion : str or None, default=None
-        What is summed over the rows: "errors" for classes, "squared_error" or "absolute_error" for
-        numbers. None is "errors" or "squared_error"; absolute errors take far longer.
+    {loss}
     max_nodes : int or None, default=None
         Nodes of the search, after which the best list found is taken; see ``status_``. None: a
-        million divided by the number of rows, but from 30 to 1000, which takes some seconds.
+        million divided by the number of rows, but from 30 to 1000 (100 in regression), which takes
+        some seconds.
     time_limit : float, optional
         Seconds after which the best list found is taken. The rules then depend on the machine.
     {common}
@@ -55,15 +51,7 @@ class OptimalListExtractor(BaseExtractor):
     rules_ : RuleSet
         The rules.
     {sizes}
-    frontier_ : Frontier
-        Bounds of the loss, and rules, for each number of rules.
-    lower_bounds_ : ndarray of shape (max_rules,)
-        No list of at most 1, 2, ... rules has a smaller loss on the training rows.
-    gap_ : float
-        By how much the loss of the best list of at most `max_rules` could be smaller; 0 where it is
-        proven to be the best.
-    status_ : str
-        "optimal", or what ended the search: "node_limit", "time_limit", "memory_limit".
+    {proof}
     {fitted}
 
     See Also
@@ -86,8 +74,6 @@ class OptimalListExtractor(BaseExtractor):
     >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
     ([100.0, 50.0, 2.0], 0.0, 'optimal')
     """
-
-    takes_categories = True
 
     def __init__(
         self,
@@ -123,32 +109,15 @@ class OptimalListExtractor(BaseExtractor):
     def _check_parameters(self) -> None:
         check.check_integer("max_rules", self.max_rules, 1)
         check.check_integer("max_conditions", self.max_conditions, 1, 2)
-        check.check_integer("cuts_per_feature", self.cuts_per_feature, 1, optional=True)
-        check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
-        check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
-        check.check_number("time_limit", self.time_limit, 0, optional=True)
-        check.check_choice("criterion", self.criterion, (None, *_CRITERIA[self._task()]))
+        super()._check_parameters()
 
-    def _named_rules(self, extraction: Extraction) -> RuleSet:
-        return self._extract(extraction)  # which takes missing values as they are
-
-    def _extract(self, extraction: Extraction) -> RuleSet:
-        nodes = max(_FEWEST_NODES, min(_MOST_NODES, _ROWS_VISITED // len(extraction.X)))
-        frontier = optimal_lists(
+    def _search(self, extraction: Extraction, **options: Any) -> Frontier:
+        nodes = max(_FEWEST_NODES, min(_MOST_NODES[extraction.task], _ROWS // len(extraction.X)))
+        return optimal_lists(
             extraction.X,
             extraction.predictions,
-            loss=self.criterion or _CRITERIA[extraction.task][0],
             max_rules=self.max_rules,
             max_conditions=self.max_conditions,
-            cuts=cuts_to_compare(extraction, self.cuts_per_feature, self.n_features_to_select),
-            classes=None if extraction.classes is None else range(len(extraction.classes)),
-            feature_names=extraction.settings["feature_names"],
-            time_limit=self.time_limit,
             max_nodes=nodes if self.max_nodes is None else self.max_nodes,
+            **options,
         )
-        self.frontier_ = named_frontier(frontier, extraction)
-        self.lower_bounds_ = frontier.lower
-        self.gap_, self.status_ = float(frontier.gap[-1]), frontier.status[-1]
-        rules = self.frontier_.rules[-1]
-        assert rules is not None
-        return rules

@@ -1,17 +1,67 @@
-"""What optimal extractors compare, and what they find, in terms of the table."""
+"""What optimal extractors have in common: the space of their rules, and the proof they leave."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from skescore.extractors._base import Extraction
+from skescore import _validation as check
+from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.optimal import Cuts, Frontier, candidate_cuts
 from skescore.rules import Condition, OneOf, Rule, RuleSet
 
+_CRITERIA = {
+    "classification": ("errors",),
+    "regression": ("squared_error", "absolute_error"),
+}
 
-def cuts_to_compare(
+
+class BaseOptimalExtractor(BaseExtractor):
+    """Extractor of the rules of a kind with the least loss, and of the proof."""
+
+    takes_categories = True
+
+    cuts_per_feature: int | None
+    n_features_to_select: int | None
+    criterion: str | None
+    max_nodes: int | None
+    time_limit: float | None
+
+    @abstractmethod
+    def _search(self, extraction: Extraction, **options: Any) -> Frontier:
+        """Find the frontier; the options are those of all kinds."""
+
+    def _check_parameters(self) -> None:
+        check.check_integer("cuts_per_feature", self.cuts_per_feature, 1, optional=True)
+        check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
+        check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
+        check.check_number("time_limit", self.time_limit, 0, optional=True)
+        check.check_choice("criterion", self.criterion, (None, *_CRITERIA[self._task()]))
+
+    def _named_rules(self, extraction: Extraction) -> RuleSet:
+        return self._extract(extraction)  # which takes missing values as they are
+
+    def _extract(self, extraction: Extraction) -> RuleSet:
+        frontier = self._search(
+            extraction,
+            loss=self.criterion or _CRITERIA[extraction.task][0],
+            cuts=_cuts_to_compare(extraction, self.cuts_per_feature, self.n_features_to_select),
+            classes=None if extraction.classes is None else range(len(extraction.classes)),
+            feature_names=extraction.settings["feature_names"],
+            time_limit=self.time_limit,
+        )
+        self.frontier_ = _named_frontier(frontier, extraction)
+        self.lower_bounds_ = frontier.lower
+        self.gap_, self.status_ = float(frontier.gap[-1]), frontier.status[-1]
+        rules = self.frontier_.rules[-1]
+        assert rules is not None
+        return rules
+
+
+def _cuts_to_compare(
     extraction: Extraction, per_feature: int | None, n_features: int | None
 ) -> Cuts:
     """The cuts of the features that rules may use."""
@@ -34,7 +84,7 @@ def cuts_to_compare(
     )
 
 
-def named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
+def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
     """A frontier whose rules name labels and categories, which were codes."""
 
     def condition(coded: Condition) -> Condition:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from skescore import _validation as check
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import Extraction
 from skescore.extractors._docstrings import documented
-from skescore.extractors._optimal_space import cuts_to_compare, named_frontier
-from skescore.optimal import optimal_trees
-from skescore.rules import RuleSet
-
-_CRITERIA = {
-    "classification": ("errors",),
-    "regression": ("squared_error", "absolute_error"),
-}
+from skescore.extractors._optimal_space import BaseOptimalExtractor
+from skescore.optimal import Frontier, optimal_trees
 
 
 @documented
-class OptimalTreeExtractor(BaseExtractor):
+class OptimalTreeExtractor(BaseOptimalExtractor):
     """The decision tree of at most so many leaves that departs least from the black box.
 
     Of all trees over some cuts of the features, one with the fewest errors on the training rows,
@@ -36,9 +30,7 @@ class OptimalTreeExtractor(BaseExtractor):
         values, which takes longer.
     n_features_to_select : int or None, default=20
         {selection}
-    criterion : str or None, default=None
-        What is summed over the rows: "errors" for classes, "squared_error" or "absolute_error" for
-        numbers. None is "errors" or "squared_error"; absolute errors take far longer.
+    {loss}
     max_nodes : int or None, default=100
         Sets of rows that the search looks at, after which the best tree found is taken; see
         ``status_``. None for no limit.
@@ -51,15 +43,7 @@ class OptimalTreeExtractor(BaseExtractor):
     rules_ : RuleSet
         The rules.
     {sizes}
-    frontier_ : Frontier
-        Bounds of the loss, and rules, for each number of leaves.
-    lower_bounds_ : ndarray of shape (max_leaf_nodes,)
-        No tree of at most 1, 2, ... leaves has a smaller loss on the training rows.
-    gap_ : float
-        By how much the loss of the best tree of at most `max_leaf_nodes` could be smaller; 0 where
-        it is proven to be the best.
-    status_ : str
-        "optimal", or what ended the search: "node_limit", "time_limit".
+    {proof}
     {fitted}
 
     See Also
@@ -82,8 +66,6 @@ class OptimalTreeExtractor(BaseExtractor):
     >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
     ([99.0, 49.0, 4.0], 0.0, 'optimal')
     """
-
-    takes_categories = True
 
     def __init__(
         self,
@@ -116,30 +98,13 @@ class OptimalTreeExtractor(BaseExtractor):
 
     def _check_parameters(self) -> None:
         check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
-        check.check_integer("cuts_per_feature", self.cuts_per_feature, 1, optional=True)
-        check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
-        check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
-        check.check_number("time_limit", self.time_limit, 0, optional=True)
-        check.check_choice("criterion", self.criterion, (None, *_CRITERIA[self._task()]))
+        super()._check_parameters()
 
-    def _named_rules(self, extraction: Extraction) -> RuleSet:
-        return self._extract(extraction)  # which takes missing values as they are
-
-    def _extract(self, extraction: Extraction) -> RuleSet:
-        frontier = optimal_trees(
+    def _search(self, extraction: Extraction, **options: Any) -> Frontier:
+        return optimal_trees(
             extraction.X,
             extraction.predictions,
-            loss=self.criterion or _CRITERIA[extraction.task][0],
             max_rules=self.max_leaf_nodes,
-            cuts=cuts_to_compare(extraction, self.cuts_per_feature, self.n_features_to_select),
-            classes=None if extraction.classes is None else range(len(extraction.classes)),
-            feature_names=extraction.settings["feature_names"],
-            time_limit=self.time_limit,
             max_nodes=self.max_nodes,
+            **options,
         )
-        self.frontier_ = named_frontier(frontier, extraction)
-        self.lower_bounds_ = frontier.lower
-        self.gap_, self.status_ = float(frontier.gap[-1]), frontier.status[-1]
-        rules = self.frontier_.rules[-1]
-        assert rules is not None
-        return rules

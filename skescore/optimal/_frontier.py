@@ -13,7 +13,19 @@ from skescore.rules import RuleSet
 
 KINDS = ("tree", "list")
 LOSSES = ("errors", "squared_error", "absolute_error")
-STATUSES = ("optimal", "time_limit", "node_limit", "memory_limit", "interrupted")
+STATUSES = ("optimal", "target", "time_limit", "node_limit", "memory_limit", "interrupted")
+
+
+def check_targets(targets: Any, max_rules: int) -> np.ndarray:
+    """Read the lower bounds that are enough, for each size; infinite ones if there are none."""
+    if targets is None:
+        return np.full(max_rules, np.inf)
+    found = np.array(targets, dtype=float)
+    if found.shape != (max_rules,) or np.isnan(found).any():
+        raise ValueError(
+            f"targets must hold one number for each of the {max_rules} sizes, got {targets!r}."
+        )
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +55,10 @@ class Frontier:
         Sum of the rows' weights.
     space : mapping
         What rules were compared, in plain JSON values.
-    status : sequence of {"optimal", "time_limit", "node_limit", "memory_limit", "interrupted"}
-        Per size: whether the bounds are equal, and else what ended the search.
+    status : sequence of {"optimal", "target", "time_limit", "node_limit", "memory_limit", \
+"interrupted"}
+        Per size: whether the bounds are equal, and else what ended the search; "target" if as much
+        is proven as was asked for.
     seconds : float, default=0.0
         How long the search took.
 

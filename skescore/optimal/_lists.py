@@ -29,13 +29,16 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.optimal._cuts import Cuts, Tests, candidate_cuts
-from skescore.optimal._frontier import LOSSES, Frontier
+from skescore.optimal._frontier import LOSSES, Frontier, check_targets
 from skescore.rules import Condition, Rule, RuleSet, RuleStatistics, Table
 
 #: Whole numbers up to this are exact in single precision.
 _EXACT = 2**24
 
 
+#: Of lists to be made longer, how many are kept at each length, among how many that are best at
+#: once, and what share of the rows two must at least part otherwise.
+_BEGUN, _LOOKED_AT, _ALIKE = 8, 100, 0.02
 #: More than is needed is proven of what is left behind a premise, for the sake of similar ones.
 _MARGIN = 0.05
 
@@ -436,19 +439,53 @@ class _Search:
     def insert(self, rows: np.ndarray, premises: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
         """Put the best further rule at the best place of a list."""
         taken = [piece for _, piece in self.walk(rows, premises)]
-        best, result, ahead = math.inf, premises, 0.0
-        for place, piece in enumerate(taken):
-            reached = rows if place == 0 else np.concatenate(taken[place:])
+        ahead = np.cumsum([0.0] + [self.loss.of(piece) for piece in taken])
+        best, result, behind = math.inf, premises, 0.0
+        for place in reversed(range(len(taken))):
+            later, reached = taken[place], np.concatenate(taken[place:])
+            if len(later):
+                behind = behind + self.pieces(later).outside
             total = self.pieces(reached).inside
-            for later in taken[place:]:
-                if len(later):
-                    total += self.pieces(later).outside
+            total += behind
             a = int(total.argmin())
-            if ahead + float(total[a]) < best:
-                best = ahead + float(total[a])
+            if ahead[place] + float(total[a]) <= best:
+                best = float(ahead[place]) + float(total[a])
                 result = (*premises[:place], a, *premises[place:])
-            ahead += self.loss.of(piece)
         return best, result
+
+    def grow(self, rows: np.ndarray, max_rules: int) -> list[tuple[int, ...]]:
+        """Good lists of 2, 3, ... rules: a few of each length are made longer.
+
+        Of premises that part the rows nearly alike only the best is taken.
+        """
+        grown: list[tuple[int, ...]] = []
+        begun: list[tuple[float, tuple[int, ...], np.ndarray]] = [(0.0, (), rows)]
+        while len(grown) + 1 < max_rules and not self.exhausted():
+            longer = []
+            for ahead, premises, left in begun:
+                found = self.pieces(left)
+                total = ahead + found.inside
+                total += found.outside
+                first = np.argsort(total, kind="stable")[:_LOOKED_AT]
+                longer += [
+                    (float(total[a]), ahead + float(found.inside[a]), (*premises, int(a)), left)
+                    for a in first
+                ]
+            longer.sort(key=lambda one: one[:3])
+            grown.append(longer[0][2])
+            begun, sets = [], np.zeros((0, len(self.premises.table)), dtype=bool)
+            for _, ahead, premises, before in longer:
+                rest = before[~self.premises.holds(premises[-1], before)]
+                held = np.zeros(sets.shape[1], dtype=bool)
+                held[rest] = True
+                if ((sets != held).sum(axis=1) > _ALIKE * len(rows)).all() and len(rest):
+                    begun.append((ahead, premises, rest))
+                    sets = np.vstack([sets, held])
+                    if len(begun) == _BEGUN:
+                        break
+            if not begun:
+                break
+        return grown
 
     def improve(self, rows: np.ndarray, premises: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
         """Exchange one rule of a list at a time, as long as that makes it better."""
@@ -550,6 +587,7 @@ def optimal_lists(
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
     start: Sequence[RuleSet] = (),
+    targets: Sequence[float] | None = None,
     feature_names: Sequence[str] | None = None,
     time_limit: float | None = None,
     max_nodes: int | None = None,
@@ -584,6 +622,9 @@ def optimal_lists(
         Weights of the rows.
     start : sequence of RuleSet, default=()
         Rules to begin with. What they ask is replaced by what is nearest to it among the premises.
+    targets : sequence of float, optional
+        Lower bounds that are enough, for 1, 2, ... rules: no more is proven of lists of that size,
+        unless their least loss is smaller. By default the least loss is looked for.
     feature_names : sequence of str, optional
         Names for the rules of an array.
     time_limit : float, optional
@@ -652,6 +693,7 @@ def optimal_lists(
     check_number("time_limit", time_limit, 0, optional=True)
     check_integer("max_nodes", max_nodes, 1, optional=True)
     check_number("memory_limit", memory_limit, 0)
+    enough = check_targets(targets, max_rules)
     if not (cuts is None or isinstance(cuts, Cuts)):
         cuts = check_integer("cuts", cuts, 1)
     given = _Rows(X, y, loss, classes, sample_weight, feature_names)
@@ -666,7 +708,7 @@ def optimal_lists(
     with threadpool_limits(1), Parallel(n_jobs=n_jobs) as pool:
         if search is not None and max_rules > 3 and effective_n_jobs(n_jobs) > 1:
             search.pool = pool
-        return problem.frontier(search, max_rules, start, began)
+        return problem.frontier(search, enough, start, began)
 
 
 class _Rows:
@@ -791,10 +833,10 @@ class _Problem:
         return search
 
     def frontier(
-        self, search: _Search | None, max_rules: int, start: Sequence[RuleSet], began: float
+        self, search: _Search | None, enough: np.ndarray, start: Sequence[RuleSet], began: float
     ) -> Frontier:
         """Search the lists of at most 1, 2, ... rules, each with what is known of fewer."""
-        loss, rows = self.loss, self.rows
+        loss, rows, max_rules = self.loss, self.rows, len(enough)
         single = loss.of(rows)
         lower, status = [single], ["optimal"]
         found: list[tuple[int, ...]] = [()]
@@ -807,14 +849,16 @@ class _Problem:
                 try:
                     if n_rules == 2:
                         begun = [self._translated(search, rules) for rules in start]
+                        begun += search.grow(rows, max_rules)
                     best = self._tried(search, n_rules, best, begun)
-                    node = self._proven(search, n_rules, max_rules, best[0], lower[-1], before)
+                    target = min(best[0], float(enough[n_rules - 1]) - loss.constant)
+                    node = self._proven(search, n_rules, max_rules, target, lower[-1], before)
                     proven, rest = node.lower, node.rest
                     if node.upper < best[0] - loss.tolerance:
                         best = node.upper, node.premises
                 except KeyboardInterrupt:
                     search.stopped = "interrupted"
-                ended = search.stopped or ""
+                ended = search.stopped or "target"
                 if ended == "node_limit" or (ended == "time_limit" and n_rules < max_rules):
                     search.stopped = None  # the next size has limits of its own
             elif search is not None:
@@ -822,6 +866,8 @@ class _Problem:
             before = rest
             if proven >= best[0] - loss.tolerance:
                 proven, ended = best[0], "optimal"
+            elif proven >= enough[n_rules - 1] - loss.constant:
+                ended = "target"
             lower.append(proven)
             found.append(best[1])
             status.append(ended)
@@ -838,7 +884,7 @@ class _Problem:
     ) -> tuple[float, tuple[int, ...]]:
         """A good list of so many rules, from one with fewer and from what was given."""
         candidates = [search.insert(self.rows, best[1])[1]]
-        candidates += [premises for premises in begun if len(premises) < n_rules]
+        candidates += [premises for premises in begun if len(premises) == n_rules - 1]
         for premises in candidates:
             improved = search.improve(self.rows, premises)
             if improved[0] < best[0] - self.loss.tolerance:

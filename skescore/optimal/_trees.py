@@ -28,7 +28,7 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.optimal._cuts import Cuts, candidate_cuts
-from skescore.optimal._frontier import LOSSES, Frontier
+from skescore.optimal._frontier import LOSSES, Frontier, check_targets
 from skescore.rules import (
     Condition,
     Fallback,
@@ -59,6 +59,7 @@ def optimal_trees(
     cuts: Cuts | int | None = 16,
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
+    targets: Sequence[float] | None = None,
     feature_names: Sequence[str] | None = None,
     time_limit: float | None = None,
     max_nodes: int | None = None,
@@ -85,10 +86,14 @@ def optimal_trees(
         The labels, in the order of the rules' class counts; by default the sorted ones of y.
     sample_weight : array-like of shape (n_rows,), optional
         How much each row counts.
+    targets : sequence of float, optional
+        Lower bounds that are enough, for 1, 2, ... leaves: no more is proven of trees of that size,
+        unless their least loss is smaller. By default the least loss is looked for.
     feature_names : sequence of str, optional
         Names of the features; by default those of a frame.
     time_limit : float, optional
-        Seconds after which the bounds found so far are returned; None for none.
+        Seconds after which the bounds found so far are returned; None for none. Each size has half
+        of the time that is left, and what others did not need.
     max_nodes : int, optional
         The same with a number of sets of rows, so that the result does not depend on the machine.
 
@@ -127,6 +132,7 @@ def optimal_trees(
     check_choice("loss", loss, LOSSES)
     check_number("time_limit", time_limit, 0, optional=True)
     check_integer("max_nodes", max_nodes, 1, optional=True)
+    enough = check_targets(targets, max_rules)
     if not (cuts is None or isinstance(cuts, Cuts)):
         cuts = check_integer("cuts", cuts, 1)
     if feature_names is None:
@@ -163,7 +169,7 @@ def optimal_trees(
     search = _Search(
         families, target, weights, loss, labels, max_rules, began, time_limit, max_nodes
     )
-    lower, upper, trees = search.run()
+    lower, upper, trees = search.run(enough)
     makes = _RuleMaker(families, table, target, weights, loss, labels, feature_names)
     rules = [makes.rules(tree) for tree in trees]
     losses = np.array([makes.loss_of(tree) for tree in trees])
@@ -176,6 +182,7 @@ def optimal_trees(
     done = lower >= upper - 10 * search.tolerance
     lower = np.where(done, upper, np.minimum(search.proven(lower), upper))
     lower = np.maximum.accumulate(lower[::-1])[::-1]  # more leaves are no worse
+    ended = np.where(lower >= enough - 10 * search.tolerance, "target", search.ended)
     return Frontier(
         "tree",
         loss,
@@ -185,7 +192,7 @@ def optimal_trees(
         tuple(rules),
         float(weights.sum()),
         {"cuts": cuts.to_json()},
-        tuple("optimal" if equal else search.ended for equal in lower == upper),
+        tuple(np.where(lower == upper, "optimal", ended).tolist()),
         time.monotonic() - began,
     )
 
@@ -650,14 +657,20 @@ class _Search:
             column_of_level,
         )  # fmt: skip
 
-    def run(self) -> tuple[np.ndarray, np.ndarray, list[_Tree]]:
+    def run(self, enough: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[_Tree]]:
         """Lower bounds, losses and trees by leaves."""
         root = self._node(self.rows)
         if len(self.rows.at):
             try:
                 self._start(root)
-                for leaves in range(2, self.max_rules + 1):
-                    self._solve(root, self.rows, leaves, math.inf, keep=True)
+                end = self.deadline
+                for share in (0.5, 1.0):
+                    for leaves in range(2, self.max_rules + 1):
+                        now = time.monotonic()
+                        last = leaves == self.max_rules
+                        self.deadline = end if last else now + (end - now) * share
+                        self.stopped = False
+                        self._solve(root, self.rows, leaves, enough[leaves - 1], keep=True)
             except KeyboardInterrupt:  # the bounds hold at any moment
                 self.ended = "interrupted"
         else:

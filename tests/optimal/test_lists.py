@@ -149,6 +149,26 @@ def test_whatever_ends_the_search_the_bounds_hold(loss: str) -> None:
     assert ended == {"optimal", "node_limit"}
 
 
+def test_no_more_is_proven_than_is_asked_for() -> None:
+    ended = set()
+    for seed in range(60):
+        problem, least = case(seed)
+        rng = np.random.default_rng(seed)
+        targets = np.round(np.array(least) * rng.uniform(0.2, 1.3, len(least)))
+        frontier = optimal_lists(**problem, targets=targets)
+        assert (frontier.lower <= least).all()
+        assert (frontier.lower >= np.minimum(targets, least)).all()
+        assert (frontier.upper >= least).all()
+        for target, low, high, status in zip(
+            targets, frontier.lower, frontier.upper, frontier.status, strict=True
+        ):
+            assert status == ("optimal" if low == high else "target")
+            assert low >= target or low == high
+        ended |= set(frontier.status)
+        check_rules(frontier, problem)
+    assert ended == {"optimal", "target"}
+
+
 def test_weights_that_are_not_whole() -> None:
     for seed in range(20):
         problem, _ = case(seed)
@@ -294,6 +314,7 @@ def test_given_cuts_are_the_space() -> None:
         ({"memory_limit": -1}, ValueError, "memory_limit must be"),
         ({"classes": [0]}, ValueError, "classes must hold all labels of y, but lacks 1"),
         ({"sample_weight": [0, 0]}, ValueError, "sample_weight must hold a positive number"),
+        ({"targets": [1]}, ValueError, "targets must hold one number for each of the 4 sizes"),
         ({"start": ["rule"]}, TypeError, "start must be a RuleSet"),
         ({"y": [0]}, ValueError, "y must hold one value for each of the rows"),
         ({"loss": "squared_error", "y": [0, np.nan]}, ValueError, "y must hold finite numbers"),

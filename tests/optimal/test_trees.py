@@ -96,6 +96,22 @@ def test_bounds_of_tiny_tables_are_those_of_brute_force(seed: int, loss: str) ->
     check_tiny(seed, loss)
 
 
+def test_no_more_is_proven_than_is_asked_for() -> None:
+    ended = set()
+    for seed in range(30):
+        X, y, weights = tiny_case(seed, "errors")
+        w = np.ones(len(y)) if weights is None else weights
+        truth = np.array(brute_force(X <= 0.5, y, w, "errors", 4))
+        targets = truth * np.random.default_rng(seed).uniform(0.2, 1.3, 4)
+        frontier = optimal_trees(X, y, sample_weight=weights, targets=targets)
+        assert (frontier.lower <= truth + 1e-9).all()
+        assert (frontier.lower >= np.minimum(targets, truth) - 1e-9).all()
+        assert (frontier.upper >= truth - 1e-9).all()
+        ended |= set(frontier.status)
+        check_rules(frontier, X, y, w)
+    assert ended == {"optimal", "target"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_bounds_of_a_thousand_tiny_tables_are_those_of_brute_force(loss: str) -> None:
@@ -208,6 +224,7 @@ def test_one_row_constant_features_and_one_class() -> None:
         ({"loss": "mse"}, "loss must be one of"),
         ({"time_limit": -1}, "time_limit must be"),
         ({"max_nodes": 0}, "max_nodes must be"),
+        ({"targets": [1, 0]}, "targets must hold one number for each of the 4 sizes"),
         ({"y": [1]}, "y must hold one value for each of the 3 rows"),
         ({"classes": [1]}, "classes must hold all labels of y, but it lacks 0"),
         ({"sample_weight": [1, 2]}, "sample_weight"),
