@@ -12,8 +12,8 @@ from skescore.optimal import Frontier, optimal_lists
 
 #: Without a limit of nodes there are as many as this divided by the rows, but not fewer than 30.
 _ROWS, _FEWEST_NODES = 1_000_000, 30
-#: Nor more than this: a node of regression takes five times as long, and later ones found nothing.
-_MOST_NODES = {"classification": 1000, "regression": 100}
+#: Nor more than this: a node of regression takes five times as long, and later ones find little.
+_MOST_NODES = {"classification": 1000, "regression": 200}
 
 
 @documented
@@ -40,7 +40,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
     {loss}
     max_nodes : int or None, default=None
         Nodes of the search, after which the best list found is taken; see ``status_``. None: a
-        million divided by the number of rows, but from 30 to 1000 (100 in regression), which takes
+        million divided by the number of rows, but from 30 to 1000 (200 in regression), which takes
         some seconds.
     time_limit : float, optional
         Seconds after which the best list found is taken. The rules then depend on the machine.

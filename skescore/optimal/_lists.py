@@ -440,7 +440,8 @@ class _Search:
         """Put the best further rule at the best place of a list."""
         taken = [piece for _, piece in self.walk(rows, premises)]
         ahead = np.cumsum([0.0] + [self.loss.of(piece) for piece in taken])
-        best, result, behind = math.inf, premises, 0.0
+        best, result = math.inf, premises
+        behind: Any = 0.0
         for place in reversed(range(len(taken))):
             later, reached = taken[place], np.concatenate(taken[place:])
             if len(later):
