@@ -42,7 +42,7 @@ COLUMNS = (
 )  # fmt: skip
 KEY = COLUMNS[:4]
 OURS = (
-    "cart", "cart of 3 leaves", "ours re-scored", "joint re-scored", "grid", "ours of 20 trials",
+    "cart", "cart of 3 leaves", "ours re-scored", "ours with optimal rules", "joint re-scored", "grid", "ours of 20 trials",
     "joint of 20 trials", "grid of 20",
 )  # fmt: skip
 METHODS = (*OURS, *PSYKE_METHODS)
