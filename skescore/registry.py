@@ -34,6 +34,7 @@ __all__ = [
     "ENTRY_POINT_GROUP",
     "EXTRACTORS",
     "PSYKE_EXTRACTORS",
+    "SMALL_TABLE",
     "ExtractorSpec",
     "extractor_class",
     "extractor_label",
@@ -75,6 +76,9 @@ class ExtractorSpec(NamedTuple):
         What texts call it, as its authors do; None leaves it at the name.
     by_default : bool, default=True
         Whether searches and benchmarks try it where no names are given.
+    small_tables : tuple of str, default=()
+        Tasks for which searches try it by default on tables of at most :data:`SMALL_TABLE` rows,
+        though not on larger ones, nor in benchmarks, as it would take too long.
     """
 
     location: str
@@ -86,6 +90,7 @@ class ExtractorSpec(NamedTuple):
     search_space: Mapping[str, Any] | Callable[..., Any] | None = None
     label: str | None = None
     by_default: bool = True
+    small_tables: tuple[str, ...] = ()
 
 
 #: Adding an extractor is one line here, with its search space unless its class has one.
@@ -139,6 +144,7 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
         True,
         label="OptimalList",
         by_default=False,
+        small_tables=("classification",),
     ),
     "optimal-tree": ExtractorSpec(
         "skescore.extractors:OptimalTreeExtractor",
@@ -147,6 +153,7 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
         True,
         label="OptimalTree",
         by_default=False,
+        small_tables=("classification",),
     ),
     "real": ExtractorSpec(
         "skescore.extractors:REALExtractor",
@@ -164,7 +171,9 @@ EXTRACTORS: dict[str, ExtractorSpec] = {
     ),
 }
 
-#: Those that searches and benchmarks try where no names are given.
+#: Up to so many rows, searches also try extractors that take long.
+SMALL_TABLE = 1000
+#: Those that searches and benchmarks try where no names are given, whatever the table.
 DEFAULT_EXTRACTORS = tuple(name for name, spec in EXTRACTORS.items() if spec.by_default)
 
 
@@ -287,7 +296,11 @@ def extractor_names() -> tuple[str, ...]:
 
 
 def suitable_extractors(
-    task: str, *, categories: bool = False, plugins: bool = False
+    task: str,
+    *,
+    categories: bool = False,
+    n_rows: int | None = None,
+    plugins: bool = False,
 ) -> tuple[str, ...]:
     """Name the extractors that are tried by default on some data.
 
@@ -297,6 +310,9 @@ def suitable_extractors(
         What the rules are for.
     categories : bool, default=False
         Whether there are categorical columns.
+    n_rows : int, optional
+        How many rows there are. Where they are few, extractors that take long are named as well,
+        the last of those of this package.
     plugins : bool, default=False
         Whether to name registered ones and those of installed packages as well, which imports
         them. Without them the names are the same on every machine.
@@ -316,14 +332,16 @@ def suitable_extractors(
     >>> "cart" in suitable_extractors("regression", categories=True)
     True
     """
-    specs = dict(EXTRACTORS)
+    few = n_rows is not None and n_rows <= SMALL_TABLE
+    specs = {name: spec for name, spec in EXTRACTORS.items() if spec.by_default}
+    specs |= {name: spec for name, spec in EXTRACTORS.items() if few and task in spec.small_tables}
     if plugins:
-        others = (*_REGISTERED, *sorted(_entry_points()))
-        specs |= {name: extractor_spec(name) for name in others}
+        others = {name: extractor_spec(name) for name in (*_REGISTERED, *sorted(_entry_points()))}
+        specs |= {name: spec for name, spec in others.items() if spec.by_default}
     return tuple(
         name
         for name, spec in specs.items()
-        if task in spec.tasks and spec.by_default and (spec.takes_categories or not categories)
+        if task in spec.tasks and (spec.takes_categories or not categories)
     )
 
 

@@ -44,7 +44,13 @@ from skescore.cli._trials import (
     shown_command_line,
     study_name,
 )
-from skescore.registry import EXTRACTORS, extractor_label, extractor_names, suitable_extractors
+from skescore.registry import (
+    EXTRACTORS,
+    SMALL_TABLE,
+    extractor_label,
+    extractor_names,
+    suitable_extractors,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -486,8 +492,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_EXTRACTORS,
         type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
         metavar="NAME,...",
-        help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns, "
-        "but for optimal-list and optimal-tree)",
+        help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns; "
+        f"optimal-list and optimal-tree for classes of up to {SMALL_TABLE:,} rows only)",
     )
     group.add_argument(
         "--scoring",
@@ -793,7 +799,9 @@ def _tested(search: ExtractorSearchCV, test: Dataset) -> dict[str, Any]:
 
 def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: output.Notes) -> None:
     if options.extractors is None:
-        suitable = suitable_extractors(dataset.task, categories=bool(dataset.categories))
+        suitable = suitable_extractors(
+            dataset.task, categories=bool(dataset.categories), n_rows=len(dataset.X)
+        )
         options.extractors = suitable[: options.trials]
         if left_out := suitable[options.trials :]:
             notes.add(

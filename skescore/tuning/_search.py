@@ -612,7 +612,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """What is tried, by its name in the leaderboard: names, classes and instances."""
         given = self.extractors
         if given is None:
-            suitable = suitable_extractors(task, categories=has_categories(X))
+            suitable = suitable_extractors(
+                task, categories=has_categories(X), n_rows=_num_samples(X)
+            )
             # Each needs a trial; _check_budget complains about a number that is none.
             names = suitable[: self.n_trials] if _is_count(self.n_trials) else suitable
             return {name: name for name in names}
