@@ -17,8 +17,10 @@ from skescore import extractors
 from skescore.extractors import BaseExtractor, CARTExtractor, GridExExtractor
 from skescore.extractors.psyke import ALGORITHMS
 from skescore.registry import (
+    DEFAULT_EXTRACTORS,
     EXTRACTORS,
     PSYKE_EXTRACTORS,
+    SMALL_TABLE,
     extractor_class,
     extractor_names,
     extractor_spec,
@@ -202,3 +204,13 @@ def test_names_that_there_are_not(name: Any) -> None:
             look_up(name)
     with pytest.raises(ValueError, match=r"Did you mean 'psyke:gridex'\?"):
         extractor_spec("psyke:gridexx")
+
+
+def test_what_takes_long_is_tried_by_default_on_small_tables_of_classes_only():
+    always = suitable_extractors("classification")
+    assert suitable_extractors("classification", n_rows=SMALL_TABLE + 1) == always
+    further = ("optimal-list", "optimal-tree")
+    for categories in (False, True):
+        names = suitable_extractors("classification", categories=categories, n_rows=SMALL_TABLE)
+        assert names == (*always, *further)
+    assert not {*further} & {*suitable_extractors("regression", n_rows=10), *DEFAULT_EXTRACTORS}

@@ -42,8 +42,8 @@ COLUMNS = (
 )  # fmt: skip
 KEY = COLUMNS[:4]
 OURS = (
-    "cart", "cart of 3 leaves", "ours re-scored", "ours with optimal rules", "joint re-scored", "grid", "ours of 20 trials",
-    "joint of 20 trials", "grid of 20",
+    "cart", "cart of 3 leaves", "ours re-scored", "ours without optimal rules", "joint re-scored",
+    "grid", "ours of 20 trials", "joint of 20 trials", "grid of 20",
 )  # fmt: skip
 METHODS = (*OURS, *PSYKE_METHODS)
 CSV = Path(__file__).with_name("tuners.csv")

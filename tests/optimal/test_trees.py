@@ -115,7 +115,7 @@ def test_no_more_is_proven_than_is_asked_for() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_bounds_of_a_thousand_tiny_tables_are_those_of_brute_force(loss: str) -> None:
-    for seed in range(1000):
+    for seed in range(400 if loss == "errors" else 300):
         check_tiny(seed, loss)
 
 

@@ -688,6 +688,7 @@ def test_by_default_all_extractors_are_tried_that_suit_task_and_columns() -> Non
         task: tuple(name for name in DEFAULT_EXTRACTORS if task in EXTRACTORS[name].tasks)
         for task in ("classification", "regression")
     }
+    by_task["classification"] += ("optimal-list", "optimal-tree")  # as there are few rows
     assert tried(BLACK_BOX, X, LABELS) == by_task["classification"]
     assert tried(BLACK_BOX, X, LABELS, n_trials=3) == by_task["classification"][:3]
     assert tried(REGRESSOR, X[:, :3], X[:, 3]) == by_task["regression"]
