@@ -12,6 +12,7 @@ from skescore.certificates._certificate import (
     CertificateSettings,
     CertifiedRows,
     GivenRules,
+    HeldOut,
     Interval,
     certify,
     rows_checksum,
@@ -19,6 +20,6 @@ from skescore.certificates._certificate import (
 from skescore.certificates._check import CheckResult, check_certificate
 
 __all__ = [
-    "Certificate", "CertificateSettings", "CertifiedRows", "CheckResult", "GivenRules", "Interval",
-    "certify", "check_certificate", "most_weighted_f1", "rows_checksum",
+    "Certificate", "CertificateSettings", "CertifiedRows", "CheckResult", "GivenRules", "HeldOut",
+    "Interval", "certify", "check_certificate", "most_weighted_f1", "rows_checksum",
 ]  # fmt: skip

@@ -24,7 +24,14 @@ from skescore.certificates._bounds import most_weighted_f1
 from skescore.metrics._prediction import METRICS, prediction_loss, prediction_performance
 from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_lists, optimal_trees
 from skescore.rules import Fallback, RuleSet, Table
-from skescore.scorers import SCORE_SPECS, RuleScorer, ScoreSpec, evaluate_rules, get_rule_scorer
+from skescore.scorers import (
+    SCORE_SPECS,
+    RuleScorer,
+    ScoreSpec,
+    evaluate_rules,
+    get_rule_scorer,
+    make_score_scorer,
+)
 
 JSON_FORMAT = "skescore.Certificate"
 _VERSION = 1
@@ -128,6 +135,26 @@ class GivenRules(TypedDict):
     rules: RuleSet | None
 
 
+class HeldOut(TypedDict):
+    """The best rules found beside the given ones, on rows that neither was made of.
+
+    Attributes
+    ----------
+    kind : {"tree", "list"}
+        The kind of the best rules found.
+    n_rules : int
+        How many of them there are at most.
+    best, given : list of float
+        The score on each split of the search, as its formula gives it: of the best rules, found
+        anew on the training rows, and of the given ones, extracted anew.
+    """
+
+    kind: str
+    n_rules: int
+    best: list[float]
+    given: list[float]
+
+
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Proof of how far rules are from the best possible ones on some rows; see :func:`certify`.
@@ -148,6 +175,8 @@ class Certificate:
         What it says of the rows.
     given : GivenRules
         The rules that were given.
+    held_out : HeldOut, optional
+        What the best rules found are worth on other rows; see :meth:`with_held_out`.
 
     Examples
     --------
@@ -170,6 +199,7 @@ class Certificate:
     settings: CertificateSettings
     rows: CertifiedRows
     given: GivenRules
+    held_out: HeldOut | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -213,7 +243,101 @@ class Certificate:
             "metric": metric,
             "weights": dict(spec.check_weights({**known, **weights})),
         }
-        return replace(self, score=name, settings=cast(CertificateSettings, settings))
+        held_out = self.held_out if (name, settings) == (self.score, self.settings) else None
+        return replace(
+            self, score=name, settings=cast(CertificateSettings, settings), held_out=held_out
+        )
+
+    def with_held_out(
+        self,
+        search: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        time_limit: float | None = 60.0,
+        max_nodes: int | None = None,
+    ) -> Certificate:
+        """Measure the best rules found where the search measured its candidates.
+
+        Rules with the fewest errors on some rows need not be better on others. So rules of the
+        same kind and size are found on the training rows of each split of the search, in place of
+        the black box as all its candidates are, and scored on the held-out rows.
+
+        Parameters
+        ----------
+        search : ExtractorSearchCV
+            Fitted; its winner is what the certificate is about.
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,), optional
+            What the search was fitted with.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows, if it was fitted with some.
+        time_limit : float, optional, default=60.0
+            Seconds for the rules of all splits, beside the black boxes' own; None for none.
+        max_nodes : int, optional
+            The same with a number of nodes for each split.
+
+        Returns
+        -------
+        Certificate
+            With :attr:`held_out`, and a sentence of it.
+        """
+        spec = self._asked.spec
+        kind = max(self.kinds, key=lambda k: spec.signed(self.interval(k).found))
+        best = self.best_rules(kind)
+        size = max(2, len(best) if best is not None else self._frontier(kind)[0].sizes[-1])
+        n_splits = max(1, max((len(c.folds) for c in search.candidates_), default=1))
+        params: dict[str, Any] = {
+            "cuts_per_feature": self.settings["cuts_per_feature"],
+            "n_features_to_select": None,
+            "criterion": self.frontiers[0].loss,
+            "time_limit": None if time_limit is None else time_limit / n_splits,
+            "max_nodes": max_nodes if max_nodes or time_limit is None else 10**9,
+        }
+        if kind == "tree":
+            params["max_leaf_nodes"] = size
+        else:
+            most = self._frontier(kind)[0].space["max_conditions"]
+            params |= {"max_rules": size, "max_conditions": most}
+        weights: dict[str, Any] = dict(self.settings["weights"])
+        scorer = make_score_scorer(
+            self.score,
+            metric=self.settings["metric"],
+            completeness=self.settings["completeness"],
+            reference="data" if self.rows["reference"] == "y" else "black_box",
+            **weights,
+        )
+        candidates = [
+            search.leaderboard_.iloc[0],
+            search.make_candidate({"extractor": f"optimal-{kind}", "params": params}),
+        ]
+        given, found = search.held_out_scores(
+            candidates, X, y, scoring=scorer, sample_weight=sample_weight
+        )
+        told: HeldOut = {
+            "kind": kind,
+            "n_rules": size,
+            "best": [float(spec.signed(value)) for value in found],
+            "given": [float(spec.signed(value)) for value in given],
+        }
+        return replace(self, held_out=told)
+
+    def _held_out_sentence(self, told: HeldOut) -> str:
+        spec = SCORE_SPECS[self.score]
+        best, given = (float(np.mean(told[name])) for name in ("best", "given"))
+        what = f"the best {told['kind']} of at most {plural(told['n_rules'], 'rule')}"
+        figures = (
+            f"On rows held out, {what}, found anew on the training rows of each of "
+            f"{plural(len(told['best']), 'split')}, has {spec.label} {best:.4f} on average, rules "
+            f"made as the given ones {given:.4f}"
+        )
+        if np.isnan([best, given]).any():
+            return f"{figures}."
+        if spec.signed(best) > spec.signed(given):
+            return f"{figures}: it is better there, too."
+        return f"{figures}: optimal here is not better there."
 
     @property
     def _asked(self) -> _Asked:
@@ -457,6 +581,8 @@ class Certificate:
                 f"The certificate speaks of rules that cover everything; these cover {share:.3f}."
             )
         lines.append("It is about these rows, not about new ones.")
+        if self.held_out is not None:
+            lines.append(self._held_out_sentence(self.held_out))
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -508,7 +634,7 @@ class Certificate:
             })  # fmt: skip
         rules = self.given["rules"]
         own = {**self.given, "rules": None if rules is None else json.loads(rules.to_json())}
-        content = {
+        content: dict[str, Any] = {
             "format": JSON_FORMAT,
             "version": _VERSION,
             "score": self.score,
@@ -517,6 +643,8 @@ class Certificate:
             "given": own,
             "frontiers": frontiers,
         }
+        if self.held_out is not None:
+            content["held_out"] = dict(self.held_out)
         return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
 
     @classmethod
@@ -568,8 +696,9 @@ class Certificate:
             measured = tuple(tuple(part["measured"]) for part in data["frontiers"])
             own = data["given"] | {"rules": _ruleset(data["given"]["rules"])}
             return cls(
-                tuple(frontiers), measured, data["score"], data["settings"], data["rows"], own
-            )
+                tuple(frontiers), measured, data["score"], data["settings"], data["rows"], own,
+                data.get("held_out"),
+            )  # fmt: skip
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"The certificate cannot be read, it lacks {error}.") from error
 
@@ -835,6 +964,8 @@ def _given(model: Any, evaluation: Any, X: Any, task: str, loss: str, metric: st
         measure = evaluation.performance if METRICS[name].greater_is_better else evaluation.loss
         metrics[f"{name} {policy}"] = float(measure(name, policy))
     ruleset = evaluation.ruleset
+    if ruleset.domain is None:  # as for the completeness by volume
+        ruleset = ruleset.replace(domain=ruleset.domain_around(evaluation.X))
     stand_in = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(_any(ruleset)))
     try:
         same = bool((stand_in.predict(X) == evaluation.y_pred)[evaluation.covered].all())

@@ -37,6 +37,7 @@ from skescore.tuning._candidates import (
     Candidates,
     Limits,
     SearchObjective,
+    check_scoring,
     choose_winner,
     judged,
     spec_of,
@@ -643,8 +644,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return found
 
     def _make_extractor(self, name: str) -> Any:
-        """The extractor of a name around the black box, as it was given."""
-        given = self._given[name]
+        """The extractor of a name around the black box, as it was given if it was."""
+        given = self._given.get(name, name)
         if isinstance(given, str):
             made = make_extractor(given, self.estimator)
         elif isinstance(given, type):
@@ -991,6 +992,68 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if isinstance(row, Candidate):
             row = {"extractor": row.extractor, "params": row.params}
         return self._seeded(row["extractor"]).set_params(**row["params"])
+
+    def held_out_scores(
+        self,
+        candidates: Sequence[Any],
+        X: Any,
+        y: Any = None,
+        *,
+        scoring: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+    ) -> np.ndarray:
+        """Score rules of further extractors as the search scored its candidates.
+
+        Use it to compare extractors that were not searched with the winner: on the same splits,
+        each black box fitted and rules found on the training rows alone.
+
+        Parameters
+        ----------
+        candidates : sequence of mapping, Series, Candidate or extractor
+            What :meth:`make_candidate` takes, or extractors.
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows that were searched on.
+        y : array-like of shape (n_rows,), optional
+            Their target, where there was one.
+        scoring : str or scorer, optional
+            Another score than that of the search.
+        groups : array-like of shape (n_rows,), optional
+            Groups of the rows, where the search had some.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows, where the search had some.
+
+        Returns
+        -------
+        ndarray of shape (n_candidates, n_splits)
+            Greater is better.
+
+        Examples
+        --------
+        >>> search.held_out_scores([search.leaderboard_.iloc[0]], X, y)  # doctest: +SKIP
+        """
+        check_is_fitted(self, "leaderboard_")
+        scorer = self._objective().scorer if scoring is None else check_scoring(scoring)
+        made = [
+            one if isinstance(one, BaseEstimator) else self.make_candidate(one)
+            for one in candidates
+        ]
+        task = black_box_task(self.estimator)
+        fitted = y is None or is_prefit(self.estimator)
+        X, y = indexable(X, target_or_predictions(self.estimator, X, y))
+        weights = self._weights(y, sample_weight, task)
+        if (sample := self._sample(y, task)) is not None:
+            X, y = _safe_indexing(X, sample), _safe_indexing(y, sample)
+            groups = None if groups is None else _safe_indexing(groups, sample)
+            weights = None if weights is None else weights[sample]
+        with self._workers():
+            folds = make_folds(
+                self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups,
+                sample_weight=weights,
+            )  # fmt: skip
+        return np.array(
+            [[evaluate_on_fold(one, fold, scorer)["score"] for fold in folds] for one in made]
+        )
 
     def _seeded(self, name: str) -> Any:
         """An extractor with the search's seed, unless it was given with one of its own."""

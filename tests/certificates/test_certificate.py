@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore import ExtractorSearchCV
 from skescore.certificates import Certificate, certify, check_certificate
-from skescore.extractors import CARTExtractor
+from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTreeExtractor
 from skescore.rules import Interval, Rule, RuleSet, as_ruleset
 from skescore.scorers import SCORE_SPECS, ice, make_fire_scorer, make_ice_scorer, neg_q
 
@@ -141,8 +144,51 @@ def test_rules_that_do_not_cover_all_rows(iris: Any) -> None:
     assert made.given_score() == pytest.approx(ice(rules, X, y))
     assert "speaks of rules that cover everything" in made.to_text()
     check = check_certificate(made.to_json(), X, y)
-    assert check.verdict == "not checked"
-    assert "Completeness by volume of the rules given: not checked." in check.findings
+    assert check.verdict == "confirmed", str(check)
+    said = f'"completeness_volume": {made.given["completeness_volume"]!r}'
+    assert said in made.to_json()
+    false = made.to_json().replace(said, '"completeness_volume": 1.0')
+    assert check_certificate(false, X, y).verdict == "rejected"
+
+
+def test_what_is_best_here_is_measured_on_held_out_rows_as_well(iris: Any) -> None:
+    """As scikit-learn's own loop over the same splits does it."""
+    X, y = iris
+    cv = StratifiedKFold(3, shuffle=True, random_state=1)
+    box = RandomForestClassifier(10, random_state=0)
+    search = ExtractorSearchCV(box, extractors=["cart"], n_trials=3, cv=cv, random_state=0)
+    search.fit(X, y)
+    made = certify(search, X, y, max_rules=3, cuts_per_feature=3, max_nodes=100)
+    told = made.with_held_out(search, X, y, max_nodes=100)
+    found = told.held_out
+    assert found is not None
+    kind = max(made.kinds, key=lambda kind: made.interval(kind).found)
+    best = made.best_rules(kind)
+    assert best is not None
+    assert (found["kind"], found["n_rules"]) == (kind, len(best))
+    settings: dict[str, Any] = {"cuts_per_feature": 3, "max_nodes": 100}
+    if kind == "tree":
+        optimal: Any = OptimalTreeExtractor(box, max_leaf_nodes=len(best), **settings)
+    else:
+        optimal = OptimalListExtractor(box, max_rules=len(best), **settings)
+    for name, extractor in (("best", optimal), ("given", search.best_extractor_)):
+        expected = [
+            ice(
+                clone(extractor).set_params(estimator=clone(box)).fit(X.iloc[train], y.iloc[train]),
+                X.iloc[test], y.iloc[test],
+            )
+            for train, test in cv.split(X, y)
+        ]  # fmt: skip
+        assert found[name] == pytest.approx(expected)  # type: ignore[literal-required]
+    assert np.mean(found["given"]) == pytest.approx(search.best_score_)
+    better = np.mean(found["best"]) > np.mean(found["given"])
+    sentence = told.to_text().split("\n")[-1]
+    assert sentence.startswith(f"On rows held out, the best {kind} of at most {len(best)} rules")
+    assert sentence.endswith("better there, too." if better else "is not better there.")
+    assert Certificate.from_json(told.to_json()).to_text() == told.to_text()
+    assert check_certificate(told.to_json(), X, y).verdict == "confirmed"
+    assert told.with_score("ice").held_out == found
+    assert told.with_score("ice", phi=3).held_out is None
 
 
 @pytest.mark.parametrize("scoring", ["ice", "fire"])

@@ -13,7 +13,16 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.certificates import certify, check_certificate
-from skescore.rules import as_ruleset
+from skescore.rules import (
+    Domain,
+    Fallback,
+    Interval,
+    Missing,
+    OneOf,
+    Rule,
+    RuleSet,
+    as_ruleset,
+)
 
 #: What a certificate says of a number that another number would be a lie.
 Change = Callable[[Any, np.random.Generator], bool]
@@ -232,11 +241,85 @@ def test_other_rows_are_rejected(made: Any) -> None:
     assert check_certificate(text, X, y[::-1]).verdict == "rejected"
 
 
-def test_what_takes_too_long_is_not_said_to_be_checked(made: Any) -> None:
-    text, X, y = made
-    result = check_certificate(text, X, y, max_steps=1)
+@pytest.fixture(scope="module")
+def larger() -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows of which there are too many trees and lists to try them all."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(60, 4)).round(1), columns=list("abcd"))
+    return frame, np.where(frame["a"] * frame["b"] > 0.3, 0, 1) + (frame["c"] > 1)
+
+
+def claims(X: Any, y: Any, **options: Any) -> Any:
+    """The JSON of a certificate."""
+    task = "classification" if y.dtype.kind == "i" else "regression"
+    classes = np.unique(y).tolist() if task == "classification" else None
+    rules = RuleSet([Rule([], y[0].item())], list(X.columns), task=task, classes=classes)
+    made = certify(rules, X, y, max_rules=4, cuts_per_feature=3, time_limit=None, **options)
+    return json.loads(made.to_json())
+
+
+@pytest.mark.parametrize("loss", ["errors", "squared_error", "absolute_error"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weighted: bool) -> None:
+    """Bounds raised to the rules found are rejected exactly where better ones exist."""
+    X, y = larger
+    y = y.to_numpy() if loss == "errors" else X["a"].to_numpy() ** 2 + X["b"].to_numpy()
+    weights = np.random.default_rng(0).integers(1, 4, len(y)) if weighted else None
+    options = {
+        "scoring": "fire" if loss == "absolute_error" else "ice",
+        "sample_weight": weights, "max_conditions": 1,
+    }  # fmt: skip
+    best = claims(X, y, **options)
+    poor = claims(X, y, max_nodes=1, **options)
+    n_false = 0
+    for kind in (0, 1):
+        least, part = best["frontiers"][kind], poor["frontiers"][kind]
+        assert least["status"] == ["optimal"] * 4
+        assert least["loss"] == loss
+        for size in (3, 4):
+            false = json.loads(json.dumps(poor))
+            raised = false["frontiers"][kind]
+            raised["lower"][:size] = raised["upper"][:size]
+            raised["status"][:size] = ["optimal"] * size
+            better = any(
+                part["upper"][i] > least["upper"][i] + 1e-6 * least["upper"][0] for i in range(size)
+            )
+            n_false += better
+            result = check_certificate(json.dumps(false), X, y, weights)
+            assert result.verdict == ("rejected" if better else "confirmed"), str(result)
+        part["lower"] = least["upper"]  # the proof, beside worse rules than the best
+        part["status"] = ["node_limit"] * 4
+    assert n_false
+    result = check_certificate(json.dumps(poor), X, y, weights)
+    assert result.verdict == "confirmed", str(result)
+    assert any("by a search of the checker's own" in sentence for sentence in result.findings)
+    result = check_certificate(json.dumps(best), X, y, weights, time_limit=0)
     assert result.verdict == "not checked"
     assert any("are not checked" in sentence for sentence in result.findings)
+
+
+def test_the_volume_of_overlapping_rules_is_summed_up(larger: Any) -> None:
+    """By hand: of [0, 4] × {u, v} × 3/4 known, 1/4 missing."""
+    X = pd.DataFrame({
+        "a": [0.0, 4.0, 1.0, 2.0], "c": ["u", "v", "u", "v"], "m": [0.0, 1.0, 2.0, np.nan]
+    })  # fmt: skip
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=1.0)], 0),  # 1/4
+            Rule([Interval(0, upper=2.0), OneOf(1, ("u",))], 1),  # 1/4 · 1/2 beside the first
+            Rule([Interval(0, lower=3.0), Missing(2)], 0),  # 1/4 · 1/4
+        ],
+        ["a", "c", "m"], task="classification", classes=[0, 1], ordered=True,
+        domain=Domain((0, 0, 0), (4, 2, 2), categories=((1, ("u", "v")),), missing=(0, 0, 0.25)),
+        fallback=Fallback(0),
+    )  # fmt: skip
+    y = np.array([0, 0, 1, 1])
+    made = certify(rules, X, y, max_rules=2, cuts_per_feature=1)
+    assert made.given["completeness_volume"] == pytest.approx(1 / 4 + 1 / 8 + 1 / 16)
+    assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
+    data = json.loads(made.to_json())
+    data["given"]["completeness_volume"] += 0.1
+    assert check_certificate(json.dumps(data), X, y).verdict == "rejected"
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"format": "skescore.Certificate", "version": 1}'])

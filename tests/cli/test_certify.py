@@ -41,6 +41,9 @@ def test_a_search_ends_with_a_certificate(folder):
     assert certificate.kinds == ("tree", "list")
     told = json.loads((folder / "run.json").read_text(encoding="utf-8"))["certificate"]
     assert told == certificate.to_text().split("\n")
+    assert certificate.held_out is not None
+    assert len(certificate.held_out["best"]) == 2
+    assert "On rows held out, the best" in told[-1]
 
 
 def test_a_certificate_is_made_and_checked(folder, run, tmp_path):
