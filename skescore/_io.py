@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -15,7 +16,14 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-__all__ = ["LineFile", "cache_folder", "package_versions", "try_lock", "write_atomically"]
+__all__ = [
+    "LineFile",
+    "cache_folder",
+    "check_regular",
+    "package_versions",
+    "try_lock",
+    "write_atomically",
+]
 
 #: What a kept result says of where it was made.
 _RESULTS_DEPEND_ON = (
@@ -39,6 +47,22 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def check_regular(path: Path, where: str) -> None:
+    """Raise a ValueError for what never ends or waits for ever: devices, pipes and sockets.
+
+    What is not there is left to whoever reads it.
+    """
+    try:
+        kind = path.stat().st_mode
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise ValueError(
+            f"{where} is a device or a pipe, which cannot be read twice. Save what comes out of it "
+            "as a file, and name that."
+        )
 
 
 @contextmanager

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-__all__ = ["did_you_mean", "listed", "nearest", "nearest_names", "plural", "short_repr"]
+__all__ = [
+    "did_you_mean",
+    "listed",
+    "nearest",
+    "nearest_names",
+    "plural",
+    "printable",
+    "short_repr",
+]
+
+#: Control signs but for tabs and ends of lines, and those that turn the direction of writing.
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -86,6 +98,18 @@ def plural(count: int, noun: str) -> str:
     ('0 rules', '1 rule', '2 rules')
     """
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    r"""Write what commands a terminal as an escape: names out of a file must not.
+
+    Examples
+    --------
+    >>> from skescore._text import printable
+    >>> print(printable("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    return _COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def short_repr(settings: Any) -> str:

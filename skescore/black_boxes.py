@@ -34,6 +34,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
+from skescore._io import check_regular
 from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
 from skescore._text import did_you_mean, listed
@@ -604,6 +605,7 @@ def _load_pickle(file: Path, where: str, trust: bool) -> Any:
 
 def read_bytes(file: Path, where: str) -> bytes:
     """Read a file that must hold something."""
+    check_regular(file, where)
     try:
         content = file.read_bytes()
     except OSError as error:

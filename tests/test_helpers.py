@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import subprocess
 import sys
@@ -280,3 +281,38 @@ def test_what_is_told_beside_the_names_is_so() -> None:
     assert set(_names.VOTING_TEXTS) == {kind for kinds in VOTINGS.values() for kind in kinds}
     for name, told in _names.SCORES.items():
         assert {key: getattr(SCORE_SPECS[name], key) for key in told._fields} == told._asdict()
+
+
+def test_processes_of_this_one_do_not_look_into_the_current_folder(tmp_path):
+    """Neither workers nor what joblib starts run a colorsys.py that lies beside the data."""
+    from skescore._processes import own_environment, safe_children, worker_command
+
+    for name in ("colorsys", "psutil", "skescore", "json"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('ran what lay here')")
+    with subprocess.Popen(
+        worker_command(["--version"]), cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as worker:
+        assert worker.wait(300) == 0
+        assert b"skescore" in worker.stdout.read()
+    program = [sys.executable, "-c", "import colorsys"]
+    with safe_children():
+        assert subprocess.run(program, cwd=tmp_path, check=False).returncode == 0
+        own = subprocess.run(program, cwd=tmp_path, env=own_environment(), capture_output=True)
+        assert b"ran what lay here" in own.stderr  # a command of the user's is the user's
+    assert "PYTHONSAFEPATH" not in os.environ
+
+
+def test_a_worker_ends_with_the_process_that_holds_its_input():
+    program = (
+        "import time\nfrom skescore._processes import end_with_input\nend_with_input()\n"
+        "print('there', flush=True)\ntime.sleep(600)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as started:  # fmt: skip
+        assert started.stdout.readline() == b"there\n"
+        assert started.poll() is None
+        started.stdin.close()
+        assert started.wait(300) != 0
+        assert b"KeyboardInterrupt" in started.stderr.read()

@@ -13,6 +13,7 @@ import joblib
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from skescore._io import check_regular
 from skescore._names import MODEL_KINDS, SEARCH
 from skescore._text import did_you_mean
 from skescore.black_boxes import BLACK_BOXES, make_black_box, type_name
@@ -266,6 +267,7 @@ def _described_box(entry: BlackBoxEntry) -> dict[str, Any]:
 
 
 def _checksum(path: str) -> str:
+    check_regular(Path(path), path)
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 

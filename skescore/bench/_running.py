@@ -6,7 +6,6 @@ import datetime
 import json
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import psutil
 from joblib import Parallel, delayed, effective_n_jobs
 from rich.console import Console
 from rich.progress import (
@@ -28,6 +26,7 @@ from rich.progress import (
 from sklearn.base import BaseEstimator
 
 from skescore._io import package_versions, try_lock, write_atomically
+from skescore._processes import end_with_parent
 from skescore.bench._cells import Group, measure_group
 from skescore.bench._configuration import BenchConfig
 from skescore.bench._machine import describe_machine
@@ -131,10 +130,6 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-#: The process that this one works for, once it watches over it.
-_WATCHED: list[psutil.Process] = []
-
-
 def measure_groups(groups: Sequence[Group], n_jobs: int) -> Iterator[dict[str, Any]]:
     """Measure groups of cells."""
     if n_jobs == 1 or len(groups) < 2:
@@ -150,17 +145,8 @@ def measure_groups(groups: Sequence[Group], n_jobs: int) -> Iterator[dict[str, A
 
 def _measure_for(parent: int, group: Group) -> list[dict[str, Any]]:
     """Measure a group in a process that another one started, and end when that is gone."""
-    if not _WATCHED and os.getppid() == parent:
-        _WATCHED.append(psutil.Process(parent))
-        threading.Thread(target=_watch, daemon=True).start()
+    end_with_parent(parent)
     return list(measure_group(group))
-
-
-def _watch() -> None:
-    """End this process when its parent is gone: a killed run must not go on in the background."""
-    while _WATCHED[0].is_running() and _WATCHED[0].status() != psutil.STATUS_ZOMBIE:
-        time.sleep(1.0)
-    os._exit(1)
 
 
 ROWS, RUN, _LOCK = "rows.csv", "run.json", ".lock"

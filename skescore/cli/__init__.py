@@ -18,7 +18,8 @@ from importlib.metadata import entry_points, version
 from types import MappingProxyType
 from typing import Any
 
-from skescore._text import did_you_mean
+from skescore._processes import safe_children
+from skescore._text import did_you_mean, printable
 from skescore.cli._arguments import Parser, without_passwords
 
 #: The module of each command, and the line about it in the list of commands. A module has a
@@ -160,7 +161,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             options.parser.refuse(rest)
         options.command_line = ["skescore", *arguments]
         options.parser.check_inputs(options)
-        _write(options.run(options))
+        with safe_children():
+            text = options.run(options)
+        _write(text)
     except KeyboardInterrupt:
         sys.stderr.write("skescore: interrupted\n")
         return 1
@@ -198,4 +201,4 @@ def _show_error(error: Exception) -> None:
     with contextlib.suppress(OSError):
         if os.environ.get(_TRACEBACK):
             traceback.print_exception(error)
-        sys.stderr.write(f"skescore: error: {without_passwords(text)}\n")
+        sys.stderr.write(f"skescore: error: {printable(without_passwords(text))}\n")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skescore._io import check_regular
 from skescore._names import BLACK_BOX_NAMES
 from skescore.bench._suites import SUITES
 from skescore.cli import _arguments as arguments
@@ -194,7 +195,9 @@ def _model(options: argparse.Namespace, told: dict[str, Any]) -> Any:
     """The model of a run from its file, if that is as it was."""
     from skescore.black_boxes import load_black_box
 
-    content = Path(told["name"]).expanduser().read_bytes()
+    path = Path(told["name"]).expanduser()
+    check_regular(path, str(path))
+    content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != told.get("checksum_sha256"):
         raise ValueError("it has changed since the run")
     return load_black_box(told["name"], trust=options.trust)

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from skescore._io import cache_folder, package_versions, try_lock
+from skescore._processes import worker_command
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -50,7 +50,8 @@ class Workers:
     Notes
     -----
     An interrupt from the terminal reaches this process alone, which hands it on: workers give
-    their trials back. What they write is shown only where they fail.
+    their trials back. What they write is shown only where they fail. However this process ends,
+    their input ends with it, and they stop.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Workers:
         words = [*options.command_line[1:], "--workers", "0", "--quiet"]
         if options.storage is None:
             words += ["--storage", str(kept.storage), "--study", kept.study]
-        self._command = [sys.executable, "-m", "skescore", *words]
+        self._command = worker_command(words)
         self._processes: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
         if self._number and kept.storage is None:
             raise ValueError(
@@ -75,7 +76,7 @@ class Workers:
             for _ in range(self._number):
                 errors = tempfile.TemporaryFile()
                 process = subprocess.Popen(
-                    self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                     stderr=errors, **apart,
                 )  # fmt: skip
                 self._processes.append((process, errors))
@@ -110,6 +111,8 @@ class Workers:
         for process, errors in self._processes:
             process.kill()  # does nothing to one that has ended
             process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
             errors.close()
 
     def _tell(self, code: int, errors: IO[bytes]) -> None:

@@ -14,8 +14,8 @@ import io
 import re
 import warnings
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any
 
 import pandas as pd
 
+from skescore._io import check_regular
 from skescore._optional import import_optional
 from skescore._text import listed
 
@@ -38,6 +39,10 @@ BLANKS = r"\s+"
 #: How separators that are hard to type may be called.
 SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": BLANKS,
                    " ": BLANKS, "blank": BLANKS, "pipe": "|"}  # fmt: skip
+#: A whole number as a column of decimals has it.
+_POINTLESS = r"[+-]?\d+\.0+"
+#: A cell that begins with a zero and another digit.
+_PADDED = re.compile(rb"(?<![^,;|\s\"'])0\d")
 LINE_NOTE = "(the header is line 1)"
 #: Rows that must agree with the header for blanks to be a separator.
 _SEEN_ROWS = 20
@@ -75,7 +80,9 @@ class DatasetError(ValueError):
 class FileTable:
     """What a file holds, before anyone asks what it means.
 
-    `again` reads the same file with a decimal comma; None where numbers are not text.
+    `again` reads the same file with a decimal comma; None where numbers are not text. `texts` reads
+    the columns at some places as they are written, where numbers are read out of text; `may_pad`
+    is False where no number can have been written with a zero before it.
     """
 
     frame: pd.DataFrame
@@ -83,14 +90,37 @@ class FileTable:
     separator: str | None = None
     findings: list[str] = field(default_factory=list)
     again: Any = None
+    texts: Any = None
+    may_pad: bool = False
+
+    def as_written(self, names: Iterable[str]) -> pd.DataFrame:
+        """Give columns of numbers as they are written, so that 01 and 1 are told apart.
+
+        Whole numbers that all have a point, as programs write them where some are missing, are
+        given without it. Other columns, and those of files that hold numbers, are left out.
+        """
+        wanted, numeric = set(names), pd.api.types.is_numeric_dtype
+        places = [
+            place
+            for place, (name, column) in enumerate(self.frame.items())
+            if str(name) in wanted and numeric(column.dtype) and column.dtype != bool
+        ]
+        if self.texts is None or not places:
+            return self.frame.iloc[:, :0]
+        written = self.texts(places).astype(object)
+        written.columns = self.frame.columns[places]
+        for name, column in written.items():
+            there = column.dropna().astype(str).str.strip()
+            if len(there) and there.str.fullmatch(_POINTLESS).all():
+                there = there.str.partition(".")[0]
+            written[name] = there.reindex(column.index)
+        return written
 
     def with_decimal_comma(self) -> FileTable:
         """Read the file once more, with a comma before the decimals."""
         if self.again is None:
             return self
-        return FileTable(
-            self.again(decimal=","), self.checksum, self.separator, self.findings, None
-        )
+        return replace(self, frame=self.again(decimal=","), again=None)
 
 
 def read_file(
@@ -101,16 +131,19 @@ def read_file(
     `where` names the file in errors, as its user did.
     """
     try:
+        check_regular(path, where)
         with path.open("rb") as raw:
             start = raw.read(4096)
             raw.seek(0)
             checksum = hashlib.file_digest(raw, "sha256").hexdigest()
     except FileNotFoundError:
         raise  # only the caller knows what else the name could have meant
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and path.is_dir():
+    except ValueError as error:
+        raise DatasetError(str(error)) from error
+    except OSError as error:
+        if path.is_dir():
             raise DatasetError(f"{where} is a folder: pass one of the files in it.") from error
-        reason = getattr(error, "strerror", None) or error
+        reason = error.strerror or error
         raise DatasetError(
             f"{where} cannot be read: {reason}. Check its name and its access rights."
         ) from error
@@ -196,7 +229,9 @@ def _read_sheet(path: Path, where: str, start: bytes, checksum: str) -> FileTabl
         with warnings.catch_warnings(), pd.ExcelFile(path, engine="openpyxl") as book:
             warnings.simplefilter("ignore")  # of styles and extensions that do not matter here
             sheets = [str(name) for name in book.sheet_names]
-            table = book.parse(sheets[0], keep_default_na=False, na_values=list(NULL_CELLS))
+            nulls: dict[str, Any] = {"keep_default_na": False, "na_values": list(NULL_CELLS)}
+            table = book.parse(sheets[0], **nulls)
+            cells = book.parse(sheets[0], dtype=object, **nulls)
     except (ValueError, OSError, KeyError, IndexError, zlib.error) as error:
         raise DatasetError(f"{where} is a damaged Excel workbook: {error}") from error
     if not len(table.columns):
@@ -204,7 +239,13 @@ def _read_sheet(path: Path, where: str, start: bytes, checksum: str) -> FileTabl
     table.columns = pd.Index([str(column) for column in table.columns])
     more = f"the first of {len(sheets)} sheets is read, {sheets[0]!r}"
     findings = [more] if len(sheets) > 1 else []
-    return FileTable(table.dropna(how="all").reset_index(drop=True), checksum, None, findings)
+    kept = table.notna().any(axis=1)
+
+    def texts(places: list[int]) -> pd.DataFrame:
+        return cells[kept].iloc[:, places].reset_index(drop=True)
+
+    table = table[kept].reset_index(drop=True)
+    return FileTable(table, checksum, None, findings, None, texts, True)
 
 
 def _read_text(
@@ -245,7 +286,9 @@ def _read_text(
                 f"the header has {listed(twice)} more than once; the further columns are read as "
                 f"{listed([f'{name}.1' for name in twice])} and so on"
             )
-        return FileTable(table, checksum, separator, findings, read)
+        padded = _PADDED.search(content) is not None
+        texts = partial(_texts_of, read)
+        return FileTable(table, checksum, separator, findings, read, texts, padded)
     except pd.errors.EmptyDataError as error:
         raise DatasetError(f"{where} is empty: it needs a header line and data rows.") from error
     except csv.Error as error:
@@ -254,8 +297,20 @@ def _read_text(
         raise DatasetError(f"{where} is damaged or cannot be read: {error}") from error
 
 
+def _texts_of(read: Any, places: list[int]) -> pd.DataFrame:
+    """The columns at some places as text, missing cells as they are."""
+    table: pd.DataFrame = read(usecols=places, dtype=str)
+    return table
+
+
 def _parse(
-    content: bytes, where: str, separator: str, encoding: str, header: list[str], decimal: str = "."
+    content: bytes,
+    where: str,
+    separator: str,
+    encoding: str,
+    header: list[str],
+    decimal: str = ".",
+    **options: Any,
 ) -> pd.DataFrame:
     """Let pandas read text of which separator and encoding are known."""
     try:
@@ -273,6 +328,7 @@ def _parse(
                 decimal=decimal,
                 keep_default_na=False,
                 na_values=list(NULL_CELLS),
+                **options,
             )
     except UnicodeDecodeError as error:
         raise DatasetError(_wrongly_encoded(content, where, encoding)) from error

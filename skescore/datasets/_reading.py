@@ -52,6 +52,8 @@ _RARE, _FEW = 0.05, 10
 _MIN_SENTINEL = 2
 _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
 
+#: Numbers that names and codes are written as.
+_PADDED = r"[+-]?0\d+"
 #: Dates that skrub does not know, or only by their first row: years of two digits, and "May".
 _SHORT_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|.*[^\W\d]{3}.*\d{4}")
 _FORMATS = (
@@ -398,8 +400,10 @@ def _apply(
     if reading.values is not None:
         known = cells.texts.isin(reading.values).to_numpy()
         values = np.where(known | missing, values, OTHER)
-    taken = cells.taken(values, np.nan)
-    return {reading.name: pd.Series(taken, index=column.index, dtype=object)}
+    made = pd.Series(cells.taken(values, np.nan), index=column.index, dtype=object)
+    if pd.to_numeric(made.dropna().drop_duplicates(), errors="coerce").notna().all():
+        made = made.astype("category")  # names that are written as numbers have to be declared
+    return {reading.name: made}
 
 
 def _are_null_words(texts: pd.Series) -> np.ndarray:
@@ -748,7 +752,11 @@ def prepare(
     )  # fmt: skip
     if comma:
         raw = raw.with_decimal_comma()
-    frame = raw.frame.rename(columns=str)
+    named = set(categories)
+    if preparation is not None:
+        named |= {each.name for each in preparation.columns if each.kind == "category"}
+    named -= set(numeric)
+    frame = raw.frame.assign(**_named(raw, named, target, findings)).rename(columns=str)
     if sample is not None and sample < len(frame):
         findings.append(f"a sample of {sample} of {len(frame)} rows is read, drawn at random")
         frame = frame.sample(sample, random_state=random_state).sort_index()
@@ -790,6 +798,38 @@ def prepare(
         own.check()
     prepared = Preparation(tuple(readings), na_values) if preparation is None else preparation
     return Table(pd.DataFrame(out, index=frame.index), tuple(findings), prepared)
+
+
+def _named(
+    raw: FileTable, names: set[str], target: str | None, findings: list[str]
+) -> dict[str, pd.Series]:
+    """Columns of numbers that are names, as they are written: 01 and 1 differ."""
+    whole = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]
+    written = raw.as_written({*names, *whole})
+    made = {}
+    for name in map(str, written.columns):
+        padded = written[name].str.fullmatch(_PADDED).fillna(False)
+        if name in names:
+            made[name] = written[name]
+        elif name == target:
+            texts, values = written[name].nunique(), raw.frame[name].nunique()
+            if padded.any() and (texts > values or values <= MAX_CATEGORIES):
+                made[name] = written[name]
+        elif padded.any():
+            first = written[name][padded].iloc[0]
+            findings.append(
+                f"column {name!r} holds numbers with leading zeros, first {first!r}, which are "
+                f"read without them; if they are names: --category {quoted(name)}"
+            )
+    return made
+
+
+def _may_be_padded(column: pd.Series) -> bool:
+    """Whether numbers may have been written with leading zeros: they are whole."""
+    if pd.api.types.is_integer_dtype(column.dtype):
+        return True
+    is_float = pd.api.types.is_float_dtype(column.dtype)
+    return is_float and bool(column.isna().any()) and _is_whole(column)
 
 
 def _is_copy(frame: pd.DataFrame, name: str) -> bool:

@@ -60,6 +60,7 @@ from skescore.extractors._oracle import Oracle
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label
+from skescore.rules._matching import as_known_rows
 from skescore.rules.exporters import readable_bounds, readable_outputs
 from skescore.rules.simplification import without_repeated_end
 
@@ -304,6 +305,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             If the rows, the black box or a parameter cannot be used; the message says what to do.
         """
         began = time.perf_counter()
+        X = as_known_rows(X)
         check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
         if self.abstain_label is not None:
             check_label("abstain_label", self.abstain_label)
@@ -525,6 +527,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _rows(self, X: Any) -> Any:
         if not hasattr(self, "rules_"):
             check_is_fitted(self, "rules_")
+        X = as_known_rows(X)
         names = getattr(self, "feature_names_in_", None)
         if names is None and not self._encoder and is_plain(X, self.n_features_in_):
             return X  # the checks take far longer than a few rules on a few rows

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skescore._processes import own_environment
+
 
 class CommandFunction:
     """A function that pipes rows to a command and reads its predictions.
@@ -76,6 +78,7 @@ class CommandFunction:
                 encoding="utf-8",
                 timeout=self.timeout,
                 check=False,
+                env=own_environment(),
             )
         except (OSError, IndexError) as error:
             raise ValueError(

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from skescore._io import check_regular
 from skescore._names import NO_RUN_TEXT
 from skescore._text import listed
 from skescore.certificates import Certificate
@@ -318,6 +319,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
+        check_regular(path, str(path))
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(

@@ -276,7 +276,10 @@ def _just_above(low: float, high: float, reach: float) -> float:
     if 1e-15 < room < 1e15:
         unit = math.ceil(-math.log10(room))
         power = 10.0 ** abs(unit)
-        steps = math.floor(low * power if unit > 0 else low / power) + 1
+        steps = low * power if unit > 0 else low / power
+        if not math.isfinite(steps):
+            return math.nextafter(low, math.inf)
+        steps = math.floor(steps) + 1
         value = steps / power if unit > 0 else steps * power
         if low < value <= low + 2 * room and value < high:
             return value

@@ -45,6 +45,7 @@ class Table:
 
     def __init__(self, X: Any, names: Sequence[str]) -> None:
         self._names = names
+        X = as_known_rows(X)
         self._frame: Any = X if _is_frame(X) else None
         self._cache: dict[int, np.ndarray] = {}
         self._coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -160,6 +161,24 @@ class Table:
 
 def _is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_column"))
+
+
+def as_known_rows(X: Any) -> Any:
+    """Give tables of other libraries as data frames: an array of them would lose their names.
+
+    Raises
+    ------
+    TypeError
+        If such a table is none of pandas, polars or Arrow.
+    """
+    if not hasattr(X, "columns") or _is_frame(X) or isinstance(X, np.ndarray | Table):
+        return X
+    if hasattr(X, "to_pandas") and hasattr(X, "schema"):  # of Arrow
+        return X.to_pandas()
+    raise TypeError(
+        f"X must be an array or a data frame of pandas or polars, got a {type(X).__name__} of "
+        f"{type(X).__module__.partition('.')[0]}. Turn it into a pandas data frame first."
+    )
 
 
 def _as_array(X: Any) -> np.ndarray:

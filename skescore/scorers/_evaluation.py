@@ -24,7 +24,7 @@ from skescore.metrics._prediction import (
 )
 from skescore.metrics._rule_counts import RuleCounts
 from skescore.rules import Fallback, RuleSet, as_ruleset
-from skescore.rules._matching import Table
+from skescore.rules._matching import Table, as_known_rows
 from skescore.rules._survival import SurvivalRules
 from skescore.rules.importers import options_from_rows
 
@@ -259,6 +259,7 @@ def evaluate_rules(
             )
         return _evaluated_counts(estimator, X, y, sample_weight)
     model, transform, to_outer = unwrap(estimator)
+    X = as_known_rows(X)
     X_inner = transform(X)
     try:
         ruleset = as_ruleset(model, **options_from_rows(model, X_inner))

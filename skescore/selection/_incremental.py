@@ -17,7 +17,7 @@ from skescore.metrics._completeness import unit_boxes, volume_completeness
 from skescore.metrics._prediction import METRICS
 from skescore.rules import Domain, Rule
 from skescore.rules._volumes import sampling_stream, subtract, volume_outside
-from skescore.rules.simplification import RuleRows, Step
+from skescore.rules.simplification._on_rows import RuleRows, Step, without_rule
 from skescore.scorers import COMPLETENESSES, RuleScorer, ScoreSpec
 from skescore.scorers._evaluation import SIZES
 
@@ -130,9 +130,9 @@ def _shares_after(
     current: np.ndarray, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
     """The share of rows with a rule after each step."""
-    change = np.isnan(current[row]).astype(float) - np.isnan(value)
+    change = without_rule(current[row]).astype(float) - without_rule(value)
     gained = np.bincount(number, weights=change, minlength=n_steps)
-    return np.asarray((np.count_nonzero(~np.isnan(current)) + gained) / len(current))
+    return np.asarray((np.count_nonzero(~without_rule(current)) + gained) / len(current))
 
 
 class _Labels:

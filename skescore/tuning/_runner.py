@@ -6,6 +6,7 @@ import contextlib
 import copy
 import datetime
 import math
+import os
 import sys
 import tempfile
 import threading
@@ -29,6 +30,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skescore._deadline import time_limit
+from skescore._processes import end_with_parent
 from skescore._text import plural
 from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS
@@ -676,10 +678,13 @@ class Workers:
         """Evaluate pairs of an extractor and the number of a fold, in their order."""
         if self.n_jobs == 1:
             return [self.evaluator(*task) for task in tasks]
-        return list(self._parallel(delayed(_evaluate)(self._path, *task) for task in tasks))
+        return list(
+            self._parallel(delayed(_evaluate)(os.getpid(), self._path, *task) for task in tasks)
+        )
 
 
-def _evaluate(path: str, extractor: Any, fold: int) -> dict[str, Any]:
+def _evaluate(parent: int, path: str, extractor: Any, fold: int) -> dict[str, Any]:
+    end_with_parent(parent)
     if path not in _READ:
         _READ.clear()  # one search at a time
         _READ[path] = cloudpickle.loads(Path(path).read_bytes())

@@ -30,6 +30,7 @@ from skescore._validation import check_choice, check_integer, check_number, row_
 from skescore.extractors import black_box_task, has_categories, is_fitted, is_prefit
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet
+from skescore.rules._matching import as_known_rows
 from skescore.scorers import SCORE_SPECS, ScoreSpec
 from skescore.scorers._specs import all_weights, find_score, measured_names
 from skescore.tuning._candidates import (
@@ -375,7 +376,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may stand for this one
-        task = black_box_task(self.estimator)
+        task, X = black_box_task(self.estimator), as_known_rows(X)
         self._given = self._check_extractors(task, X)
         self.extractors_ = tuple(self._given)
         objective = self._check_parameters()

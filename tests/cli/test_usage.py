@@ -247,3 +247,22 @@ def test_help_wrong_usage_and_missing_files_import_nothing_heavy(tmp_path: Path)
         strict=True,
     ):  # fmt: skip
         assert part in line
+
+
+def test_errors_command_no_terminal(tmp_path, capsys):
+    """Names out of a file are shown with their control signs as escapes."""
+    path = tmp_path / "data.csv"
+    path.write_text("a\x1b]0;owned\x07,b\u202e,y\n" + "1,2,0\n" * 5 + "1,x,1\n" * 5)
+    for words in (["--target", "z"], ["--target", "y", "--drop", "nothing"]):
+        assert main(["tune", str(path), *words]) == 1
+        told = capsys.readouterr().err
+        assert "\\x1b]0;owned\\x07" in told
+        assert not {"\x1b", "\x07", "\u202e"} & set(told)
+
+
+def test_a_model_that_a_run_of_strangers_names_is_no_device(tmp_path, capsys):
+    from skescore.cli._report import _model
+
+    told = {"name": "/dev/zero", "checksum_sha256": "0"}
+    with pytest.raises(ValueError, match="a device or a pipe"):
+        _model(argparse.Namespace(trust=False), told)

@@ -393,3 +393,13 @@ def test_rule_sets_explain_themselves():
         [Rule([Interval(0, upper=1)], "a"), Rule([], "b")], ["x"], task="classification"
     )
     assert rules.explain([0.5]).prediction == "a"
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 1.7e308, -1.7e308])
+def test_values_without_end_are_explained(value):
+    low, high = Interval(0, upper=0.5, upper_closed=True), Interval(0, lower=0.5)
+    domain, task = Domain((0.0,), (1.0,)), "classification"
+    rules = RuleSet([Rule((low,), "a"), Rule((high,), "b")], ["x"], task=task, domain=domain)
+    explanation = rules.explain([[value]])
+    assert explanation.prediction == ("a" if value < 0 else "b")
+    assert "x" in str(explanation)

@@ -1030,3 +1030,34 @@ def test_a_table_gives_columns_and_rows():
     assert found[:, [0, 2]].tolist() == [[4.0, 0.0], [1.0, 0.0]]
     assert np.isnan(found[:, 1]).all()
     assert RULES.assign(table).tolist() == RULES.assign(ROWS).tolist()
+
+
+@pytest.mark.parametrize("kind", ["table", "batch"])
+def test_tables_of_arrow_are_read_by_name(kind):
+    pa = pytest.importorskip("pyarrow")
+    made = (pa.table if kind == "table" else pa.RecordBatch.from_pydict)(
+        {"b": [1.0, 9.0], "c": ["x", "y"], "a": [5.0, 0.0]}
+    )
+    rules = RuleSet(
+        [Rule((Interval(0, upper=3.0),), "low"), Rule((), "high")],
+        ["a", "b"],
+        task="classification",
+    )
+    assert rules.predict(made).tolist() == ["high", "low"]
+    assert rules.predict(made.to_pandas()).tolist() == ["high", "low"]
+
+
+def test_tables_that_nobody_knows_are_refused_rather_than_read_by_position():
+    class Strange:
+        columns = ("b", "a")
+
+        def __array__(self, *_, **__):
+            return np.array([[1.0, 5.0], [9.0, 0.0]])
+
+    rules = RuleSet(
+        [Rule((Interval(0, upper=3.0),), "low"), Rule((), "high")],
+        ["a", "b"],
+        task="classification",
+    )
+    with pytest.raises(TypeError, match="a Strange of"):
+        rules.predict(Strange())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -397,8 +397,12 @@ def read_boosted(
             rules += [replace(leaf, weight=model.learning_rate) for leaf in leaves]
         return RuleSet(rules, names, task="regression", domain=domain, ordered=False, voting="sum")
     classes = model.classes_.tolist()
-    vote = class_vote(classes)
-    rules = [vote((), k, float(value)) for k, value in enumerate(start)]
+    vote: Callable[..., Rule] = class_vote(classes)
+    rules = []
+    if len(classes) == 2:  # all votes are on the second class, added up as the model does
+        vote = _on_second(classes)
+        rules.append(Rule((), classes[0], None, -_TIE))
+    rules += [vote((), k, float(value)) for k, value in enumerate(start)]
     for stage in model.estimators_:
         for k, tree in enumerate(stage):
             for leaf in tree_to_ruleset(tree, feature_names=names, missing=False).rules:
@@ -413,6 +417,14 @@ def read_boosted(
         ordered=False,
         voting="logistic",
     )
+
+
+#: Log odds of exactly 0 mean the second class: what makes the difference, and changes no other sum.
+_TIE = 1e-300
+
+
+def _on_second(classes: list[Any]) -> Callable[..., Rule]:
+    return lambda conditions, k, value: Rule(conditions, classes[1], None, value)
 
 
 def _check_kind(model: Any, kinds: tuple[type, ...]) -> None:

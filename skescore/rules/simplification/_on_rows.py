@@ -76,6 +76,16 @@ def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.nd
     return low, high
 
 
+#: What a linear output gives where a value is missing: a NaN, but not that of rows without a rule.
+_UNKNOWN = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
+
+
+def without_rule(values: np.ndarray) -> np.ndarray:
+    """Which values are those of rows without a rule, and not answers that nobody knows."""
+    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
+    return np.asarray(np.isnan(values) & ((bits & 1) == 0))
+
+
 class Widened:
     """Rules that may take the place of those at `indices`, and whether they meet any other.
 
@@ -251,7 +261,8 @@ class RuleRows:
 
     def _line(self, output: LinearOutput) -> np.ndarray:
         every = slice(None)
-        return output.evaluate(lambda j: self.table.numbers(j, every), len(self.table))
+        line = output.evaluate(lambda j: self.table.numbers(j, every), len(self.table))
+        return np.where(np.isnan(line), _UNKNOWN, line)
 
     def _values_of(self, rows: np.ndarray, assigned: np.ndarray) -> np.ndarray:
         values = self.outputs[assigned]
@@ -600,7 +611,7 @@ class _ErrorBudget:
             self.scale, self.mean_square = self._mean_square()
 
     def _told(self, values: np.ndarray) -> np.ndarray:
-        return np.where(np.isnan(values), self.instead, values)
+        return np.where(without_rule(values), self.instead, values)
 
     def _mean_square(self) -> tuple[float, float]:
         """A scale that keeps squares from overflowing, and the mean square in its units."""
@@ -617,7 +628,7 @@ class _ErrorBudget:
     ) -> np.ndarray:
         """Costs of new values on some rows; `told` are predictions, by the nearest rule as well."""
         old = self.original[rows]
-        lacks, lacked = np.isnan(new), np.isnan(old)
+        lacks, lacked = without_rule(new), without_rule(old)
         turned = lacks != lacked
         if self.rows.ruleset.task == "classification":
             return np.where(lacks | lacked, turned, new != old).astype(float)
@@ -625,7 +636,9 @@ class _ErrorBudget:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             square = np.square((told - self.before[rows]) / self.scale)
             same = (square == 0) | (told == self.before[rows])  # both infinite
-            numbers = np.where(same, 0.0, square / self.mean_square)
+            unknown, was_unknown = np.isnan(told), np.isnan(self.before[rows])
+            numbers = np.where(same | (unknown & was_unknown), 0.0, square / self.mean_square)
+            numbers = np.where(unknown ^ was_unknown, 1.0, numbers)
         numbers = np.where(lacks & lacked, 0.0, numbers)
         return np.where(turned, np.fmax(numbers, 1.0), numbers)
 
@@ -656,9 +669,9 @@ class _ErrorBudget:
 
     def _costs_by_nearest(self, step: Step, values: np.ndarray) -> np.ndarray | None:
         """What all rows cost after a step by the nearest rules; None if the plain costs hold."""
-        alone = np.isnan(self.original)
+        alone = without_rule(self.original)
         is_label = self.rows.ruleset.task == "classification"
-        if not (alone if is_label else alone | np.isnan(values)).any():
+        if not (alone if is_label else alone | without_rule(values)).any():
             return None
         told = self.rows.result(step).predict(self.rows.table)
         if not (told[alone] == self.predicted[alone]).all():

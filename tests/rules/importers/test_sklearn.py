@@ -370,3 +370,14 @@ def test_an_imputer_before_sums_warns():
     with pytest.warns(UserWarning, match="The Pipeline fills missing values, which sums"):
         rules = as_ruleset(model)
     np.testing.assert_allclose(rules.predict(X[:, :2]), model.predict(X[:, :2]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [1, 0]])
+def test_log_odds_of_exactly_zero_are_the_second_class_as_of_the_model(labels) -> None:
+    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, dtype=float)
+    y = np.array(labels)[X.sum(axis=1).astype(int) % 2]
+    model = GradientBoostingClassifier(n_estimators=5, max_depth=1).fit(X, y)
+    assert (model.decision_function(X) == 0).all()  # a XOR, of which stumps learn nothing
+    rules = as_ruleset(model)
+    assert rules.predict(X).tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(rules.predict_proba(X), model.predict_proba(X))

@@ -694,3 +694,24 @@ def test_tolerance_needs_rows() -> None:
         classifier([]).simplify(np.empty((0, 2)))
     with pytest.raises(ValueError, match="X has 3 features"):
         classifier([]).simplify([[1.0, 2.0, 3.0]])
+
+
+@pytest.mark.parametrize("fallback", [None, Fallback(9.0), Fallback(9.0, "nearest")])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_an_answer_that_is_missing_is_not_the_same_as_no_answer(
+    fallback: Fallback | None, ordered: bool
+) -> None:
+    """A linear output gives NaN where a value is missing; without its rule others would predict."""
+    rules = [
+        Rule((Interval(0, upper=0.5, upper_closed=True),), LinearOutput(1.0, ((1, 2.0),))),
+        Rule((Interval(0, lower=0.5),), 3.0),
+    ]
+    ruleset = RuleSet(
+        rules, ["a", "b"], task="regression", ordered=ordered, disjoint=not ordered,
+        fallback=fallback,
+    )  # fmt: skip
+    nan = np.nan
+    for X in ([[0.1, nan], [0.9, 1.0], [0.8, nan]], [[0.1, nan], [0.2, nan], [0.9, nan]]):
+        found = ruleset.simplify(X)
+        np.testing.assert_array_equal(found.covers(X), ruleset.covers(X))
+        np.testing.assert_array_equal(found.predict(X), ruleset.predict(X))

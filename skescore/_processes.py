@@ -1,0 +1,106 @@
+"""Child processes: none outlives its parent, and none runs what lies in the current folder."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import psutil
+
+__all__ = [
+    "end_with_input",
+    "end_with_parent",
+    "own_environment",
+    "safe_children",
+    "worker_command",
+]
+
+#: Python's own switch: what it runs is not looked for in the current folder.
+_SAFE_PATH = "PYTHONSAFEPATH"
+#: Whether the switch is ours, and not the user's.
+_SET: list[bool] = []
+#: Seconds that a worker has to give its trials back once its parent is gone.
+_HASTE = 10.0
+#: The process that this one works for, once it watches over it.
+_WATCHED: list[psutil.Process] = []
+_PROGRAM = """
+import sys
+sys.path.append(sys.argv.pop(1))
+from skescore._processes import end_with_input
+end_with_input()
+from skescore.cli import main
+sys.exit(main())
+"""
+
+
+def worker_command(words: Sequence[str]) -> list[str]:
+    """Give the command line of a further process of this program; its input is its lifeline.
+
+    The folder of this package comes last among those that modules are looked for in, the current
+    folder not at all: a file ``optuna.py`` beside the data is no part of the program.
+    """
+    folder = str(Path(__file__).parents[1])
+    return [sys.executable, "-P", "-c", _PROGRAM, folder, *words]
+
+
+@contextlib.contextmanager
+def safe_children() -> Iterator[None]:
+    """Have processes that are started within the block not look into the current folder."""
+    if _SAFE_PATH in os.environ:
+        yield
+        return
+    os.environ[_SAFE_PATH] = "1"
+    _SET.append(True)
+    try:
+        yield
+    finally:
+        _SET.pop()
+        os.environ.pop(_SAFE_PATH, None)
+
+
+def own_environment() -> dict[str, str]:
+    """Give the user's environment, for programs of the user's."""
+    kept = dict(os.environ)
+    if _SET:
+        kept.pop(_SAFE_PATH, None)
+    return kept
+
+
+def end_with_input() -> None:
+    """Interrupt this process once its input is closed: whoever held the other end is gone."""
+    threading.Thread(target=_await_end_of_input, daemon=True).start()
+
+
+def _await_end_of_input() -> None:
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    if os.name == "posix":  # which also wakes a process that waits
+        os.kill(os.getpid(), signal.SIGINT)
+    else:
+        _thread.interrupt_main()
+    time.sleep(_HASTE)
+    os._exit(1)
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process when the one that started it is gone, if that is `parent`.
+
+    A killed run must not go on in the background.
+    """
+    if not _WATCHED and os.getppid() == parent:
+        _WATCHED.append(psutil.Process(parent))
+        threading.Thread(target=_watch, daemon=True).start()
+
+
+def _watch() -> None:
+    while _WATCHED[0].is_running() and _WATCHED[0].status() != psutil.STATUS_ZOMBIE:
+        time.sleep(1.0)
+    os._exit(1)
