@@ -129,6 +129,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"rules"},
     "scorers": {"metrics", "rules"},
     "selection": {"metrics", "rules", "scorers"},
+    "sources": {"metrics", "rules", "scorers"},
     "optimal": {"metrics", "rules"},
     "extractors": {"metrics", "optimal", "rules", "scorers", "selection"},
     "registry": set(),
@@ -156,7 +157,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {
         "__init__", "attribution", "bench", "black_boxes", "certificates", "datasets",
         "extractors", "metrics", "plots", "registry", "report", "reproduce", "rules", "scorers",
-        "tuning",
+        "sources", "tuning",
     },
     "__main__": {"cli"},
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -398,6 +398,49 @@ def to_sql(
         name = output_name or ("rule" if kind == "assign" else "prediction")
         text = f"SELECT *, {text} AS {style.identifier(name, 'output_name')} FROM {path}"
     return translated(text, style)
+
+
+@dataclass(frozen=True)
+class SqlParts:
+    """What queries about a rule set are made of, in standard SQL for a dialect."""
+
+    style: Dialect
+    premises: tuple[str, ...]
+    rule_number: str | None
+    prediction: str | None
+    outputs: Mapping[int, str]
+    is_number: Callable[[str], str]
+
+    def identifier(self, *names: str) -> str:
+        """Write the name of a column, or a path of names."""
+        return ".".join(self.style.identifier(name, "column") for name in names)
+
+
+def sql_parts(
+    ruleset: RuleSet, *, dialect: str | None, columns: Mapping[str, str], booleans: Sequence[str]
+) -> SqlParts:
+    """Write the premises of all rules, what they predict together, and linear outputs by rule.
+
+    Missing values are as in :meth:`RuleSet.to_sql` with ``exact=True``. The number of the assigned
+    rule stands where one predicts, the prediction in regressions and where rules predict together.
+    """
+    style = find_dialect(dialect, exact=True)
+    terms = Terms(ruleset, style, columns, booleans)
+    writer = _Writer(ruleset, style, terms)
+    truth = "1 = 1"
+    predicts = ruleset.voting is not None or ruleset.classes is None
+    return SqlParts(
+        style,
+        tuple(terms.premise(rule) or truth for rule in ruleset.rules),
+        None if ruleset.voting is not None else writer.rule_number(),
+        writer.prediction() if predicts else None,
+        {
+            i: terms.affine(rule.output.intercept, rule.output.terms)
+            for i, rule in enumerate(ruleset.rules)
+            if isinstance(rule.output, LinearOutput)
+        },
+        terms.is_number,
+    )
 
 
 def _case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:

@@ -1,0 +1,198 @@
+"""Counts of rules over rows that come in batches: one after the other, or on several machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skescore._optional import import_optional
+from skescore.metrics._rule_counts import RowLooks, RuleCounts
+from skescore.rules import RuleSet
+from skescore.sources._query import near_labels
+from skescore.sources._tables import SourceError, check_columns, failing, parquet_files
+
+Floats = NDArray[np.float64]
+#: Carries out a function for every batch; the results may come in any order.
+Each = Callable[[Callable[[Any], Any]], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read of every batch; it travels to where the batches are."""
+
+    ruleset: RuleSet
+    target: str | None
+    weight: str | None
+    black_box: Any
+    name: str
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read: a black box is given all features."""
+        names = self.ruleset.feature_names
+        every = range(len(names)) if self.black_box is not None else self.ruleset.used_features
+        others = (self.target if self.black_box is None else None, self.weight)
+        return list(dict.fromkeys([*(names[j] for j in sorted(every)), *(o for o in others if o)]))
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise a ValueError where a column is not there."""
+        target = self.columns[0] if self.target is None else self.target
+        check_columns(self.ruleset, columns, target, self.weight, self.name)
+
+    def rows(self, batch: Any) -> RowLooks | None:
+        """The rows of a batch that weigh something; None if there are none."""
+        frame = (
+            batch.to_pandas() if hasattr(batch, "schema") and hasattr(batch, "num_rows") else batch
+        )
+        if not hasattr(frame, "columns"):
+            raise TypeError(
+                f"A batch must be an Arrow batch or table, or a pandas or polars frame, got "
+                f"{type(batch).__name__}."
+            )
+        self.check(list(map(str, frame.columns)))
+        weights = None if self.weight is None else np.asarray(frame[self.weight], dtype=float)
+        if weights is not None and (weights == 0).any():
+            kept = np.flatnonzero(weights)
+            weights = weights[kept]
+            frame = frame.iloc[kept] if hasattr(frame, "iloc") else frame[kept]
+        if not len(frame):
+            return None
+        names = list(self.ruleset.feature_names)
+        if self.black_box is None:
+            y = np.asarray(frame[self.target].to_numpy())
+        else:
+            ask = getattr(self.black_box, "predict", self.black_box)
+            y = np.asarray(ask(frame[names]))
+        there = set(map(str, frame.columns))
+        lacking = [name for name in names if name not in there]  # which no rule looks at
+        if lacking:
+            wide = {name: np.full(len(frame), np.nan) for name in lacking}
+            frame = frame.assign(**wide) if hasattr(frame, "assign") else frame.with_columns(**wide)
+        return RowLooks(self.ruleset, frame, y, weights)
+
+
+def _look(batch: Any, reading: Reading, look: str, arguments: tuple[Any, ...]) -> Any:
+    rows = reading.rows(batch)
+    return None if rows is None else getattr(rows, look)(*arguments)
+
+
+class BatchLooks:
+    """Rows in batches, as :func:`skescore.metrics._rule_counts.complete` looks at them."""
+
+    def __init__(self, reading: Reading, each: Each) -> None:
+        self._reading, self._each = reading, each
+        self._n_rows: int | None = None
+
+    def centre(self) -> float:
+        return near_labels(self._reading.ruleset)
+
+    def _total(self, look: str, *arguments: Any) -> Any:
+        total = None
+        with failing(self._reading.name):
+            look_at = partial(_look, reading=self._reading, look=look, arguments=arguments)
+            for found in self._each(look_at):
+                if found is not None:
+                    total = found if total is None else total + found
+        if total is None:
+            raise SourceError(
+                f"{self._reading.name} must hold at least one row that weighs more than nothing, "
+                "got none."
+            )
+        return total
+
+    def first(self, default: float, centre: float) -> RuleCounts:
+        counts: RuleCounts = self._total("first", default, centre)
+        return counts
+
+    def deviations(self, means: Floats) -> Floats:
+        return np.asarray(self._total("deviations", means))
+
+    def within(self, stds: Floats) -> Floats:
+        return np.asarray(self._total("within", stds))
+
+
+class _Once:
+    """Batches that can be gone through only once."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self._batches: Iterator[Any] | None = batches
+
+    def __call__(self) -> Iterator[Any]:
+        if self._batches is None:
+            raise SourceError(
+                "The batches must be gone through more than once, as the positive rows of a "
+                "regression depend on the standard deviation of all labels, but they are an "
+                "iterator. Pass a function that gives a new one, or rule_measures=False."
+            )
+        batches, self._batches = self._batches, None
+        return batches
+
+
+def each_batch(source: Any, reading: Reading, batch_size: int) -> Each:
+    """How to go through a source batch by batch."""
+    module = type(source).__module__.partition(".")[0]
+    if module == "dask" or hasattr(source, "to_delayed"):
+        return _on_dask(source, reading)
+    batches: Callable[[], Iterable[Any]]
+    if isinstance(source, str | Path):
+        batches = _of_parquet(source, reading, batch_size)
+    elif hasattr(source, "to_batches"):  # an Arrow dataset or table
+        batches = _of_arrow(source, reading, batch_size)
+    elif module == "polars" and hasattr(source, "collect"):
+        reading.check(source.collect_schema().names())
+        chosen = source.select(reading.columns)
+        batches = partial(chosen.collect_batches, chunk_size=batch_size)
+    elif hasattr(source, "columns"):  # a frame in memory
+        batches = partial(iter, [source])
+    elif callable(source):
+        batches = source
+    elif isinstance(source, Iterator):
+        batches = _Once(source)
+    elif isinstance(source, Iterable):
+        batches = partial(iter, source)
+    else:
+        raise TypeError(
+            "source must be the URL of a table, a Parquet file, folder or glob, an Arrow dataset, "
+            "a frame of pandas, polars, dask or Spark, or batches of rows, got "
+            f"{type(source).__name__}."
+        )
+    return lambda look: map(look, batches())
+
+
+def _of_arrow(source: Any, reading: Reading, batch_size: int) -> Callable[[], Iterable[Any]]:
+    names = list(source.schema.names)
+    reading.check(names)
+    if hasattr(source, "scanner"):
+        return lambda: source.to_batches(
+            columns=reading.columns, batch_size=batch_size, batch_readahead=2, fragment_readahead=1
+        )
+    return lambda: source.select(reading.columns).to_batches(max_chunksize=batch_size)
+
+
+def _of_parquet(
+    source: str | Path, reading: Reading, batch_size: int
+) -> Callable[[], Iterable[Any]]:
+    dataset = import_optional("pyarrow.dataset", extra="parquet", purpose=f"Scoring {reading.name}")
+    files = parquet_files(source)
+    with failing(reading.name):
+        return _of_arrow(dataset.dataset(files, format="parquet"), reading, batch_size)
+
+
+def _on_dask(source: Any, reading: Reading) -> Each:
+    """The workers of dask count their partitions; only the counts come back."""
+    dask = import_optional("dask", extra="distributed", purpose=f"Scoring {reading.name}")
+    reading.check(list(map(str, source.columns)))
+    partitions = source[reading.columns].to_delayed()
+
+    def each(look: Callable[[Any], Any]) -> Iterable[Any]:
+        counted = dask.delayed(look, pure=False)
+        results: Iterable[Any] = dask.compute(*[counted(part) for part in partitions])
+        return results
+
+    return each

@@ -1,0 +1,230 @@
+"""Tables of databases: how they are reached, what they are called there, and what goes wrong."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from skescore._optional import import_optional
+from skescore._text import did_you_mean, listed
+from skescore.rules import RuleSet
+
+__all__ = ["SourceError", "SqlTable", "check_columns", "is_url", "open_parquet", "open_url"]
+
+#: What SQLAlchemy calls a database, and what sqlglot does.
+_DIALECTS = {"postgresql": "postgres", "mssql": "tsql", "mariadb": "mysql"}
+#: PostgreSQL's number of the type BOOLEAN.
+_BOOLEAN_OID = 16
+
+
+class SourceError(RuntimeError):
+    """Rows that cannot be counted where they lie; no part of them has been.
+
+    Examples
+    --------
+    >>> from skescore.sources import SourceError
+    >>> raise SourceError("The connection is lost.")
+    Traceback (most recent call last):
+        ...
+    skescore.sources._tables.SourceError: The connection is lost.
+    """
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """A table that an open connection can be asked about."""
+
+    name: str
+    source: str
+    dialect: str
+    columns: tuple[str, ...]
+    booleans: frozenset[str]
+    run: Callable[[str], Sequence[Any]]
+
+    def fetch(self, query: str) -> Sequence[Any]:
+        """The rows of a query, all of them or an error."""
+        with failing(self.name):
+            return self.run(query)
+
+
+@contextmanager
+def failing(name: str) -> Iterator[None]:
+    """Say which source failed, whatever its driver raises."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except Exception as error:  # drivers share no class of errors
+        text = " ".join(str(error).split())
+        raise SourceError(
+            f"{name} could not be counted, and no part of it was: {type(error).__name__}: {text}"
+        ) from error
+
+
+def check_columns(
+    ruleset: RuleSet, columns: Sequence[str], target: str, weight: str | None, name: str
+) -> None:
+    """Raise a ValueError where a column is not there."""
+    used = [ruleset.feature_names[j] for j in sorted(ruleset.used_features)]
+    wanted = [("the target", target), *(("the feature", feature) for feature in used)]
+    if weight is not None:
+        wanted.append(("the weights", weight))
+    for what, column in wanted:
+        if column not in columns:
+            raise ValueError(
+                f"{name} must have a column for {what} {column!r}, but its columns are "
+                f"{listed(columns)}. {did_you_mean(column, columns)}"
+            )
+
+
+def is_url(source: Any) -> bool:
+    """Whether a source is the URL of a database."""
+    return isinstance(source, str) and "://" in source
+
+
+def open_url(url: str) -> AbstractContextManager[SqlTable]:
+    """Connect with a table: the part ``table=NAME`` of the query, or ``schema.table``."""
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    table = options.pop("table", "")
+    shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+    if not table:
+        raise ValueError(
+            f"The URL {shown!r} must name a table, as in '{shown}?table=NAME'. Add it."
+        )
+    bare = url.partition("?")[0] + (f"?{urlencode(options)}" if options else "")
+    name = f"{shown}?table={table}"
+    backend = parts.scheme.partition("+")[0]
+    if backend in ("duckdb", "sqlite") and parts.scheme == backend:
+        path = unquote(parts.path.removeprefix("/"))
+        if not Path(path).is_file():
+            raise SourceError(f"There is no database {path!r}. Check the path in {name!r}.")
+        if backend == "duckdb":
+            return _duckdb(path, table, name)
+    if parts.scheme in ("postgresql", "postgres"):
+        return _postgresql(bare, table, name)
+    return _sqlalchemy(bare, table, name)
+
+
+def _path(table: str, mark: str = '"') -> str:
+    """The name of a table, which may have a schema before it."""
+    return ".".join(mark + part.replace(mark, 2 * mark) + mark for part in table.split("."))
+
+
+@contextmanager
+def _duckdb(path: str, table: str, name: str) -> Iterator[SqlTable]:
+    duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {name}")
+    with failing(name):
+        connection = duckdb.connect(path, read_only=True)
+    try:
+        yield _duckdb_table(connection, _path(table), name)
+    finally:
+        connection.close()
+
+
+def _duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
+    with failing(name):
+        connection.execute("BEGIN TRANSACTION")  # all looks see the same rows
+        described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    columns = tuple(row[0] for row in described)
+    flags = frozenset(row[0] for row in described if row[1] == "BOOLEAN")
+    return SqlTable(
+        name, source, "duckdb", columns, flags, lambda query: connection.execute(query).fetchall()
+    )
+
+
+def parquet_files(source: str | Path) -> list[str]:
+    """The files of a Parquet file, folder or glob, in order."""
+    path = Path(source)
+    if path.is_dir():
+        found = sorted(str(each) for each in path.rglob("*.parquet"))
+    else:
+        found = [str(path)] if path.is_file() else sorted(glob.glob(str(source), recursive=True))
+    if not found:
+        raise SourceError(f"There is no Parquet file at {str(source)!r}. Check the path.")
+    return found
+
+
+@contextmanager
+def open_parquet(source: str | Path, memory: str | None = None) -> Iterator[SqlTable]:
+    """Let DuckDB read Parquet files."""
+    duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {source} by DuckDB")
+    files = ", ".join("'" + path.replace("'", "''") + "'" for path in parquet_files(source))
+    connection = duckdb.connect(config={} if memory is None else {"memory_limit": memory})
+    try:
+        yield _duckdb_table(connection, f"read_parquet([{files}])", str(source))
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _postgresql(url: str, table: str, name: str) -> Iterator[SqlTable]:
+    psycopg = import_optional("psycopg", extra="postgresql", purpose=f"Scoring {name}")
+    with failing(name):
+        connection = psycopg.connect(url)
+        # All looks see the same rows.
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+    try:
+        source = _path(table)
+        with failing(name):
+            described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description
+        columns = tuple(column.name for column in described or ())
+        flags = frozenset(c.name for c in described or () if c.type_code == _BOOLEAN_OID)
+        yield SqlTable(
+            name,
+            source,
+            "postgres",
+            columns,
+            flags,
+            lambda query: connection.execute(query).fetchall(),
+        )
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
+    sqlalchemy = import_optional("sqlalchemy", extra="sql", purpose=f"Scoring {name}")
+    with failing(name):
+        engine = sqlalchemy.create_engine(url)
+    try:
+        with failing(name):
+            connection = engine.connect()
+        with connection:
+            schema, _, bare = table.rpartition(".")
+            with failing(name):
+                found = sqlalchemy.inspect(connection).get_columns(bare, schema=schema or None)
+            flags = {c["name"] for c in found if isinstance(c["type"], sqlalchemy.Boolean)}
+            dialect = _DIALECTS.get(engine.dialect.name, engine.dialect.name)
+            # Written as standard SQL, but for SQLite, and then translated.
+            source = _path(table, "`" if dialect == "sqlite" else '"')
+            yield SqlTable(
+                name, source, dialect, tuple(c["name"] for c in found),
+                frozenset() if dialect == "sqlite" else frozenset(flags),
+                lambda query: connection.exec_driver_sql(query).fetchall(),
+            )  # fmt: skip
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def open_spark(frame: Any) -> Iterator[SqlTable]:
+    """Let Spark sum the rows of a data frame of its own."""
+    name, view = "the Spark table", f"skescore_rows_{id(frame)}"
+    with failing(name):
+        frame.createOrReplaceTempView(view)
+    session = frame.sparkSession
+    try:
+        flags = frozenset(column for column, kind in frame.dtypes if kind == "boolean")
+        yield SqlTable(
+            name, f'"{view}"', "spark", tuple(frame.columns), flags,
+            lambda query: [tuple(row) for row in session.sql(query).collect()],
+        )  # fmt: skip
+    finally:
+        session.catalog.dropTempView(view)

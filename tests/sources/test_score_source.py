@@ -1,0 +1,316 @@
+"""Rows that are scored where they lie have the numbers that they have in memory."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skescore.metrics import count_rows
+from skescore.rules import Domain, Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
+from skescore.scorers import knowledge
+from skescore.sources import SourceError, count_source, score_source
+
+
+def module(path: str) -> ModuleType:
+    """A file of other tests, which are no package."""
+    where = Path(__file__).parents[1] / path
+    spec = importlib.util.spec_from_file_location(f"sources_{where.stem}", where)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+arbitrary = module("rules/exporters/arbitrary.py")
+same_numbers = module("sources/comparing.py").same_numbers
+
+DOMAIN = Domain([-3.0, 0.0], [3.0, 2.0], [(1, ["red", "blue"])])
+CLASSES = RuleSet(
+    [
+        Rule([Interval(0, upper=0.5), OneOf(1, ["red"], missing=True)], "yes"),
+        Rule([Interval(0, lower=0.0, missing=True)], "no"),
+    ],
+    ["size", "colour"],
+    task="classification", domain=DOMAIN, fallback=Fallback("no"),
+)  # fmt: skip
+NUMBERS = RuleSet(
+    [
+        Rule([Interval(0, upper=0.5), OneOf(1, ["red"], missing=True)], 1.0),
+        Rule([Interval(0, lower=0.0)], LinearOutput(0.5, [(0, -1.0)])),
+    ],
+    ["size", "colour"],
+    task="regression", domain=DOMAIN, fallback=Fallback(0.25),
+)  # fmt: skip
+
+
+def table_of(ruleset: RuleSet, n_rows: int = 90, seed: int = 0) -> pd.DataFrame:
+    """Rows with categories, gaps and weights, and a column that no rule uses."""
+    rng = np.random.default_rng(seed)
+    labels = ["yes", "no", "perhaps"] if ruleset.classes else [0.1, 0.5, 1.0, 1.25]
+    return pd.DataFrame(
+        {
+            "other": rng.normal(size=n_rows),
+            "size": np.where(rng.random(n_rows) < 0.1, np.nan, rng.normal(size=n_rows)),
+            "colour": pd.Series(rng.choice(["red", "blue", None], n_rows), dtype=object),
+            "label": rng.choice(labels, n_rows),
+            "weight": rng.choice([0.0, 0.5, 1.0, 3.0], n_rows),
+        }
+    )
+
+
+def arrow(frame: pd.DataFrame) -> pa.Table:
+    """As an Arrow table in which every other gap of a number is NaN, and the others NULL."""
+    columns = {}
+    for name in frame.columns:
+        values = frame[name].to_numpy()
+        if values.dtype.kind == "f":
+            null = np.isnan(values) & (np.arange(len(values)) % 2 == 0)
+            columns[name] = pa.array(values, mask=null, from_pandas=False)
+        else:
+            columns[name] = pa.array(values.tolist())
+    return pa.table(columns)
+
+
+def parquet(frame: pd.DataFrame, folder: Path, n_files: int = 1) -> Path:
+    size = -(-len(frame) // n_files)
+    for i in range(n_files):
+        part = arrow(frame).slice(i * size, size)
+        pyarrow.parquet.write_table(part, folder / f"part{i}.parquet")
+    return folder
+
+
+def in_duckdb(frame: pd.DataFrame, folder: Path) -> str:
+    rows = arrow(frame)
+    with duckdb.connect(str(folder / "some.db")) as connection:
+        connection.register("given", rows)
+        connection.execute('CREATE TABLE "some rows" AS SELECT * FROM given')
+    return f"duckdb:///{folder}/some.db?table=some rows"
+
+
+def in_sqlite(frame: pd.DataFrame, folder: Path) -> str:
+    with sqlite3.connect(folder / "some.sqlite") as connection:
+        frame.to_sql("some_rows", connection, index=False)
+    connection.close()
+    return f"sqlite:///{folder}/some.sqlite?table=some_rows"
+
+
+SOURCES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "folder": lambda frame, folder: parquet(frame, folder, 3),
+    "glob": lambda frame, folder: f"{parquet(frame, folder, 2)}/*.parquet",
+    "file": lambda frame, folder: parquet(frame, folder) / "part0.parquet",
+    "duckdb": in_duckdb,
+    "sqlite": in_sqlite,
+    "arrow dataset": lambda frame, folder: pa.dataset.dataset(parquet(frame, folder, 2)),
+    "arrow table": lambda frame, folder: arrow(frame),
+    "polars lazy frame": lambda frame, folder: polars.scan_parquet(parquet(frame, folder, 2)),
+    "list of frames": lambda frame, folder: [frame[:40], frame[40:]],
+    "function": lambda frame, folder: lambda: iter(arrow(frame).to_batches(max_chunksize=20)),
+}
+
+
+@pytest.mark.parametrize("ruleset", [CLASSES, NUMBERS], ids=["classes", "numbers"])
+@pytest.mark.parametrize("name", SOURCES)
+def test_sources_have_the_numbers_of_memory(name: str, ruleset: RuleSet, tmp_path: Path) -> None:
+    frame = table_of(ruleset)
+    source = SOURCES[name](frame, tmp_path)
+    X, y, weights = frame[["size", "colour"]], frame["label"], frame["weight"]
+    counts = count_source(ruleset, source, "label", sample_weight="weight", batch_size=32)
+    same_numbers(ruleset, counts, X, y, weights.to_numpy())
+
+
+@pytest.mark.parametrize("ruleset", [CLASSES, NUMBERS], ids=["classes", "numbers"])
+def test_parquet_without_duckdb(
+    ruleset: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "duckdb" else found(name)
+    )
+    frame = table_of(ruleset)
+    source = parquet(frame, tmp_path, 3)
+    counts = count_source(ruleset, source, "label", batch_size=16)
+    same_numbers(ruleset, counts, frame[["size", "colour"]], frame["label"])
+
+
+def check_any_rules(data: Any, folder: Path, source: Callable[[pd.DataFrame, Path], Any]) -> None:
+    """Any rules on rows at all of their borders, with gaps, and weights or none."""
+    ruleset = data.draw(arbitrary.rule_sets())
+    rng = np.random.default_rng(data.draw(st.integers(0, 9)))
+    X = arbitrary.border_rows(ruleset, 60, infinite=False)
+    if not ruleset.classes:
+        pool: list[Any] = [-3.0, 0.0, 0.1, 0.1, 2.5, 1e6]
+    elif isinstance(ruleset.classes[0], bool):
+        pool = [True, False]
+    else:
+        pool = [*ruleset.classes, "none of them" if isinstance(ruleset.classes[0], str) else 77]
+    y = rng.choice(np.array(pool, dtype=object), len(X)).tolist()
+    if ruleset.classes:
+        y[0] = ruleset.classes[0]
+        if any(isinstance(label, float) for label in pool):
+            y = [float(label) for label in y]
+    weights = rng.choice([0.0, 0.25, 1.0, 2.0], len(X))
+    weights[0] = 1.0
+    weighted = data.draw(st.booleans())
+    frame = X.assign(**{"the label": y, "the weight": weights})
+    counts = count_source(
+        ruleset, source(frame, folder), "the label",
+        sample_weight="the weight" if weighted else None, batch_size=25,
+    )  # fmt: skip
+    same_numbers(ruleset, counts, X, np.array(y), weights if weighted else None)
+
+
+KEEP = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@settings(KEEP, max_examples=12)
+@given(data=st.data())
+@pytest.mark.parametrize("name", ["folder"])
+def test_any_rules_on_any_rows(name: str, data: Any, tmp_path: Path) -> None:
+    check_any_rules(data, tmp_path, SOURCES[name])
+
+
+@pytest.mark.slow
+@settings(KEEP, max_examples=200)
+@given(data=st.data())
+@pytest.mark.parametrize("name", ["file", "arrow dataset", "polars lazy frame"])
+def test_many_rules_on_many_rows(name: str, data: Any, tmp_path: Path) -> None:
+    check_any_rules(data, tmp_path, SOURCES[name])
+
+
+# --- what is counted ------------------------------------------------------------------------------
+
+
+def test_more_rules_than_one_number_has_bits(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    ends = np.sort(rng.normal(size=(130, 2)), axis=1)
+    rules = [Rule([Interval(0, *pair)], i % 3) for i, pair in enumerate(ends.tolist())]
+    ruleset = RuleSet(rules, ["x"], task="classification", domain=Domain([-3.0], [3.0]))
+    frame = pd.DataFrame({"x": rng.normal(size=300), "label": rng.integers(0, 3, 300)})
+    counts = count_source(ruleset, parquet(frame, tmp_path), "label")
+    same_numbers(ruleset, counts, frame[["x"]], frame["label"])
+
+
+def test_labels_far_from_what_rules_predict(tmp_path: Path) -> None:
+    frame = table_of(NUMBERS)
+    frame["label"] = 1e6 + frame["label"] * 1e-3
+    for source in (parquet(frame, tmp_path), [frame]):
+        counts = count_source(NUMBERS, source, "label")
+        same_numbers(NUMBERS, counts, frame[["size", "colour"]], frame["label"])
+
+
+def test_predictions_of_a_black_box_are_asked_for_batch_by_batch(tmp_path: Path) -> None:
+    sizes = []
+
+    def black_box(X: Any) -> Any:
+        sizes.append(len(X))
+        assert list(X.columns) == ["size", "colour"]
+        return np.where(X["size"] > 0.25, "yes", "no")
+
+    frame = table_of(CLASSES)
+    X = frame[["size", "colour"]]
+    counts = count_source(CLASSES, parquet(frame, tmp_path), black_box=black_box, batch_size=40)
+    assert sum(sizes) == len(frame)
+    assert max(sizes) <= 40
+    assert counts.to_json() == count_rows(CLASSES, X, black_box(X)).to_json()
+
+
+def test_scores_and_reports(tmp_path: Path) -> None:
+    frame = table_of(CLASSES)
+    found = score_source(CLASSES, parquet(frame, tmp_path), "label", psi=2.0)
+    expected = knowledge(CLASSES, frame[["size", "colour"]], frame["label"])
+    assert found.scores["ice"] == pytest.approx(expected["ice"], rel=1e-12)
+    assert found.scores["neg_fire"] != pytest.approx(expected["neg_fire"], rel=1e-3)
+    assert len(found.rule_report(measures="all")) == 2
+    assert found.characteristics()["n_rules"] == 2
+
+
+def test_an_iterator_is_gone_through_once() -> None:
+    frame = table_of(NUMBERS)
+    expected = knowledge(NUMBERS, frame[["size", "colour"]], frame["label"])
+    found = score_source(NUMBERS, iter([frame]), "label", rule_measures=False).scores
+    assert found == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(SourceError, match="more than once"):
+        count_source(NUMBERS, iter([frame]), "label")
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["folder", "arrow dataset", "duckdb"])
+def test_a_row_without_a_label_or_weight_is_an_error(name: str, tmp_path: Path) -> None:
+    for place, (column, value) in enumerate(
+        [("label", np.nan), ("weight", np.nan), ("weight", -1.0), ("weight", np.inf)]
+    ):
+        frame = table_of(NUMBERS)
+        frame.loc[7, "weight"] = 1.0
+        frame.loc[7, column] = value
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        with pytest.raises(SourceError, match=r"finite|label in every row"):
+            count_source(NUMBERS, SOURCES[name](frame, folder), "label", sample_weight="weight")
+    frame = table_of(CLASSES).assign(label=pd.Series(["yes", None] * 45, dtype=object))
+    (tmp_path / "texts").mkdir()
+    with pytest.raises(SourceError, match="label in every row"):
+        count_source(CLASSES, SOURCES[name](frame, tmp_path / "texts"), "label")
+
+
+def test_no_rows_are_an_error(tmp_path: Path) -> None:
+    frame = table_of(CLASSES)
+    for source in (parquet(frame[:0], tmp_path), [frame[:0]]):
+        with pytest.raises(SourceError, match="at least one row"):
+            count_source(CLASSES, source, "label")
+    with pytest.raises(SourceError, match="weighs more than nothing"):
+        count_source(CLASSES, [frame.assign(weight=0.0)], "label", sample_weight="weight")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_column_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
+    source = SOURCES[name](table_of(CLASSES), tmp_path)
+    with pytest.raises((ValueError, SourceError), match="target 'lable'"):
+        count_source(CLASSES, source, "lable")
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no Parquet file"):
+        count_source(CLASSES, tmp_path / "*.parquet", "label")
+    with pytest.raises(SourceError, match="no database"):
+        count_source(CLASSES, f"duckdb:///{tmp_path}/none.db?table=t", "label")
+    with pytest.raises(SourceError, match="no database"):
+        count_source(CLASSES, f"sqlite:///{tmp_path}/none.db?table=t", "label")
+    with pytest.raises(ValueError, match="must name a table"):
+        count_source(CLASSES, f"duckdb:///{tmp_path}/none.db", "label")
+    with pytest.raises(SourceError, match=r"no part of it was.*no_such"):
+        count_source(
+            CLASSES, in_duckdb(table_of(CLASSES), tmp_path).replace("some rows", "no_such"), "label"
+        )
+    with pytest.raises(TypeError, match="source must be"):
+        count_source(CLASSES, 3, "label")
+    with pytest.raises(ValueError, match="Either target"):
+        count_source(CLASSES, [], black_box=len, target="label")
+    with pytest.raises(ValueError, match="predicts batches of rows"):
+        count_source(CLASSES, "duckdb:///some.db?table=t", black_box=len)
+
+
+def test_a_file_that_vanishes_is_an_error_not_a_part(tmp_path: Path) -> None:
+    folder = parquet(table_of(CLASSES), tmp_path, 3)
+    source = pa.dataset.dataset(folder)
+    (folder / "part2.parquet").unlink()
+    with pytest.raises(SourceError, match=re.escape("no part of it was: FileNotFoundError")):
+        count_source(CLASSES, source, "label")
