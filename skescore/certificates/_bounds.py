@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import comb, inf, sqrt
+from math import comb
 
 import numpy as np
 
 from skescore._validation import check_integer, check_number, row_weights
 
-#: Most choices of classes that are looked at one by one.
-_CHOICES = 500
-_STEPS = 80
+#: Most choices of classes that are looked at one by one, and of these closely.
+_CHOICES, _CLOSELY = 500, 50
+_STEPS = 40
+#: Most numbers in one table, and most intervals that the rows missed of a class are parted into.
+_TABLE, _INTERVALS = 6_000, 200
 
 
 def most_weighted_f1(
     class_weights: Sequence[float], errors: float, max_classes: int | None = None
 ) -> float:
-    """Bound the weighted F1 of predictions that have at least some errors.
+    r"""Bound the weighted F1 of predictions that have at least some errors.
 
     Parameters
     ----------
@@ -36,10 +38,12 @@ def most_weighted_f1(
 
     Notes
     -----
-    Let :math:`a_k` be the rows of class k that are missed and :math:`b_k` those that are taken for
-    it. Then :math:`F_k = 2 (n_k - a_k) / (2 n_k - a_k + b_k)` is concave in :math:`a_k` and convex
-    in :math:`b_k`, and both sum to the errors. So at the most all of b is in one class; for each
-    such class the best a is bounded by Lagrange's dual, whose every value is a bound.
+    Let :math:`a_k` be the rows of class k that are missed, :math:`b_k` those that are taken for it
+    and e all errors. Then :math:`F_k = 2 (n_k - a_k) / (2 n_k - a_k + b_k)` is concave in
+    :math:`a_k` and convex in :math:`b_k`, both sum to e, and :math:`b_k \leq e - a_k`, as rows that
+    are taken for a class are not of it. So at the most one class has :math:`b_k = e - a_k`, another
+    one the :math:`a_k` that are left, and all others none. For each two classes and each interval
+    of :math:`a_k` the best other a is bounded by Lagrange's dual, whose every value is a bound.
 
     Examples
     --------
@@ -61,43 +65,67 @@ def most_weighted_f1(
         return 1.0
     if comb(len(weights), most) > _CHOICES:
         # Of all choices: those left out cost at least the smallest classes.
-        dropped = float(np.sort(weights)[: len(weights) - most].sum())
-        return min(1.0, _most(weights, total, max(errors, dropped), 0.0))
+        least = float(np.sort(weights)[: len(weights) - most].sum())
+        wrong = np.array([max(errors, least)])
+        return min(1 - least / total, float(_apart(weights[None], np.zeros(1), wrong)[0]))
+    kept = np.unique(np.sort(weights[list(combinations(range(len(weights)), most))]), axis=0)
+    dropped = total - kept.sum(axis=1)
+    wrong = np.maximum(errors, dropped)
+    bounds = _apart(kept, dropped, wrong)
     best = 0.0
-    for chosen in combinations(range(len(weights)), most):
-        kept = weights[list(chosen)]
-        dropped = total - float(kept.sum())
-        best = max(best, _most(kept, total, max(errors, dropped), dropped))
-    return min(1.0, best)
+    for rank, at in enumerate(np.argsort(-bounds, kind="stable")):
+        bound = float(bounds[at])
+        if bound <= best:
+            break
+        if rank < _CLOSELY and most > 1:
+            closer = _together(kept[at], float(dropped[at]), float(wrong[at]))
+            bound = min(bound, closer)
+        best = max(best, bound)
+    return min(1.0, best * (1 + 1e-12))
 
 
-def _most(kept: np.ndarray, total: float, errors: float, dropped: float) -> float:
-    """The bound where other classes, of the weight `dropped`, are never predicted."""
-    missed = min(errors - dropped, float(kept.sum()))
-    best = 0.0
-    for k in range(len(kept)):
-        taken = np.zeros(len(kept))
-        taken[k] = errors
-        best = max(best, _dual(kept, taken, missed, total))
-    return best * (1 + 1e-12)
+def _apart(kept: np.ndarray, dropped: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Bound F1 for each choice of classes, as if misses knew nothing of false alarms.
+
+    The other classes, of the weight `dropped`, are never predicted.
+    """
+    total = kept[0].sum() + dropped[0]
+    missed = np.minimum(errors - dropped, kept.sum(axis=1))[:, None]
+    taken = errors[:, None, None] * np.eye(kept.shape[1])  # all false alarms are of one class
+    bounds: np.ndarray = _dual(kept[:, None, :], taken, missed, total).max(axis=1)
+    return bounds
 
 
-def _dual(n: np.ndarray, b: np.ndarray, missed: float, total: float) -> float:
-    """Most Σ n/total · F over a with Σ a = missed, from above."""
+def _together(n: np.ndarray, dropped: float, errors: float) -> float:
+    """Bound F1 for one choice of classes."""
+    total, missed = n.sum() + dropped, min(errors - dropped, float(n.sum()))
+    m = len(n)
+    pairs = np.array([(k, j) for k in range(m) for j in range(m) if k != j])
+    n_intervals = max(6, min(_INTERVALS, _TABLE // (len(pairs) * m)))
+    first = n[pairs[:, 0]]
+    steps = np.minimum(first, missed)[:, None] * np.linspace(0, 1, n_intervals + 1)
+    low, high = steps[:, :-1], steps[:, 1:]  # how many are missed of the pair's first class
+    own = first[:, None]
+    f = own / total * 2 * (own - low) / (2 * own - low + np.maximum(errors - high, 0))
+    others = np.array([[i for i in range(m) if i != k] for k, _ in pairs])
+    taken = np.where((others == pairs[:, 1:])[:, None, :], low[:, :, None], 0.0)
+    rest = n[others][:, None, :]
+    missed_there = np.clip(missed - high, 0, rest.sum(axis=-1))
+    return float((f + _dual(rest, taken, missed_there, total)).max())
 
-    def value(slope: float) -> tuple[float, float]:
-        root = np.sqrt(2 * n * (n + b) / (total * slope))
+
+def _dual(n: np.ndarray, b: np.ndarray, missed: np.ndarray, total: float) -> np.ndarray:
+    """Most Σ n/total · F over a with Σ a = missed, from above; sums are over the last axis."""
+    shape = np.broadcast_shapes(b.shape[:-1], missed.shape)
+    low, high = np.full(shape, 1e-12 / total), np.full(shape, 1e3 / total)
+    best = np.full(shape, np.inf)
+    for _ in range(_STEPS):
+        slope = np.sqrt(low * high)
+        price = slope[..., None]
+        root = np.sqrt(2 * n * (n + b) / (total * price))
         a = np.clip(2 * n + b - root, 0, n)
         f = n / total * 2 * (n - a) / (2 * n - a + b)
-        return float((f + slope * a).sum()) - slope * missed, float(a.sum())
-
-    low, high, best = 1e-12 / total, 1e3 / total, inf
-    for _ in range(_STEPS):
-        slope = sqrt(low * high)
-        bound, reached = value(slope)
-        best = min(best, bound)
-        if reached > missed:
-            high = slope
-        else:
-            low = slope
+        best = np.minimum(best, (f + price * a).sum(axis=-1) - slope * missed)
+        more = a.sum(axis=-1) > missed
+        low, high = np.where(more, low, slope), np.where(more, slope, high)
     return best

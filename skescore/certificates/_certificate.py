@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,6 +49,8 @@ _LOSS_OF = {
 #: Unless the caller says otherwise, no more rules are asked about; and how many where the score
 #: does not tell, as it calls any number of rules perfect.
 _MOST_RULES, _USUAL_RULES = 12, 6
+#: Nodes of the search for good rules, before anything is proven of better ones.
+_FIRST_NODES = 200
 
 
 class Interval(NamedTuple):
@@ -349,19 +352,6 @@ class Certificate:
         at = self.kinds.index(kind)
         return self.frontiers[at], self.measured[at]
 
-    def _most(self, metric: str, loss: float, size: int) -> float:
-        """The best value of a metric with at least this loss and at most so many rules."""
-        total = self.frontiers[0].total_weight
-        if metric == "f1_weighted":
-            return most_weighted_f1(self.rows["class_weights"], loss, size)
-        if metric == "accuracy":
-            return 1 - loss / total
-        if metric == "r2":
-            squares = self.rows["squares"]
-            return 1 - loss / squares if squares > 0 else 1.0
-        value = loss / total
-        return float(np.sqrt(value)) if metric == "root_mean_squared_error" else value
-
     def given_prediction(self) -> float:
         """What the score takes of the given rules' predictions.
 
@@ -425,7 +415,7 @@ class Certificate:
             frontier.sizes, frontier.lower.tolist(), measured, strict=True
         ):
             found = asked.prediction(metrics[asked.metric])
-            possible = asked.prediction(self._most(asked.metric, loss, size))
+            possible = asked.prediction(asked.most(loss, size, self.rows, frontier.total_weight))
             result.append(Interval(found, better(found, possible)))
         return tuple(result)
 
@@ -716,6 +706,25 @@ class _Asked(NamedTuple):
             return 1 - value
         return value
 
+    def most(self, loss: float, size: int, rows: CertifiedRows, total: float) -> float:
+        """The best value of the metric with at least this loss and at most so many rules."""
+        if self.metric == "f1_weighted":
+            return most_weighted_f1(rows["class_weights"], loss, size)
+        if self.metric == "accuracy":
+            return 1 - loss / total
+        if self.metric == "r2":
+            squares = rows["squares"]
+            return 1 - loss / squares if squares > 0 else 1.0
+        value = loss / total
+        return float(np.sqrt(value)) if self.metric == "root_mean_squared_error" else value
+
+    def best(self, measured: Sequence[Mapping[str, float]]) -> float:
+        """The best score of rules that cover everything, by their metrics; greater is better."""
+        return max(
+            self.spec.signed(self.value(self.prediction(m[self.metric]), m["n_rules"], 1.0))
+            for m in measured
+        )
+
     def value(self, prediction: float, size: float, share: float) -> float:
         return float(self.spec.value(prediction, size, share, self.weights))
 
@@ -747,6 +756,7 @@ def certify(
     max_rules: int | None = None,
     max_conditions: int = 2,
     cuts_per_feature: int | None = 8,
+    tolerance: float | None = None,
     time_limit: float | None = 60.0,
     max_nodes: int | None = None,
     sample_weight: Any = None,
@@ -776,6 +786,10 @@ def certify(
     cuts_per_feature : int, optional, default=8
         Most cuts of a number, beside those of the given rules; None for all between neighbouring
         values.
+    tolerance : float, optional
+        A gap to the best rules known that is small enough: no more is proven than that none are
+        better by more than this, which takes far less time. Other scores and weights then have
+        wider gaps. By default as much is proven as time allows.
     time_limit : float, optional, default=60.0
         Seconds after which the bounds are what was proven until then; None for none.
     max_nodes : int, optional
@@ -822,6 +836,7 @@ def certify(
         check_choice("kinds", kind, KINDS)
     check_integer("max_rules", max_rules, 1, optional=True)
     check_integer("cuts_per_feature", cuts_per_feature, 1, optional=True)
+    check_number("tolerance", tolerance, 0, optional=True)
     check_number("time_limit", time_limit, 0, optional=True)
     asked, completeness = _read_scoring(scoring)
     target, reference = _reference(search_or_rules, X, y, black_box)
@@ -846,25 +861,7 @@ def certify(
     columns = getattr(X, "columns", None)
     names = [str(c) for c in columns] if columns is not None else names
     cuts = _with_cuts_of(evaluation.ruleset, candidate_cuts(X, cuts_per_feature), names)
-    frontiers, measured = [], []
-    began = time.monotonic()
     w = np.ones(len(target)) if weights is None else weights
-    for place, kind in enumerate(kinds):
-        left = None
-        if time_limit is not None:
-            left = max(0.0, time_limit - (time.monotonic() - began)) / (len(kinds) - place)
-        options: dict[str, Any] = {
-            "loss": loss, "max_rules": max_rules, "cuts": cuts, "sample_weight": weights,
-            "time_limit": left, "max_nodes": max_nodes, "feature_names": names,
-        }  # fmt: skip
-        if kind == "tree":
-            frontier = optimal_trees(X, target, **options)
-        else:
-            frontier = optimal_lists(
-                X, target, max_conditions=max_conditions, n_jobs=n_jobs, **options
-            )
-        frontiers.append(frontier)
-        measured.append(_measured(frontier, X, target, w, task))
     rows: CertifiedRows = {
         "n_rows": len(target),
         "task": task,
@@ -877,6 +874,41 @@ def certify(
         rows["class_weights"] = np.bincount(codes, w, minlength=len(labels)).tolist()
     else:
         rows["squares"] = float((w * (target - np.average(target, weights=w)) ** 2).sum())
+    frontiers, measured = [], []
+    began = time.monotonic()
+    for place, kind in enumerate(kinds):
+        options: dict[str, Any] = {
+            "loss": loss, "max_rules": max_rules, "cuts": cuts, "sample_weight": weights,
+            "feature_names": names,
+        }  # fmt: skip
+        solve: Callable[..., Frontier] = optimal_trees
+        if kind == "list":
+            solve = optimal_lists
+            rules = given["rules"]
+            usable = rules is not None and list(rules.feature_names) == names
+            start = [rules] if usable else []
+            options |= {"max_conditions": max_conditions, "n_jobs": n_jobs, "start": start}
+        left = None
+        if time_limit is not None:
+            left = max(0.0, time_limit - (time.monotonic() - began)) / (len(kinds) - place)
+        end = math.inf if left is None else time.monotonic() + left
+        first = None
+        if tolerance is not None:
+            first = solve(X, target, **options, max_nodes=_FIRST_NODES, time_limit=left)
+            known = asked.best(_measured(first, X, target, w, task))
+            goal = max(known, asked.spec.signed(_own(asked, given, completeness))) + tolerance
+            options["targets"] = _targets(asked, goal, first, rows)
+            if kind == "list":
+                options["start"] += [found for found in first.rules if found is not None]
+        frontier = solve(
+            X,
+            target,
+            **options,
+            max_nodes=max_nodes,
+            time_limit=None if left is None else max(0.0, end - time.monotonic()),
+        )
+        frontiers.append(frontier if first is None else frontier.with_bounds(first))
+        measured.append(_measured(frontiers[-1], X, target, w, task))
     settings: CertificateSettings = {
         "metric": metric,
         "completeness": completeness,
@@ -985,11 +1017,38 @@ def _any(ruleset: RuleSet) -> Any:
     return 0.0 if ruleset.task == "regression" else (ruleset.classes or (None,))[0]
 
 
+def _own(asked: _Asked, given: GivenRules, completeness: str) -> float:
+    """The score of the given rules."""
+    prediction = asked.prediction(given["metrics"][f"{asked.metric} {asked.spec.uncovered}"])
+    return asked.value(prediction, given["n_rules"], _share(given, completeness))
+
+
+def _targets(asked: _Asked, goal: float, first: Frontier, rows: CertifiedRows) -> list[float]:
+    """Per size the least loss with which no rules reach more than the goal; greater is better."""
+
+    def beyond(loss: float, size: int) -> bool:
+        most = asked.prediction(asked.most(loss, size, rows, first.total_weight))
+        return bool(asked.spec.signed(asked.value(most, size, 1.0)) > goal)
+
+    targets = []
+    for size in first.sizes:
+        low, high = 0.0, float(first.upper[0])
+        if not beyond(low, size):
+            high = 0.0
+        elif beyond(high, size):
+            high = math.inf
+        else:
+            for _ in range(14):
+                middle = (low + high) / 2
+                low, high = (middle, high) if beyond(middle, size) else (low, middle)
+        targets.append(high)
+    return targets
+
+
 def _sizes_that_can_win(asked: _Asked, given: GivenRules, completeness: str) -> int:
     """The most rules that would be better than the given ones, were they without error."""
     spec = asked.spec
-    prediction = asked.prediction(given["metrics"][f"{asked.metric} {asked.spec.uncovered}"])
-    own = asked.value(prediction, given["n_rules"], _share(given, completeness))
+    own = _own(asked, given, completeness)
     perfect = 0.0 if spec.prediction == "loss" else 1.0
     for size in range(2, _MOST_RULES + 1):
         if spec.signed(asked.value(perfect, size + 1, 1.0)) <= spec.signed(own):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -145,3 +145,32 @@ class Frontier:
     def gap(self) -> np.ndarray:
         """How much smaller than `upper` the least loss could be, per size."""
         return np.asarray(self.upper - self.lower)
+
+    def with_bounds(self, other: Frontier) -> Frontier:
+        """Join what two searches among the same rules have found and proven.
+
+        Parameters
+        ----------
+        other : Frontier
+            Another frontier of the same kind, loss, space, rows and sizes.
+
+        Returns
+        -------
+        Frontier
+            Per size the larger lower bound, the smaller upper one with its rules, and how this
+            frontier's search ended unless both are equal.
+        """
+        if (self.kind, self.loss, self.sizes, self.space) != (
+            other.kind, other.loss, other.sizes, other.space,
+        ):  # fmt: skip
+            raise ValueError("other must be a frontier of the same kind, loss, sizes and space.")
+        lower = np.maximum(self.lower, other.lower)
+        upper = np.minimum(self.upper, other.upper)
+        lower = np.minimum(lower, upper)  # where numbers were rounded
+        pairs = zip(self.upper, other.upper, self.rules, other.rules, strict=True)
+        rules = tuple(mine if a <= b else theirs for a, b, mine, theirs in pairs)
+        status = tuple(np.where(lower == upper, "optimal", self.status).tolist())
+        seconds = self.seconds + other.seconds
+        return replace(
+            self, lower=lower, upper=upper, rules=rules, status=status, seconds=seconds
+        )

@@ -851,7 +851,8 @@ class _Problem:
                     if n_rules == 2:
                         begun = [self._translated(search, rules) for rules in start]
                         begun += search.grow(rows, max_rules)
-                    best = self._tried(search, n_rules, best, begun)
+                    if enough[n_rules - 1] > loss.constant:  # else nothing is asked
+                        best = self._tried(search, n_rules, best, begun)
                     target = min(best[0], float(enough[n_rules - 1]) - loss.constant)
                     node = self._proven(search, n_rules, max_rules, target, lower[-1], before)
                     proven, rest = node.lower, node.rest

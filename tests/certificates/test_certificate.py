@@ -281,3 +281,24 @@ def test_what_is_no_certificate_is_refused(certificate: Certificate) -> None:
         certificate.interval("list")
     with pytest.raises(ValueError, match="score must be one of"):
         certificate.with_score("f1")
+
+
+@pytest.mark.parametrize("scoring", ["ice", "neg_fire"])
+def test_no_more_is_proven_than_the_tolerance_asks_for(scoring: str) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(150, 4))
+    y = (X[:, 0] * X[:, 1] + rng.normal(0, 0.5, 150) > 0).astype(int)
+    rules = RuleSet([Rule([], 1)], [f"x{j}" for j in range(4)], task="classification",
+                    classes=[0, 1])  # fmt: skip
+    options: dict[str, Any] = {"scoring": scoring, "time_limit": None, "max_rules": 4}
+    options |= {"kinds": ["list"], "cuts_per_feature": 5, "max_conditions": 1}
+    whole, enough = certify(rules, X, y, **options), certify(rules, X, y, **options, tolerance=0.01)
+    assert "target" in enough.frontiers[0].status
+    assert set(whole.frontiers[0].status) == {"optimal"}
+    (found, possible), best = enough.interval("list"), whole.interval("list")
+    signed = SCORE_SPECS[enough.score].signed
+    assert signed(found) <= signed(best.found) <= signed(best.possible) <= signed(possible)
+    slack = signed(best.possible) - signed(best.found)  # of the weighted F1
+    assert signed(possible) - signed(found) <= 0.01 + slack + 1e-9
+    assert (enough.frontiers[0].lower <= whole.frontiers[0].lower).all()
+    assert check_certificate(enough.to_json(), X, y).verdict == "confirmed"

@@ -25,6 +25,19 @@ def test_bounds_are_read_only_and_the_gap_is_their_difference() -> None:
         frontier.lower[0] = 0
 
 
+def test_the_tighter_bounds_of_two_searches() -> None:
+    rules = RuleSet([Rule([], 0)], ["x"], task="classification", classes=[0])
+    one = Frontier(**GOOD | {"upper": [5, 4], "lower": [5, 2], "seconds": 1})
+    other = Frontier(**GOOD | {"rules": [None, rules], "seconds": 2})
+    both = one.with_bounds(other)
+    assert (both.lower.tolist(), both.upper.tolist()) == ([5, 2], [5, 2])
+    assert both.status == ("optimal", "optimal")
+    assert both.rules == (None, rules)
+    assert both.seconds == 3
+    with pytest.raises(ValueError, match="same kind, loss, sizes and space"):
+        one.with_bounds(Frontier(**GOOD | {"kind": "list"}))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
