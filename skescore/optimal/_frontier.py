@@ -171,6 +171,4 @@ class Frontier:
         rules = tuple(mine if a <= b else theirs for a, b, mine, theirs in pairs)
         status = tuple(np.where(lower == upper, "optimal", self.status).tolist())
         seconds = self.seconds + other.seconds
-        return replace(
-            self, lower=lower, upper=upper, rules=rules, status=status, seconds=seconds
-        )
+        return replace(self, lower=lower, upper=upper, rules=rules, status=status, seconds=seconds)
