@@ -45,7 +45,14 @@ from skescore.tuning._objective import (
     params_key,
 )
 from skescore.tuning._pareto import hypervolume
-from skescore.tuning.storage import RETRY_OF, Heartbeat, retry_stale
+from skescore.tuning.storage import (
+    HEARTBEAT,
+    RETRY_OF,
+    Heartbeat,
+    is_storage_failure,
+    retry_stale,
+    storage_name,
+)
 
 #: With fewer trials per extractor than this, nobody is stopped: there is too little to go by.
 _LEAST_TO_JUDGE = 2
@@ -363,6 +370,8 @@ def _shortened(text: str) -> str:
 _OF_GIVEN = ("rows", "black_box")
 #: Marks trials that were stopped by hand: they count for nothing and are tried again.
 INTERRUPTED = "interrupted"
+#: Beside a trial's signs of life: the extractors whose trials were to be begun with it.
+_TO_BEGIN = "to_begin"
 
 
 @contextlib.contextmanager
@@ -538,6 +547,22 @@ class Studies:
     def running(self) -> dict[str, int]:
         """How many trials are being worked at, where there are some; between batches by others."""
         return self._number(TrialState.RUNNING)
+
+    def left_to_begin(self) -> list[str]:
+        """What a broken-off search was about to begin together with its last trial."""
+        begun = [
+            (name, trial)
+            for name, trials in self.trials.items()
+            for trial in trials
+            if trial.datetime_start is not None and trial.state != TrialState.WAITING
+        ]
+        if not begun:
+            return []
+        name, last = max(begun, key=lambda pair: _begun(*pair))
+        if last.number in {trial.number for trial in self.counted(name)}:
+            return []
+        names = (last.user_attrs.get(HEARTBEAT) or {}).get(_TO_BEGIN, [])
+        return [name for name in names if name in self.studies]
 
     def unfinished(self) -> int:
         """How many trials are queued or being worked at."""
@@ -752,6 +777,8 @@ def contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
 #: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
 #: so that the number of processes changes nothing.
 _TOGETHER = 4
+#: Seconds before each further try where a storage does not answer: a restart takes some.
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 #: Seconds between two looks at trials of other workers.
 _PATIENCE = 0.5
 
@@ -802,6 +829,10 @@ class Runner:
         self._up_to_date = False
         #: Whether others ever were at work; after that it takes few trials at a time to the end.
         self._has_company = False
+        #: Trials that could not be ended, as the storage did not answer.
+        self._unended: list[_Open] = []
+        #: The extractors whose trials were to be begun together with them.
+        self._to_begin: list[str] = []
         #: The extractors of this worker's last trials.
         self._last: Collection[str] = ()
 
@@ -811,14 +842,57 @@ class Runner:
         if self.allocation.timeout is not None:
             self.evaluator.stops_at = time.time() + self.allocation.timeout
         with Workers(self.evaluator, self.n_jobs) as workers:
+            failures = 0
             while True:
-                if batch := self._next_batch(time.perf_counter() - begin, workers.n_jobs):
-                    if not self._work_at(batch, workers):
-                        time.sleep(_PATIENCE)  # others were quicker, or have another clock
-                elif self.studies.shared and self._others(time.perf_counter() - begin):
-                    time.sleep(_PATIENCE)
-                else:
-                    return
+                try:
+                    self._give_back()
+                    if not self._go_on(begin, workers):
+                        return
+                    failures = 0
+                except Exception as error:
+                    if not (self.studies.shared and is_storage_failure(error)):
+                        raise
+                    if failures == len(_PAUSES):
+                        raise self._storage_failed(error) from error
+                    if not failures:
+                        warnings.warn(
+                            f"The storage failed and is tried again for {sum(_PAUSES):g} s: "
+                            f"{_reason(error)}",
+                            UserWarning,
+                            stacklevel=4,
+                        )
+                    time.sleep(_PAUSES[failures])
+                    failures += 1
+
+    def _go_on(self, begin: float, workers: Workers) -> bool:
+        """Work at what comes next, or wait for others; return whether there is more to do."""
+        if batch := self._next_batch(time.perf_counter() - begin, workers.n_jobs):
+            if not self._work_at(batch, workers):
+                time.sleep(_PATIENCE)  # others were quicker, or have another clock
+            return True
+        if self.studies.shared and self._others(time.perf_counter() - begin):
+            time.sleep(_PATIENCE)
+            return True
+        return False
+
+    def _give_back(self) -> None:
+        """End the trials that could not be ended while the storage did not answer."""
+        while self._unended:
+            one = self._unended[0]
+            if one.results:
+                self._close(one)
+            else:
+                self.studies.interrupt(one.name, one.trial)
+            self._unended.pop(0)
+            self._up_to_date = False
+
+    def _storage_failed(self, error: Exception) -> ConnectionError:
+        storage = next(iter(self.studies.studies.values()))._storage
+        return ConnectionError(
+            f"storage {storage_name(storage)!r} failed in the middle of the search, and again for "
+            f"{sum(_PAUSES):g} s: {_reason(error)}. What was finished is kept: see to the storage, "
+            "and repeat the search to go on with it."
+        )
 
     def _others(self, elapsed: float) -> bool:
         """Whether trials of other workers may still come to something."""
@@ -844,7 +918,11 @@ class Runner:
         if allowed and self.studies.shared and (waiting := self.studies.waiting()):
             # First what a broken-off search had begun: the next trials learn from it.
             most = max(1, n_jobs) if self._has_company else max(_TOGETHER, len(standings), n_jobs)
-            return in_turns(waiting)[: min(most, sum(allowed.values()))]
+            again = in_turns(waiting)
+            if not self._has_company:  # and with them what it was about to begin
+                again += self._to_begin or self.studies.left_to_begin()
+                self._to_begin = []
+            return again[: min(most, sum(allowed.values()))]
         if self._has_company:
             # Others are at work as well: take no more than can be begun at once.
             seconds = {name: self._seconds(name) for name in allowed}
@@ -861,16 +939,22 @@ class Runner:
         """Ask for trials and see them through; return whether any of them was granted."""
         self._last = set(names)
         opened: list[_Open] = []
+        fresh: list[tuple[str, bool]] = []
         closed = 0
         # As of now, so that the number of processes makes no difference.
         self._learn()
         rivals = list(self._parts.values())
         with ExitStack() as alive:
             try:
-                for name in names:
+                queued = self.studies.waiting()
+                fresh = [(name, _is_fresh(queued, name)) for name in names]
+                for place, name in enumerate(names, start=1):
                     opened.append(_Open(name, *self.studies.ask(name)))
                     if self.studies.shared:
-                        opened[-1].heartbeat = alive.enter_context(Heartbeat(opened[-1].trial))
+                        # Should this process end before it has begun the others.
+                        note = {_TO_BEGIN: [other for other, new in fresh[place:] if new]}
+                        beats = Heartbeat(opened[-1].trial, note=note)
+                        opened[-1].heartbeat = alive.enter_context(beats)
                 if self.studies.shared:
                     self.studies.read()
                     nobody = self.studies.unfinished() == len(opened)
@@ -897,6 +981,10 @@ class Runner:
                         elif call_back(self.callbacks, self._study(one), trial):
                             self._halted.add(one.name)
             except BaseException as error:
+                if self.studies.shared and is_storage_failure(error):
+                    self._unended += opened[closed:]
+                    self._to_begin = [name for name, new in fresh[len(opened) :] if new]
+                    raise
                 for one in opened[closed:]:
                     # What has been measured is not lost because a callback failed.
                     if isinstance(error, KeyboardInterrupt) or not one.results:
@@ -1072,6 +1160,19 @@ class Runner:
             return {name: (priority, math.inf) for name, priority in contributions(done).items()}
         scorer = self.objective.scorer
         return {name: standing(self.studies.counted(name)[:first], scorer) for name in names}
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong in a storage: database errors come with the whole query behind it."""
+    cause = error.__cause__ or error
+    return str(getattr(cause, "orig", None) or cause).strip().partition("\n")[0]
+
+
+def _is_fresh(queued: dict[str, int], name: str) -> bool:
+    """Whether the next trial of an extractor is none that is queued; counts it off if it is."""
+    left = queued.get(name, 0)
+    queued[name] = left - 1
+    return left <= 0
 
 
 def _failure(results: list[dict[str, Any]]) -> str:

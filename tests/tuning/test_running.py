@@ -17,6 +17,8 @@ import optuna
 import pandas as pd
 import pytest
 from optuna.distributions import CategoricalDistribution, IntDistribution
+from optuna.exceptions import StorageInternalError
+from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -638,6 +640,115 @@ def test_a_search_around_what_cannot_be_pickled_is_resumed_in_other_processes(
         for seed in (0, 1)
     ]  # fmt: skip
     assert [(run.returncode, run.stdout.strip()) for run in found] == [(0, "2"), (0, "4")], found
+
+
+class BlinkingStorage(RDBStorage):
+    """A database that fails at some of its calls, as while its server is restarted."""
+
+    def fail_at(self, *calls: int) -> BlinkingStorage:
+        self.count, self.failing = 0, set(calls)
+        return self
+
+    def _blink(self) -> None:
+        self.count += 1
+        if self.count in self.failing:
+            raise StorageInternalError("it does not answer") from OSError("server closed")
+
+    def create_new_trial(self, *args: Any, **options: Any) -> int:
+        self._blink()
+        return super().create_new_trial(*args, **options)
+
+    def set_trial_user_attr(self, *args: Any, **options: Any) -> None:
+        self._blink()
+        super().set_trial_user_attr(*args, **options)
+
+    def set_trial_state_values(self, *args: Any, **options: Any) -> bool:
+        self._blink()
+        return super().set_trial_state_values(*args, **options)
+
+
+SMALL: dict[str, Any] = {"extractors": ["cart"], "n_trials": 6, "spaces": LEAVES}
+
+
+def outcome(search: ExtractorSearchCV) -> Any:
+    board = board_of(search)
+    rows = board.drop(columns=["trial", "same_as"]).to_dict("records")
+    return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)
+
+
+@pytest.mark.parametrize("calls", [(1,), (2,), (20, 22), (40, 41, 42), (25,)])
+def test_a_storage_that_blinks_is_asked_again_and_changes_nothing(
+    calls: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skescore.tuning._runner._PAUSES", (0.0,) * 4)
+    storage = BlinkingStorage(f"sqlite:///{tmp_path}/s.db").fail_at(*calls)
+    with pytest.warns(UserWarning, match="is tried again"):
+        search = search_of(storage=storage, **SMALL).fit(X, Y)
+    assert {trial.state for trial in trials_of(search)} <= {TrialState.COMPLETE, TrialState.FAIL}
+    assert outcome(search) == outcome(search_of(**SMALL).fit(X, Y))
+    storage.engine.dispose()
+
+
+def test_a_storage_that_does_not_come_back_is_named_with_the_way_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skescore.tuning._runner._PAUSES", (0.0,) * 2)
+    url = f"sqlite:///{tmp_path}/s.db"
+    storage = BlinkingStorage(url).fail_at(*range(30, 10_000))
+    told = "s.db' failed in the middle of the search.*server closed.*repeat the search"
+    with (
+        pytest.warns(UserWarning, match="is tried again"),
+        pytest.raises(ConnectionError, match=told),
+    ):
+        search_of(storage=storage, **SMALL).fit(X, Y)
+    storage.engine.dispose()
+
+
+def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "s.journal"
+    study = optuna.create_study(storage=open_storage(path))
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(OSError, match=r"s\.journal"):
+        study.ask()
+
+
+DYING = """
+import os, sys
+import optuna
+from optuna.distributions import IntDistribution
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+from skescore.tuning import ExtractorSearchCV
+
+X, Y = (part[::3] for part in load_iris(return_X_y=True))
+ask, count = optuna.Study.ask, 0
+
+def dying(study, *args, **options):
+    global count
+    count += 1
+    if count > int(sys.argv[2]):
+        os._exit(9)  # between two trials that are begun together
+    return ask(study, *args, **options)
+
+optuna.Study.ask = dying
+ExtractorSearchCV(
+    DecisionTreeClassifier(max_depth=3, random_state=0), extractors=("cart", "gridex"),
+    n_trials=24, cv=3, random_state=0, storage=sys.argv[1],
+).fit(X, Y)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_asked", [14, 15, 17, 19])
+def test_a_search_that_died_between_two_trials_of_a_batch_goes_on_as_it_would_have(
+    n_asked: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "s.journal"
+    command = [sys.executable, "-c", DYING, str(path), str(n_asked)]
+    assert subprocess.run(command, capture_output=True).returncode == 9
+    going_on = search_of(storage=path, n_trials=24).fit(X, Y)
+    assert outcome(going_on) == outcome(search_of(n_trials=24).fit(X, Y))
 
 
 # --- several workers, one of which is killed -----------------------------------------------------

@@ -16,7 +16,7 @@ import time
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +25,11 @@ from urllib.parse import quote, quote_plus, urlsplit
 
 import optuna
 import psutil
-from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
+from optuna.exceptions import (
+    ExperimentalWarning,
+    StorageInternalError,
+    UpdateFinishedTrialError,
+)
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock, JournalFileSymlinkLock
 from optuna.trial import FrozenTrial, TrialState
@@ -51,7 +55,7 @@ from skescore._optional import import_optional, install_commands
 #: User attribute of a trial: number of the trial that it repeats.
 RETRY_OF = "retry_of"
 #: User attribute of a trial: who runs it, and how many signs of life there have been.
-_HEARTBEAT = "heartbeat"
+HEARTBEAT = "heartbeat"
 #: User attribute of a study: its workers give signs of life, so that silence means something.
 _HEARTBEATS = "heartbeats"
 #: Clocks may be set while a process runs: starts that are so many seconds apart are one.
@@ -80,6 +84,8 @@ class Heartbeat:
     interval : float, default=60
         Seconds between two signs of life; at most half of the grace period of
         :func:`retry_stale`.
+    note : mapping, optional
+        What else is written with each sign of life, such as what the worker was about to do.
 
     Attributes
     ----------
@@ -111,8 +117,11 @@ class Heartbeat:
     'COMPLETE'
     """
 
-    def __init__(self, trial: Any, *, interval: float = 60) -> None:
+    def __init__(
+        self, trial: Any, *, interval: float = 60, note: Mapping[str, Any] | None = None
+    ) -> None:
         self.trial = trial
+        self.note = dict(note or {})
         self.interval = _seconds("interval", interval)
         self._lost = threading.Event()
         self._stop = threading.Event()
@@ -126,7 +135,7 @@ class Heartbeat:
     def __enter__(self) -> Heartbeat:
         if _is_lasting(getattr(self.trial, "storage", None)):
             _mark(self.trial.study)
-            worker = _this_worker()
+            worker = self.note | _this_worker()
             self._beat(worker, 0)
             if not self.lost:
                 # The process may end while the storage hangs: nothing waits for the thread.
@@ -161,7 +170,7 @@ class Heartbeat:
 
     def _beat(self, worker: dict[str, Any], count: int) -> None:
         try:
-            self.trial.set_user_attr(_HEARTBEAT, worker | {"count": count})
+            self.trial.set_user_attr(HEARTBEAT, worker | {"count": count})
         except UpdateFinishedTrialError:
             self._lost.set()
 
@@ -225,7 +234,7 @@ def retry_stale(
         now = time.monotonic()
         seen = {}
         for trial in running:
-            beat = trial.user_attrs.get(_HEARTBEAT)
+            beat = trial.user_attrs.get(HEARTBEAT)
             if isinstance(beat, dict) and _is_gone(beat):
                 reasons[trial.number] = f"The process of its {_name_of(beat)} ended in mid-trial."
             elif is_marked:
@@ -461,6 +470,28 @@ def storage_name(storage: str | Path | BaseStorage | None) -> str:
     return re.sub(secret, r"\1***", text, flags=re.IGNORECASE)
 
 
+def is_storage_failure(error: BaseException) -> bool:
+    """Return whether a storage failed that may work again: it was restarted, or its disk is full.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Returns
+    -------
+    bool
+        Whether it came from a database, a proxy or the file of a journal.
+    """
+    if isinstance(error, StorageInternalError | DBAPIError | JournalWriteError):
+        return True
+    return any(kind.__name__ == "RpcError" for kind in type(error).__mro__)
+
+
+class JournalWriteError(OSError):
+    """A journal that cannot be written."""
+
+
 class _Journal(JournalFileBackend):
     """A journal file that outlives the death of a writer, and waits for the disk only at the end.
 
@@ -479,6 +510,13 @@ class _Journal(JournalFileBackend):
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
+        try:
+            self._append(lines, logs)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise JournalWriteError(error.errno, reason, self._path) from error
+
+    def _append(self, lines: str, logs: list[dict[str, Any]]) -> None:
         self._guard.acquire()
         try:
             with open(self._path, "ab+") as file:
