@@ -37,6 +37,8 @@ from skescore.scorers import (
 JSON_FORMAT = "skescore.Certificate"
 _VERSION = 1
 KINDS = ("tree", "list")
+#: What rules were compared with, if not with labels.
+_BLACK_BOX = "the black box's predictions"
 #: Which loss a metric follows from.
 _LOSS_OF = {
     "accuracy": "errors",
@@ -95,7 +97,8 @@ class CertifiedRows(TypedDict):
     task : {"classification", "regression"}
         What is predicted of them.
     reference : str
-        What the rules were compared with: ``"y"`` or ``"the black box's predictions"``.
+        What the rules were compared with: the name of the labels, or
+        ``"the black box's predictions"``.
     weighted : bool
         Whether rows have weights.
     checksum : str
@@ -309,7 +312,7 @@ class Certificate:
             self.score,
             metric=self.settings["metric"],
             completeness=self.settings["completeness"],
-            reference="data" if self.rows["reference"] == "y" else "black_box",
+            reference="black_box" if self.rows["reference"] == _BLACK_BOX else "data",
             **weights,
         )
         candidates = [
@@ -771,7 +774,8 @@ def certify(
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, in the units of the rules.
     y : array-like of shape (n_rows,), optional
-        What the rules are to predict. By default what the black box predicts.
+        What the rules are to predict; a Series is called by its name. By default what the black box
+        predicts.
     black_box : estimator, optional
         A fitted black box, instead of y; by default that of the search or extractor.
     scoring : str or scorer, default="ice"
@@ -973,15 +977,16 @@ def _reference(model: Any, X: Any, y: Any, black_box: Any) -> tuple[np.ndarray, 
         if y is not None:
             raise ValueError("Pass y or black_box, not both: rules are compared with one of them.")
         predict: Callable[[Any], Any] = getattr(black_box, "predict", black_box)
-        return np.asarray(predict(X)), "the black box's predictions"
+        return np.asarray(predict(X)), _BLACK_BOX
     if y is not None:
-        return np.asarray(y), "y"
+        name = getattr(y, "name", None)  # of a Series
+        return np.asarray(y), name if isinstance(name, str) and name else "y"
     oracle = getattr(model, "oracle_", None)
     if oracle is None:
         raise ValueError(
             "y must be passed, or black_box: rules by themselves do not know what they imitate."
         )
-    return np.asarray(oracle.query(X)), "the black box's predictions"
+    return np.asarray(oracle.query(X)), _BLACK_BOX
 
 
 def _given(model: Any, evaluation: Any, X: Any, task: str, loss: str, metric: str) -> GivenRules:

@@ -196,7 +196,7 @@ def _check(options: argparse.Namespace) -> str:
         raise FileNotFoundError(f"There is no file {options.rules}; name a certificate.") from None
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{options.rules} is no certificate of `skescore certify`.") from error
-    if about != "y" and options.black_box is None:
+    if about == "the black box's predictions" and options.black_box is None:
         raise ValueError(
             f"{options.rules} compares rules with {about}; add --black-box FILE with the model."
         )

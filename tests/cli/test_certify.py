@@ -52,7 +52,7 @@ def test_a_certificate_is_made_and_checked(folder, run, tmp_path):
         "certify", folder / "rules.json", "iris", "--scoring", "fire", *FAST, "--output", file
     )
     assert code == 0
-    assert "On these 150 rows, against y, 3 rules have FiRe" in out
+    assert "On these 150 rows, against species, 3 rules have FiRe" in out
     assert "    3         6      6  optimal" in out
     code, out, _ = run("certify", "--check", file, "iris")
     assert code == 0
