@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
+from skescore.certificates import certify
 from skescore.datasets import load_dataset
 from skescore.registry import extractor_label
 from skescore.report import write_report
@@ -640,3 +642,49 @@ def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatc
     assert browser.text("#formula") == "Terse, as the run recorded it; smaller is better."
     # Of these, and of no others, the page is told to compute the scores.
     assert set(found["formulas"]) == set(SCORE_SPECS) - {"terse"}
+
+
+def test_the_corridor_follows_the_weights_as_in_python(browser, runs, tmp_path) -> None:
+    iris = load_dataset("iris")
+    rules = runs.iris_rules()
+    made = certify(rules, iris.X, iris.y, max_rules=4, cuts_per_feature=2, max_nodes=2)
+    folder = runs.write_run(tmp_path / "run", rules=rules)
+    run = json.loads((folder / "run.json").read_text())
+    told = {"certificate": made.to_text().split("\n")}
+    (folder / "run.json").write_text(json.dumps(run | told))
+    (folder / "certificate.json").write_text(made.to_json())
+    browser.open(write_report(folder))
+    random = np.random.default_rng(2)
+    for number in range(12):
+        score = ("ice", "fire", "q")[number % 3]
+        positions = {
+            name: float(random.uniform(-0.5, 1)) for name in SCORE_SPECS[score].weight_names
+        }
+        found = browser.settled(
+            """
+            const [score, positions] = arguments;
+            const input = document.querySelector(`input[value=${score}]`);
+            input.checked = true;
+            input.dispatchEvent(new Event("change"));
+            for (const [name, position] of Object.entries(positions)) {
+              document.getElementById(name).value = position;
+              document.getElementById(name).dispatchEvent(new Event("input"));
+            }
+            //then
+            const { kinds, own, settings } = page.corridor;
+            return { own, settings, bounds: kinds.map((kind) => kind.bounds),
+                     gaps: kinds.map((kind) => page.corridor.gap(kind)),
+                     dots: document.querySelectorAll("#corridor .dot").length };
+            """,
+            score, positions,
+        )  # fmt: skip
+        weights = {name: found["settings"][name] for name in positions}
+        one = made.with_score(score, **weights)
+        assert found["own"] == pytest.approx(one.given_score())
+        for kind, bounds, gap in zip(one.kinds, found["bounds"], found["gaps"], strict=True):
+            assert np.array(bounds) == pytest.approx(np.array(one.corridor(kind)))
+            assert gap == pytest.approx(one.gap(kind), abs=1e-12)
+        assert found["dots"] == 6  # of two kinds with 2, 3 and 4 rules
+        text = browser.text("#corridor-text")
+        assert f"have {SCORE_SPECS[score].label} " in text
+    assert browser.violations() == []
