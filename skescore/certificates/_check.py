@@ -30,6 +30,8 @@ _TOLERANCE = 1e-7
 _MOST_TRIED = 100_000
 #: Most premises of lists, and entries of their table.
 _MOST_PREMISES, _MOST_ENTRIES = 200_000, 300_000_000
+#: Entries of a table of pairs of premises.
+_BLOCK = 4_000_000
 #: Up to so many products all pairs of tests are counted at once.
 _PAIRS = 1e8
 #: Most parts of the domain that are looked at to sum up its volume.
@@ -416,7 +418,7 @@ class _Check:
     def bounds(self, part: Any, n_parts: int) -> tuple[list[str], bool]:
         """Look for rules better than the bounds, in an equal share of the time that is left."""
         now = time.monotonic()
-        deadline = now + (self.end - now) / n_parts
+        end = now + (self.end - now) / n_parts
         cuts, kind, loss = part["space"]["cuts"], part["kind"], part["loss"]
         self._cuts_are_those_told(cuts)
         everything = (1 << len(self.rows)) - 1
@@ -444,7 +446,10 @@ class _Check:
                 proven[size] = best(everything, size)
             elif len(sets) * len(self.rows) <= _MOST_ENTRIES:
                 if search is None:
-                    search = self._search(kind, sets, loss, deadline)
+                    search = self._search(kind, sets, loss)
+                # What is left of the time is for this size and for those after it.
+                now, n_left = time.monotonic(), len(part["lower"]) - size + 1
+                search.deadline = now + (end - now) / n_left
                 try:
                     proven[size] = search.least(size, low - tolerance)
                 except _TooLongError:
@@ -470,7 +475,7 @@ class _Check:
             )
         return sentences, not open_
 
-    def _search(self, kind: str, sets: Sequence[int], loss: str, deadline: float) -> _Least:
+    def _search(self, kind: str, sets: Sequence[int], loss: str) -> _Least:
         """The checker's own search, with the sets of rows as a table."""
         n_bytes = -(-len(self.rows) // 8)
         raw = b"".join(one.to_bytes(n_bytes, "little") for one in sets)
@@ -481,7 +486,7 @@ class _Check:
             labels = {value: code for code, value in enumerate(sorted(set(self.y), key=repr))}
             target = np.array([labels[value] for value in self.y])
         made = _LeastTree if kind == "tree" else _LeastList
-        return made(held, target, np.array(self.w), loss, deadline)
+        return made(held, target, np.array(self.w), loss)
 
     def _cost(self, loss: str) -> Callable[[int], float]:
         """The least loss of one conclusion for some rows."""
@@ -622,12 +627,12 @@ class _Least:
         Weights.
     loss : {"errors", "squared_error", "absolute_error"}
         What is summed.
-    deadline : float
-        When to give up, by the clock of :func:`time.monotonic`.
     """
 
-    def __init__(self, held: Any, y: Any, w: Any, loss: str, deadline: float) -> None:
-        self.loss, self.deadline = loss, deadline
+    def __init__(self, held: Any, y: Any, w: Any, loss: str) -> None:
+        self.loss = loss
+        #: When to give up, by the clock of :func:`time.monotonic`.
+        self.deadline = math.inf
         _, point = np.unique(np.packbits(held, axis=1), axis=0, return_inverse=True)
         point = point.ravel()
         n = int(point.max()) + 1
@@ -796,6 +801,8 @@ class _LeastList(_Least):
         everything = np.ones(len(rows), dtype=bool)
         lower = np.maximum(self.equal[rows] @ left, self._lower(rows, left, everything, fewer))
         lower = np.minimum(lower, rest)
+        if size == 3 and self.loss != "absolute_error":
+            return self._three(rows, held, heads, lower, value, limit)
         while True:
             sums = heads + lower
             at = int(sums.argmin())
@@ -809,6 +816,29 @@ class _LeastList(_Least):
             lower[at] = max(bound, lower[at])
             if reached:
                 value = min(value, float(heads[at]) + bound)
+
+    def _three(
+        self, rows: Any, held: Any, heads: Any, lower: Any, value: float, limit: float
+    ) -> tuple[float, bool]:
+        """Three rules: what first premises leave with two rules, for many of them at once."""
+        stats = self.stats[rows].astype(held.dtype)
+        block = max(1, _BLOCK // held.shape[1])
+        sums = heads + lower
+        while True:
+            open_ = np.flatnonzero(sums < min(value, limit))
+            if not len(open_):
+                return (value, True) if value <= limit else (min(float(sums.min()), value), False)
+            if time.monotonic() > self.deadline:
+                raise _TooLongError
+            some = open_[np.argsort(sums[open_], kind="stable")[:block]]
+            left = 1 - held[:, some]
+            total = left.T @ stats
+            inside = np.stack(
+                [(left * stats[:, [k]]).T @ held for k in range(stats.shape[1])], axis=-1
+            )
+            two = (self._cost(inside) + self._cost(total[:, None] - inside)).min(axis=1)
+            sums[some] = heads[some] + np.minimum(two, self._cost(total))
+            value = min(value, float(sums[some].min()))
 
 
 # --- values, conditions, boxes -------------------------------------------------------------------
