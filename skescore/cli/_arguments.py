@@ -145,6 +145,18 @@ def _missing_data(given: str) -> str:
     return "" if known else no_data_text(given)
 
 
+def lies_elsewhere(given: str) -> bool:
+    """Whether data stay where they are: the table of a database, a folder or glob of Parquet."""
+    if given.startswith("openml:"):
+        return False
+    several = any(sign in given for sign in "*?[") and not _is_there(Path(given))
+    return "://" in given or several or Path(given).expanduser().is_dir()
+
+
+def _missing_source(given: str) -> str:
+    return "" if lies_elsewhere(given) else _missing_data(given)
+
+
 def _missing_model(given: str) -> str:
     path = Path(given).expanduser()
     named = given.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
@@ -155,6 +167,7 @@ def _missing_model(given: str) -> str:
 OF_FILE: Any = functools.partial(_Value, kind="file")
 OF_FOLDER: Any = functools.partial(_Value, kind="folder")
 OF_DATA: Any = functools.partial(_Value, kind="data", missing=_missing_data)
+OF_SOURCE: Any = functools.partial(_Value, kind="data", missing=_missing_source)
 OF_RULES: Any = functools.partial(
     _Value, kind="file", missing=_missing("There is no file {}; name the rules.json of a run.")
 )
@@ -273,15 +286,18 @@ def rule_measures(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(scoring(name) for name in full))
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> Any:
-    """Add what says where the data come from; gives the group."""
+def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") -> Any:
+    """Add what says where the data come from; gives the group.
+
+    `elsewhere` tells which data may stay where they are, if any may.
+    """
     group = parser.add_argument_group("data")
     group.add_argument(
         "data",
-        action=OF_DATA,
+        action=OF_SOURCE if elsewhere else OF_DATA,
         metavar="DATA",
         help=f"a built-in data set ({', '.join(DATA_SET_TASKS)}) or a CSV, TSV, Excel or Parquet "
-        "file",
+        f"file{elsewhere}",
     )
     group.add_argument("--target", metavar="COLUMN", help="the column to predict; needed for files")
     group.add_argument(

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from skescore._names import DATA_SET_TASKS, MEASURE_NAMES
 from skescore._text import plural
@@ -142,7 +142,16 @@ examples:
   skescore tune wine --output run && skescore score run/rules.json wine
   skescore score run/rules.json new_houses.csv --target price --format json
   skescore score run/rules.json wine --measures c2,lift,correlation
+  skescore score run/rules.json 'sales/*.parquet' --target price
+  skescore score run/rules.json 'postgresql://anna@host/shop?table=sales' --target price
 """
+#: Rows that are counted where they are.
+_ELSEWHERE = (
+    "; or rows that are counted where they are: a folder or glob of Parquet files, "
+    "duckdb:///FILE?table=T, postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy"
+)
+#: Options that say how a file is read into memory.
+_READING = ("drop", "category", "numeric", "na_values", "sep", "decimal", "encoding", "sample")
 #: What is told of each rule beside the measures that are asked for.
 _COLUMNS = (
     "text", "output", "p", "n", "P", "N", "p_value", "fdr_p_value", "fwer_p_value", "significant",
@@ -153,7 +162,18 @@ _COLUMNS = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
-    arguments.add_data_options(parser)
+    group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
+    group.add_argument(
+        "--in-place",
+        action="store_true",
+        help="count the rows of a single Parquet file too without reading it into memory",
+    )
+    group.add_argument(
+        "--weight", metavar="COLUMN", help="the column of weights of rows that stay in place"
+    )
+    group.add_argument(
+        "--memory", metavar="SIZE", help="memory that DuckDB may take for Parquet, as in 1GB"
+    )
     arguments.add_score_options(parser)
     parser.add_argument(
         "--measures",
@@ -195,21 +215,21 @@ def run(options: argparse.Namespace) -> str:
             f"{options.rules} predict together (voting {ruleset.voting!r}). Leave the option out."
         )
     notes = output.Notes()
-    dataset = _load(options, ruleset)
-    notes.add_findings(dataset.name, dataset.findings)
+    in_place = options.in_place or arguments.lies_elsewhere(options.data)
+    X, y, data, unknown = (_counted if in_place else _read)(options, ruleset, notes)
     with notes.instead_of_warnings():
-        evaluation = evaluate_rules(ruleset, dataset.X, dataset.y)
+        evaluation = evaluate_rules(ruleset, X, y)
         scores = arguments.knowledge_scorer_from(options).score(evaluation)
         prediction = _predictions(evaluation)
-        judged = _judged(options, ruleset, dataset) if options.measures else {}
-    unknown = set(dataset.class_counts) - set(ruleset.classes or ())
+        judged = _judged(options, ruleset, X, y) if options.measures else {}
     if unknown:
+        total = sum(unknown.values())  # weights need not be whole
+        rows = plural(int(total), "row") if total == int(total) else f"{total:g} rows"
         listed = ", ".join(sorted(map(repr, unknown)))
-        count = sum(dataset.class_counts[label] for label in unknown)
-        notes.add(f"{plural(count, 'row')} of classes that the rules do not know: {listed}")
+        notes.add(f"{rows} of classes that the rules do not know: {listed}")
     result = {
         "rules": str(options.rules),
-        "data": arguments.describe_data(options, dataset),
+        "data": data,
         "weights": arguments.weights_from(options),
         "completeness": options.completeness,
         "scores": {
@@ -219,12 +239,71 @@ def run(options: argparse.Namespace) -> str:
         "n_conditions": ruleset.n_conditions,
         "completeness_volume": scores["completeness_volume"],
         "completeness_instances": scores["completeness_instances"],
-        "rows_covered": int(evaluation.covered.sum()),
+        "rows_covered": evaluation.n_rows[0],
         "prediction": prediction,
         **judged,
         "notes": notes.texts,
     }
     return output.json_for_stdout(result) if options.format == "json" else _text(options, result)
+
+
+#: Rows or counts, labels, what is said of them, and rows of classes that the rules do not know.
+_Data = tuple[Any, Any, dict[str, Any], dict[Any, float]]
+
+
+def _read(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> _Data:
+    """Read the rows into memory."""
+    for name in ("weight", "memory"):
+        if getattr(options, name) is not None:
+            options.parser.error(
+                f"--{name} is for rows that stay where they are, such as a folder of Parquet "
+                "files; with a single file, add --in-place"
+            )
+    dataset = _load(options, ruleset)
+    notes.add_findings(dataset.name, dataset.findings)
+    unknown = set(dataset.class_counts) - set(ruleset.classes or ())
+    counts: dict[Any, float] = {label: dataset.class_counts[label] for label in unknown}
+    return dataset.X, dataset.y, arguments.describe_data(options, dataset), counts
+
+
+def _counted(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> _Data:
+    """Count the rows where they are."""
+    from skescore.sources import count_source
+
+    if options.target is None:
+        options.parser.error("rows that stay where they are need --target COLUMN")
+    given = [name for name in _READING if getattr(options, name)]
+    if given or options.missing != "keep":
+        name = (given or ["missing"])[0].replace("_", "-")
+        options.parser.error(
+            f"--{name} says how a file is read, but rows that stay where they are are counted as "
+            "they are; leave it out, or prepare them in a view"
+        )
+    if options.task not in ("auto", ruleset.task):
+        _refuse_task(options, ruleset, "--task", options.task)
+    shown = arguments.without_passwords(options.data)
+    counts = count_source(
+        ruleset, options.data, options.target, sample_weight=options.weight,
+        rule_measures=bool(options.measures), memory=options.memory,
+    )  # fmt: skip
+    data = {
+        "name": shown, "source": shown, "task": ruleset.task, "target": options.target,
+        "weight": options.weight, "rows": sum(counts.n_rows), "rows_dropped": 0,
+        "features": used_features(ruleset),
+    }  # fmt: skip
+    unknown: dict[Any, float] = {}
+    if counts.classes is not None:
+        totals = counts.classes.predicted.sum(axis=1).tolist()
+        labels = dict(zip(counts.classes.labels, totals, strict=True))
+        unknown = {k: v for k, v in labels.items() if v and k not in set(ruleset.classes or ())}
+    return counts, None, data, unknown
+
+
+def _refuse_task(options: argparse.Namespace, ruleset: RuleSet, name: str, other: str) -> NoReturn:
+    raise ValueError(
+        f"The rules in {options.rules} are for {ruleset.task}, but {name} is for {other}. "
+        f"Score them on data for {ruleset.task}."
+    )
 
 
 def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
@@ -234,10 +313,7 @@ def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
     task = ruleset.task if options.task == "auto" else options.task
     for name, other in (("--task", task), (options.data, DATA_SET_TASKS.get(options.data, task))):
         if other != ruleset.task:
-            raise ValueError(
-                f"The rules in {options.rules} are for {ruleset.task}, but {name} is for {other}. "
-                f"Score them on data for {ruleset.task}."
-            )
+            _refuse_task(options, ruleset, name, other)
     try:
         dataset = arguments.data_from(
             options,
@@ -257,12 +333,13 @@ def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
 
 def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
     """Every predictive measure, on covered rows and with the others penalised."""
-    from skescore.metrics._prediction import METRICS
+    from skescore.metrics import METRICS, RuleCounts
 
+    summed = isinstance(evaluation.X, RuleCounts) and evaluation.ruleset.classes is None
     task = evaluation.ruleset.task
     result = {}
     for name, metric in METRICS.items():
-        if task in metric.tasks:
+        if task in metric.tasks and not (summed and metric.of_sums is None):
             measure = evaluation.performance if metric.greater_is_better else evaluation.loss
             result[name] = {
                 "covered_rows": measure(name, "ignore"),
@@ -271,12 +348,12 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
     return result
 
 
-def _judged(options: argparse.Namespace, ruleset: RuleSet, dataset: Dataset) -> dict[str, Any]:
+def _judged(options: argparse.Namespace, ruleset: RuleSet, X: Any, y: Any) -> dict[str, Any]:
     """Every rule by itself, and their averages."""
     from skescore.metrics._rule_reports import characteristics, rule_report
 
     measures, assigned = options.measures, options.assigned_rows
-    report = rule_report(ruleset, dataset.X, dataset.y, measures=measures, assigned=assigned)
+    report = rule_report(ruleset, X, y, measures=measures, assigned=assigned)
     known = dict.fromkeys([*_COLUMNS, *measures])
     return {
         "measures": list(measures),
@@ -285,7 +362,7 @@ def _judged(options: argparse.Namespace, ruleset: RuleSet, dataset: Dataset) -> 
             {"number": number, **{name: row[name] for name in known}}
             for number, row in zip(report.index, report.to_dict(orient="records"), strict=True)
         ],
-        "characteristics": characteristics(ruleset, dataset.X, dataset.y),
+        "characteristics": characteristics(ruleset, X, y),
     }
 
 

@@ -48,6 +48,8 @@ JSON_FORMAT, JSON_VERSION = "skescore.RuleCounts", 1
 BORDER = 32 * np.finfo(np.float64).eps
 #: Share of squared deviations below which too few digits of a difference of squares are left.
 NARROW = 1e-3
+#: How often a better centre is looked for; labels of any size need no more.
+_CENTRES = 3
 
 
 class _Sums:
@@ -454,9 +456,13 @@ def complete(ruleset: RuleSet, looks: Looks, *, rule_measures: bool = True) -> R
     default = math.nan if fallback is None else float(fallback.output)
     counts = looks.first(default, looks.centre())
     numbers = _numbers_of(counts)
-    lost = math.isnan(default) and counts.n_rows[1] > 0
-    if lost or numbers.imprecise:
-        counts = looks.first(numbers.mean if lost else default, numbers.mean)
+    for _ in range(_CENTRES):  # the farther the centre was, the fewer digits the mean has
+        if not numbers.imprecise:
+            break
+        counts = looks.first(default, numbers.mean)
+        numbers = _numbers_of(counts)
+    if math.isnan(default) and counts.n_rows[1] > 0:
+        counts = looks.first(numbers.mean, numbers.mean)
         numbers = _numbers_of(counts)
     if not rule_measures:
         return counts

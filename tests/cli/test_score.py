@@ -546,3 +546,86 @@ def test_measures_that_do_not_exist_are_a_wrong_usage(rules, kinds, run):
         code, out, err = run(rules, kinds, "--target", "y", *words)
         assert (code, out) == (2, "")
         assert told in err
+
+
+# --- rows that stay where they are ----------------------------------------------------------------
+
+
+@pytest.fixture
+def days(tmp_path):
+    """A folder of Parquet files, and the same rows as one table."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(0, 12, (60, 2)), columns=list(NAMES))
+    frame["class"] = rng.choice(["low", "high", "odd"], 60)
+    frame["number"] = rng.normal(size=60)
+    frame["weight"] = rng.choice([0.5, 2.0], 60)
+    folder = tmp_path / "days"
+    folder.mkdir()
+    for i in range(3):
+        frame[20 * i : 20 * i + 20].to_parquet(folder / f"{i}.parquet")
+    return folder, frame
+
+
+@pytest.mark.parametrize("source", ["folder", "glob", "file"])
+def test_rows_in_place_have_the_numbers_of_rows_in_memory(run, write, tmp_path, days, source):
+    folder, frame = days
+    rules = write(CLASSES, "rules.json")
+    table = write(frame.drop(columns=["number", "weight"]), "all.csv")
+    words = ["--target", "class", "--measures", "all", "--format", "json"]
+    expected = json.loads(run(rules, table, *words)[1])
+    place = {"folder": [folder], "glob": [f"{folder}/*.parquet"]}
+    if source == "file":
+        frame.to_parquet(tmp_path / "all.parquet")
+        place["file"] = [tmp_path / "all.parquet", "--in-place"]
+    code, found, _ = run(rules, *place[source], *words)
+    found = json.loads(found)
+    assert code == 0
+    for key in ("n_rules", "rows_covered", "notes"):
+        assert found[key] == expected[key]
+    assert found["data"]["rows"] == 60
+    for key in ("scores", "prediction", "characteristics"):
+        pd.testing.assert_frame_equal(
+            pd.json_normalize(found[key]), pd.json_normalize(expected[key]), rtol=1e-12
+        )
+    numbers = [pd.DataFrame(r["rules_by_themselves"]) for r in (found, expected)]
+    pd.testing.assert_frame_equal(*numbers, rtol=1e-11)
+
+
+def test_weights_of_rows_in_place(run, write, days):
+    folder, frame = days
+    words = [write(CLASSES, "rules.json"), folder, "--target", "class", "--weight", "weight"]
+    code, out, _ = run(*words, "--format", "json")
+    assert code == 0
+    holds = CLASSES.covers(frame[list(NAMES)])
+    expected = np.average(holds, weights=frame["weight"])
+    assert json.loads(out)["completeness_instances"] == pytest.approx(expected, rel=1e-12)
+    assert "60 rows" in run(*words)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["{folder}"], "need --target"),
+        (["{folder}", "--target", "class", "--sep", ";"], "--sep says how a file is read"),
+        (["{folder}", "--target", "class", "--missing", "drop"], "--missing says how"),
+        (["{folder}", "--target", "klass"], "target 'klass'"),
+        (["{folder}", "--target", "class", "--task", "regression"], "are for classification"),
+        (["{folder}/*.csv", "--target", "class"], "no Parquet file"),
+        (["iris", "--weight", "w"], "stay where they are"),
+        (["duckdb:///none.db?table=t", "--target", "class"], "no database 'none.db'"),
+    ],
+)
+def test_rows_in_place_that_cannot_be_counted(run, write, days, words, message):
+    rules = write(CLASSES, "rules.json")
+    code, out, err = run(rules, *(word.format(folder=days[0]) for word in words))
+    assert code in (1, 2)
+    assert out == ""
+    assert message in err
+
+
+def test_no_message_tells_a_password(run, write):
+    rules = write(CLASSES, "rules.json")
+    url = "postgresql://anna:s3cret@127.0.0.1:1/shop?table=sales"
+    code, _, err = run(rules, url, "--target", "class")
+    assert code == 1
+    assert "s3cret" not in err

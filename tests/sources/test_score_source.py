@@ -106,7 +106,7 @@ def in_duckdb(frame: pd.DataFrame, folder: Path) -> str:
 
 def in_sqlite(frame: pd.DataFrame, folder: Path) -> str:
     with sqlite3.connect(folder / "some.sqlite") as connection:
-        frame.to_sql("some_rows", connection, index=False)
+        frame.to_sql("some_rows", connection, index=False, if_exists="replace")
     connection.close()
     return f"sqlite:///{folder}/some.sqlite?table=some_rows"
 
@@ -207,12 +207,13 @@ def test_more_rules_than_one_number_has_bits(tmp_path: Path) -> None:
     same_numbers(ruleset, counts, frame[["x"]], frame["label"])
 
 
-def test_labels_far_from_what_rules_predict(tmp_path: Path) -> None:
-    frame = table_of(NUMBERS)
+@pytest.mark.parametrize("fallback", [Fallback(0.25), Fallback(-1e22), None])
+def test_labels_far_from_what_rules_predict(fallback: Fallback | None, tmp_path: Path) -> None:
+    ruleset, frame = NUMBERS.replace(fallback=fallback), table_of(NUMBERS)
     frame["label"] = 1e6 + frame["label"] * 1e-3
     for source in (parquet(frame, tmp_path), [frame]):
-        counts = count_source(NUMBERS, source, "label")
-        same_numbers(NUMBERS, counts, frame[["size", "colour"]], frame["label"])
+        counts = count_source(ruleset, source, "label")
+        same_numbers(ruleset, counts, frame[["size", "colour"]], frame["label"])
 
 
 def test_predictions_of_a_black_box_are_asked_for_batch_by_batch(tmp_path: Path) -> None:

@@ -184,7 +184,8 @@ def added(summands: Sequence[str], style: Dialect) -> str:
 class Terms:
     """Writes the conditions of a rule set with the names of a table's columns.
 
-    Features in `booleans` have BOOLEAN columns, although rules compare them with numbers.
+    Features in `booleans` have BOOLEAN columns, although rules compare them with numbers. Rules
+    that can never predict, behind one that always does, are not looked at unless `every` rule is.
     """
 
     def __init__(
@@ -193,6 +194,8 @@ class Terms:
         style: Dialect,
         columns: Mapping[str, str],
         booleans: Sequence[str] = (),
+        *,
+        every: bool = False,
     ) -> None:
         booleans = check_sequence("booleans", booleans, "names")
         for parameter, given in (("columns", columns), ("booleans", booleans)):
@@ -204,7 +207,8 @@ class Terms:
                     )
         self._style = style
         self._names = [str(columns.get(name, name)) for name in ruleset.feature_names]
-        rules = [ruleset.rules[i] for i in rules_in_order(ruleset)]
+        order = range(len(ruleset)) if every else rules_in_order(ruleset)
+        rules = [ruleset.rules[i] for i in order]
         self._kinds = self._found_kinds(rules, ruleset)
         self._flags = {feature for feature, kind in self._kinds.items() if kind == "flags"}
         self._columns: dict[int, str] = {}
@@ -425,7 +429,7 @@ def sql_parts(
     rule stands where one predicts, the prediction in regressions and where rules predict together.
     """
     style = find_dialect(dialect, exact=True)
-    terms = Terms(ruleset, style, columns, booleans)
+    terms = Terms(ruleset, style, columns, booleans, every=True)
     writer = _Writer(ruleset, style, terms)
     truth = "1 = 1"
     predicts = ruleset.voting is not None or ruleset.classes is None

