@@ -159,7 +159,7 @@ def each_batch(source: Any, reading: Reading, batch_size: int) -> Each:
     else:
         raise TypeError(
             "source must be the URL of a table, a Parquet file, folder or glob, an Arrow dataset, "
-            "a frame of pandas, polars, dask or Spark, or batches of rows, got "
+            "a frame of pandas, polars or dask, or batches of rows, got "
             f"{type(source).__name__}."
         )
     return lambda look: map(look, batches())

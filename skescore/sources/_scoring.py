@@ -16,7 +16,7 @@ from skescore.rules import RuleSet, as_ruleset
 from skescore.scorers import evaluate_rules, make_knowledge_scorer
 from skescore.sources._batches import BatchLooks, Reading, each_batch
 from skescore.sources._query import QueryLooks
-from skescore.sources._tables import SqlTable, is_url, open_parquet, open_spark, open_url
+from skescore.sources._tables import SqlTable, is_url, open_parquet, open_url
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,8 +94,8 @@ def count_source(
     source : str, path, frame, dataset or batches
         ``duckdb:///file.db?table=t``, ``postgresql://user@host/database?table=t`` or any URL of
         SQLAlchemy with a table; a Parquet file, folder or glob; an Arrow dataset or table; a polars
-        LazyFrame; a dask DataFrame, counted by its workers; a Spark DataFrame; a list of batches
-        (Arrow, pandas, polars), an iterator of them or a function that gives one.
+        LazyFrame; a dask DataFrame, counted by its workers; a list of batches (Arrow, pandas,
+        polars), an iterator of them or a function that gives one.
     target : str, optional
         The column of labels: the truth, or the predictions of a black box.
     sample_weight : str, optional
@@ -171,8 +171,6 @@ def _table(source: Any, memory: str | None) -> AbstractContextManager[SqlTable] 
         return open_url(source)
     if isinstance(source, str | Path) and importlib.util.find_spec("duckdb"):
         return open_parquet(source, memory)
-    if hasattr(source, "createOrReplaceTempView"):
-        return open_spark(source)
     return None
 
 

@@ -211,20 +211,3 @@ def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
             )  # fmt: skip
     finally:
         engine.dispose()
-
-
-@contextmanager
-def open_spark(frame: Any) -> Iterator[SqlTable]:
-    """Let Spark sum the rows of a data frame of its own."""
-    name, view = "the Spark table", f"skescore_rows_{id(frame)}"
-    with failing(name):
-        frame.createOrReplaceTempView(view)
-    session = frame.sparkSession
-    try:
-        flags = frozenset(column for column, kind in frame.dtypes if kind == "boolean")
-        yield SqlTable(
-            name, f'"{view}"', "spark", tuple(frame.columns), flags,
-            lambda query: [tuple(row) for row in session.sql(query).collect()],
-        )  # fmt: skip
-    finally:
-        session.catalog.dropTempView(view)

