@@ -10,8 +10,8 @@ import numpy as np
 
 from skescore._validation import check_integer, check_number, row_weights
 
-#: Most choices of classes that are looked at one by one, and of these closely.
-_CHOICES, _CLOSELY = 500, 50
+#: Most choices of classes that are looked at one by one.
+_CHOICES = 12
 _STEPS = 40
 #: Most numbers in one table, and most intervals that the rows missed of a class are parted into.
 _TABLE, _INTERVALS = 6_000, 200
@@ -45,6 +45,10 @@ def most_weighted_f1(
     one the :math:`a_k` that are left, and all others none. For each two classes and each interval
     of :math:`a_k` the best other a is bounded by Lagrange's dual, whose every value is a bound.
 
+    Where not all classes are predicted, let the larger class k take the place of the smaller class
+    i, with as many hits and false alarms: :math:`n_k F_k \geq n_i F_i` at the same errors, and
+    :math:`b_k \leq e - a_k + n_k - n_i`.
+
     Examples
     --------
     >>> from skescore.certificates import most_weighted_f1
@@ -63,55 +67,42 @@ def most_weighted_f1(
     most = len(weights) if max_classes is None else min(max_classes, len(weights))
     if not len(weights):
         return 1.0
-    if comb(len(weights), most) > _CHOICES:
-        # Of all choices: those left out cost at least the smallest classes.
-        least = float(np.sort(weights)[: len(weights) - most].sum())
-        wrong = np.array([max(errors, least)])
-        return min(1 - least / total, float(_apart(weights[None], np.zeros(1), wrong)[0]))
-    kept = np.unique(np.sort(weights[list(combinations(range(len(weights)), most))]), axis=0)
-    dropped = total - kept.sum(axis=1)
-    wrong = np.maximum(errors, dropped)
-    bounds = _apart(kept, dropped, wrong)
-    best = 0.0
-    for rank, at in enumerate(np.argsort(-bounds, kind="stable")):
-        bound = float(bounds[at])
-        if bound <= best:
-            break
-        if rank < _CLOSELY and most > 1:
-            closer = _together(kept[at], float(dropped[at]), float(wrong[at]))
-            bound = min(bound, closer)
-        best = max(best, bound)
-    return min(1.0, best * (1 + 1e-12))
+    falling = np.sort(weights)[::-1]
+    if comb(len(weights), most) <= _CHOICES:
+        chosen = {tuple(falling[list(kept)]) for kept in combinations(range(len(falling)), most)}
+        bound = max(_of_classes(np.array(kept), total, errors, 0.0) for kept in chosen)
+    else:
+        # The largest classes are no worse than others, but for what is known of false alarms.
+        apart = float((falling[:most] - falling[-most:]).max())
+        bound = _of_classes(falling[:most], total, errors, apart)
+    return min(1.0, bound * (1 + 1e-12))
 
 
-def _apart(kept: np.ndarray, dropped: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Bound F1 for each choice of classes, as if misses knew nothing of false alarms.
+def _of_classes(n: np.ndarray, total: float, errors: float, apart: float) -> float:
+    """Bound F1 where other classes are never predicted.
 
-    The other classes, of the weight `dropped`, are never predicted.
+    Each class may be taken for so many rows of its own as classes are `apart`.
     """
-    total = kept[0].sum() + dropped[0]
-    missed = np.minimum(errors - dropped, kept.sum(axis=1))[:, None]
-    taken = errors[:, None, None] * np.eye(kept.shape[1])  # all false alarms are of one class
-    bounds: np.ndarray = _dual(kept[:, None, :], taken, missed, total).max(axis=1)
-    return bounds
-
-
-def _together(n: np.ndarray, dropped: float, errors: float) -> float:
-    """Bound F1 for one choice of classes."""
-    total, missed = n.sum() + dropped, min(errors - dropped, float(n.sum()))
+    errors = max(errors, total - float(n.sum()))
+    missed = errors - (total - float(n.sum()))
+    # As if misses knew nothing of false alarms, which are all of one class.
     m = len(n)
+    bound = float(_dual(n, errors * np.eye(m), np.full(m, missed), total).max())
+    if m == 1:
+        return bound
     pairs = np.array([(k, j) for k in range(m) for j in range(m) if k != j])
     n_intervals = max(6, min(_INTERVALS, _TABLE // (len(pairs) * m)))
-    first = n[pairs[:, 0]]
-    steps = np.minimum(first, missed)[:, None] * np.linspace(0, 1, n_intervals + 1)
+    own = n[pairs[:, 0]][:, None]
+    steps = np.minimum(own, missed) * np.linspace(0, 1, n_intervals + 1)
     low, high = steps[:, :-1], steps[:, 1:]  # how many are missed of the pair's first class
-    own = first[:, None]
     f = own / total * 2 * (own - low) / (2 * own - low + np.maximum(errors - high, 0))
     others = np.array([[i for i in range(m) if i != k] for k, _ in pairs])
-    taken = np.where((others == pairs[:, 1:])[:, None, :], low[:, :, None], 0.0)
+    taken = np.where(
+        (others == pairs[:, 1:])[:, None, :], np.maximum(low - apart, 0)[:, :, None], 0.0
+    )
     rest = n[others][:, None, :]
     missed_there = np.clip(missed - high, 0, rest.sum(axis=-1))
-    return float((f + _dual(rest, taken, missed_there, total)).max())
+    return min(bound, float((f + _dual(rest, taken, missed_there, total)).max()))
 
 
 def _dual(n: np.ndarray, b: np.ndarray, missed: np.ndarray, total: float) -> np.ndarray:

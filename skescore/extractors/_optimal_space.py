@@ -84,6 +84,33 @@ def _cuts_to_compare(
     )
 
 
+def coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
+    """Rules that ask about codes of categories, as the extraction's table holds them."""
+    names = list(extraction.settings["feature_names"])
+    unknown = [name for name in rules.feature_names if name not in names]
+    if unknown:
+        raise ValueError(
+            f"start must hold rules about features of X, but {unknown[0]!r} is none of them. "
+            "Extract them from the same columns."
+        )
+
+    def coded(condition: Condition) -> Condition | None:
+        j = names.index(rules.feature_names[condition.features[0]])
+        if not isinstance(condition, OneOf):
+            return replace(condition, feature=j)
+        known = list(extraction.categories.get(j, ()))
+        codes = tuple(float(known.index(value)) for value in condition.values if value in known)
+        return replace(condition, feature=j, values=codes) if codes else None
+
+    made = []
+    for rule in rules:
+        simple = all(len(condition.features) == 1 for condition in rule.conditions)
+        conditions = [coded(condition) for condition in rule.conditions] if simple else [None]
+        if None not in conditions:
+            made.append(Rule(tuple(conditions), rule.output))
+    return RuleSet(made, names, task=rules.task, classes=rules.classes)
+
+
 def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
     """A frontier whose rules name labels and categories, which were codes."""
 

@@ -105,6 +105,7 @@ WRONG: dict[str, tuple[list[Any], list[Any]]] = {
     "scale": FLAG,
     "significance": (["0.9", None, True], [-0.1, 1.1, np.nan]),
     "simplify": FLAG,
+    "start": (["rules", 5, [1]], []),
     "subsumption": FLAG,
     "threshold": (["0.1", True, [0.1]], [-0.1, np.nan]),
     "time_limit": (["1", True], [-1, np.nan]),
