@@ -54,40 +54,22 @@ def test_few_nodes_leave_a_gap_that_is_told(iris) -> None:
     assert few.frontier_.upper[-1] >= whole.frontier_.upper[-1]
 
 
-def test_begins_with_the_rules_of_another(iris) -> None:
-    X, _, forest = iris
-    best = OptimalListExtractor(forest).fit(X)
-    few = OptimalListExtractor(forest, max_nodes=1).fit(X)
-    begun = OptimalListExtractor(forest, max_nodes=1, start=best.rules_).fit(X)
-    assert begun.frontier_.upper[-1] == best.frontier_.upper[-1] < few.frontier_.upper[-1]
-    with pytest.raises(ValueError, match="start must hold rules about features of X"):
-        begun.fit(X.rename(columns={X.columns[2]: "other"}))
-
-
-def test_begins_with_rules_about_categories() -> None:
+def test_begins_with_rules_of_the_same_features() -> None:
     rng = np.random.default_rng(3)
-    size = 300
-    X = pd.DataFrame({f"x{j}": rng.choice(list("abcdef"), size) for j in range(6)})
-    X["number"] = rng.normal(size=size)
-
-    def box(rows: pd.DataFrame) -> np.ndarray:
-        hidden = (rows["x0"] == "c") != (rows["x1"] == "d")
-        return np.where(hidden & (rows["number"] < 1), "yes", "no")
-
-    model = CallableClassifier(box, classes=["no", "yes"])
-    premises = [
-        [Interval(1, lower=1.0)],
-        [OneOf(2, ("c",)), OneOf(0, ("d",))],
-        [OneOf(2, ("c",))],
-        [OneOf(0, ("d",))],
-    ]
-    rules = [Rule(conditions, "no") for conditions in [*premises, []]]
-    start = RuleSet(rules, ["x1", "number", "x0"], task="classification", classes=["no", "yes"])
-    options = {"max_rules": 5, "max_nodes": 10, "cuts_per_feature": 8, "prune": None}
-    few = OptimalListExtractor(model, **options).fit(X)
-    begun = OptimalListExtractor(model, **options, start=start).fit(X)
-    assert begun.fidelity(X) >= 0.96
-    assert begun.frontier_.upper[-1] < few.frontier_.upper[-1]
+    X = pd.DataFrame({f"x{j}": rng.choice(list("abcd"), 300) for j in range(8)})
+    X["number"] = rng.normal(size=300)
+    names = [*X.columns[::-1]]
+    premises = [[OneOf(8 - j, ("c",))] for j in range(5)] + [[Interval(0, lower=0.0)], []]
+    rules = [Rule(tuple(premise), "ny"[k % 2]) for k, premise in enumerate(premises)]
+    start = RuleSet(rules, names, task="classification", classes=["n", "y"])
+    box = CallableClassifier(lambda rows: start.predict(rows[names]), classes=["n", "y"])
+    options = {"max_rules": 7, "max_nodes": 1, "cuts_per_feature": None}
+    few = OptimalListExtractor(box, **options).fit(X)
+    begun = OptimalListExtractor(box, **options, start=start).fit(X)
+    assert begun.frontier_.upper[-1] == 0 < few.frontier_.upper[-1]
+    other = RuleSet([Rule((), "n")], ["height"], task="classification", classes=["n", "y"])
+    with pytest.raises(ValueError, match="start must hold rules about features of X, but 'height'"):
+        begun.set_params(start=other).fit(X)
 
 
 def test_categories_and_missing_values_as_they_stand() -> None:
