@@ -42,11 +42,23 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         content = content.encode("utf-8", errors="backslashreplace")
     part = path.with_name(path.name + ".part")
     try:
-        part.write_bytes(content)
-        part.replace(path)
+        with named_errors(path):
+            part.write_bytes(content)
+            part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Name the file in errors of the system that do not, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise type(error)(error.errno, error.strerror, str(path)) from error
 
 
 def check_regular(path: Path, where: str) -> None:
@@ -124,7 +136,7 @@ class LineFile:
     def append(self, line: str) -> None:
         """Add a line."""
         data = line.encode("utf-8", errors="backslashreplace") + b"\n"
-        with self.path.open("ab", buffering=0) as file:
+        with named_errors(self.path), self.path.open("ab", buffering=0) as file:
             written = file.write(data)
             while written is not None and written < len(data):  # a signal came
                 data = data[written:]

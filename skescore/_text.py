@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
@@ -15,6 +16,7 @@ __all__ = [
     "nearest_names",
     "plural",
     "printable",
+    "repeated",
     "short_repr",
 ]
 
@@ -86,6 +88,18 @@ def listed(names: Sequence[object], limit: int = 12) -> str:
     """
     shown = ", ".join(map(repr, names[:limit]))
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Find the names that occur more than once, sorted.
+
+    Examples
+    --------
+    >>> from skescore._text import repeated
+    >>> repeated(["b", "a", "c", "b", "a"])
+    ['a', 'b']
+    """
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def plural(count: int, noun: str) -> str:

@@ -316,3 +316,15 @@ def test_a_worker_ends_with_the_process_that_holds_its_input():
         started.stdin.close()
         assert started.wait(300) != 0
         assert b"KeyboardInterrupt" in started.stderr.read()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full disk")
+def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path):
+    file = LineFile(tmp_path / "rows.csv", "a")
+    file.path.unlink()
+    file.path.symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"No space left.*rows\.csv"):
+        file.append("1")
+    (tmp_path / "x.part").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"No space left.*x'"):
+        write_atomically(tmp_path / "x", "text" * 10_000)

@@ -23,6 +23,8 @@ _FIRST = (
     "n_rules", "size",
 )  # fmt: skip
 _LAST = ("seconds", "black_box_calls", "black_box_rows", "warnings")
+#: How texts begin that spreadsheets calculate; in the file there is an apostrophe before them.
+_FORMULA = ("=", "+", "-", "@", "'=", "'+", "'-", "'@")
 #: Those that hold no floats.
 _TYPES = {
     **dict.fromkeys(
@@ -127,7 +129,7 @@ def read_rows(path: Path) -> pd.DataFrame:
 def _value(name: str, cell: str) -> Any:
     kind = _TYPES.get(name)
     if kind == "object":
-        return cell
+        return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
     return int(cell) if kind == "int64" else float(cell or "nan")
 
 
@@ -160,7 +162,10 @@ def _cell(value: Any) -> str:
             return ""
         # What is whole looks so, and numbers are the same again when they are read.
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    return " ".join(str(value).split()) if isinstance(value, str) else str(value)
+    if not isinstance(value, str):
+        return str(value)
+    text = " ".join(value.split())
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _line(cells: Sequence[str]) -> str:

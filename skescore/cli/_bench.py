@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,7 +64,15 @@ def rows_folder(given: Path | None, plan: Plan) -> Iterator[Path]:
         return
     about = json.dumps([plan.record(), package_versions()], sort_keys=True, default=str)
     digest = hashlib.sha256(about.encode()).hexdigest()[:16]
-    cache = cache_folder() / "bench"
+    try:
+        cache = cache_folder() / "bench"
+        cache.mkdir(parents=True, exist_ok=True)
+        if not os.access(cache, os.W_OK | os.X_OK):
+            raise PermissionError(cache)
+    except (OSError, RuntimeError):  # the latter: there is no home
+        with tempfile.TemporaryDirectory(prefix="skescore-") as folder:
+            yield Path(folder)
+        return
     _forget_old(cache)
     folders = [cache / f"{digest}-{number}" for number in range(1, _MOST_AT_ONCE + 1)]
     free = [folder for folder in folders if not is_in_use(folder)]

@@ -25,7 +25,7 @@ import pandas as pd
 
 from skescore._io import check_regular
 from skescore._optional import import_optional
-from skescore._text import listed
+from skescore._text import listed, repeated
 
 __all__ = ["DatasetError", "FileTable", "check_unique", "header_hint", "read_file"]
 
@@ -172,7 +172,7 @@ def read_file(
 
 def check_unique(names: list[str], where: str) -> None:
     """Refuse names that occur twice, where nothing can tell the columns apart."""
-    doubles = sorted({name for name in names if names.count(name) > 1 and name.strip()})
+    doubles = [name for name in repeated(names) if name.strip()]
     if doubles:
         raise DatasetError(
             f"{where}: the header has the duplicate column names {listed(doubles)}: give every "
@@ -280,7 +280,7 @@ def _read_text(
             )
         read = partial(_parse, content, where, separator, encoding, header)
         table = read()
-        twice = sorted({n for n in header if n.strip() and header.count(n) > 1})
+        twice = [name for name in repeated(header) if name.strip()]
         if twice:
             findings.append(
                 f"the header has {listed(twice)} more than once; the further columns are read as "

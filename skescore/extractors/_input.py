@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skescore._text import repeated
 from skescore._validation import python_value
 from skescore.extractors._oracle import FrameKinds
 from skescore.rules import Condition, Interval, OneOf, Rule, RuleSet
@@ -35,7 +36,7 @@ def check_columns(
     if not (hasattr(X, "columns") and hasattr(X, "shape")):
         return
     names = [str(c) for c in X.columns]
-    twice = sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []
+    twice = repeated(names)
     if twice:
         raise ValueError(
             f"X has more than one column named {', '.join(map(repr, twice))}, so rules could not "

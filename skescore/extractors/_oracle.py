@@ -169,7 +169,8 @@ class Oracle:
         ValueError
             If the black box does not give one prediction per row.
         """
-        X = as_known_rows(X) if hasattr(X, "columns") else np.asarray(X)
+        X = as_known_rows(X)
+        X = X if hasattr(X, "columns") else np.asarray(X)
         return self._query(X, _content_key(X) if cache else None, cache)
 
     def _query(self, X: Any, key: bytes | None, cache: bool) -> np.ndarray:

@@ -219,6 +219,15 @@ class Interval:
         return self.to_text()
 
 
+def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
+    """The numbers among some values that a column can hold: what would be rounded is not there."""
+    numbers = [value for value in values if not isinstance(value, str)]
+    if kind in "iu":
+        whole = [int(value) for value in numbers if value == int(value)]
+        return np.array(whole, dtype=None if whole else float)
+    return np.array([float(value) for value in numbers if float(value) == value])
+
+
 @dataclass(frozen=True, slots=True)
 class OneOf:
     """A categorical feature has one of the given values (or, negated, none of them).
@@ -278,7 +287,7 @@ class OneOf:
         if column.dtype.kind in "OUST":
             found = pd.Series(column, dtype=object).isin(self.values).to_numpy()
         else:
-            found = np.isin(column, [v for v in self.values if not isinstance(v, str)])
+            found = np.isin(column, _comparable(self.values, column.dtype.kind))
         held = ~found if self.negated else found
         missing = is_missing(column)
         return held | missing if self.missing else held & ~missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -258,8 +259,12 @@ def label_array(labels: Sequence[Any]) -> np.ndarray:
     kinds = {bool if isinstance(v, bool) else type(v) for v in labels}
     if len(kinds) <= 1 or kinds == {int, float}:
         array = np.asarray(labels)
-        # Whole numbers that fit no common integer type would be rounded.
-        if kinds != {int} or array.dtype.kind in "iu":
+        # Whole numbers that fit no common type would be rounded, and texts lose a NUL at their end.
+        if array.dtype.kind in "iuf" and kinds <= {int, float}:
+            same = all(map(operator.eq, array.tolist(), labels))
+        else:
+            same = kinds != {int} and not any(str(label).endswith("\0") for label in labels)
+        if same:
             return array
     result = np.empty(len(labels), dtype=object)
     result[:] = labels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -193,6 +194,25 @@ _CONDITION_READERS: dict[str, Callable[[dict[str, Any]], Condition]] = {
 }
 
 
+#: Conditions within conditions; more is nobody's rule, and would end some walk through them.
+_DEEPEST = 50
+_LARGEST = int(sys.float_info.max)
+
+
+def _check_depth(data: Any) -> None:
+    level = [data]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for part in level
+            if isinstance(part, dict) and isinstance(part.get("conditions"), list)
+            for inner in part["conditions"]
+        ]
+        if not level:
+            return
+    raise ValueError(f"conditions are nested more than {_DEEPEST} deep")
+
+
 def _conditions_from_json(what: str, data: Any) -> tuple[Condition, ...]:
     conditions = []
     for number, item in enumerate(_list(what, data), 1):
@@ -210,6 +230,8 @@ def _conditions_from_json(what: str, data: Any) -> tuple[Condition, ...]:
 
 
 def _value_from_json(value: Any) -> Any:
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise ValueError("a number must be no larger than the largest float, 1.8e308")
     if not isinstance(value, dict):
         return value
     _fields("a linear output", value, ("intercept", "terms"))
@@ -218,6 +240,7 @@ def _value_from_json(value: Any) -> Any:
 
 def _rule_from_json(data: Any) -> Rule:
     _fields("a rule", data, ("if", "then"), ("weight", "statistics"))
+    _check_depth({"conditions": data["if"]})
     output, weight = _value_from_json(data["then"]), _value_from_json(data.get("weight", 1.0))
     statistics = data.get("statistics")
     if statistics is not None:

@@ -171,6 +171,9 @@ def as_known_rows(X: Any) -> Any:
     TypeError
         If such a table is none of pandas, polars or Arrow.
     """
+    if isinstance(X, np.ma.MaskedArray):  # what is masked is missing
+        kind = float if X.dtype.kind in "biuf" else object
+        return np.ma.filled(X.astype(kind), np.nan if kind is float else None)
     if not hasattr(X, "columns") or _is_frame(X) or isinstance(X, np.ndarray | Table):
         return X
     if hasattr(X, "to_pandas") and hasattr(X, "schema"):  # of Arrow

@@ -83,3 +83,17 @@ def test_rows_in_the_order_of_cells(tmp_path):
     assert ordered["fold"].tolist() == [1, 2]
     assert ordered["ice"].iloc[0] == 0.5  # the last one, as after a failure that was tried again
     assert isinstance(ordered, pd.DataFrame)
+
+
+def test_texts_are_no_formulas_in_a_spreadsheet_and_come_back(tmp_path):
+    texts = ["=1+1", "+1", "-x", "@a", "'=1", "'", "plain", "-0.5"]
+    file = RowFile(tmp_path / "rows.csv")
+    for text in texts:
+        file.add({"data": text, "error": text, "seed": 0, "fold": 0, "fidelity": -0.5})
+    cells = [line.split(",") for line in file.path.read_text().splitlines()[1:]]
+    assert not [row[0] for row in cells if row[0].lstrip('"').startswith(("=", "+", "-", "@"))]
+    assert file.read()["data"].tolist() == texts
+    assert file.read()["error"].tolist() == texts
+    assert (file.read()["fidelity"] == -0.5).all()
+    file.rewrite(file.read())
+    assert file.read()["data"].tolist() == texts

@@ -55,3 +55,26 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         RuleSet.load(tmp_path / "none.json")
     with pytest.raises(ValueError, match=r"is a folder without rules\.json"):
         RuleSet.load(tmp_path)
+
+
+def json_of(output="1", conditions="[]"):
+    return (
+        '{"format": "skescore.RuleSet", "version": 1, "task": "regression", "classes": null, '
+        '"feature_names": ["a"], "ordered": true, "rules": '
+        f'[{{"if": {conditions}, "then": {output}}}]}}'
+    )
+
+
+def test_numbers_beyond_all_floats_and_deep_nests_are_refused():
+    assert RuleSet.from_json(json_of("1")).rules[0].output == 1
+    for output in ("1" + "0" * 400, "-1" + "0" * 400):
+        with pytest.raises(ValueError, match="no larger than the largest float"):
+            RuleSet.from_json(json_of(output))
+    inner = '{"type": "missing", "feature": 0}'
+    for _ in range(40):
+        inner = f'{{"type": "at_least", "m": 1, "conditions": [{inner}]}}'
+    assert len(RuleSet.from_json(json_of(conditions=f"[{inner}]"))) == 1
+    for _ in range(40):
+        inner = f'{{"type": "at_least", "m": 1, "conditions": [{inner}]}}'
+    with pytest.raises(ValueError, match="nested more than 50 deep"):
+        RuleSet.from_json(json_of(conditions=f"[{inner}]"))

@@ -1061,3 +1061,29 @@ def test_tables_that_nobody_knows_are_refused_rather_than_read_by_position():
     )
     with pytest.raises(TypeError, match="a Strange of"):
         rules.predict(Strange())
+
+
+def test_masked_values_are_missing():
+    rows = np.ma.MaskedArray([[1.0, 5.0], [9.0, 0.0]], [[False, False], [True, False]])
+    rules = RuleSet([Rule((Interval(0, lower=0.0),), 1.0)], ["a", "b"], task="regression")
+    assert rules.covers(rows).tolist() == [True, False]
+    assert rules.covers(rows.astype(int)).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64, object])
+def test_sets_of_whole_numbers_beyond_all_floats_are_exact(kind):
+    one = OneOf(0, (2**53 + 1,))
+    column = np.array([2**53, 2**53 + 1, 2**53 + 2], dtype=kind)
+    expected = [int(value) == 2**53 + 1 for value in column]
+    rules = RuleSet([Rule((one,), 1.0)], ["a"], task="regression")
+    assert rules.covers(column[:, None]).tolist() == expected
+    mixed = RuleSet([Rule((OneOf(0, (2**53 + 1, 0.5, 7)),), 1.0)], ["a"], task="regression")
+    assert mixed.covers(column[:, None]).tolist() == expected
+
+
+@pytest.mark.parametrize("labels", [[2**53 + 1, 0.5], [2**63, 2**53 + 1], ["a", "a\0"]])
+def test_labels_come_back_as_they_are(labels):
+    first, second = labels
+    rules = [Rule((Interval(0, upper=0.0),), first), Rule((), second)]
+    found = RuleSet(rules, ["a"], task="classification").predict([[-1.0], [1.0]])
+    assert found.tolist() == labels

@@ -109,6 +109,11 @@ class Dialect:
 
     def _floating(self, value: float) -> str:
         text = repr(float(value))
+        if not math.isfinite(value):
+            raise ValueError(
+                f"SQL has no number {text}, as an output of the rules is. Give that rule a "
+                "finite one."
+            )
         if self.name == "sqlite" and value:
             if abs(value) < _LEAST_IN_SQLITE:
                 raise ValueError(

@@ -338,7 +338,14 @@ def _json_of(model: Any) -> tuple[Mapping[str, Any], str]:
     package = import_optional(
         "decision_rules.serialization", extra="decision-rules", purpose="Reading its rule sets"
     )
-    return package.JSONSerializer.serialize(model), strategy
+    try:
+        return package.JSONSerializer.serialize(model), strategy
+    except (TypeError, ValueError, AttributeError) as error:  # pydantic's own, of what is missing
+        raise ValueError(
+            f"The rule set of decision-rules ({type(model).__name__}) cannot be written as its "
+            f"JSON, which is read here: {type(error).__name__}: {error}. Give its rules finite "
+            "weights and coverages by update(...), or pass its JSON."
+        ) from error
 
 
 def _rule(data: Any, place: str, premises: Premises) -> Rule:

@@ -421,7 +421,7 @@ class Line:
         self.text = text
         self.place = place
         self.names = names
-        self.known: dict[int, _Ending | None] = {}
+        self.known: dict[tuple[int, str], _Ending | None] = {}
         self.furthest = (0, "'IF'")
         #: Above 0 while a reading is tried that few texts mean; errors do not speak of those.
         self.doubts = 0
@@ -443,20 +443,25 @@ class Line:
             self._fail()
         return Parsed(self.place, *found)
 
-    def _premise_at(self, at: int) -> _Ending | None:
-        """What is said from here, where a condition begins; None if that cannot be read."""
-        if at not in self.known:
-            found = [f for f in (self._from(*way) for way in self._features(at)) if f is not None]
+    def _premise_at(self, at: int, group: str = "") -> _Ending | None:
+        """What is said from here, where a condition begins; None if that cannot be read.
+
+        Within brackets around several conditions `group` is the sign that opened them.
+        """
+        key = at, group
+        if key not in self.known:
+            ways = (self._from(*way, group) for way in self._features(at))
+            found = [ending for ending in ways if ending is not None]
             if len(found) > 1 and any(other != found[0] for other in found):
                 raise ValueError(
                     f"{self.place}, column {at + 1}: the names of two features fit "
                     f"{self.text[at : at + 40]!r}. Rename them, or read the model itself instead."
                 )
-            self.known[at] = found[0] if found else None
-        return self.known[at]
+            self.known[key] = found[0] if found else None
+        return self.known[key]
 
     def _features(self, at: int) -> Iterator[tuple[int, int, str]]:
-        """The features that may be named here, where their values begin, and how they end."""
+        """The features that may be named here, where their values begin, and what opened them."""
         opened = next((sign for sign in ("[[", "[") if self.text.startswith(sign, at)), "")
         known = False
         for sign in dict.fromkeys((opened, "")):
@@ -465,27 +470,40 @@ class Line:
                 equals = _EQUALS.match(self.text, begin + len(name))
                 if self.text.startswith(name, begin) and equals is not None:
                     known = True
-                    yield feature, equals.end(), "]" * len(sign)
+                    yield feature, equals.end(), sign
         if not known:
             self._expect(at, "the name of a feature and ' = '")
 
-    def _from(self, feature: int, at: int, shut: str) -> _Ending | None:
+    def _from(self, feature: int, at: int, sign: str, group: str) -> _Ending | None:
         """What is said from the value of a feature on; the shortest value that leaves sense."""
-        before = self.doubts
+        before, shut = self.doubts, "]" * len(sign)
         try:
             for condition, end in self._values(feature, at):
-                if not self.text.startswith(shut, end):
+                for stop, still in self._ends(end, sign, group):
+                    rest = self._rest(stop, still)
+                    if rest is not None:
+                        return (condition + rest[0], *rest[1:])
+                if self.text.startswith(shut, end):
+                    self.doubts += 1
+                else:
                     self._expect(end, repr(shut))
-                    continue
-                rest = self._rest(end + len(shut))
-                if rest is not None:
-                    return (condition + rest[0], *rest[1:])
-                self.doubts += 1
         finally:
             self.doubts = before
         return None
 
-    def _rest(self, at: int) -> _Ending | None:
+    def _ends(self, end: int, sign: str, group: str) -> Iterator[tuple[int, str]]:
+        """Where a condition may end behind its value, and the group that is open then."""
+        if sign:
+            if self.text.startswith("]" * len(sign), end):
+                yield end + len(sign), group
+            if not group:  # brackets around this condition and others
+                yield end, sign
+            return
+        yield end, group
+        if group and self.text.startswith("]" * len(group), end):
+            yield end + len(group), ""
+
+    def _rest(self, at: int, group: str = "") -> _Ending | None:
         """What is said from the end of a condition on."""
         joint, close = _AND.match(self.text, at), _THEN.match(self.text, at)
         if joint is None and close is None:
@@ -493,9 +511,12 @@ class Line:
         if joint is not None:
             # A name may begin with blanks, so that only the first belongs to the word before.
             first = self.text.index("AND", at) + 4
-            return self._premise_at(first) or (
-                None if joint.end() == first else self._premise_at(joint.end())
+            return self._premise_at(first, group) or (
+                None if joint.end() == first else self._premise_at(joint.end(), group)
             )
+        if group:
+            self._expect(at, repr("]" * len(group)))
+            return None
         return self._conclusion_at(close)
 
     def _values(self, feature: int, at: int) -> Iterator[tuple[tuple[Condition, ...], int]]:
@@ -594,9 +615,9 @@ def read_rulekit_text(
     text : str or iterable of str
         One rule per line such as ``IF width = <0.8, 1.75) AND colour = {red} THEN label = {a}``,
         with or without a number in front (``r1:``) and statistics behind (``(p=8.0, n=0.0,
-        P=8.0, N=9.0, weight=0.9, pval=0.01)``); or a whole report with the line ``Rules:`` before
-        them and an empty line after. An iterable holds one rule in each text, which then may hold
-        line breaks.
+        P=8.0, N=9.0, weight=0.9, pval=0.01)``); or a whole report with the line ``Rules:`` (or
+        ``Rules``) before them and an empty line after. An iterable holds one rule in each text,
+        which then may hold line breaks.
     feature_names : sequence of str
         Names of the columns, in order. The names in the text must be among them.
     task : {"classification", "regression"}, optional
@@ -627,7 +648,8 @@ def read_rulekit_text(
     - Rules without weights all weigh 1.
     - A value in braces is one text, also with a comma in it: RuleKit has no sets of values. It is
       a number where the same feature has bounds elsewhere.
-    - The signs of expert rules (``[[...]]``, ``[...]``, ``@=``) are read over.
+    - The signs of expert rules (``[[...]]``, ``[...]``, ``@=``), around one condition or several,
+      are read over.
     - How often a rule met each class is known if two `classes` are given, or if it never erred.
 
     Examples
@@ -694,7 +716,7 @@ def _rule_lines(text: str | Iterable[str]) -> Iterator[tuple[str, str]]:
             yield f"Rule {number}", item
         return
     lines = list(enumerate(text.split("\n"), 1))
-    sections = [number for number, line in lines if line.strip() == "Rules:"]
+    sections = [number for number, line in lines if line.strip() in ("Rules:", "Rules")]
     if len(sections) > 1:
         raise ValueError(
             f"The text has {len(sections)} parts that begin with 'Rules:' (lines "

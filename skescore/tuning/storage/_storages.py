@@ -16,7 +16,7 @@ import time
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from types import TracebackType
@@ -351,9 +351,9 @@ _GRPC_SECONDS = 20.0
 
 _FORMS = (
     "None (in memory), a path ending in .journal or .log, 'journal:///study.journal', "
-    "'sqlite:///study.db', 'postgresql://user:password@host/database', "
-    "'mysql://user:password@host/database', 'grpc://host:13000', or an Optuna storage. Three "
-    "slashes before a path begin a relative one, four an absolute one"
+    "'sqlite:///study.db', 'postgresql://host/database', 'mysql://host/database' (user and "
+    "password before the host), 'grpc://host:13000', or an Optuna storage. Three slashes before a "
+    "path begin a relative one, four an absolute one"
 )
 
 
@@ -516,6 +516,15 @@ class _Journal(JournalFileBackend):
             reason = error.strerror or str(error)
             raise JournalWriteError(error.errno, reason, self._path) from error
 
+    def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
+        try:
+            yield from super().read_logs(log_number_from)
+        except (FileNotFoundError, ValueError) as error:
+            raise ValueError(
+                f"storage: the journal {self._path!r} was deleted, replaced or damaged while it "
+                "was in use. Repeat the search, with another file if that is wanted."
+            ) from error
+
     def _append(self, lines: str, logs: list[dict[str, Any]]) -> None:
         self._guard.acquire()
         try:
@@ -606,7 +615,7 @@ def _open_proxy(text: str) -> BaseStorage:
 
 def _unknown_form(text: str) -> ValueError:
     """The error for a storage that has none of the forms."""
-    return ValueError(f"storage must be {_FORMS}; got {storage_name(text)!r}.")
+    return ValueError(f"storage {storage_name(text)!r} has no known form: it must be {_FORMS}.")
 
 
 #: Drivers of PostgreSQL that may be installed, the better one first.

@@ -388,3 +388,28 @@ def test_what_is_written_is_read(
     rule = Rule(tuple(conditions), label, None, weight)
     (back,) = read_rulekit_text([written(rule, names)], feature_names=names)
     assert back == rule
+
+
+@pytest.mark.parametrize("signs", ["[]", "[[]]"])
+def test_brackets_around_several_conditions_are_read_over(signs):
+    opened, shut = signs[: len(signs) // 2], signs[len(signs) // 2 :]
+    names = ["PD", "MM116", "BA", "x]"]
+    plain = "IF PD = <0.50, inf) AND MM116 = (-inf, 1) AND BA = {a]} THEN c = {1}"
+    wanted = read_rulekit_text(plain, feature_names=names)
+    for text in (
+        f"IF {opened}PD = <0.50, inf) AND MM116 = (-inf, 1){shut} AND BA = {{a]}} THEN c = {{1}}",
+        f"IF PD = <0.50, inf) AND {opened}MM116 = (-inf, 1) AND BA = {{a]}}{shut} THEN c = {{1}}",
+        f"IF {opened}PD = <0.50, inf){shut} AND MM116 = (-inf, 1) AND BA = {{a]}} THEN c = {{1}}",
+    ):
+        assert read_rulekit_text(text, feature_names=names) == wanted
+    for text in (
+        f"IF {opened}PD = <0.50, inf) AND MM116 = (-inf, 1) THEN c = {{1}}",
+        f"IF PD = <0.50, inf) AND MM116 = (-inf, 1){shut} THEN c = {{1}}",
+    ):
+        with pytest.raises(ValueError, match="expected"):
+            read_rulekit_text(text, feature_names=names)
+
+
+def test_reports_whose_header_has_no_colon_are_read():
+    report = "Model\n\nRules\nr1: IF a = <0, 1) THEN class = {x}\n\nMeasures: 3\n"
+    assert len(read_rulekit_text(report, feature_names=["a"])) == 1

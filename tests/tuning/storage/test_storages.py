@@ -217,10 +217,10 @@ def test_a_finished_trial_is_on_the_disk_before_it_counts(
      "grpc://u:topsecret@h:1", "postgresql+://a:topsecret@b:port/c", Path("study.txt")],
 )  # fmt: skip
 def test_unknown_forms(storage: Any) -> None:
-    with pytest.raises(ValueError, match=r"storage must be None \(in memory\), a path") as caught:
+    with pytest.raises(ValueError, match=r"must be None \(in memory\), a path") as caught:
         open_storage(storage)
     assert "topsecret" not in str(caught.value)
-    assert "postgresql://user:password@host/database" in str(caught.value)
+    assert "postgresql://host/database" in str(caught.value)
 
 
 @pytest.mark.parametrize("storage", [1, b"a.log", ["a.log"]])
