@@ -713,6 +713,15 @@ def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         study.ask()
 
 
+def test_a_journal_that_is_replaced_in_the_middle_of_a_search_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "s.journal"
+    study = optuna.create_study(storage=open_storage(path))
+    study.ask()
+    path.write_text("something else\n" * 500)
+    with pytest.raises(ValueError, match=r"s\.journal' was deleted, replaced or damaged"):
+        study.get_trials()
+
+
 DYING = """
 import os, sys
 import optuna

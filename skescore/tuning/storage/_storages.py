@@ -506,6 +506,8 @@ class _Journal(JournalFileBackend):
         windows = os.name == "nt"
         self._guard = JournalFileOpenLock(path) if windows else JournalFileSymlinkLock(path)
         self._path = path
+        #: Whether it was read before: it is no other file then that was named by mistake.
+        self.in_use = False
         super().__init__(path, lock_obj=self._guard)
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
@@ -520,6 +522,8 @@ class _Journal(JournalFileBackend):
         try:
             yield from super().read_logs(log_number_from)
         except (FileNotFoundError, ValueError) as error:
+            if not self.in_use:
+                raise
             raise ValueError(
                 f"storage: the journal {self._path!r} was deleted, replaced or damaged while it "
                 "was in use. Repeat the search, with another file if that is wanted."
@@ -565,7 +569,10 @@ def _open_journal(path: str) -> BaseStorage:
         if not _JOURNAL_START.startswith(begin):
             raise _no_journal(path, f"it begins with {begin!r}")
     try:
-        return JournalStorage(_Journal(path))
+        journal = _Journal(path)
+        storage = JournalStorage(journal)
+        journal.in_use = True
+        return storage
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
         raise _no_journal(path, str(error)) from error
 
