@@ -64,7 +64,7 @@ def rule_report(
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
         The rows, at least one; or counts of them, which know labels and weights.
-    y : array-like of shape (n_rows,)
+    y : array-like of shape (n_rows,), optional
         Their labels: the truth, or the predictions of a black box.
     measures : sequence of str or Measure, or "all", default=("precision", "coverage", "c2")
         Names in :data:`skescore.metrics.MEASURES`, or measures of your own; a column each.
@@ -192,7 +192,7 @@ def characteristics(
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
         The rows, at least one; or counts of them, which know labels and weights.
-    y : array-like of shape (n_rows,)
+    y : array-like of shape (n_rows,), optional
         Their labels: the truth, or the predictions of a black box.
     measure : str or Measure, default="c2"
         What `avg_rule_quality` is the average of: a name in
