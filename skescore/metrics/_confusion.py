@@ -206,8 +206,8 @@ def confusion(
     X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
         The rows, at least one; or counts of them, which know labels and weights.
     y : array-like of shape (n_rows,), optional
-        Their labels, for rows: the truth, or the predictions of a black box. Labels of a classification that
-        are no classes of the rules are negative rows of every rule.
+        Their labels, for rows: the truth, or the predictions of a black box. Labels of a
+        classification that are no classes of the rules are negative rows of every rule.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; a row of weight 2 counts as two rows.
     assigned : bool, default=False
