@@ -191,13 +191,21 @@ class NumberSums(_Sums):
         std = math.sqrt(max(squares - deviation**2 / weight, 0.0) / (weight - 1))
         return 0.0 if std <= BORDER * abs(self.mean) else std
 
+    def imprecise(self, part: slice) -> bool:
+        """Whether labels lie too far from the centre for exact deviations from their mean.
+
+        `part` is that of the rows with a rule, or of all.
+        """
+        weight, deviation, squares = self.rows[part, :3].sum(axis=0)
+        if not weight or _narrowed(self.ends[part]):
+            return False
+        return bool(squares - deviation**2 / weight <= NARROW * squares)
+
     @property
-    def imprecise(self) -> bool:
-        """Whether the labels lie too far from the centre for exact deviations from their mean."""
-        weight, deviation, squares = self.rows[:, :3].sum(axis=0)
-        return bool(squares - deviation**2 / weight <= NARROW * squares) and not _narrowed(
-            self.ends
-        )
+    def better_centre(self) -> float:
+        """The mean of the labels of rows with a rule, if there are any."""
+        weight, deviation = self.rows[0, :2].tolist()
+        return self.centre + deviation / weight if weight else self.mean
 
     def kept(self, uncovered: str, n_rows: tuple[int, int]) -> LabelSums:
         """What metrics are made of, of the rows that count in a score."""
@@ -456,13 +464,13 @@ def complete(ruleset: RuleSet, looks: Looks, *, rule_measures: bool = True) -> R
     default = math.nan if fallback is None else float(fallback.output)
     counts = looks.first(default, looks.centre())
     numbers = _numbers_of(counts)
-    for _ in range(_CENTRES):  # the farther the centre was, the fewer digits the mean has
-        if not numbers.imprecise:
+    for look in range(_CENTRES):  # the farther the centre was, the fewer digits the mean has
+        if not numbers.imprecise(slice(1)) and (look or not numbers.imprecise(slice(2))):
             break
-        counts = looks.first(default, numbers.mean)
+        counts = looks.first(default, numbers.better_centre)
         numbers = _numbers_of(counts)
     if math.isnan(default) and counts.n_rows[1] > 0:
-        counts = looks.first(numbers.mean, numbers.mean)
+        counts = looks.first(numbers.mean, numbers.better_centre)
         numbers = _numbers_of(counts)
     if not rule_measures:
         return counts

@@ -216,6 +216,14 @@ def test_labels_far_from_what_rules_predict(fallback: Fallback | None, tmp_path:
         same_numbers(ruleset, counts, frame[["size", "colour"]], frame["label"])
 
 
+def test_labels_of_covered_rows_far_from_the_others(tmp_path: Path) -> None:
+    ruleset, frame = NUMBERS.replace(fallback=None), table_of(NUMBERS)
+    frame.loc[~ruleset.covers(frame[["size", "colour"]]), "label"] = 1e7
+    for source in (parquet(frame, tmp_path), [frame]):
+        counts = count_source(ruleset, source, "label")
+        same_numbers(ruleset, counts, frame[["size", "colour"]], frame["label"])
+
+
 def test_predictions_of_a_black_box_are_asked_for_batch_by_batch(tmp_path: Path) -> None:
     sizes = []
 
