@@ -22,7 +22,7 @@ _DIALECTS = {"postgresql": "postgres", "mssql": "tsql", "mariadb": "mysql"}
 _BOOLEAN_OID = 16
 
 
-class SourceError(RuntimeError):
+class SourceError(OSError):
     """Rows that cannot be counted where they lie; no part of them has been.
 
     Examples
