@@ -266,3 +266,21 @@ def test_a_model_that_a_run_of_strangers_names_is_no_device(tmp_path, capsys):
     told = {"name": "/dev/zero", "checksum_sha256": "0"}
     with pytest.raises(ValueError, match="a device or a pipe"):
         _model(argparse.Namespace(trust=False), told)
+
+
+def test_the_known_storages_are_listed_whole_beside_a_password(capsys):
+    words = [
+        "tune",
+        "iris",
+        "--black-box",
+        "decision-tree",
+        "--trials",
+        "3",
+        "--extractors",
+        "cart",
+    ]
+    assert main([*words, "--storage", "redis://anna:secret@host/0"]) == 1
+    told = capsys.readouterr().err
+    assert "secret" not in told
+    for form in ("redis://anna:***@host", "journal:///", "sqlite:///", "mysql://", "grpc://host"):
+        assert form in told

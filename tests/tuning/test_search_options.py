@@ -691,16 +691,3 @@ def test_failed_trials_are_in_no_trade_off() -> None:
     states = {trial.state for trial in search.studies_["gridex"].trials}
     assert states == {TrialState.FAIL}
     assert search.leaderboard_["state"].tolist() == ["complete"] * 4 + ["fail"] * 4
-
-
-def test_the_known_storages_are_listed_whole_beside_a_password(capsys):
-    from skescore.cli._arguments import without_passwords
-
-    with pytest.raises(ValueError, match="has no known form") as caught:
-        ExtractorSearchCV(
-            DecisionTreeClassifier(), storage="redis://anna:secret@host/0", extractors=["cart"]
-        ).fit(*load_iris(return_X_y=True))
-    told = without_passwords(str(caught.value))
-    assert "secret" not in told
-    for form in ("redis://anna:***@host", "journal:///", "sqlite:///", "mysql://", "grpc://host"):
-        assert form in told
