@@ -11,7 +11,7 @@ import numpy as np
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.optimal import Cuts, Frontier, candidate_cuts
-from skescore.rules import Condition, OneOf, Rule, RuleSet
+from skescore.rules import Condition, Interval, Missing, OneOf, Rule, RuleSet
 
 _CRITERIA = {
     "classification": ("errors",),
@@ -95,7 +95,10 @@ def coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
         )
 
     def coded(condition: Condition) -> Condition | None:
-        j = names.index(rules.feature_names[condition.features[0]])
+        """The condition; None where no list of the search can hold it."""
+        if not isinstance(condition, Interval | Missing | OneOf):
+            return None
+        j = names.index(rules.feature_names[condition.feature])
         if not isinstance(condition, OneOf):
             return replace(condition, feature=j)
         known = list(extraction.categories.get(j, ()))
@@ -104,9 +107,8 @@ def coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
 
     made = []
     for rule in rules:
-        simple = all(len(condition.features) == 1 for condition in rule.conditions)
-        conditions = [coded(condition) for condition in rule.conditions] if simple else [None]
-        if None not in conditions:
+        conditions = [found for one in rule.conditions if (found := coded(one)) is not None]
+        if len(conditions) == len(rule.conditions):
             made.append(Rule(tuple(conditions), rule.output))
     return RuleSet(made, names, task=rules.task, classes=rules.classes)
 
