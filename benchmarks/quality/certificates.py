@@ -56,9 +56,7 @@ def main() -> None:
         rules.fit(X)
         for kind in options.kinds:
             began = time.perf_counter()
-            made = certify(
-                rules, X, kinds=[kind], time_limit=options.seconds, tolerance=NARROW
-            )
+            made = certify(rules, X, kinds=[kind], time_limit=options.seconds, tolerance=NARROW)
             seconds = time.perf_counter() - began
             found, possible = made.interval(kind)
             size = made.frontiers[0].sizes[-1]
