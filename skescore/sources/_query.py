@@ -66,10 +66,14 @@ class QueryLooks:
         words = []
         for word in range(self._n_words):
             bits = [
-                f"CASE WHEN {premise} THEN {1 << bit} ELSE 0 END"
+                f"WHEN {premise} THEN {1 << bit}"
                 for bit, premise in enumerate(premises[word * _BITS : (word + 1) * _BITS])
             ]
-            words.append(f"{' + '.join(bits) or '0'} AS held{word}")
+            if self._ruleset.disjoint and bits:  # the first that holds is the only one
+                words.append(f"CASE {' '.join(bits)} ELSE 0 END AS held{word}")
+            else:
+                added = " + ".join(f"CASE {bit} ELSE 0 END" for bit in bits)
+                words.append(f"{added or '0'} AS held{word}")
         weight = "" if self._weight is None else f", CAST({self._weight} AS FLOAT8) AS weight"
         # What weighs nothing must not count in any way; what lacks a weight must be found out.
         kept = "" if self._weight is None else (

@@ -207,6 +207,17 @@ def test_more_rules_than_one_number_has_bits(tmp_path: Path) -> None:
     same_numbers(ruleset, counts, frame[["x"]], frame["label"])
 
 
+def test_rules_of_which_no_two_hold_together(tmp_path: Path) -> None:
+    rules = [Rule([Interval(0, i, i + 1)], i % 3) for i in range(70)]
+    ruleset = RuleSet(
+        rules, ["x"], task="classification", disjoint=True, domain=Domain([0.0], [70.0])
+    )
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.uniform(-2, 72, 300), "label": rng.integers(0, 3, 300)})
+    counts = count_source(ruleset, parquet(frame, tmp_path), "label")
+    same_numbers(ruleset, counts, frame[["x"]], frame["label"])
+
+
 @pytest.mark.parametrize("fallback", [Fallback(0.25), Fallback(-1e22), None])
 def test_labels_far_from_what_rules_predict(fallback: Fallback | None, tmp_path: Path) -> None:
     ruleset, frame = NUMBERS.replace(fallback=fallback), table_of(NUMBERS)
