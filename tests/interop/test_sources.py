@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,12 +160,15 @@ def missing_in_a_part(X: pd.DataFrame) -> np.ndarray:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_part_that_fails_on_a_worker_is_an_error(cluster: Any) -> None:
-    import cloudpickle
+def test_a_part_that_fails_is_an_error() -> None:
+    storages.need("distributed", "dask.dataframe")
+    import dask
     import dask.dataframe
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     frame = here.table_of(here.CLASSES)
     parts = dask.dataframe.from_pandas(frame, npartitions=4)
-    with pytest.raises(SourceError, match=r"no part of it was: FileNotFoundError"):
+    with (
+        dask.config.set(scheduler="synchronous"),
+        pytest.raises(SourceError, match=r"no part of it was: FileNotFoundError"),
+    ):
         count_source(here.CLASSES, parts, black_box=missing_in_a_part)
