@@ -81,7 +81,8 @@ def test_postgresql_has_the_numbers_of_memory(database: str, ruleset: RuleSet) -
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_rules_in_postgresql(database: str, data: Any) -> None:
-    here.check_any_rules(data, Path(), lambda frame, _: store(database, frame))
+    # The least floats times a half are errors there.
+    here.check_any_rules(data, Path(), lambda frame, _: store(database, frame), least=1e-300)
 
 
 def test_sqlalchemy_reaches_postgresql_as_well(database: str) -> None:

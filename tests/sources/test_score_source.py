@@ -149,11 +149,15 @@ def test_parquet_without_duckdb(
     same_numbers(ruleset, counts, frame[["size", "colour"]], frame["label"])
 
 
-def check_any_rules(data: Any, folder: Path, source: Callable[[pd.DataFrame, Path], Any]) -> None:
+def check_any_rules(
+    data: Any, folder: Path, source: Callable[[pd.DataFrame, Path], Any], *, least: float = 0.0
+) -> None:
     """Any rules on rows at all of their borders, with gaps, and weights or none."""
     ruleset = data.draw(arbitrary.rule_sets())
     rng = np.random.default_rng(data.draw(st.integers(0, 9)))
     X = arbitrary.border_rows(ruleset, 60, infinite=False)
+    numeric = X.select_dtypes("number")
+    X[numeric.columns] = numeric.mask(numeric.abs() < least, 0.0)
     if not ruleset.classes:
         pool: list[Any] = [-3.0, 0.0, 0.1, 0.1, 2.5, 1e6]
     elif isinstance(ruleset.classes[0], bool):
