@@ -39,6 +39,7 @@ from skescore.cli._output import (
     plural,
     to_json,
 )
+from skescore.cli._report import _model
 from skescore.cli._trials import Kept, Workers, shown_command_line
 from skescore.cli._tune import splitter
 from skescore.datasets import Dataset, load_dataset
@@ -606,3 +607,9 @@ def test_quiet_notes_are_only_kept(capsys):
     assert notes.texts[0] == "a note"
     assert len(notes.texts) == 6
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_model_that_a_run_of_strangers_names_is_no_device():
+    told = {"name": "/dev/zero", "checksum_sha256": "0"}
+    with pytest.raises(ValueError, match="a device or a pipe"):
+        _model(argparse.Namespace(trust=False), told)

@@ -260,14 +260,6 @@ def test_errors_command_no_terminal(tmp_path, capsys):
         assert not {"\x1b", "\x07", "\u202e"} & set(told)
 
 
-def test_a_model_that_a_run_of_strangers_names_is_no_device(tmp_path, capsys):
-    from skescore.cli._report import _model
-
-    told = {"name": "/dev/zero", "checksum_sha256": "0"}
-    with pytest.raises(ValueError, match="a device or a pipe"):
-        _model(argparse.Namespace(trust=False), told)
-
-
 def test_the_known_storages_are_listed_whole_beside_a_password(capsys):
     words = [
         "tune",
