@@ -55,7 +55,7 @@ def most_weighted_f1(
     >>> most_weighted_f1([50, 50, 50], 0)
     1.0
     >>> round(most_weighted_f1([50, 50, 50], 6), 4)
-    0.9608
+    0.9607
     >>> round(most_weighted_f1([50, 50, 50], 6, max_classes=2), 4)
     0.5556
     """

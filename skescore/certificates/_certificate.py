@@ -196,7 +196,7 @@ class Certificate:
     ... ).fit(X, y)
     >>> certificate = certify(extractor, X, kinds=["tree"], time_limit=None)
     >>> round(certificate.gap(), 4), round(certificate.with_score("ice", phi=5).gap(), 4)
-    (0.0, 0.0004)
+    (0.0, 0.0003)
     """
 
     frontiers: tuple[Frontier, ...]
