@@ -260,10 +260,12 @@ def label_array(labels: Sequence[Any]) -> np.ndarray:
     if len(kinds) <= 1 or kinds == {int, float}:
         array = np.asarray(labels)
         # Whole numbers that fit no common type would be rounded, and texts lose a NUL at their end.
-        if array.dtype.kind in "iuf" and kinds <= {int, float}:
+        if kinds == {int}:
+            same = array.dtype.kind in "iu"
+        elif kinds == {int, float}:
             same = all(map(operator.eq, array.tolist(), labels))
         else:
-            same = kinds != {int} and not any(str(label).endswith("\0") for label in labels)
+            same = not any(str(label).endswith("\0") for label in labels)
         if same:
             return array
     result = np.empty(len(labels), dtype=object)
