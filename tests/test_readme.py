@@ -39,21 +39,27 @@ def _table(title: str, page: str = "README.md") -> list[list[str]]:
 # What stands in the pages -------------------------------------------------------------------------
 
 
+#: README's programs run by themselves, those of another page one after the other.
+PROGRAMS = [
+    *((source,) for source in _blocks("python")),
+    *(tuple(_blocks("python", page)) for page in PAGES if page != "README.md"),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("page", "number"), [(page, n) for page in PAGES for n in range(len(_blocks("python", page)))]
-)
-def test_python_examples_run(page, number, capsys, monkeypatch, tmp_path):
-    source = _blocks("python", page)[number]
+@pytest.mark.parametrize("programs", [each for each in PROGRAMS if each])
+def test_python_examples_run(programs, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # what an example writes is not to be met by the next run
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    names = {}
     try:
-        exec(compile(source, page, "exec"), {})
+        for source in programs:
+            exec(compile(source, "an example", "exec"), names)
+            shown = capsys.readouterr().out
+            assert "IF " in shown if source in PAGES["README.md"] else shown.strip()
     finally:
         optuna.logging.set_verbosity(before)
-    shown = capsys.readouterr().out
-    assert "IF " in shown if page == "README.md" else shown.strip()
 
 
 @pytest.mark.parametrize("page", PAGES)
