@@ -268,20 +268,24 @@ def links_of_a_page(app: Any, docname: str, source: list[str]) -> None:
 
 
 def run_programs(app: Any, doctree: Any) -> None:
-    """Run the Python programs of a page of the guide; what they print is shown below them."""
+    """Run the Python programs of a page of the guide; what they print is shown below them.
+
+    One after the other, as they are read: a name stays known on its page.
+    """
     page = app.env.current_document.docname
     if not page.startswith(("guide/", "index")) or app.builder.name != "html":
         return
+    names: dict[str, Any] = {"__name__": "__main__"}
     for block in list(doctree.findall(nodes.literal_block)):
         if block.get("language") != "python":
             continue
-        shown = _run(block.astext(), page)
+        shown = _run(block.astext(), page, names)
         if shown:
             output = nodes.literal_block(shown, shown, language="text", classes=["output"])
             block.parent.insert(block.parent.index(block) + 1, output)
 
 
-def _run(program: str, page: str) -> str:
+def _run(program: str, page: str, names: dict[str, Any]) -> str:
     import optuna
 
     before, here = optuna.logging.get_verbosity(), os.getcwd()
@@ -291,7 +295,7 @@ def _run(program: str, page: str) -> str:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                exec(compile(program, page, "exec"), {"__name__": "__main__"})
+                exec(compile(program, page, "exec"), names)
         finally:
             os.chdir(here)
             optuna.logging.set_verbosity(before)

@@ -191,7 +191,7 @@ def test_any_rules_on_any_rows(name: str, data: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(KEEP, max_examples=200)
+@settings(KEEP, max_examples=70)
 @given(data=st.data())
 @pytest.mark.parametrize("name", ["file", "arrow dataset", "polars lazy frame"])
 def test_many_rules_on_many_rows(name: str, data: Any, tmp_path: Path) -> None:
