@@ -304,7 +304,9 @@ def test_processes_of_this_one_do_not_look_into_the_current_folder(tmp_path):
 
 def test_a_worker_ends_with_the_process_that_holds_its_input():
     program = (
-        "import time\nfrom skescore._processes import end_with_input\nend_with_input()\n"
+        # Those who start the tests may ignore the signal, and their children with them.
+        "import signal, time\nfrom skescore._processes import end_with_input\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\nend_with_input()\n"
         "print('there', flush=True)\ntime.sleep(600)"
     )
     with subprocess.Popen(

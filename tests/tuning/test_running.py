@@ -676,6 +676,7 @@ def outcome(search: ExtractorSearchCV) -> Any:
     return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
+@pytest.mark.slow  # as it waits between its tries
 @pytest.mark.parametrize("calls", [(1,), (2,), (20, 22), (40, 41, 42), (25,)])
 def test_a_storage_that_blinks_is_asked_again_and_changes_nothing(
     calls: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
