@@ -1029,9 +1029,28 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_candidates, n_splits)
             Greater is better.
 
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            If a candidate, the score or the weights cannot be used, or X and y have not as many
+            rows.
+
         Examples
         --------
-        >>> search.held_out_scores([search.leaderboard_.iloc[0]], X, y)  # doctest: +SKIP
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from skescore import ExtractorSearchCV
+        >>> from skescore.extractors import CARTExtractor
+        >>> X, y = load_iris(return_X_y=True)
+        >>> black_box = DecisionTreeClassifier(max_depth=3, random_state=0)
+        >>> search = ExtractorSearchCV(
+        ...     black_box, extractors=["cart"], n_trials=3, cv=2, random_state=0
+        ... ).fit(X, y)
+        >>> stump = CARTExtractor(black_box, max_leaf_nodes=2, random_state=0)
+        >>> search.held_out_scores([search.leaderboard_.iloc[0], stump], X, y).round(2).tolist()
+        [[0.98, 0.98], [0.93, 0.93]]
         """
         check_is_fitted(self, "leaderboard_")
         scorer = self._objective().scorer if scoring is None else check_scoring(scoring)
