@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 
-from skescore._validation import check_integer, check_number, row_weights
+from skescore._validation import check_integer, check_number
 
 #: Most choices of classes that are looked at one by one.
 _CHOICES = 12
@@ -36,6 +36,11 @@ def most_weighted_f1(
     float
         No predictions have a greater weighted F1.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a weight or the errors are negative or no numbers, or `max_classes` is below 1.
+
     Notes
     -----
     Let :math:`a_k` be the rows of class k that are missed, :math:`b_k` those that are taken for it
@@ -61,7 +66,12 @@ def most_weighted_f1(
     """
     check_number("errors", errors, 0)
     check_integer("max_classes", max_classes, 1, optional=True)
-    given = row_weights(class_weights, len(class_weights))
+    given = np.asarray(class_weights, dtype=float)
+    if given.ndim != 1 or not (np.isfinite(given) & (given >= 0)).all():
+        raise ValueError(
+            f"class_weights must be finite numbers of 0 or more, one per class, got "
+            f"{given.tolist()!r}."
+        )
     weights = given[given > 0]
     total = float(weights.sum())
     most = len(weights) if max_classes is None else min(max_classes, len(weights))

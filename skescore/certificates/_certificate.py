@@ -1098,6 +1098,17 @@ def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
     str
         SHA-256 of the rows, one JSON list each: the values, y and the weight, if there are any.
         Numbers are floats; what is missing is null.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many rows as values of y and weights.
+
+    Examples
+    --------
+    >>> from skescore.certificates import rows_checksum
+    >>> rows_checksum([[1.5, 2.0]], ["a"])[:12], rows_checksum([[1.5, 2.0]], ["b"])[:12]
+    ('790c85a6737f', 'b40580c70086')
     """
     columns = getattr(X, "columns", None)
     names = [str(c) for c in columns] if columns is not None else []
@@ -1106,6 +1117,11 @@ def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
     parts.append(np.asarray(y).tolist())
     if sample_weight is not None:
         parts.append(np.asarray(sample_weight, dtype=float).tolist())
+    if len({len(part) for part in parts}) > 1:
+        raise ValueError(
+            f"X, y and sample_weight must have as many rows each, got {len(table)} rows and "
+            f"{', '.join(str(len(part)) for part in parts[len(table.names) :])} of the others."
+        )
     digest = hashlib.sha256()
     for row in zip(*parts, strict=True):
         digest.update(json.dumps([_plain(value) for value in row]).encode())

@@ -96,6 +96,11 @@ def check_certificate(
     CheckResult
         The verdict, and what it is about.
 
+    Raises
+    ------
+    FileNotFoundError
+        If `certificate` names no file. What is wrong inside of it is a verdict, not an error.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

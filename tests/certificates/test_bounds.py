@@ -110,3 +110,9 @@ def test_of_many_choices_the_largest_classes_are_enough() -> None:
 
 def test_bounds_are_close_where_classes_are_even() -> None:
     assert most_weighted_f1([50, 50], 10) == pytest.approx(0.9, abs=0.005)
+
+
+@pytest.mark.parametrize("weights", [[1.0, -2.0], [1.0, float("nan")], [[1.0, 2.0]]])
+def test_weights_that_are_none_are_named(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"class_weights must be finite numbers of 0 or more"):
+        most_weighted_f1(weights, 0)
