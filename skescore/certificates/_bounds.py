@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations
 from math import comb
 
@@ -72,12 +73,16 @@ def most_weighted_f1(
             f"class_weights must be finite numbers of 0 or more, one per class, got "
             f"{given.tolist()!r}."
         )
-    weights = given[given > 0]
-    total = float(weights.sum())
-    most = len(weights) if max_classes is None else min(max_classes, len(weights))
-    if not len(weights):
-        return 1.0
-    falling = np.sort(weights)[::-1]
+    falling = np.sort(given[given > 0])[::-1]
+    most = len(falling) if max_classes is None else min(max_classes, len(falling))
+    return _most(tuple(falling.tolist()), float(errors), most) if len(falling) else 1.0
+
+
+@lru_cache(maxsize=4096)
+def _most(weights: tuple[float, ...], errors: float, most: int) -> float:
+    """The same of weights that fall; certificates ask for it again and again."""
+    falling = np.array(weights)
+    total = float(falling.sum())
     if comb(len(weights), most) <= _CHOICES:
         chosen = {tuple(falling[list(kept)]) for kept in combinations(range(len(falling)), most)}
         bound = max(_of_classes(np.array(kept), total, errors, 0.0) for kept in chosen)

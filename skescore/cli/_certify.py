@@ -104,6 +104,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="cuts per feature, beside those of the rules (default 8)",
     )
+    group.add_argument(
+        "--tolerance",
+        type=arguments.number_above(0),
+        metavar="GAP",
+        help="prove no more than that none are better than the best known by more than this, which "
+        "is quicker by far (default: as much as time allows)",
+    )
     parser.set_defaults(reference="data")
     arguments.add_score_options(parser)
     add_output_options(parser)
@@ -131,6 +138,7 @@ def run(options: argparse.Namespace) -> str:
         kinds=options.kinds,
         max_rules=options.max_rules,
         cuts_per_feature=options.cuts,
+        tolerance=options.tolerance,
         time_limit=options.seconds,
     )
     if options.output is not None:

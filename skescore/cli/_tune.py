@@ -574,6 +574,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "and see what the best found are worth on held-out rows; with --output, "
         f"{CERTIFICATE} holds the proof",
     )
+    group.add_argument(
+        "--tolerance",
+        type=arguments.number_above(0),
+        metavar="GAP",
+        help="with --certify: prove no more than that none are better than the best known by more "
+        "than this, which is quicker by far (default: as much as time allows)",
+    )
     arguments.add_score_options(parser)
     add_trial_options(parser)
     group = parser.add_argument_group("output")
@@ -672,6 +679,7 @@ def _certificate(
         dataset.X,
         dataset.y if options.reference == "data" else None,
         scoring=scoring,
+        tolerance=options.tolerance,
         time_limit=0.7 * options.certify,
         sample_weight=weights,
     )
@@ -694,6 +702,8 @@ def _check_usage(options: argparse.Namespace) -> None:
             f"argument --certify: there is no proof for --scoring {options.scoring}; choose one of "
             f"{', '.join(arguments.scores())}, pareto"
         )
+    if options.tolerance is not None and options.certify is None:
+        options.parser.error("argument --tolerance: it is of a proof; add --certify SECONDS")
     if options.workers == 0 and options.storage is None:
         options.parser.error("argument --workers: 0 joins a search, whose --storage is needed")
     if options.storage is not None and options.fresh:

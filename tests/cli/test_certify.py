@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from skescore.certificates import Certificate
 from skescore.cli import main
+from skescore.rules import Rule, RuleSet
 
 FAST = ["--seconds", "20", "--cuts", "2", "--max-rules", "3"]
 
@@ -76,6 +79,24 @@ def test_as_json_it_can_be_read_again(folder, run):
     assert "| rules |" in out
 
 
+def test_no_more_is_proven_than_asked_for(tmp_path, run):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(90, 4)).round(2), columns=list("abcd"))
+    frame["y"] = rng.choice(["u", "v"], 90)
+    frame.to_csv(tmp_path / "noise.csv", index=False)
+    rules = RuleSet([Rule((), "u")], list("abcd"), task="classification", classes=["u", "v"])
+    (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
+    words = ["certify", tmp_path / "rules.json", tmp_path / "noise.csv", "--target", "y",
+             "--max-rules", "5", "--kinds", "tree", "--format", "json"]  # fmt: skip
+    _, out, _ = run(*words, "--tolerance", "0.5")
+    few = Certificate.from_json(out)
+    _, out, _ = run(*words)
+    every = Certificate.from_json(out)
+    assert few.frontiers[0].status[-1] == "target"
+    assert every.frontiers[0].status[-1] == "optimal"
+    assert few.gap("tree") <= 0.5
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -84,7 +105,9 @@ def test_as_json_it_can_be_read_again(folder, run):
         (["certify", "--check", __file__, "iris", "--output", "b"], 2, "a check writes nothing"),
         (["certify", __file__, "iris", "--kinds", "forest"], 2, "forest"),
         (["certify", __file__, "iris", "--seconds", "0"], 2, "must be a number above 0"),
+        (["certify", __file__, "iris", "--tolerance", "0"], 2, "must be a number above 0"),
         (["tune", "iris", "--scoring", "accuracy", "--certify", "1"], 2, "there is no proof for"),
+        (["tune", "iris", "--tolerance", "0.1"], 2, "add --certify SECONDS"),
     ],
 )
 def test_what_cannot_be_done_is_told(run, words, code, message):
