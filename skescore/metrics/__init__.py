@@ -15,12 +15,28 @@ from skescore.metrics._completeness import (
     volume_completeness,
 )
 from skescore.metrics._confusion import RuleConfusion, confusion
+from skescore.metrics._fidelity import (
+    OFF_DATA,
+    FeatureAgreement,
+    GroupFidelity,
+    feature_agreement,
+    fidelity,
+    group_fidelity,
+    rows_off_data,
+)
 from skescore.metrics._knowledge import (
     fire_score,
     ice_performance,
     ice_readability,
     ice_score,
     q_score,
+)
+from skescore.metrics._overlap import (
+    Redundancy,
+    RuleOverlap,
+    redundancy,
+    rule_overlap,
+    volume_overlap,
 )
 from skescore.metrics._prediction import (
     METRICS,
@@ -61,14 +77,19 @@ __all__ = [
     "CORRECTIONS",
     "MEASURES",
     "METRICS",
+    "OFF_DATA",
     "PERFORMANCE_METRICS",
     "Completeness",
+    "FeatureAgreement",
+    "GroupFidelity",
     "LogRank",
     "Measure",
     "PerformanceMetric",
     "PredictionMetric",
+    "Redundancy",
     "RuleConfusion",
     "RuleCounts",
+    "RuleOverlap",
     "adjust_p_values",
     "attribution_agreement",
     "attribution_complexity",
@@ -76,8 +97,11 @@ __all__ = [
     "confusion",
     "count_rows",
     "faithfulness",
+    "feature_agreement",
+    "fidelity",
     "fire_score",
     "fisher_p_value",
+    "group_fidelity",
     "ice_performance",
     "ice_readability",
     "ice_score",
@@ -92,6 +116,9 @@ __all__ = [
     "prediction_loss",
     "prediction_performance",
     "q_score",
+    "redundancy",
+    "rows_off_data",
+    "rule_overlap",
     "rule_quality",
     "rule_report",
     "significant_fraction",
@@ -102,5 +129,6 @@ __all__ = [
     "top_k_accuracy",
     "variance_p_value",
     "volume_completeness",
+    "volume_overlap",
     "zero_maps",
 ]

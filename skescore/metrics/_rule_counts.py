@@ -354,6 +354,12 @@ class RuleCounts(_Sums):
         covered, uncovered = self.weights
         return covered / (covered + uncovered)
 
+    @property
+    def overlap(self) -> float:
+        """Share of the rows that two or more rules hold for, by weight."""
+        covered, uncovered = self.weights
+        return max(covered - float(self.alone.sum()), 0.0) / (covered + uncovered)
+
     def check(self, ruleset: RuleSet) -> None:
         """Raise a ValueError unless these are counts of these rules, with labels they know."""
         if self.rules != rules_digest(ruleset):

@@ -1,0 +1,733 @@
+"""Fidelity where the mean over the rows does not look: by group, off the data, at boundaries.
+
+Fidelity is agreement with the black box: the share of equal predictions in a classification, and R²
+in a regression. What no rule holds for is predicted by the fallback; where there is none, or it
+abstains, such rows count as wrong, or as predicted by the black box's mean.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import _safe_indexing
+
+from skescore._random import child_generator
+from skescore._validation import (
+    TASKS,
+    check_choice,
+    check_integer,
+    check_number,
+    finite_numbers,
+    row_weights,
+)
+from skescore.metrics._prediction import prediction_performance
+from skescore.metrics._rule_counts import Flags, Floats, checked_weights, one_per_row
+from skescore.rules import Fallback, as_ruleset
+from skescore.rules._matching import as_known_rows
+from skescore.rules._ruleset import RuleSet
+
+__all__ = [
+    "OFF_DATA",
+    "FeatureAgreement",
+    "GroupFidelity",
+    "feature_agreement",
+    "fidelity",
+    "group_fidelity",
+    "rows_off_data",
+]
+
+#: Where rows can be drawn.
+OFF_DATA = ("jittered", "interpolated", "uniform", "boundary")
+_METRICS = {"classification": "accuracy", "regression": "r2"}
+#: Halvings of the way between two rows, and how far around the boundary rows are drawn on it.
+_HALVINGS, _NEAR = 8, 0.1
+#: Streams of random numbers.
+_ROWS, _PERMUTATIONS = 11, 12
+
+
+def _predictor(black_box: Any) -> Callable[[Any], Any]:
+    predict = getattr(black_box, "predict", black_box)
+    if not callable(predict):
+        raise TypeError(
+            f"black_box must be a fitted model with predict, or a function of rows, got "
+            f"{black_box!r}. Pass a model that was fitted."
+        )
+    return predict
+
+
+def _known(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:
+    """Predictions of rules, and for which rows there is one."""
+    fallback = ruleset.fallback
+    if fallback is not None and fallback.policy != "abstain" and len(ruleset):
+        predicted = np.asarray(ruleset.predict(X))
+        return predicted, np.ones(len(predicted), dtype=bool)
+    stand_in = 0.0 if ruleset.classes is None else (ruleset.classes or ("",))[0]
+    known = np.asarray(ruleset.covers(X), dtype=bool)
+    if not len(ruleset):
+        return np.full(len(known), stand_in), known
+    return np.asarray(ruleset.replace(fallback=Fallback(stand_in)).predict(X)), known
+
+
+def _agreement(ruleset: RuleSet, X: Any, y_box: NDArray[Any], weights: Floats | None) -> float:
+    predicted, known = _known(ruleset, X)
+    return prediction_performance(
+        y_box, predicted, metric=_METRICS[ruleset.task], task=ruleset.task, covered=known,
+        uncovered="penalise", sample_weight=weights,
+    )  # fmt: skip
+
+
+def _undefined(why: str) -> float:
+    warnings.warn(f"The fidelity is undefined: {why}", UndefinedMetricWarning, stacklevel=3)
+    return math.nan
+
+
+def fidelity(
+    rules: Any,
+    black_box: Any,
+    X: Any,
+    *,
+    where: str = "rows",
+    n_rows: int = 1000,
+    scale: float = 0.1,
+    sample_weight: ArrayLike | None = None,
+    random_state: Any = 0,
+) -> float:
+    """Measure how well rules agree with a black box: on rows, off the data, or at its boundary.
+
+    Use it to learn whether rules describe the black box or only what it says of these rows. FiRe
+    and ICE look at the rows alone, which may all lie far from where the black box changes its mind.
+
+    Parameters
+    ----------
+    rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+        The rules.
+    black_box : fitted model or callable
+        What ``predict`` of it says, or what it gives for rows.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, in the columns of the black box.
+    where : {"rows", "jittered", "interpolated", "uniform", "boundary"}, default="rows"
+        The rows themselves, or rows drawn by :func:`rows_off_data`.
+    n_rows : int, default=1000
+        Rows to draw.
+    scale : float, default=0.1
+        How far rows are jittered, see :func:`rows_off_data`.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive; drawn rows start from rows by their weights.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the drawing.
+
+    Returns
+    -------
+    float
+        Share of equal predictions (classification, 0 to 1) or R² (regression, at most 1); greater
+        is better. NaN, with an ``UndefinedMetricWarning``, where the black box has no boundary, as
+        it predicts one class for all rows.
+
+    Raises
+    ------
+    TypeError
+        If the black box cannot be asked.
+    ValueError
+        If `where` is unknown, a boundary is asked of a regression, or the rows do not fit.
+
+    Notes
+    -----
+    Near a boundary most rules fare worse than on the rows, since half of the drawn rows lie on
+    either side of it. Compare figures of one black box and data set only.
+
+    References
+    ----------
+    R. Guidotti et al.: A survey of methods for explaining black box models. ACM Computing Surveys
+    51(5), 2018, doi:10.1145/3236009. Fidelity.
+
+    M. Craven, J. Shavlik: Extracting tree-structured representations of trained networks. NIPS
+    1995. Fidelity on drawn rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> from skescore.metrics import fidelity
+    >>> X, y = load_iris(return_X_y=True)
+    >>> extractor = CARTExtractor(
+    ...     KNeighborsClassifier(9), max_leaf_nodes=4, random_state=0
+    ... ).fit(X, y)
+    >>> rules, black_box = extractor.rules_, extractor.estimator_
+    >>> [round(fidelity(rules, black_box, X, where=w), 2) for w in ("rows", "uniform", "boundary")]
+    [0.97, 0.61, 0.69]
+    """
+    check_choice("where", where, ("rows", *OFF_DATA))
+    ruleset, predict = as_ruleset(rules), _predictor(black_box)
+    X = as_known_rows(X)
+    weights = checked_weights(sample_weight, _length(X))
+    if where == "rows":
+        return _agreement(ruleset, X, np.asarray(predict(X)), weights)
+    if where == "boundary" and ruleset.task == "regression":
+        raise ValueError(
+            "where='boundary' is for classes, but the rules predict numbers, between which there "
+            "is no boundary. Choose where='interpolated'."
+        )
+    drawn = rows_off_data(
+        X, where, n_rows, black_box=black_box, scale=scale, sample_weight=weights,
+        random_state=random_state,
+    )  # fmt: skip
+    if not _length(drawn):
+        return _undefined("the black box predicts one class for all rows. Pass rows of others too.")
+    return _agreement(ruleset, drawn, np.asarray(predict(drawn)), None)
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def rows_off_data(
+    X: Any,
+    where: str,
+    n_rows: int = 1000,
+    *,
+    black_box: Any = None,
+    scale: float = 0.1,
+    sample_weight: ArrayLike | None = None,
+    random_state: Any = 0,
+) -> Any:
+    r"""Draw rows around, between or away from those of a table, or near a black box's boundary.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows to start from, at least one.
+    where : {"jittered", "interpolated", "uniform", "boundary"}
+        ``"jittered"`` moves every number of a row by a normal deviate of `scale` times its column's
+        standard deviation, within the column's range, and takes another row's category with
+        probability `scale`. ``"interpolated"`` lies on the line between two rows, with the
+        categories of the one or the other. ``"uniform"`` takes every value by itself, anywhere in
+        the range of its column. ``"boundary"`` lies close to where the black box changes its
+        prediction on a line between two rows that it tells apart.
+    n_rows : int, default=1000
+        Rows to draw.
+    black_box : fitted model or callable, optional
+        Needed for the boundary.
+    scale : float, default=0.1
+        For jittered rows.
+    sample_weight : array-like of shape (n_rows,), optional
+        How likely rows are started from.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the drawing.
+
+    Returns
+    -------
+    array or DataFrame
+        Rows like those of `X`; whole numbers stay whole. No rows at all for the boundary of a black
+        box that predicts one class.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or a parameter is out of its range.
+    TypeError
+        If the boundary is asked of no black box.
+
+    Notes
+    -----
+    The boundary is found on the line from :math:`a` to :math:`b` by eight halvings; rows are drawn
+    at most a tenth of the line's length before and behind it. A category changes at a random place
+    of the line.
+
+    Examples
+    --------
+    >>> rows_off_data([[0, 10.0], [4, 30.0]], "interpolated", 2, random_state=1).shape
+    (2, 2)
+    """
+    check_choice("where", where, OFF_DATA)
+    check_integer("n_rows", n_rows, 1)
+    check_number("scale", scale, 0.0, finite=True)
+    X = as_known_rows(X)
+    table = _Rows(X)
+    weights = checked_weights(sample_weight, len(table.frame))
+    rng = child_generator(random_state, _ROWS)
+    chances = None if weights is None else weights / weights.sum()
+    if where == "boundary":
+        if black_box is None:
+            raise TypeError("where='boundary' needs the black box, but black_box is None; pass it.")
+        return table.at_boundary(_predictor(black_box), n_rows, chances, rng)
+    start = rng.choice(len(table.frame), n_rows, p=chances)
+    if where == "jittered":
+        return table.jittered(start, scale, rng)
+    if where == "uniform":
+        return table.uniform(n_rows, rng)
+    end = rng.choice(len(table.frame), n_rows, p=chances)
+    return table.between(start, end, rng.random(n_rows), rng.random((n_rows, table.width)))
+
+
+class _Rows:
+    """Rows that others are drawn from, column by column."""
+
+    def __init__(self, X: Any) -> None:
+        self._like = X
+        if isinstance(X, pd.DataFrame):
+            self.frame = X
+        elif hasattr(X, "to_pandas"):
+            self.frame = X.to_pandas()
+        else:
+            self._like = np.asarray(X)
+            if self._like.ndim != 2:
+                raise ValueError(
+                    f"X must be two-dimensional (rows, features), got shape {self._like.shape}. "
+                    "Reshape one row with X.reshape(1, -1)."
+                )
+            self.frame = pd.DataFrame(self._like).infer_objects()
+        if not len(self.frame):
+            raise ValueError("X must hold at least one row to draw others from, got 0 rows.")
+        self.width = self.frame.shape[1]
+
+    @property
+    def rows(self) -> Any:
+        """The rows as they came."""
+        return self._like
+
+    def permuted(self, place: int, order: NDArray[np.intp]) -> Any:
+        """The rows with one column in another order."""
+        columns = [column.reset_index(drop=True) for column, _ in self._columns()]
+        columns[place] = _taken(columns[place], order)
+        return self._made(columns)
+
+    def _made(self, columns: list[Any]) -> Any:
+        names = range(self.width)
+        frame = pd.DataFrame(dict(zip(names, columns, strict=True)), columns=list(names))
+        frame.columns = self.frame.columns
+        if isinstance(self._like, np.ndarray):
+            return frame.to_numpy(dtype=self._like.dtype)
+        return type(self._like)(frame) if self.frame is not self._like else frame
+
+    def _columns(self) -> list[tuple[pd.Series, Floats | None]]:
+        """Every column, with its numbers if it holds numbers."""
+        found = []
+        for place in range(self.width):
+            column = self.frame.iloc[:, place]
+            numeric = is_numeric_dtype(column) and not is_bool_dtype(column)
+            numbers = column.to_numpy(dtype=np.float64, na_value=np.nan) if numeric else None
+            found.append((column, numbers))
+        return found
+
+    def jittered(self, start: NDArray[np.intp], scale: float, rng: np.random.Generator) -> Any:
+        """Rows moved a little."""
+        result = []
+        for column, numbers in self._columns():
+            if numbers is None:
+                moved = rng.random(len(start)) < scale
+                other = rng.integers(0, len(column), len(start))
+                result.append(_taken(column, np.where(moved, other, start)))
+                continue
+            known = numbers[np.isfinite(numbers)]
+            deviates = rng.standard_normal(len(start))
+            values = numbers[start]
+            if len(known):
+                moved_by = scale * known.std() * deviates
+                values = np.clip(values + moved_by, known.min(), known.max())
+            result.append(_like(column, values))
+        return self._made(result)
+
+    def uniform(self, n_rows: int, rng: np.random.Generator) -> Any:
+        """Rows anywhere in the box around the rows."""
+        result = []
+        for column, numbers in self._columns():
+            u, gap = rng.random(n_rows), rng.random(n_rows)
+            if numbers is None:
+                first = np.flatnonzero(~column.duplicated().to_numpy())
+                result.append(_taken(column, first[(u * len(first)).astype(np.intp)]))
+                continue
+            known = numbers[np.isfinite(numbers)]
+            values = np.full(n_rows, np.nan)
+            if len(known):
+                low, high = known.min(), known.max()
+                if is_integer_dtype(column):  # every whole number is as likely
+                    values = low + np.floor(u * (high - low + 1))
+                else:
+                    values = low * (1 - u) + high * u
+            values[gap < 1 - len(known) / len(numbers)] = np.nan
+            result.append(_like(column, values))
+        return self._made(result)
+
+    def between(
+        self, start: NDArray[np.intp], end: NDArray[np.intp], at: Floats, switch: Floats
+    ) -> Any:
+        """Rows on the way from one row to another; what is no number changes at its own place."""
+        result = []
+        for place, (column, numbers) in enumerate(self._columns()):
+            nearer = np.where(switch[:, place] < at, end, start)
+            if numbers is None:
+                result.append(_taken(column, nearer))
+                continue
+            values = numbers[start] * (1 - at) + numbers[end] * at
+            unknown = ~np.isfinite(values)
+            values[unknown] = numbers[nearer[unknown]]
+            result.append(_like(column, values))
+        return self._made(result)
+
+    def at_boundary(
+        self,
+        predict: Callable[[Any], Any],
+        n_rows: int,
+        chances: Floats | None,
+        rng: np.random.Generator,
+    ) -> Any:
+        """Rows beside the place where predictions change between two rows."""
+        found, labels = pd.factorize(np.asarray(predict(self._like)))
+        p = np.full(len(found), 1 / len(found)) if chances is None else chances
+        mass = np.bincount(found, p, len(labels))
+        start = rng.choice(len(found), n_rows, p=chances)
+        start = start[mass[found[start]] < 1 - 1e-12]  # another class weighs something
+        end = np.empty_like(start)
+        for code in np.unique(found[start]).tolist():
+            its, others = found[start] == code, np.where(found == code, 0.0, p)
+            end[its] = rng.choice(len(found), int(its.sum()), p=others / others.sum())
+        near, far = np.zeros(len(start)), np.ones(len(start))
+        switch = rng.random((len(start), self.width))
+        if not len(start):
+            return self._made([column.iloc[:0] for column, _ in self._columns()])
+        for _ in range(_HALVINGS):
+            middle = (near + far) / 2
+            seen = np.asarray(predict(self.between(start, end, middle, switch)))
+            same = seen == labels[found[start]]
+            near, far = np.where(same, middle, near), np.where(same, far, middle)
+        at = (near + far) / 2 + rng.uniform(-_NEAR, _NEAR, len(start))
+        return self.between(start, end, np.clip(at, 0.0, 1.0), switch)
+
+
+def _taken(column: pd.Series, rows: NDArray[np.intp]) -> pd.Series:
+    return column.iloc[rows].reset_index(drop=True)
+
+
+def _like(column: pd.Series, values: Floats) -> pd.Series:
+    """Numbers as the column holds them."""
+    if is_integer_dtype(column):
+        values = np.rint(values)
+        if np.isnan(values).any():
+            return pd.Series(values).astype("Int64").astype(column.dtype)
+    return pd.Series(values).astype(column.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFidelity:
+    """Fidelity by group; made by :func:`group_fidelity`.
+
+    Attributes
+    ----------
+    groups : tuple
+        The groups, in the order in which they first occur.
+    rows : ndarray of shape (n_groups,)
+        Their rows, by weight.
+    values : ndarray of shape (n_groups,)
+        Their fidelity.
+    overall : float
+        That of all rows, the mean of the groups by their rows.
+
+    Examples
+    --------
+    >>> found = group_fidelity(["a", "a", "b"], ["a", "b", "b"], task="classification")
+    >>> dict(zip(found.groups, found.values.tolist()))
+    {'a': 0.5, 'b': 1.0}
+    """
+
+    groups: tuple[Any, ...]
+    rows: Floats
+    values: Floats
+    overall: float
+
+    @property
+    def gap(self) -> float:
+        """How far the worst group lies below all rows; 0 is best."""
+        return max(self.overall - float(self.values.min()), 0.0)
+
+    @property
+    def mean_gap(self) -> float:
+        """Mean distance of two groups; 0 is best, and of a single group."""
+        one, other = np.triu_indices(len(self.values), 1)
+        distances = np.abs(self.values[one] - self.values[other])
+        return float(distances.mean()) if len(one) else 0.0
+
+    def to_frame(self) -> pd.DataFrame:
+        """Give a row per group.
+
+        Returns
+        -------
+        DataFrame
+            ``rows`` and ``fidelity`` by group.
+        """
+        index = pd.Index(self.groups, name="group")
+        return pd.DataFrame({"rows": self.rows, "fidelity": self.values}, index=index)
+
+
+def group_fidelity(
+    y_black_box: ArrayLike,
+    y_rules: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    task: str,
+    sample_weight: ArrayLike | None = None,
+) -> GroupFidelity:
+    r"""Measure how well rules agree with a black box for each class, or each group of people.
+
+    Use it where rules must be as true for a minority as for all: a mean over the rows hides a class
+    or group that rules get wrong.
+
+    Parameters
+    ----------
+    y_black_box, y_rules : array-like of shape (n_rows,)
+        What the black box and the rules predict.
+    groups : array-like of shape (n_rows,), optional
+        The group of each row, such as a column of the table; by default, in a classification, the
+        black box's prediction, so that fidelity is told by class.
+    task : {"classification", "regression"}
+        What is predicted: labels or numbers.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive.
+
+    Returns
+    -------
+    GroupFidelity
+        Groups of rows that weigh nothing are left out.
+
+    Raises
+    ------
+    ValueError
+        If the rows do not fit each other, or a regression has no groups.
+
+    Notes
+    -----
+    In a classification :math:`f_g` is the share of a group's rows with equal predictions. In a
+    regression it is :math:`1 - \frac{\mathrm{mean}_g |b - r|}{\mathrm{mean} |b - \bar b|}`, with
+    the same denominator for all groups: 1 at best, 0 for rules that always predict the mean. In
+    both, :math:`f` of all rows is the mean of the groups by their rows.
+
+    The gap :math:`f - \min_g f_g` is the "maximum fidelity gap from average" of Balagopalan and
+    others, the mean gap :math:`\frac{2}{G(G - 1)} \sum_{g < h} |f_g - f_h|` their "mean fidelity
+    gap amongst subgroups". Both are at least 0, and at most 1 for classes. Small groups differ by
+    chance: look at their rows.
+
+    References
+    ----------
+    A. Balagopalan et al.: The road to explainability is paved with bias: measuring the fairness of
+    explanations. FAccT 2022, arXiv:2205.03295.
+
+    Examples
+    --------
+    >>> from skescore.metrics import group_fidelity
+    >>> found = group_fidelity(
+    ...     [1, 1, 0, 0], [1, 1, 1, 0], ["north", "north", "south", "south"],
+    ...     task="classification",
+    ... )
+    >>> found.overall, found.gap, found.mean_gap
+    (0.75, 0.25, 0.5)
+    """
+    check_choice("task", task, TASKS)
+    box, rules = np.asarray(y_black_box), np.asarray(y_rules)
+    if box.ndim != 1 or box.shape != rules.shape or not len(box):
+        raise ValueError(
+            "y_black_box and y_rules must hold one prediction per row, at least one, got shapes "
+            f"{box.shape} and {rules.shape}."
+        )
+    weights = np.ones(len(box)) if sample_weight is None else row_weights(sample_weight, len(box))
+    if not weights.any():
+        raise ValueError("sample_weight must hold a positive number. Pass None to weigh all alike.")
+    if groups is None and task == "regression":
+        raise ValueError(
+            "groups must say which group each row of a regression is of, but it is None. Pass a "
+            "column, or intervals of the predictions."
+        )
+    kept = weights > 0
+    found = box if groups is None else one_per_row(groups, len(box))
+    codes, known = pd.factorize(found[kept], use_na_sentinel=False)
+    box, rules, weights = box[kept], rules[kept], weights[kept]
+    if task == "classification":
+        values = np.asarray(box == rules, dtype=np.float64)
+    else:
+        box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
+        whole = np.average(np.abs(box - np.average(box, weights=weights)), weights=weights)
+        error = np.abs(box - rules)
+        # A constant is met or not.
+        values = 1 - error / whole if whole > 0 else np.where(error == 0, 1.0, -math.inf)
+    rows = np.bincount(codes, weights, len(known)).astype(np.float64)
+    means = np.bincount(codes, weights * values, len(known)) / rows
+    return GroupFidelity(
+        tuple(np.asarray(known, dtype=object).tolist()), rows, means,
+        float(np.average(values, weights=weights)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureAgreement:
+    """Which features rules and a black box go by; made by :func:`feature_agreement`.
+
+    Attributes
+    ----------
+    features : tuple of str
+        Names of the columns.
+    black_box, rules : ndarray of shape (n_features,)
+        How much predictions change if the column is permuted, as a share of all columns; all zero
+        where no column matters.
+    agreement : float
+        What both have in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> FeatureAgreement(("a", "b"), np.array([0.5, 0.5]), np.array([1.0, 0.0]), 0.5).to_frame()
+             black_box  rules
+    feature
+    a              0.5    1.0
+    b              0.5    0.0
+    """
+
+    features: tuple[str, ...]
+    black_box: Floats
+    rules: Floats
+    agreement: float
+
+    def to_frame(self) -> pd.DataFrame:
+        """Give a row per feature, those first that the black box goes by.
+
+        Returns
+        -------
+        DataFrame
+            ``black_box`` and ``rules`` by feature.
+        """
+        index = pd.Index(self.features, name="feature")
+        frame = pd.DataFrame({"black_box": self.black_box, "rules": self.rules}, index=index)
+        return frame.sort_values("black_box", ascending=False, kind="stable")
+
+
+def feature_agreement(
+    rules: Any,
+    black_box: Any,
+    X: Any,
+    *,
+    n_repeats: int = 3,
+    max_rows: int = 1000,
+    sample_weight: ArrayLike | None = None,
+    random_state: Any = 0,
+) -> FeatureAgreement:
+    r"""Measure whether rules go by the same features as the black box.
+
+    Use it to find rules that predict the same for other reasons, such as a column that goes along
+    with the one that the black box looks at.
+
+    Parameters
+    ----------
+    rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+        The rules.
+    black_box : fitted model or callable
+        What ``predict`` of it says, or what it gives for rows.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, in the columns of the black box.
+    n_repeats : int, default=3
+        How often each column is permuted.
+    max_rows : int, default=1000
+        So many rows are drawn if there are more.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive; rows are drawn by it.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the permutations.
+
+    Returns
+    -------
+    FeatureAgreement
+
+    Raises
+    ------
+    TypeError
+        If the black box cannot be asked.
+    ValueError
+        If there are no rows, or a parameter is out of its range.
+
+    Notes
+    -----
+    The importance of a feature is how often a prediction changes, or how far in a regression, if
+    the values of its column are permuted; the same rows and permutations are put to both. As shares
+    :math:`w_j` of the black box and :math:`v_j` of the rules the agreement is
+    :math:`\sum_j \min(w_j, v_j)`, from 0 (other features) to 1 (the same ones, to the same extent);
+    it is 1 less the total variation distance. Where neither goes by any feature it is 1. The black
+    box is asked ``n_features * n_repeats + 1`` times. Features that go along with each other share
+    their importance by chance.
+
+    References
+    ----------
+    L. Breiman: Random forests. Machine Learning 45, 2001, doi:10.1023/A:1010933404324. Permutation
+    importance, there of the error.
+
+    A. Fisher, C. Rudin, F. Dominici: All models are wrong, but many are useful. JMLR 20(177), 2019.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> from skescore.metrics import feature_agreement
+    >>> X, y = load_iris(return_X_y=True)
+    >>> extractor = CARTExtractor(
+    ...     KNeighborsClassifier(9), max_leaf_nodes=4, random_state=0
+    ... ).fit(X, y)
+    >>> round(feature_agreement(extractor.rules_, extractor.estimator_, X).agreement, 2)
+    0.59
+    """
+    check_integer("n_repeats", n_repeats, 1)
+    check_integer("max_rows", max_rows, 1)
+    ruleset, predict = as_ruleset(rules), _predictor(black_box)
+    X = as_known_rows(X)
+    table = _Rows(X)
+    weights = checked_weights(sample_weight, len(table.frame))
+    rng = child_generator(random_state, _PERMUTATIONS)
+    if weights is not None or len(table.frame) > max_rows:
+        chances = None if weights is None else weights / weights.sum()
+        chosen = rng.choice(len(table.frame), max_rows, p=chances)
+        table = _Rows(_safe_indexing(X, chosen))
+    permutations = [
+        [rng.permutation(len(table.frame)) for _ in range(n_repeats)] for _ in range(table.width)
+    ]
+
+    def of_rules(rows: Any) -> NDArray[Any]:
+        predicted, known = _known(ruleset, rows)
+        if ruleset.task == "regression":
+            return np.where(known, predicted.astype(np.float64), np.nan)
+        objects = predicted.astype(object)
+        objects[~known] = None
+        return objects
+
+    def of_black_box(rows: Any) -> NDArray[Any]:
+        return np.asarray(predict(rows))
+
+    shares = []
+    for function in (of_black_box, of_rules):
+        before = function(table.rows)
+        changes = np.array(
+            [
+                np.mean([_change(before, function(table.permuted(j, p)), ruleset) for p in some])
+                for j, some in enumerate(permutations)
+            ]
+        )
+        shares.append(changes / changes.sum() if changes.sum() > 0 else changes)
+    box, its = shares
+    agreement = 1.0 if not (box.any() or its.any()) else float(np.minimum(box, its).sum())
+    names = tuple(str(name) for name in table.frame.columns)
+    if not isinstance(X, pd.DataFrame) and len(names) == len(ruleset.feature_names):
+        names = tuple(ruleset.feature_names)
+    return FeatureAgreement(names, box, its, min(agreement, 1.0))
+
+
+def _change(before: NDArray[Any], after: NDArray[Any], ruleset: RuleSet) -> float:
+    if ruleset.task == "classification":
+        return float(np.mean(before != after))
+    # What no rule predicts is predicted by the mean.
+    mean = float(np.nanmean(before)) if not np.isnan(before.astype(float)).all() else 0.0
+    one, other = (np.nan_to_num(side.astype(np.float64), nan=mean) for side in (before, after))
+    return float(np.mean(np.abs(one - other)))

@@ -1,0 +1,455 @@
+"""How the rules of a set meet: rows of several rules, rows of none, and what could be left out."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skescore.metrics._completeness import Completeness, unit_boxes
+from skescore.metrics._rule_counts import Flags, Floats, RuleCounts, checked_weights
+from skescore.rules import Condition, Fallback, Interval, as_ruleset
+from skescore.rules._matching import Table
+from skescore.rules._ruleset import RuleSet
+from skescore.rules._volumes import overlapping_pairs, union_volume
+
+__all__ = ["Redundancy", "RuleOverlap", "redundancy", "rule_overlap", "rules_and_rows",
+           "volume_overlap"]  # fmt: skip
+
+
+def rules_and_rows(
+    what: str, rules: Any, X: Any, sample_weight: ArrayLike | None
+) -> tuple[RuleSet, Table, Floats]:
+    """Rules of anybody, the rows as they read them, and a weight for every row."""
+    ruleset = as_ruleset(rules)
+    if isinstance(X, RuleCounts):
+        raise TypeError(f"{what} looks at every row, which counts of rows do not tell. Pass rows.")
+    table = Table.of(X, ruleset.feature_names)
+    weights = checked_weights(sample_weight, len(table))
+    return ruleset, table, np.ones(len(table)) if weights is None else weights
+
+
+def _conclusions(ruleset: RuleSet) -> NDArray[np.intp]:
+    """A number for each different conclusion, of every rule."""
+    known: dict[Any, int] = {}
+    codes = [known.setdefault(rule.output, len(known)) for rule in ruleset.rules]
+    return np.array(codes, dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class RuleOverlap:
+    """How the rules of a set meet on rows; made by :func:`rule_overlap`.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (n_rules, n_rules)
+        Share of the rows that two rules both hold for; on the diagonal, that of one rule.
+    contrary : ndarray of bool, shape (n_rules, n_rules)
+        Whether two rules conclude different things.
+    overlap : float
+        Share of the rows that two or more rules hold for.
+    negative_overlap : float
+        Share of the rows that rules with different conclusions hold for.
+    uncovered : float
+        Share of the rows that no rule holds for.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> rule_overlap(rules, [[0.5], [1.5], [2.5], [3.5]]).worst_pairs()
+    [(1, 2, 0.25)]
+    """
+
+    pairs: Floats
+    contrary: Flags
+    overlap: float
+    negative_overlap: float
+    uncovered: float
+
+    @cached_property
+    def mean_of_pairs(self) -> float:
+        """Mean over all pairs of rules of the share of rows that both hold for; 0 of one rule."""
+        one, other = np.triu_indices(len(self.pairs), 1)
+        return float(self.pairs[one, other].mean()) if len(one) else 0.0
+
+    def worst_pairs(self, limit: int = 10) -> list[tuple[int, int, float]]:
+        """List pairs of rules that contradict each other, by the share of rows they do so on.
+
+        Parameters
+        ----------
+        limit : int, default=10
+            Most pairs.
+
+        Returns
+        -------
+        list of tuple of int, int and float
+            Numbers of two rules, from 1, and the share of the rows that both hold for.
+        """
+        shares = np.where(np.triu(self.contrary, 1), self.pairs, 0.0)
+        order = np.argsort(-shares, axis=None, kind="stable")[:limit]
+        found = zip(*np.unravel_index(order, shares.shape), strict=True)
+        listed = [(int(i), int(j), float(shares[i, j])) for i, j in found]
+        return [(i + 1, j + 1, share) for i, j, share in listed if share > 0]
+
+
+def rule_overlap(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> RuleOverlap:
+    r"""Measure on which rows rules meet, contradict each other, or leave a gap.
+
+    Use it before people read rules one by one: FiRe and ICE look only at what the whole list
+    predicts, and know nothing of a rule that another one overrules.
+
+    Parameters
+    ----------
+    rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+        The rules. The fallback is not a rule.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, at least one.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive.
+
+    Returns
+    -------
+    RuleOverlap
+
+    Raises
+    ------
+    TypeError
+        If there are counts of rows in their place.
+    ValueError
+        If there are no rows, or they or the weights do not fit.
+
+    See Also
+    --------
+    volume_overlap : The same as a share of the domain, populated by rows or not.
+    characteristics : The shares among other figures of the rule set.
+
+    Notes
+    -----
+    With :math:`k(x)` rules that hold for a row, :math:`o = P(k(x) \ge 2)` is the overlap,
+    :math:`u = P(k(x) = 0)` the uncovered share, and the negative overlap
+    :math:`o^- \le o` the share of rows for which two rules of different conclusions hold; all lie
+    between 0 and 1, and 0 is best. In a regression any two different outputs are different
+    conclusions. The mean over pairs,
+    :math:`\frac{2}{K(K - 1)} \sum_{i < j} P(i \text{ and } j \text{ hold})`, is the "fraction
+    overlap" of Lakkaraju and others; it shrinks as rules become more.
+
+    In an ordered list the first rule that holds predicts, so that an overlap is no contradiction
+    there. It tells on how many rows a later rule, read by itself, says something else than the
+    list.
+
+    References
+    ----------
+    H. Lakkaraju, S. H. Bach, J. Leskovec: Interpretable decision sets. KDD 2016,
+    doi:10.1145/2939672.2939874. Overlap, and fraction uncovered.
+
+    M. Siala, J. Planes, J. Marques-Silva: On trustworthy rule-based models and explanations.
+    ECML PKDD 2025, arXiv:2507.07576. Negative overlap.
+
+    G. Vilone, L. Longo: A quantitative evaluation of global, rule-based explanations of post-hoc,
+    model agnostic methods. Frontiers in AI 4, 2021, doi:10.3389/frai.2021.717899.
+
+    Examples
+    --------
+    >>> from skescore.metrics import rule_overlap
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1, upper=3)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> met = rule_overlap(rules, [[0.5], [1.5], [2.5], [3.5]])
+    >>> met.overlap, met.negative_overlap, met.uncovered, met.mean_of_pairs
+    (0.25, 0.25, 0.25, 0.25)
+    """
+    ruleset, table, weights = rules_and_rows("rule_overlap", rules, X, sample_weight)
+    codes, total = _conclusions(ruleset), weights.sum()
+    pairs = np.zeros((len(ruleset), len(ruleset)))
+    shares = np.zeros(3)
+    for rows, held in ruleset.iter_match(table):
+        weight, numbers = weights[rows], held.astype(np.float64)
+        pairs += (numbers.T * weight) @ numbers
+        count = numbers.sum(axis=1)
+        # By Cauchy and Schwarz, equal only if all conclusions are; whole numbers, exact.
+        torn = count * (numbers @ codes.astype(float) ** 2) != (numbers @ codes) ** 2
+        shares += [weight[count >= 2].sum(), weight[torn].sum(), weight[count == 0].sum()]
+    overlap, negative, uncovered = np.clip(shares / total, 0.0, 1.0).tolist()
+    return RuleOverlap(
+        np.clip(pairs / total, 0.0, 1.0), codes[:, None] != codes, overlap, negative, uncovered
+    )
+
+
+def volume_overlap(
+    rules: Any,
+    *,
+    negative: bool = True,
+    n_samples: int = 100_000,
+    confidence: float = 0.99,
+    random_state: Any = 0,
+) -> Completeness:
+    r"""Share of the domain's volume in which two rules hold, populated by rows or not.
+
+    Use it to see whether rules *can* contradict each other on rows to come.
+
+    Parameters
+    ----------
+    rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+        Rules with a domain, whose conditions are intervals or values of categories.
+    negative : bool, default=True
+        Count only rules with different conclusions.
+    n_samples, confidence, random_state
+        As for :func:`volume_completeness`, where an exact volume is out of reach.
+
+    Returns
+    -------
+    Completeness
+        The share, and between what it lies if it is an estimate; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If the rule set has no domain, or a rule is no box.
+
+    Notes
+    -----
+    :math:`\mathrm{vol}(D \cap \bigcup_{i < j} B_i \cap B_j) / \mathrm{vol}(D)`, over pairs of
+    different conclusions if `negative`. Boxes that only touch do not overlap.
+
+    References
+    ----------
+    M. Siala, J. Planes, J. Marques-Silva: On trustworthy rule-based models and explanations.
+    ECML PKDD 2025, arXiv:2507.07576. They ask whether there is such a point at all.
+
+    Examples
+    --------
+    >>> from skescore.rules import Domain, Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1, upper=3)], "high")],
+    ...     ["length"], task="classification", domain=Domain((0,), (4,)),
+    ... )
+    >>> float(volume_overlap(rules))
+    0.25
+    """
+    ruleset = as_ruleset(rules)
+    boxes = unit_boxes(ruleset)
+    if not boxes.pure.all():
+        number = int(boxes.rule[~boxes.pure][0]) + 1
+        raise ValueError(
+            f"volume_overlap needs rules that are boxes, but rule {number} has other conditions: "
+            f"{ruleset.rules[number - 1]}. Measure their overlap on rows with rule_overlap."
+        )
+    codes = _conclusions(ruleset)
+    one, other = overlapping_pairs(boxes.lower, boxes.upper).T
+    rule, its = boxes.rule[one], boxes.rule[other]
+    kept = (codes[rule] != codes[its]) if negative else (rule != its)
+    lower = np.maximum(boxes.lower[one[kept]], boxes.lower[other[kept]])
+    upper = np.minimum(boxes.upper[one[kept]], boxes.upper[other[kept]])
+    volume = union_volume(
+        lower, upper, n_samples=n_samples, confidence=confidence, random_state=random_state
+    )
+    return Completeness(volume.value, volume.exact, volume.low, volume.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Redundancy:
+    """What could be left out of rules without a row noticing; made by :func:`redundancy`.
+
+    Attributes
+    ----------
+    rules : ndarray of bool, shape (n_rules,)
+        Whether the rule, by itself, could be left out.
+    literals : tuple of ndarray of bool
+        The same of every comparison of every rule; a two-sided interval is two, any other
+        condition one.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=1)], "low"), Rule([Interval(0, lower=1)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> redundancy(rules, [[0.5], [2.5]]).literals
+    (array([False]), array([ True]))
+    """
+
+    rules: Flags
+    literals: tuple[Flags, ...]
+
+    @property
+    def share_of_rules(self) -> float:
+        """Share of the rules that could be left out, one at a time; NaN without rules."""
+        return float(self.rules.mean()) if len(self.rules) else math.nan
+
+    @property
+    def share_of_literals(self) -> float:
+        """Share of the comparisons that could be left out, one at a time; NaN without any."""
+        flags = np.concatenate([np.empty(0, dtype=bool), *self.literals])
+        return float(flags.mean()) if len(flags) else math.nan
+
+
+def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Redundancy:
+    """Find rules and comparisons that could be left out, one at a time, without a row noticing.
+
+    Use it to learn how much of what a person reads has no effect on the rows; FiRe and ICE count
+    rules, but not what they are made of. ``rules.simplify(X)`` takes such parts out.
+
+    Parameters
+    ----------
+    rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, at least one.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows; rows of weight 0 do not count.
+
+    Returns
+    -------
+    Redundancy
+
+    Raises
+    ------
+    TypeError
+        If there are counts of rows in their place.
+    ValueError
+        If there are no rows, or they or the weights do not fit.
+
+    Notes
+    -----
+    A part is redundant if without it every row gets the same prediction, and has a rule if and only
+    if it had one before. Shares lie between 0 and 1, and 0 is best. Two parts that say the same are
+    both redundant, though only one of them can go. In an ordered list what earlier rules said
+    already is redundant in later ones.
+
+    References
+    ----------
+    M. Siala, J. Planes, J. Marques-Silva: On trustworthy rule-based models and explanations.
+    ECML PKDD 2025, arXiv:2507.07576. Redundancy of literals, there of any point of the feature
+    space.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=1)], "low"), Rule([Interval(0, lower=1, upper=9)], "high")],
+    ...     ["length"], task="classification",
+    ... )
+    >>> found = redundancy(rules, [[0.5], [2.5], [9.5]])
+    >>> found.share_of_rules, round(found.share_of_literals, 2)
+    (0.0, 0.33)
+    """
+    ruleset, table, weights = rules_and_rows("redundancy", rules, X, sample_weight)
+    # With a part left out, rules that were disjoint need not be.
+    loose = ruleset.replace(disjoint=False) if ruleset.disjoint else ruleset
+    rows: _OneRulePerRow | _Together
+    rows = (_OneRulePerRow if loose.voting is None else _Together)(loose, table, weights > 0)
+    return Redundancy(
+        np.array([rows.without_rule(i) for i in range(len(loose))], dtype=bool),
+        tuple(np.array(list(_of_literals(rows, i)), dtype=bool) for i in range(len(loose))),
+    )
+
+
+def _of_literals(rows: _OneRulePerRow | _Together, index: int) -> Iterator[bool]:
+    """Whether each comparison of a rule could be left out."""
+    conditions = rows.ruleset.rules[index].conditions
+    flags = [rows.table.holds(condition) for condition in conditions]
+    failed = np.sum([~flag for flag in flags], axis=0)
+    for place, (condition, flag) in enumerate(zip(conditions, flags, strict=True)):
+        alone = failed == ~flag  # no other condition fails
+        for wider in _wider(condition):
+            gained = alone & ~flag & rows.counted
+            if wider is not None:
+                gained &= rows.table.holds(wider)
+            short = (*conditions[:place], *(() if wider is None else (wider,)),
+                     *conditions[place + 1 :])  # fmt: skip
+            yield not gained.any() or rows.with_more(index, short, gained)
+
+
+def _wider(condition: Condition) -> tuple[Condition | None, ...]:
+    """A condition without each of its comparisons; None where nothing is left."""
+    if isinstance(condition, Interval) and condition.n_literals - condition.missing == 2:
+        return replace(condition, lower=-math.inf), replace(condition, upper=math.inf)
+    return (None,)
+
+
+class _OneRulePerRow:
+    """Rules of which one predicts each row."""
+
+    def __init__(self, ruleset: RuleSet, table: Table, counted: Flags) -> None:
+        self.ruleset, self.table, self.counted = ruleset, table, counted
+        self._held = ruleset.match(table)
+        self._order = ruleset.assignment_order
+        self._rank = np.empty(len(ruleset), dtype=np.intp)
+        self._rank[self._order] = np.arange(len(ruleset))
+        self._assigned = ruleset.assign(table)
+
+    def without_rule(self, index: int) -> bool:
+        """Whether all rows are predicted as before without a rule."""
+        mine = np.flatnonzero((self._assigned == index) & self.counted)
+        held = self._held[mine]
+        held[:, index] = False
+        if not held.any(axis=1).all():
+            return False
+        return self._alike(mine, self._order[held[:, self._order].argmax(axis=1)])
+
+    def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
+        """Whether all rows are predicted as before if a rule holds for more rows."""
+        rows = np.flatnonzero(gained)
+        before = self._assigned[rows]
+        if (before < 0).any():
+            return False
+        rows = rows[self._rank[before] > self._rank[index]]
+        return self._alike(rows, np.full(len(rows), index))
+
+    def _alike(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> bool:
+        """Whether other rules predict for rows what the assigned ones do."""
+        now, then = (self._outputs(rows, some) for some in (rules, self._assigned[rows]))
+        return bool(((now == then) | (np.isnan(now) & np.isnan(then))).all())
+
+    def _outputs(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> Floats:
+        conclusions = self.ruleset.conclusions
+        outputs = conclusions.outputs[rules].astype(np.float64)
+        for index in set(rules.tolist()) & conclusions.linear.keys():
+            chosen = rows[rules == index]
+            columns = functools.partial(self._numbers, chosen)
+            outputs[rules == index] = conclusions.linear[index].evaluate(columns, len(chosen))
+        return outputs
+
+    def _numbers(self, rows: NDArray[np.intp], feature: int) -> Floats:
+        return self.table.numbers(feature, slice(None))[rows]
+
+
+class _Together:
+    """Rules that predict together: each change is tried."""
+
+    def __init__(self, ruleset: RuleSet, table: Table, counted: Flags) -> None:
+        stand_in = Fallback(0.0 if ruleset.classes is None else ruleset.classes[0])
+        self.ruleset, self.table, self.counted = ruleset.replace(fallback=stand_in), table, counted
+        self._before = self._seen(self.ruleset)
+
+    def _seen(self, ruleset: RuleSet) -> tuple[NDArray[Any], Flags]:
+        if not len(ruleset):
+            return np.empty(int(self.counted.sum())), np.zeros(int(self.counted.sum()), dtype=bool)
+        return ruleset.predict(self.table)[self.counted], ruleset.covers(self.table)[self.counted]
+
+    def _same(self, rules: list[Any]) -> bool:
+        (then, had), (now, has) = self._before, self._seen(self.ruleset.replace(rules=rules))
+        return bool((had == has).all() and ((then == now) | ~has).all())
+
+    def without_rule(self, index: int) -> bool:
+        """Whether all rows are predicted as before without a rule."""
+        return self._same([r for i, r in enumerate(self.ruleset.rules) if i != index])
+
+    def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
+        """Whether all rows are predicted as before if a rule holds for more rows."""
+        rules = list(self.ruleset.rules)
+        rules[index] = replace(rules[index], conditions=conditions)
+        return self._same(rules)

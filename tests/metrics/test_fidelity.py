@@ -1,0 +1,278 @@
+"""Fidelity by group, off the data, at boundaries, and by which features."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import r2_score
+
+from skescore.metrics import (
+    OFF_DATA,
+    feature_agreement,
+    fidelity,
+    group_fidelity,
+    rows_off_data,
+)
+from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
+
+HALVES = RuleSet(
+    [Rule([Interval(0, upper=0.5)], "low"), Rule([Interval(0, lower=0.5)], "high")],
+    ["x", "y"], task="classification",
+)  # fmt: skip
+RNG = np.random.default_rng(3)
+SQUARE = RNG.random((200, 2))
+TABLE = pd.DataFrame(
+    {
+        "size": RNG.normal(3, 2, 60),
+        "rooms": RNG.integers(1, 6, 60),
+        "flag": RNG.random(60) < 0.3,
+        "colour": pd.Categorical(RNG.choice(["red", "blue"], 60), ["red", "blue", "green"]),
+        "gap": np.where(RNG.random(60) < 0.4, np.nan, RNG.random(60)),
+    },
+    index=np.arange(60) * 7,
+)
+
+
+def halves(X: Any) -> np.ndarray:
+    return np.where(np.asarray(X)[:, 0] <= 0.5, "low", "high")
+
+
+@st.composite
+def predictions(draw: st.DrawFn) -> tuple[Any, ...]:
+    n = draw(st.integers(1, 12))
+    task = draw(st.sampled_from(["classification", "regression"]))
+    values = st.sampled_from("abc") if task == "classification" else st.integers(-3, 3)
+    box, rules = (draw(st.lists(values, min_size=n, max_size=n)) for _ in range(2))
+    groups = draw(st.lists(st.sampled_from(["n", "s", None]), min_size=n, max_size=n))
+    weights = st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=n, max_size=n).filter(any)
+    return task, box, rules, groups, draw(weights)
+
+
+@given(case=predictions())
+def test_groups_row_by_row(case: Any) -> None:
+    task, box, rules, groups, weights = case
+    total = sum(weights)
+    if task == "regression":
+        mean = sum(w * b for b, w in zip(box, weights, strict=True)) / total
+        whole = sum(w * abs(b - mean) for b, w in zip(box, weights, strict=True)) / total
+    sums: dict[Any, list[float]] = {}
+    for b, r, g, w in zip(box, rules, groups, weights, strict=True):
+        if w:
+            value = float(b == r)
+            if task == "regression":
+                value = 1 - abs(b - r) / whole if whole > 0 else (1.0 if b == r else -math.inf)
+            sums.setdefault(g, [0.0, 0.0])
+            sums[g][0] += w
+            sums[g][1] += w * value
+    found = group_fidelity(box, rules, groups, task=task, sample_weight=weights)
+    means = [v / w for w, v in sums.values()]
+    assert [None if g != g else g for g in found.groups] == list(sums)
+    assert found.values == pytest.approx(means)
+    assert found.rows == pytest.approx([w for w, _ in sums.values()])
+    if math.inf in map(abs, means):
+        return
+    assert found.overall == pytest.approx(np.average(means, weights=found.rows))
+    assert found.gap == pytest.approx(found.overall - min(means), abs=1e-9)
+    assert found.gap >= 0
+    pairs = [abs(a - b) for i, a in enumerate(means) for b in means[i + 1 :]]
+    assert found.mean_gap == pytest.approx(np.mean(pairs) if pairs else 0.0)
+    assert found.to_frame()["fidelity"].tolist() == found.values.tolist()
+    if task == "classification":
+        by_class = group_fidelity(box, rules, task=task, sample_weight=weights)
+        assert by_class.overall == pytest.approx(found.overall)
+        assert set(by_class.groups) == {b for b, w in zip(box, weights, strict=True) if w}
+        assert 0 <= by_class.gap <= 1
+
+
+def test_groups_refused() -> None:
+    with pytest.raises(ValueError, match="groups must say which group each row of a regression"):
+        group_fidelity([1.0], [1.0], task="regression")
+    with pytest.raises(ValueError, match=r"one prediction per row.*got shapes \(2,\) and \(1,\)"):
+        group_fidelity([1, 2], [1], task="classification")
+    with pytest.raises(ValueError, match="sample_weight must hold a positive number"):
+        group_fidelity([1], [1], task="classification", sample_weight=[0])
+    with pytest.raises(ValueError, match="task must be"):
+        group_fidelity([1], [1], task="ranking")
+
+
+@pytest.mark.parametrize("where", OFF_DATA)
+def test_drawn_rows_are_like_the_rows(where: str) -> None:
+    def box(X: pd.DataFrame) -> np.ndarray:
+        assert list(X.dtypes) == list(TABLE.dtypes)
+        return np.where(X["colour"].astype(str) == "red", X["rooms"] > 2, X["size"] > 3)
+
+    drawn = rows_off_data(TABLE, where, 300, black_box=box, random_state=4)
+    assert list(drawn.columns) == list(TABLE.columns)
+    assert list(drawn.dtypes) == list(TABLE.dtypes)
+    assert len(drawn) == 300
+    for name in ("size", "rooms", "gap"):
+        assert drawn[name].min() >= TABLE[name].min() - 1e-9
+        assert drawn[name].max() <= TABLE[name].max() + 1e-9
+    assert set(drawn["colour"]) == {"red", "blue"}
+    assert 0 < drawn["gap"].isna().mean() < 1
+    again = rows_off_data(TABLE, where, 300, black_box=box, random_state=4)
+    pd.testing.assert_frame_equal(drawn, again)
+    other = rows_off_data(TABLE, where, 300, black_box=box, random_state=5)
+    assert not drawn["size"].equals(other["size"])
+    # Arrays of numbers, and of objects, are drawn alike.
+    numbers = rows_off_data(TABLE[["size", "rooms"]].to_numpy(), where, 50, black_box=halves)
+    assert numbers.shape == (50, 2)
+    objects = TABLE[["size", "colour"]].to_numpy(dtype=object)
+    assert set(rows_off_data(objects, where, 50, black_box=halves)[:, 1]) <= {"red", "blue"}
+
+
+def test_how_rows_are_drawn() -> None:
+    X = np.array([[0.0, 10.0], [4.0, 30.0], [9.0, 0.0]])
+    still = rows_off_data(X, "jittered", 50, scale=0.0)
+    assert {tuple(row) for row in still} == {tuple(row) for row in X}
+    moved = rows_off_data(SQUARE, "jittered", 4000, scale=0.05) - 0.5
+    start = rows_off_data(SQUARE, "jittered", 4000, scale=0.0) - 0.5
+    inside = (np.abs(start) < 0.3).all(axis=1)
+    assert (moved - start)[inside].std(axis=0) == pytest.approx(0.05 * SQUARE.std(axis=0), rel=0.1)
+    # Of two rows only the line between them, of which the first weighs nothing in the second case.
+    for row in rows_off_data(X[:2], "interpolated", 20):
+        assert row[1] == pytest.approx(10 + 5 * row[0])
+    alone = rows_off_data(X[:2], "interpolated", 20, sample_weight=[0, 1])
+    assert (alone == X[1]).all()
+    cubes = rows_off_data(X, "uniform", 5000)
+    assert np.corrcoef(cubes.T)[0, 1] == pytest.approx(0, abs=0.05)
+    assert cubes.mean(axis=0) == pytest.approx([4.5, 15], rel=0.05)
+    dice = rows_off_data(pd.DataFrame({"die": [1, 6]}), "uniform", 6000)["die"]
+    assert dice.value_counts().min() > 850
+    assert len(set(dice)) == 6
+
+
+def test_rows_at_the_boundary_lie_on_both_sides_of_it() -> None:
+    drawn = rows_off_data(SQUARE, "boundary", 500, black_box=halves)
+    assert len(drawn) == 500
+    assert np.abs(drawn[:, 0] - 0.5).max() <= 0.1 + 1 / 2**8
+    assert np.mean(drawn[:, 0] > 0.5) == pytest.approx(0.5, abs=0.08)
+    # Where rules have the same boundary but a bit off, it shows there most.
+    off = HALVES.replace(
+        rules=[Rule([Interval(0, upper=0.52)], "low"), Rule([Interval(0, lower=0.52)], "high")]
+    )
+    by_place = {w: fidelity(off, halves, SQUARE, where=w) for w in ("rows", *OFF_DATA)}
+    assert by_place["boundary"] < min(by_place[w] for w in by_place if w != "boundary")
+    with pytest.warns(UndefinedMetricWarning, match="predicts one class for all rows"):
+        assert math.isnan(fidelity(HALVES, lambda X: ["low"] * len(X), SQUARE, where="boundary"))
+    # A class whose rows weigh nothing is no other side.
+    some = np.where(halves(SQUARE) == "low", 1.0, 0.0)
+    drawn = rows_off_data(SQUARE, "boundary", 5, black_box=halves, sample_weight=some)
+    assert drawn.shape == (0, 2)
+    names = rows_off_data(TABLE, "boundary", 40, black_box=lambda X: X["colour"].astype(str))
+    assert 0.2 < (names["colour"] == "red").mean() < 0.8
+
+
+@pytest.mark.parametrize("where", ["rows", *OFF_DATA])
+def test_rules_that_are_the_black_box_are_faithful_everywhere(where: str) -> None:
+    assert fidelity(HALVES, halves, SQUARE, where=where) == 1.0
+    numbers = RuleSet([Rule([], LinearOutput(1.0, [(0, 2.0)]))], ["x", "y"], task="regression")
+    double = lambda X: 1 + 2 * np.asarray(X)[:, 0]  # noqa: E731
+    if where == "boundary":
+        with pytest.raises(ValueError, match="is for classes, but the rules predict numbers"):
+            fidelity(numbers, double, SQUARE, where=where)
+    else:
+        assert fidelity(numbers, double, SQUARE, where=where) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("where", ["rows", *OFF_DATA])
+@pytest.mark.parametrize("fallback", [None, Fallback("low"), Fallback("low", policy="abstain")])
+def test_rows_without_a_rule(where: str, fallback: Fallback | None) -> None:
+    upper = HALVES.replace(rules=HALVES.rules[1:], classes=["low", "high"], fallback=fallback)
+    rows = SQUARE if where == "rows" else rows_off_data(SQUARE, where, 400, black_box=halves)
+    right = 0
+    for row, label in zip(rows, halves(rows), strict=True):
+        said = "high" if row[0] > 0.5 else None
+        if said is None and fallback is not None and fallback.policy == "default":
+            said = "low"
+        right += said == label
+    found = fidelity(upper, halves, SQUARE, where=where, n_rows=400)
+    assert found == pytest.approx(right / len(rows))
+    nothing = upper.replace(rules=[])
+    assert fidelity(nothing, halves, SQUARE, where=where) == 0.0
+
+
+def test_numbers_without_a_rule_are_the_mean() -> None:
+    rules = RuleSet([Rule([Interval(0, upper=0.5)], 3.0)], ["x", "y"], task="regression")
+    box = lambda X: 4 * np.asarray(X)[:, 1]  # noqa: E731
+    weights = np.arange(200.0)
+    said = np.where(SQUARE[:, 0] <= 0.5, 3.0, np.average(box(SQUARE), weights=weights))
+    expected = r2_score(box(SQUARE), said, sample_weight=weights)
+    assert fidelity(rules, box, SQUARE, sample_weight=weights) == pytest.approx(expected)
+
+
+def test_features() -> None:
+    same = feature_agreement(HALVES, halves, SQUARE)
+    assert same.agreement == 1.0
+    assert same.black_box.tolist() == same.rules.tolist() == [1.0, 0.0]
+    assert same.features == ("x", "y")
+    other = lambda X: np.where(np.asarray(X)[:, 1] > 0.3, "low", "high")  # noqa: E731
+    assert feature_agreement(HALVES, other, SQUARE).agreement == 0.0
+    both = feature_agreement(
+        HALVES, lambda X: np.where(np.asarray(X).sum(axis=1) > 1, "low", "high"), SQUARE
+    )
+    assert both.agreement == pytest.approx(0.5, abs=0.1)
+    assert both.agreement == pytest.approx(1 - np.abs(both.black_box - both.rules).sum() / 2)
+    constant = HALVES.replace(rules=[Rule([], "low")])
+    assert feature_agreement(constant, lambda X: ["low"] * len(X), SQUARE).agreement == 1.0
+    assert feature_agreement(constant, halves, SQUARE).agreement == 0.0
+    again = feature_agreement(HALVES, halves, SQUARE, max_rows=20)
+    assert again.agreement == 1.0
+    assert same.to_frame().index.tolist() == ["x", "y"]
+
+
+def test_importance_is_that_of_permuted_rows() -> None:
+    X = np.array([[0.0, 5.0], [1.0, 5.0]])
+    rules = RuleSet([Rule([], LinearOutput(0.0, [(0, 3.0), (1, 1.0)]))], ["x", "y"],
+                    task="regression")  # fmt: skip
+    found = feature_agreement(rules, lambda X: np.asarray(X)[:, 0], X, n_repeats=20)
+    assert found.rules.tolist() == [1.0, 0.0]  # a column of equal values has no influence
+    few = RuleSet([Rule([Interval(0, upper=0.5)], 2.0)], ["x", "y"], task="regression")
+    assert feature_agreement(few, lambda X: np.asarray(X)[:, 0], X).rules.tolist() == [0.0, 0.0]
+    gaps = few.replace(rules=[Rule([Interval(0, upper=0.5)], 2.0), Rule([Interval(0, 3)], 7.0)])
+    wide = np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0]])
+    assert feature_agreement(gaps, lambda X: np.asarray(X)[:, 0], wide).rules.tolist() == [1.0, 0.0]
+    texts = RuleSet(
+        [Rule([OneOf(1, ["red"])], "a"), Rule([Interval(0, upper=3)], "b")], ["size", "colour"],
+        task="classification",
+    )  # fmt: skip
+    frame = TABLE[["colour", "size", "rooms"]]
+    box = lambda X: np.where(X["colour"].astype(str) == "red", "a", "b")  # noqa: E731
+    weighted = feature_agreement(texts, box, frame, sample_weight=np.ones(60))
+    assert weighted.features == ("colour", "size", "rooms")
+    assert weighted.black_box.tolist() == [1.0, 0.0, 0.0]
+    assert weighted.rules[0] > weighted.rules[1] > 0 == weighted.rules[2]
+
+
+WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
+    (fidelity, {"where": "far"}, ValueError, "where must be"),
+    (fidelity, {"n_rows": 0, "where": "uniform"}, ValueError, "n_rows must be"),
+    (fidelity, {"scale": -1, "where": "jittered"}, ValueError, "scale must be"),
+    (fidelity, {"X": np.empty((0, 2))}, ValueError, "at least one row"),
+    (fidelity, {"black_box": 3}, TypeError, "black_box must be a fitted model with predict"),
+    (feature_agreement, {"n_repeats": 0}, ValueError, "n_repeats must be"),
+    (feature_agreement, {"X": [0.5, 0.2]}, ValueError, "must be two-dimensional"),
+]
+
+
+@pytest.mark.parametrize(("function", "changes", "kind", "message"), WRONG)
+def test_what_is_refused(function: Any, changes: Any, kind: type[Exception], message: str) -> None:
+    given = {"rules": HALVES, "black_box": halves, "X": SQUARE} | changes
+    with pytest.raises(kind, match=message):
+        function(**given)
+
+
+def test_the_boundary_needs_the_black_box() -> None:
+    with pytest.raises(TypeError, match="needs the black box, but black_box is None"):
+        rows_off_data(SQUARE, "boundary")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(rows_off_data(SQUARE, "uniform", 3)) == 3

@@ -1,0 +1,190 @@
+"""How rules meet: overlap, contradiction, gaps and redundancy, beside obvious loops."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.metrics import characteristics, count_rows, redundancy, rule_overlap, volume_overlap
+from skescore.rules import (
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+
+LOW, HIGH = Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1, upper=3)], "high")
+RULES = RuleSet([LOW, HIGH], ["x"], task="classification", domain=Domain((0,), (4,)))
+ROWS = [[0.5], [1.5], [2.5], [3.5]]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
+    side = st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()).map(
+        lambda ends: (min(ends[:2]), max(ends[:2]) if ends[2] else math.inf)
+    )
+    numeric = draw(st.booleans())
+    outputs = st.sampled_from([1.0, 2.0, LinearOutput(1.0, [(0, 1.0)])] if numeric else [*"abc"])
+    rules = []
+    for sides in draw(st.lists(st.lists(side, max_size=2), max_size=5)):
+        conditions = [Interval(j, *ends, True, True) for j, ends in enumerate(sides)]
+        counts = (draw(st.integers(0, 3)), 1, 1)
+        seen = RuleStatistics(3) if numeric else RuleStatistics(3, counts)
+        rules.append(Rule(conditions, draw(outputs), seen, draw(st.sampled_from([0.5, 1.0]))))
+    voting = draw(st.sampled_from([None, "mean" if numeric else "votes"]))
+    ruleset = RuleSet(
+        rules, ["x", "y"], task="regression" if numeric else "classification",
+        classes=None if numeric else [*"abc"], voting=voting,
+        ordered=voting is None and draw(st.booleans()),
+    )  # fmt: skip
+    n_rows = draw(st.integers(1, 10))
+    X = draw(st.lists(st.tuples(*[st.integers(0, 5)] * 2), min_size=n_rows, max_size=n_rows))
+    weights = st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=n_rows, max_size=n_rows)
+    return ruleset, np.array(X, dtype=float), np.array(draw(weights.filter(any)))
+
+
+@given(case=cases())
+def test_rows_that_rules_meet_on_one_by_one(case: Any) -> None:
+    rules, X, weights = case
+    total, shares, pairs = weights.sum(), np.zeros(3), np.zeros((len(rules), len(rules)))
+    for held, weight in zip(rules.match(X), weights, strict=True):
+        its = [i for i, holds in enumerate(held) if holds]
+        shares += weight * np.array(
+            [len(its) >= 2, len({rules[i].output for i in its}) >= 2, not its]
+        )
+        for i, j in itertools.product(its, its):
+            pairs[i, j] += weight
+    met = rule_overlap(rules, X, weights)
+    assert [met.overlap, met.negative_overlap, met.uncovered] == pytest.approx(shares / total)
+    np.testing.assert_allclose(met.pairs, pairs / total)
+    assert 0 <= met.negative_overlap <= met.overlap <= 1 - met.uncovered + 1e-12
+    both = [pairs[i, j] / total for i, j in itertools.combinations(range(len(rules)), 2)]
+    assert met.mean_of_pairs == pytest.approx(np.mean(both) if both else 0.0)
+    for i, j, share in met.worst_pairs():
+        assert rules[i - 1].output != rules[j - 1].output
+        assert share == pytest.approx(pairs[i - 1, j - 1] / total)
+
+
+def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
+    """A rule set with a rule left out, then with each of its comparisons left out."""
+    rest, rule = list(rules.rules), rules[index]
+    found = [rules.replace(rules=[r for i, r in enumerate(rest) if i != index])]
+    for place, c in enumerate(rule.conditions):
+        two_sided = isinstance(c, Interval) and math.inf > c.upper and c.lower > -math.inf
+        for kept in ([Interval(c.feature, upper=c.upper, missing=c.missing),
+                      Interval(c.feature, lower=c.lower, lower_closed=True, missing=c.missing)]
+                     if two_sided else [None]):  # fmt: skip
+            conditions = [*rule.conditions[:place], *rule.conditions[place + 1 :]]
+            conditions += [kept] if kept else []
+            rest[index] = replace(rule, conditions=tuple(conditions))
+            found.append(rules.replace(rules=list(rest)))
+    return found
+
+
+@given(case=cases())
+def test_what_could_be_left_out_is_tried_out(case: Any) -> None:
+    rules, X, weights = case
+    stand_in = Fallback(0.0 if rules.classes is None else "a")
+    seen = X[weights > 0]
+
+    def predicted(some: RuleSet) -> list[tuple[bool, Any]]:
+        if not len(some):
+            return [(False, None)] * len(seen)
+        pairs = zip(some.covers(seen), some.replace(fallback=stand_in).predict(seen), strict=True)
+        return [(has, value if has else None) for has, value in pairs]
+
+    found = redundancy(rules, X, weights)
+    everything = predicted(rules)
+    for index in range(len(rules)):
+        rule, *literals = [predicted(some) == everything for some in left_out(rules, index)]
+        assert found.rules[index] == rule
+        assert found.literals[index].tolist() == literals
+
+
+def test_shares() -> None:
+    found = redundancy(RULES, ROWS)
+    assert found.rules.tolist() == [False, False]
+    # A row above 3 needs the upper end, no row needs the lower one: the first rule predicts there.
+    assert [flags.tolist() for flags in found.literals] == [[False], [True, False]]
+    assert found.share_of_literals == pytest.approx(1 / 3)
+    nothing = redundancy(RULES.replace(rules=[], classes=["a"]), ROWS)
+    assert math.isnan(nothing.share_of_rules)
+    assert math.isnan(nothing.share_of_literals)
+    always = redundancy(RULES.replace(rules=[Rule([], "low")]), ROWS)
+    assert math.isnan(always.share_of_literals)
+    twice = redundancy(RULES.replace(rules=[LOW, LOW], ordered=False), ROWS)
+    assert twice.share_of_rules == 1.0
+
+
+def test_rules_of_a_tree_do_not_meet() -> None:
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
+    met = rule_overlap(tree, X)
+    assert (met.overlap, met.negative_overlap, met.uncovered) == (0.0, 0.0, 0.0)
+    # Read alone, each leaf needs what keeps it apart from the others.
+    assert redundancy(tree, X).share_of_rules == 0.0
+
+
+def test_texts_missing_values_and_conflicts() -> None:
+    rules = RuleSet(
+        [
+            Rule([OneOf(0, ["red"]), Interval(1, upper=3, missing=True)], "a"),
+            Rule([OneOf(0, ["red", "blue"])], "b"),
+        ],
+        ["colour", "size"],
+        task="classification",
+        ordered=False,
+    )
+    X = pd.DataFrame({"size": [1.0, np.nan, 5.0, 2.0], "colour": ["red", "red", "red", "blue"]})
+    met = rule_overlap(rules, X)
+    assert met.negative_overlap == 0.5
+    figures = characteristics(rules, X, ["a"] * 4)
+    assert met.negative_overlap == figures["voting_conflicts"] / 4
+    assert redundancy(rules, X).literals[0].tolist() == [False, False]
+
+
+def test_volume() -> None:
+    assert volume_overlap(RULES).value == 0.25
+    assert volume_overlap(RULES).exact
+    assert volume_overlap(RULES.replace(rules=[LOW, LOW])).value == 0.0
+    assert volume_overlap(RULES.replace(rules=[LOW, LOW]), negative=False).value == 0.5
+    assert volume_overlap(RULES.replace(rules=[LOW])).value == 0.0
+    oblique = RULES.replace(rules=[LOW, Rule([Linear([(0, 1.0)], upper=3.0)], "high")])
+    with pytest.raises(ValueError, match="needs rules that are boxes, but rule 2 has other"):
+        volume_overlap(oblique)
+
+
+@given(case=cases(), seed=st.integers(0, 99))
+def test_a_volume_is_a_share_of_uniform_rows(case: Any, seed: int) -> None:
+    rules = case[0].replace(domain=Domain((0, 0), (5, 5)), voting=None)
+    # Sides lie on whole numbers, so that one row in each cell stands for its volume.
+    cells = np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1).reshape(-1, 2) + 0.5
+    met = rule_overlap(rules, cells)
+    assert volume_overlap(rules).value == pytest.approx(met.negative_overlap, abs=1e-9)
+    assert volume_overlap(rules, negative=False).value == pytest.approx(met.overlap, abs=1e-9)
+
+
+def test_counts_know_shares_but_not_pairs() -> None:
+    counts = count_rows(RULES, ROWS, ["low", "high", "high", "low"], [1, 2, 1, 1])
+    met = rule_overlap(RULES, ROWS, [1, 2, 1, 1])
+    assert counts.overlap == met.overlap == 0.4
+    for function in (rule_overlap, redundancy):
+        with pytest.raises(TypeError, match="looks at every row, which counts of rows do not tell"):
+            function(RULES, counts)
+        with pytest.raises(ValueError, match="at least one row"):
+            function(RULES, np.empty((0, 1)))
