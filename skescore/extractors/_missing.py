@@ -84,7 +84,7 @@ class FilledTable:
                 conditions = [
                     found for c in rule.conditions if (found := self._condition(c)) is not None
                 ]
-                rules.append(Rule(tuple(conditions), rule.output, rule.statistics))
+                rules.append(Rule(tuple(conditions), rule.output, rule.statistics, rule.weight))
             except ValueError:  # it holds for no row, as a value would be missing and known
                 continue
         settings = self._table.settings

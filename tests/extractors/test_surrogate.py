@@ -1,0 +1,105 @@
+"""Learners that know nothing of black boxes, as extractors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.extractors import CallableClassifier, CARTExtractor, SurrogateExtractor
+from skescore.rules import Interval, Rule, RuleSet
+
+IRIS = load_iris(as_frame=True)
+NAMES = IRIS.target_names[IRIS.target]
+
+
+def test_rules_predict_as_the_learner_does_of_the_black_boxs_predictions():
+    X, box = IRIS.data, KNeighborsClassifier(9).fit(IRIS.data, NAMES)
+    tree = DecisionTreeClassifier(max_leaf_nodes=5)
+    extractor = SurrogateExtractor(FrozenEstimator(box), tree, random_state=3).fit(X)
+    own = DecisionTreeClassifier(max_leaf_nodes=5, random_state=3).fit(X, box.predict(X))
+    assert extractor.predict(X).tolist() == own.predict(X).tolist()
+    assert extractor.rules_.feature_names == tuple(X.columns)
+    assert extractor.rules_.classes == ("setosa", "versicolor", "virginica")
+    assert not hasattr(tree, "tree_")  # a clone was fitted
+
+
+def test_regression():
+    X, y = load_diabetes(return_X_y=True)
+    box = LinearRegression().fit(X, y)
+    learner = {"regression": DecisionTreeRegressor(max_leaf_nodes=4, random_state=0)}
+    extractor = SurrogateExtractor(FrozenEstimator(box), learner).fit(X)
+    own = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0).fit(X, box.predict(X))
+    np.testing.assert_allclose(extractor.predict(X), own.predict(X))
+    with pytest.raises(ValueError, match="learner has nothing for classification, only for regr"):
+        SurrogateExtractor(KNeighborsClassifier(), learner).fit(IRIS.data, NAMES)
+
+
+def test_classes_that_the_black_box_never_predicts():
+    box = CallableClassifier(lambda X: np.where(X[:, 2] < 3, "a", "c"), classes=["a", "b", "c"])
+    extractor = SurrogateExtractor(box, DecisionTreeClassifier()).fit(IRIS.data.to_numpy())
+    rules = extractor.rules_
+    assert rules.classes == ("a", "b", "c")
+    assert {rule.output for rule in rules} == {"a", "c"}
+    assert [rule.statistics.class_counts for rule in rules] == [(50, 0, 0), (0, 0, 100)]
+
+
+def test_one_prediction_is_one_rule():
+    box = DummyClassifier().fit(IRIS.data, NAMES)
+    with pytest.warns(UserWarning, match="so one rule says it all"):
+        extractor = SurrogateExtractor(FrozenEstimator(box)).fit(IRIS.data)
+    assert extractor.rules_.to_text().startswith("1. ALWAYS setosa")
+    assert extractor.learner_ is None
+
+
+def test_categories_and_gaps_are_those_of_the_table():
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue", "grey"], 200)
+    size = np.where(rng.random(200) < 0.2, np.nan, rng.normal(size=200))
+    X = pd.DataFrame({"colour": colour, "size": size})
+
+    def predict(table):
+        warm = table["colour"].isin(["red", "grey"]).to_numpy()
+        return np.where(warm, "yes", np.where(table["size"].isna(), "gap", "no"))
+
+    box = CallableClassifier(predict, classes=["gap", "no", "yes"])
+    extractor = SurrogateExtractor(box, DecisionTreeClassifier(random_state=0)).fit(X)
+    assert extractor.predict(X).tolist() == predict(X).tolist()
+    text = extractor.rules_.to_text()
+    assert "or missing" in text
+    cart = CARTExtractor(box, max_depth=None, random_state=0, simplify=False).fit(X)
+    assert set(extractor.rules_.used_features) == set(cart.rules_.used_features)
+
+
+def test_weights_of_rules_that_vote_are_kept():
+    def learn(X, y, random_state):
+        rules = [Rule([Interval(0, upper=0.5)], 0, weight=3.0), Rule([], 1, weight=2.0)]
+        return RuleSet(rules, list(X.columns), task="classification", ordered=False, voting="votes")
+
+    X = pd.DataFrame({"colour": ["red", "red", "blue", "green"] * 5})
+    box = CallableClassifier(
+        lambda t: np.where(t["colour"] == "blue", "no", "yes"), classes=["no", "yes"]
+    )
+    rules = SurrogateExtractor(box, learn).fit(X).rules_
+    assert [rule.weight for rule in rules] == [3.0, 2.0]
+    assert rules.voting == "votes"
+
+
+@pytest.mark.parametrize("learner", [3, "cart"])
+def test_what_is_no_learner(learner):
+    with pytest.raises(TypeError, match="learner must be an estimator with fit, a function"):
+        SurrogateExtractor(KNeighborsClassifier(), learner).fit(IRIS.data, NAMES)
+
+
+def test_rules_for_another_task_are_refused():
+    def learn(X, y, random_state):
+        return DecisionTreeRegressor(max_depth=1).fit(X, y)
+
+    with pytest.raises(ValueError, match="must find rules for classification, got rules for regre"):
+        SurrogateExtractor(KNeighborsClassifier(), learn).fit(IRIS.data, NAMES)
