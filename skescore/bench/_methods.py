@@ -95,5 +95,5 @@ def _entry(path: Path, label: str, method: Any) -> dict[str, Any]:
         )
     extractor = SurrogateExtractor(None, dict(method) if isinstance(method, Mapping) else method)
     if isinstance(method, Mapping):
-        vars(extractor)["tasks"] = tuple(method)  # of this one, not of the class
+        extractor.__dict__["tasks"] = tuple(method)  # of this one, not of the class
     return {"label": label, "extractor": extractor}

@@ -34,7 +34,7 @@ class SurrogateExtractor(BaseExtractor):
         scikit-learn with at most 8 leaves.
     {common}
     random_state : int, RandomState instance or None, default=None
-        Handed on to learners that have such a parameter.
+        Handed on to learners that have such a parameter and leave it at None.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class SurrogateExtractor(BaseExtractor):
         learner = self._learner(extraction.task)
         if hasattr(learner, "fit"):
             model = clone(learner)
-            if "random_state" in model.get_params(deep=False):
+            if model.get_params(deep=False).get("random_state", 0) is None:
                 model.set_params(random_state=self.random_state)
             self.learner_ = model.fit(X, y)
         else:
