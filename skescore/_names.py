@@ -65,6 +65,14 @@ PERFORMANCE_SCORER_NAMES = (
     "neg_root_mean_squared_error", "neg_root_relative_squared_error", "correlation",
     "squared_correlation",
 )  # fmt: skip
+#: Of :data:`skescore.scorers.SET_SCORERS`, of rule sets as a whole.
+SET_SCORER_NAMES = (
+    "neg_conditions_per_rule", "neg_terms_per_rule", "neg_longest_rule", "neg_uncovered",
+    "neg_overlap", "neg_negative_overlap", "neg_redundant_rules", "neg_redundant_literals",
+    "neg_calibration_error", "calibrated_rules", "stability", "prediction_stability",
+    "fidelity_rows", "neg_fidelity_gap", "fidelity_jittered", "fidelity_interpolated",
+    "fidelity_uniform", "fidelity_boundary", "feature_agreement",
+)  # fmt: skip
 #: The extractor of a benchmark that is the best of a search.
 SEARCH = "search"
 #: What of a rule an SQL expression gives.

@@ -25,7 +25,7 @@ from skescore.datasets import BUILT_IN
 from skescore.metrics import MEASURES, METRICS
 from skescore.reproduce import BREX_METHODS
 from skescore.rules._prediction import VOTINGS
-from skescore.scorers import PERFORMANCE_SCORERS, SCORE_SPECS
+from skescore.scorers import PERFORMANCE_SCORERS, SCORE_SPECS, SET_SCORERS
 
 PACKAGE = Path(skescore.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -266,6 +266,7 @@ def test_seeds():
         (_names.MEASURE_NAMES, MEASURES),
         (_names.METRIC_NAMES, METRICS),
         (_names.PERFORMANCE_SCORER_NAMES, PERFORMANCE_SCORERS),
+        (_names.SET_SCORER_NAMES, SET_SCORERS),
         (_names.SCORES, SCORE_SPECS),
         (_names.BREX_METHOD_NAMES, BREX_METHODS),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skescore.metrics._calibration import RuleCalibration, rule_calibration
 from skescore.metrics._catalogue import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
@@ -54,6 +55,12 @@ from skescore.metrics._significance import (
     significant_fraction,
     variance_p_value,
 )
+from skescore.metrics._stability import (
+    Stability,
+    prediction_agreement,
+    rule_similarity,
+    stability,
+)
 from skescore.metrics._survival import (
     LogRank,
     integrated_brier_score,
@@ -87,9 +94,11 @@ __all__ = [
     "PerformanceMetric",
     "PredictionMetric",
     "Redundancy",
+    "RuleCalibration",
     "RuleConfusion",
     "RuleCounts",
     "RuleOverlap",
+    "Stability",
     "adjust_p_values",
     "attribution_agreement",
     "attribution_complexity",
@@ -113,15 +122,19 @@ __all__ = [
     "performance_table",
     "performance_value",
     "plausibility",
+    "prediction_agreement",
     "prediction_loss",
     "prediction_performance",
     "q_score",
     "redundancy",
     "rows_off_data",
+    "rule_calibration",
     "rule_overlap",
     "rule_quality",
     "rule_report",
+    "rule_similarity",
     "significant_fraction",
+    "stability",
     "survival_report",
     "survival_rules_log_rank",
     "survival_scores",

@@ -42,6 +42,7 @@ __all__ = [
     "feature_agreement",
     "fidelity",
     "group_fidelity",
+    "known_predictions",
     "rows_off_data",
 ]
 
@@ -64,7 +65,7 @@ def _predictor(black_box: Any) -> Callable[[Any], Any]:
     return predict
 
 
-def _known(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:
+def known_predictions(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:
     """Predictions of rules, and for which rows there is one."""
     fallback = ruleset.fallback
     if fallback is not None and fallback.policy != "abstain" and len(ruleset):
@@ -78,7 +79,7 @@ def _known(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:
 
 
 def _agreement(ruleset: RuleSet, X: Any, y_box: NDArray[Any], weights: Floats | None) -> float:
-    predicted, known = _known(ruleset, X)
+    predicted, known = known_predictions(ruleset, X)
     return prediction_performance(
         y_box, predicted, metric=_METRICS[ruleset.task], task=ruleset.task, covered=known,
         uncovered="penalise", sample_weight=weights,
@@ -696,7 +697,7 @@ def feature_agreement(
     ]
 
     def of_rules(rows: Any) -> NDArray[Any]:
-        predicted, known = _known(ruleset, rows)
+        predicted, known = known_predictions(ruleset, rows)
         if ruleset.task == "regression":
             return np.where(known, predicted.astype(np.float64), np.nan)
         objects = predicted.astype(object)

@@ -13,6 +13,7 @@ from skescore.scorers._predictions import (
 )
 from skescore.scorers._rules import (
     SCORERS,
+    SET_SCORERS,
     RuleScorer,
     get_rule_scorer,
     ice,
@@ -23,11 +24,13 @@ from skescore.scorers._rules import (
     make_q_scorer,
     make_rule_scorer,
     make_score_scorer,
+    make_set_scorer,
     neg_fire,
     neg_q,
     register_installed_scores,
     register_score,
 )
+from skescore.scorers._set_measures import SET_MEASURES, SetMeasure
 from skescore.scorers._specs import COMPLETENESSES, SCORE_SPECS, ScoreSpec, Weight
 from skescore.scorers._survival import SurvivalScorer, make_survival_scorer
 
@@ -36,12 +39,15 @@ __all__ = [
     "PERFORMANCE_SCORERS",
     "SCORERS",
     "SCORE_SPECS",
+    "SET_MEASURES",
+    "SET_SCORERS",
     "AttributionReport",
     "AttributionScorer",
     "PerformanceScorer",
     "RuleEvaluation",
     "RuleScorer",
     "ScoreSpec",
+    "SetMeasure",
     "SurvivalScorer",
     "Weight",
     "evaluate_rules",
@@ -56,6 +62,7 @@ __all__ = [
     "make_q_scorer",
     "make_rule_scorer",
     "make_score_scorer",
+    "make_set_scorer",
     "make_survival_scorer",
     "neg_fire",
     "neg_q",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from skescore._validation import own_rows, row_weights
@@ -33,6 +34,9 @@ __all__ = ["RuleEvaluation", "evaluate_rules"]
 Size = str | Callable[[RuleSet], float]
 SIZES = ("rules", "conditions", "literals", "terms")
 REFERENCES = ("data", "black_box")
+Found = TypeVar("Found")
+#: Rows by which it is told whether y is in the units of the rules.
+_COMPARED = 50
 
 
 @dataclass(eq=False)
@@ -54,6 +58,12 @@ class RuleEvaluation:
         Regression: the mean that stands for a missing prediction, in the units of y.
     sample_weight : ndarray or None
         Weights of the rows.
+    model : object, optional
+        What the rules came from: a fitted extractor, a tree, or a rule set.
+    rows : array-like, optional
+        The rows as `model` and its black box read them.
+    black_box : callable, optional
+        Gives the black box's predictions for rows.
     """
 
     ruleset: RuleSet
@@ -63,10 +73,40 @@ class RuleEvaluation:
     covered: np.ndarray
     default: float | None
     sample_weight: np.ndarray | None
+    model: Any = None
+    rows: Any = None
+    black_box: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         # Several scores are made of the same measures.
         self._measured: dict[tuple[Any, ...], float] = {}
+        self._found: dict[Any, Any] = {}
+
+    def once(self, key: Hashable, find: Callable[[], Found]) -> Found:
+        """Find something that several measures are made of, and keep it."""
+        if key not in self._found:
+            self._found[key] = find()
+        found: Found = self._found[key]
+        return found
+
+    def check_units(self) -> None:
+        """Refuse a transformed target: single rules can only be judged in their own units."""
+        if isinstance(self.X, RuleCounts):  # which were made with the target that they are given
+            return
+        rows = np.flatnonzero(self.covered)[:_COMPARED]
+        if self.ruleset.task == "classification" or not len(rows):
+            return
+        by_rules = self.ruleset.predict(_safe_indexing(self.X, rows))
+        y_pred = self.y_pred[rows].astype(float)
+        # Extractors may predict a few rows otherwise than their rules do, but not most of them.
+        same = np.isclose(by_rules, y_pred, rtol=1e-6)
+        if same.mean() < 0.5:
+            raise ValueError(
+                "y and the predictions are in other units than the rules: the rules say "
+                f"{float(by_rules[~same][0])!r} where the prediction is "
+                f"{float(y_pred[~same][0])!r}. Measures of single rules need the target that the "
+                "rules were made with: score the inner regressor (regressor_) on the transformed y."
+            )
 
     def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
         if not isinstance(metric, str):  # a function of the caller's own may give what it likes
@@ -219,7 +259,13 @@ def _evaluated_counts(estimator: Any, counts: RuleCounts, y: Any, weights: Any) 
 
 
 def evaluate_rules(
-    estimator: Any, X: Any, y: Any = None, *, reference: str = "data", sample_weight: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    reference: str = "data",
+    sample_weight: Any = None,
+    black_box: Callable[[Any], Any] | None = None,
 ) -> RuleEvaluation:
     """Query fitted rules about rows and collect what scores need.
 
@@ -235,6 +281,9 @@ def evaluate_rules(
         Compare with y, or with the black box's own predictions (fidelity).
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows.
+    black_box : callable, optional
+        Gives the black box's predictions for rows, such as ``model.predict``, for rules that have
+        none; an extractor knows its own.
 
     Returns
     -------
@@ -283,13 +332,15 @@ def evaluate_rules(
     y_pred = np.empty(n_rows, dtype=object)
     if len(ruleset):  # steps of others may work in place
         y_pred = np.asarray(estimator.predict(X if estimator is model else own_rows(X)))
+    if black_box is None:
+        black_box = _query_of(model)
     if reference == "black_box":
-        if not hasattr(model, "oracle_"):
+        if black_box is None:
             raise TypeError(
                 f"reference='black_box' needs an extractor that knows its black box (oracle_), but "
                 f"{type(model).__name__} does not; use reference='data' with y from the black box."
             )
-        y_true = np.asarray(to_outer(model.oracle_.query(X_inner)))
+        y_true = np.asarray(to_outer(black_box(X_inner)))
     elif y is None:
         raise ValueError("reference='data' compares with y, but y is None; pass y.")
     else:
@@ -311,7 +362,15 @@ def evaluate_rules(
             f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None to weigh "
             "all rows alike."
         )
-    return RuleEvaluation(ruleset, X_rules, y_true, y_pred, covered, default, weights)
+    return RuleEvaluation(
+        ruleset, X_rules, y_true, y_pred, covered, default, weights, model, X_inner, black_box
+    )
+
+
+def _query_of(model: Any) -> Callable[[Any], Any] | None:
+    oracle = getattr(model, "oracle_", None)
+    query: Callable[[Any], Any] | None = getattr(oracle, "query", None)
+    return query
 
 
 def _numbers(y_true: np.ndarray) -> np.ndarray:

@@ -24,17 +24,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils import _safe_indexing
 
 from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_flag, check_number
 from skescore.metrics._confusion import confusion
 from skescore.metrics._prediction import METRICS, UNCOVERED
-from skescore.metrics._rule_counts import RuleCounts
 from skescore.metrics._rule_quality import MEASURES, Measure, rule_quality
 from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
 from skescore.scorers._predictions import PERFORMANCE_SCORERS
 from skescore.scorers._routing import AsksForWeights
+from skescore.scorers._set_measures import SET_MEASURES, SetMeasure, find_set_measure
 from skescore.scorers._specs import (
     COMPLETENESSES,
     SCORE_SPECS,
@@ -45,6 +44,7 @@ from skescore.scorers._specs import (
 
 __all__ = [
     "SCORERS",
+    "SET_SCORERS",
     "RuleScorer",
     "get_rule_scorer",
     "ice",
@@ -55,6 +55,7 @@ __all__ = [
     "make_q_scorer",
     "make_rule_scorer",
     "make_score_scorer",
+    "make_set_scorer",
     "neg_fire",
     "neg_q",
     "register_score",
@@ -64,8 +65,6 @@ __all__ = [
 AGGREGATES: dict[str, Callable[[np.ndarray], Any]] = {
     "mean": np.mean, "min": np.min, "median": np.median, "max": np.max,
 }  # fmt: skip
-#: Rows by which it is told whether y is in the units of the rules.
-_COMPARED = 50
 #: Where a warning points: to the caller's own line, which Python can find from 3.12 on.
 _AT_CALLER: dict[str, Any] = {"stacklevel": 2}
 if sys.version_info >= (3, 12):
@@ -532,7 +531,7 @@ def _quality_of(
     known = measure if isinstance(measure, Measure) else MEASURES[measure]
     if len(e.ruleset) == 0:
         return _undefined(undefined, f"There are no rules, so {known.name} is undefined.")
-    _check_units(e)
+    e.check_units()
     counts = confusion(e.ruleset, e.X, e.y_true, e.sample_weight, assigned=assigned)
     values = counts.quality(known, **parameters)
     if not known.greater_is_better:
@@ -558,26 +557,6 @@ def _quality_of(
             rules = f"no rule holds for any of these {e.n_rows[1]} rows"
         return _undefined(undefined, f"{known.name} is undefined: {rules}.")
     return float(result)
-
-
-def _check_units(e: RuleEvaluation) -> None:
-    """Refuse a transformed target: rows near a rule's number can only be counted in its units."""
-    if isinstance(e.X, RuleCounts):  # which were made with the target that they are given
-        return
-    rows = np.flatnonzero(e.covered)[:_COMPARED]
-    if e.ruleset.task == "classification" or not len(rows):
-        return
-    by_rules = e.ruleset.predict(_safe_indexing(e.X, rows))
-    y_pred = e.y_pred[rows].astype(float)
-    # Extractors may predict a few rows otherwise than their rules do, but not most of them.
-    same = np.isclose(by_rules, y_pred, rtol=1e-6)
-    if same.mean() < 0.5:
-        raise ValueError(
-            "y and the predictions are in other units than the rules: the rules say "
-            f"{float(by_rules[~same][0])!r} where the prediction is {float(y_pred[~same][0])!r}. "
-            "Measures of single rules need the target that the rules were made with: score the "
-            "inner regressor (regressor_) on the transformed y."
-        )
 
 
 def make_rule_scorer(
@@ -657,6 +636,86 @@ def make_rule_scorer(
     return RuleScorer(f"{sign}{how}_rule_{known.name}", _quality_of, reference, settings)
 
 
+def _of_set(
+    e: RuleEvaluation, *, measure: str | SetMeasure, undefined: float, options: dict[str, Any]
+) -> float:
+    """A measure of the rule set of an evaluation, greater being better."""
+    known = find_set_measure(measure, options)
+    value = float(known.function(e, **options)) if len(e.ruleset) else math.nan
+    if math.isnan(value):
+        why = f"{len(e.ruleset)} rules and {e.n_rows[1]} rows"
+        return _undefined(undefined, f"{known.name} is undefined of {why}.")
+    return value if known.greater_is_better else 0.0 - value
+
+
+def make_set_scorer(
+    measure: str | SetMeasure,
+    *,
+    reference: str = "data",
+    undefined: float = math.nan,
+    **options: Any,
+) -> RuleScorer:
+    """Make a scorer of what FiRe, Q and ICE do not look at: how rules meet, whether they are true.
+
+    Use it beside a score, as a further column of a search or a bench.
+
+    Parameters
+    ----------
+    measure : str or SetMeasure
+        A name in :data:`SET_MEASURES`, or a measure of your own. A loss is negated.
+    reference : {"data", "black_box"}, default="data"
+        Whose labels ``calibration_error`` and ``calibrated_rules`` look at; the others look at
+        none.
+    undefined : float, default=NaN
+        The score where the measure has no value, such as without rules; NaN comes with an
+        ``UndefinedMetricWarning``.
+    **options
+        Options of the measure: ``n_rows``, ``scale`` and ``random_state`` of rows that are drawn,
+        ``n_repeats`` and ``max_rows`` of permutations, ``n_splits`` and ``n_bins`` of stability,
+        ``confidence`` of intervals.
+
+    Returns
+    -------
+    RuleScorer
+        Called as the measure, ``neg_`` before it for a loss; greater is better.
+
+    Raises
+    ------
+    ValueError
+        If there is no such measure or reference.
+    TypeError
+        If the measure has no such option, or `undefined` is no number.
+
+    Notes
+    -----
+    Measures of the black box need an extractor, which knows it. Stability makes the rules again,
+    twice for each of ``n_splits``, of halves of the rows that are scored.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> from skescore.scorers import make_set_scorer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> extractor = CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=4, random_state=0)
+    >>> extractor = extractor.fit(X[::2], y[::2])
+    >>> round(make_set_scorer("fidelity_jittered")(extractor, X[1::2], y[1::2]), 2)
+    0.96
+    >>> make_set_scorer("redundant_rules")(extractor, X[1::2], y[1::2])
+    0.0
+    """
+    known = find_set_measure(measure, options)
+    check_choice("reference", reference, REFERENCES)
+    check_number("undefined", undefined, nan=True)
+    settings = {
+        # By name where there is one: a search prints and copies it.
+        "measure": known.name if SET_MEASURES.get(known.name) is known else known,
+        "undefined": float(undefined), "options": options,
+    }  # fmt: skip
+    return RuleScorer(known.scorer_name, _of_set, reference, settings)
+
+
 class _OfCounts(NamedTuple):
     """A function of p, n, P and N as the function of a Measure."""
 
@@ -691,6 +750,11 @@ SCORERS: dict[str, RuleScorer] = {
     "ice": ice, "neg_fire": neg_fire, "neg_q": neg_q, "knowledge": knowledge,
 }  # fmt: skip
 
+#: Ready-made scorers of :data:`SET_MEASURES`.
+SET_SCORERS: dict[str, RuleScorer] = {
+    measure.scorer_name: make_set_scorer(measure) for measure in SET_MEASURES.values()
+}
+
 
 def register_score(spec: ScoreSpec) -> None:
     """Add a score of rule sets that searches, benches, the command line and reports then know.
@@ -720,7 +784,10 @@ def register_score(spec: ScoreSpec) -> None:
     if SCORE_SPECS.get(spec.name) == spec:
         return
     kept = {known.kept_as for known in SCORE_SPECS.values()}
-    taken = {*SCORE_SPECS, *SCORERS, *PERFORMANCE_SCORERS, *METRICS, *_KEPT, *kept, "pareto"}
+    taken = {
+        *SCORE_SPECS, *SCORERS, *PERFORMANCE_SCORERS, *SET_MEASURES, *SET_SCORERS, *METRICS,
+        *_KEPT, *kept, "pareto",
+    }  # fmt: skip
     for name in (spec.name, spec.scorer_name, spec.kept_as):
         if name in taken:
             raise ValueError(f"The name {name!r} is taken. Choose another one for the score.")
@@ -801,8 +868,8 @@ def get_rule_scorer(scoring: Any) -> Any:
     scoring : str, callable or dict of one name to a callable
         ``"ice"``, ``"fire"`` or ``"neg_fire"``, ``"q"`` or ``"neg_q"``, ``"mean_rule_c2"`` and
         the like with the aggregates and measures of :func:`make_rule_scorer`, a measure of
-        predictions as in :func:`make_performance_scorer`, with or without the ``neg_`` of a loss,
-        or a scorer.
+        predictions as in :func:`make_performance_scorer`, or of rule sets as in
+        :func:`make_set_scorer`, with or without the ``neg_`` of a loss, or a scorer.
 
     Returns
     -------
@@ -822,8 +889,8 @@ def get_rule_scorer(scoring: Any) -> Any:
     True
     >>> get_rule_scorer("min_rule_precision").settings["aggregate"]
     'min'
-    >>> get_rule_scorer("relative_error").name
-    'neg_relative_error'
+    >>> get_rule_scorer("relative_error").name, get_rule_scorer("overlap").name
+    ('neg_relative_error', 'neg_overlap')
     """
     if isinstance(scoring, Mapping) and len(scoring) == 1:
         return get_rule_scorer(*scoring.values())
@@ -837,7 +904,7 @@ def get_rule_scorer(scoring: Any) -> Any:
     how, _, measure = scoring.partition("_rule_")
     if measure and how in (*AGGREGATES, "weighted"):
         return make_rule_scorer(measure, aggregate=how)
-    known: dict[str, Any] = {**PERFORMANCE_SCORERS, **SCORERS}
+    known: dict[str, Any] = {**SET_SCORERS, **PERFORMANCE_SCORERS, **SCORERS}
     scorer = known.get(scoring) or known.get(f"neg_{scoring}")
     if scorer is None:
         hint = did_you_mean(scoring, known)

@@ -1,0 +1,236 @@
+"""Whether what is printed beside rules is true of rows that were held out."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, stdtrit
+
+from skescore._validation import check_number, finite_numbers
+from skescore.metrics._confusion import class_codes
+from skescore.metrics._overlap import rules_and_rows
+from skescore.metrics._rule_counts import Floats, one_per_row
+from skescore.rules._matching import Table
+from skescore.rules._ruleset import RuleSet
+
+__all__ = ["RuleCalibration", "rule_calibration"]
+
+
+@dataclass(frozen=True, eq=False)
+class RuleCalibration:
+    """What rules say of themselves beside what rows say; made by :func:`rule_calibration`.
+
+    Attributes
+    ----------
+    printed : ndarray of shape (n_rules,)
+        Classification: the printed purity; NaN where none is. Regression: the mean of what the rule
+        predicts for its rows.
+    found : ndarray of shape (n_rules,)
+        Share of its rows with its class, or the mean of their labels; NaN without rows.
+    low, high : ndarray of shape (n_rules,)
+        Ends of the interval for `found`; without rows it holds everything.
+    rows : ndarray of shape (n_rules,)
+        Rows that the rule predicts, by weight.
+    unit : float
+        1 in a classification, the standard deviation of all labels in a regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.ones(1)
+    >>> RuleCalibration(one, 0.9 * one, 0.8 * one, 0.95 * one, 40 * one, 1.0).error
+    0.09999999999999998
+    """
+
+    printed: Floats
+    found: Floats
+    low: Floats
+    high: Floats
+    rows: Floats
+    unit: float
+
+    @property
+    def error(self) -> float:
+        """Mean distance of what is printed from what is found, by rows; NaN where none is known."""
+        known = (self.rows > 0) & np.isfinite(self.printed) & np.isfinite(self.found)
+        if not known.any():
+            return math.nan
+        distance = np.abs(self.printed[known] - self.found[known])
+        if self.unit == 0:  # equal labels, which are met or not
+            return math.inf if distance.any() else 0.0
+        return float(np.average(distance, weights=self.rows[known]) / self.unit)
+
+    @property
+    def within(self) -> np.ndarray:
+        """Whether the interval holds what is printed, for each rule (ndarray of bool)."""
+        return np.asarray((self.low <= self.printed) & (self.printed <= self.high))
+
+    @property
+    def share_within(self) -> float:
+        """Share of the rules with rows and something printed whose interval holds it."""
+        known = (self.rows > 0) & np.isfinite(self.printed)
+        return float(self.within[known].mean()) if known.any() else math.nan
+
+    def to_frame(self) -> pd.DataFrame:
+        """Give a row per rule, numbered from 1.
+
+        Returns
+        -------
+        DataFrame
+            ``printed``, ``found``, ``low``, ``high``, ``rows`` and ``within``.
+        """
+        names = ("printed", "found", "low", "high", "rows", "within")
+        index = pd.RangeIndex(1, len(self.rows) + 1, name="rule")
+        return pd.DataFrame({name: getattr(self, name) for name in names}, index=index)
+
+
+def rule_calibration(
+    rules: Any,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    confidence: float = 0.95,
+) -> RuleCalibration:
+    r"""Compare the purity that is printed beside each rule with rows that were held out.
+
+    Use it before somebody trusts "98 % pure": it was counted on the rows that the rule was made
+    for. FiRe and ICE judge the list as a whole, not the promises of its rules.
+
+    Parameters
+    ----------
+    rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+        The rules, with their statistics.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Rows that the rules were not made on, at least one.
+    y : array-like of shape (n_rows,)
+        Their labels: the black box's predictions, which purity speaks of, or the truth.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive.
+    confidence : float, default=0.95
+        Confidence of the interval of each rule by itself, in (0, 1).
+
+    Returns
+    -------
+    RuleCalibration
+
+    Raises
+    ------
+    TypeError
+        If there are counts of rows in their place.
+    ValueError
+        If there are no rows, or labels or weights do not fit.
+
+    Notes
+    -----
+    Each rule has the rows that are assigned to it, or those that it holds for where rules predict
+    together. In a classification with :math:`k` of :math:`n` rows of the rule's class the interval
+    is that of Clopper and Pearson, and the error :math:`\sum_i \frac{n_i}{n} |\pi_i - k_i / n_i|`
+    of printed purities :math:`\pi_i` is the expected calibration error with rules as bins: 0 at
+    best, 1 at worst. In a regression the mean of what the rule predicts for its rows stands beside
+    the mean of their labels with Student's interval, and the error is in standard deviations of all
+    labels. With weights, :math:`n = (\sum w)^2 / \sum w^2` rows stand behind a share.
+
+    Of many rules some lie outside of their intervals by chance: 1 in 20 with a confidence of 0.95.
+
+    References
+    ----------
+    C. J. Clopper, E. S. Pearson: The use of confidence or fiducial limits illustrated in the case
+    of the binomial. Biometrika 26(4), 1934.
+
+    M. P. Naeini, G. Cooper, M. Hauskrecht: Obtaining well calibrated probabilities using Bayesian
+    binning. AAAI 2015. Expected calibration error.
+
+    Examples
+    --------
+    >>> from skescore.metrics import rule_calibration
+    >>> from skescore.rules import Interval, Rule, RuleSet, RuleStatistics
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low", RuleStatistics(40, (40, 0)))],
+    ...     ["length"], task="classification", classes=["low", "high"],
+    ... )
+    >>> held_out = rule_calibration(rules, [[0.5], [1.0], [1.5], [9.0]], ["low", "low", "high", "low"])
+    >>> print(held_out.to_frame().round(2))
+          printed  found   low  high  rows  within
+    rule
+    1         1.0   0.67  0.09  0.99   3.0   False
+    """  # noqa: E501 - as one types it
+    check_number("confidence", confidence, 0.0, 1.0, finite=True)
+    if confidence in (0, 1):
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}.")
+    ruleset, table, weights = rules_and_rows("rule_calibration", rules, X, sample_weight)
+    n_rules, n_rows = len(ruleset), len(table)
+    if ruleset.voting is None:
+        mine = ruleset.assign(table)[:, None] == np.arange(n_rules)
+    else:
+        mine = ruleset.match(table)
+    mine = mine & (weights > 0)[:, None]
+    rows = weights @ mine
+    squares = weights**2 @ mine
+    # As many rows of equal weight would tell as much.
+    behind = np.divide(rows**2, squares, out=np.zeros(n_rules), where=squares > 0)
+    known = np.where(rows > 0, rows, np.nan)
+    if ruleset.classes is not None:
+        codes = class_codes(ruleset, y, n_rows)
+        hits = weights @ (mine & (codes[:, None] == ruleset.conclusions.outputs))
+        found = np.clip(hits / known, 0.0, 1.0)
+        purity = [rule.purity(ruleset.output_index(rule)) for rule in ruleset.rules]
+        printed = np.array([math.nan if p is None else p for p in purity], dtype=np.float64)
+        low, high = _of_share(found, behind, confidence)
+        return RuleCalibration(printed, found, low, high, rows, 1.0)
+    labels = finite_numbers("y", one_per_row(y, n_rows))
+    found = weights * labels @ mine / known
+    deviations = np.where(mine, labels[:, None] - np.where(rows > 0, found, 0.0), 0.0)
+    variance = weights @ deviations**2 / known
+    printed = _predicted(ruleset, table, mine, weights) / known
+    low, high = _of_mean(found, variance, behind, confidence)
+    mean = np.average(labels, weights=weights)
+    unit = math.sqrt(np.average((labels - mean) ** 2, weights=weights))
+    return RuleCalibration(printed, found, low, high, rows, unit if np.ptp(labels) else 0.0)
+
+
+def _predicted(ruleset: RuleSet, table: Table, mine: Any, weights: Floats) -> Floats:
+    """Sums of what each rule predicts for its rows."""
+    conclusions = ruleset.conclusions
+    sums = (weights @ mine) * np.nan_to_num(conclusions.outputs)
+    for index, function in conclusions.linear.items():
+        rows = np.flatnonzero(mine[:, index])
+        columns = functools.partial(_numbers, table, rows)
+        values = function.evaluate(columns, len(rows))
+        sums[index] = weights[rows] @ values
+    return np.asarray(sums)
+
+
+def _numbers(table: Table, rows: NDArray[np.intp], feature: int) -> Floats:
+    return table.numbers(feature, slice(None))[rows]
+
+
+def _of_share(share: Floats, rows: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Ends of the intervals of Clopper and Pearson; everything without rows."""
+    tail = (1 - confidence) / 2
+    hits = np.where(rows > 0, np.nan_to_num(share) * rows, 0.0)
+    missed = np.maximum(rows - hits, 0.0)
+    low, high = np.zeros(len(rows)), np.ones(len(rows))
+    some, not_all = hits > 0, missed > 0
+    low[some] = betaincinv(hits[some], missed[some] + 1, tail)
+    high[not_all] = betaincinv(hits[not_all] + 1, missed[not_all], 1 - tail)
+    return low, np.where(rows > 0, high, 1.0)
+
+
+def _of_mean(
+    mean: Floats, variance: Floats, rows: Floats, confidence: float
+) -> tuple[Floats, Floats]:
+    """Ends of Student's intervals; everything for a single row."""
+    enough = rows > 1
+    left = np.where(enough, rows - 1, 1.0)
+    reach = stdtrit(left, 1 - (1 - confidence) / 2) * np.sqrt(np.where(enough, variance, 0) / left)
+    return (
+        np.where(enough, mean - reach, -math.inf),
+        np.where(enough, mean + reach, math.inf),
+    )

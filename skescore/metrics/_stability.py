@@ -1,0 +1,320 @@
+"""Whether rules stay the same where rows change: similarity of rule sets, and of predictions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skescore._validation import check_integer
+from skescore.metrics._fidelity import known_predictions
+from skescore.metrics._overlap import rules_and_rows
+from skescore.metrics._rule_counts import Floats
+from skescore.rules import AtLeast, Condition, Interval, Linear, as_ruleset
+from skescore.rules._matching import Table
+from skescore.rules._ruleset import RuleSet
+
+__all__ = ["Stability", "prediction_agreement", "rule_similarity", "stability"]
+
+
+def rule_similarity(one: Any, other: Any, X: Any = None, *, n_bins: int = 10) -> float:
+    r"""Measure how many rules two rule sets have in common, but for small shifts of bounds.
+
+    Use it for rules that were made of two samples of the same data: what a person learns from the
+    one should be found in the other.
+
+    Parameters
+    ----------
+    one, other : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        Rows whose quantiles tell which bounds are the same; without them only equal bounds are.
+    n_bins : int, default=10
+        Parts of each column, with as many rows each.
+
+    Returns
+    -------
+    float
+        From 0 (no rule in common) to 1; greater is better.
+
+    Raises
+    ------
+    ValueError
+        If the rule sets are for different tasks, or the rows do not fit.
+
+    Notes
+    -----
+    The Dice-Sorensen index :math:`2 |R \cap R'| / (|R| + |R'|)`, where a rule that occurs twice
+    counts twice, and 1 for two empty sets. Two rules are the same if they have the same class and
+    the same conditions, where two bounds are the same that lie between the same quantiles of their
+    column. Numbers that regressions conclude are not compared, as they are never quite the same,
+    nor is the order of rules. Linear conditions are the same only if they are equal.
+
+    References
+    ----------
+    V. Margot, G. Luta: A new method to compare the interpretability of rule-based algorithms.
+    AI 2(4), 2021, arXiv:2004.01570. Stability.
+
+    Examples
+    --------
+    >>> from skescore.metrics import rule_similarity
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> def at(bound):
+    ...     return RuleSet(
+    ...         [Rule([Interval(0, upper=bound)], "low"), Rule([], "high")],
+    ...         ["length"], task="classification",
+    ...     )
+    >>> rows = [[x / 100] for x in range(100)]
+    >>> rule_similarity(at(0.42), at(0.44), rows), rule_similarity(at(0.42), at(0.44))
+    (1.0, 0.5)
+    """
+    check_integer("n_bins", n_bins, 1)
+    rules = _of_one_task(one, other)
+    counters = [_counter(ruleset, _edges(ruleset, X, n_bins)) for ruleset in rules]
+    return _dice(*counters)
+
+
+def _of_one_task(*rules: Any) -> list[RuleSet]:
+    found = [as_ruleset(some) for some in rules]
+    tasks = sorted({ruleset.task for ruleset in found})
+    if len(tasks) > 1:
+        raise ValueError(
+            f"Rule sets must be for one task to be compared, got {' and '.join(tasks)}."
+        )
+    return found
+
+
+def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
+    """Inner quantiles of the columns that intervals compare with numbers, by name."""
+    if X is None:
+        return None
+    table = Table.of(X, ruleset.feature_names)
+    if not len(table):
+        raise ValueError("X must hold at least one row to take quantiles of, got 0 rows.")
+    found = {}
+    for feature in sorted(
+        {
+            i.feature
+            for rule in ruleset.rules
+            for c in rule.conditions
+            for i in _flat(c)
+            if isinstance(i, Interval)
+        }
+    ):
+        numbers = table.numbers(feature, slice(None))
+        numbers = numbers[np.isfinite(numbers)]
+        levels = np.arange(1, n_bins) / n_bins
+        found[ruleset.feature_names[feature]] = (
+            np.quantile(numbers, levels) if len(numbers) else np.empty(0)
+        )
+    return found
+
+
+def _flat(condition: Condition) -> tuple[Condition, ...]:
+    if isinstance(condition, AtLeast):
+        return tuple(one for part in condition.conditions for one in _flat(part))
+    return (condition,)
+
+
+def _counter(ruleset: RuleSet, edges: dict[str, Floats] | None) -> Counter[Hashable]:
+    """How often each rule occurs, of those that are the same."""
+    names = ruleset.feature_names
+
+    def bound(name: str, value: float, closed: bool) -> Hashable:
+        if math.isinf(value) or edges is None:
+            return value, closed
+        return int(np.searchsorted(edges[name], value))
+
+    def key(condition: Condition) -> Hashable:
+        if isinstance(condition, Interval):
+            name = names[condition.feature]
+            ends = (
+                bound(name, condition.lower, condition.lower_closed),
+                bound(name, condition.upper, condition.upper_closed),
+            )
+            return "interval", name, *ends, condition.missing
+        if isinstance(condition, AtLeast):
+            return "at least", condition.m, frozenset(map(key, condition.conditions))
+        if isinstance(condition, Linear):
+            terms = frozenset((names[feature], c) for feature, c in condition.terms)
+            return "linear", terms, replace(condition, terms=((0, 1.0),))
+        return names[condition.feature], replace(condition, feature=0)
+
+    return Counter(
+        (
+            frozenset(key(condition) for condition in rule.conditions),
+            None if ruleset.classes is None else rule.output,
+        )
+        for rule in ruleset.rules
+    )
+
+
+def _dice(one: Counter[Hashable], other: Counter[Hashable]) -> float:
+    both = one.total() + other.total()
+    return 2 * (one & other).total() / both if both else 1.0
+
+
+def prediction_agreement(
+    one: Any, other: Any, X: Any, sample_weight: ArrayLike | None = None
+) -> float:
+    r"""Measure whether two rule sets predict the same, whatever they say.
+
+    Parameters
+    ----------
+    one, other : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, at least one.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive.
+
+    Returns
+    -------
+    float
+        Greater is better: from 0 to 1 for classes, from -1 to 1 for numbers. NaN where, in a
+        regression, no row has a prediction of both.
+
+    Raises
+    ------
+    ValueError
+        If the rule sets are for different tasks, or rows or weights do not fit.
+
+    Notes
+    -----
+    In a classification the share of rows with equal predictions; two rule sets without a fallback
+    agree where neither has a rule. In a regression Lin's concordance
+    :math:`2 s_{ab} / (s_a^2 + s_b^2 + (\bar a - \bar b)^2)` of the rows that both predict, which is
+    1 only for equal predictions, and the same for both orders.
+
+    References
+    ----------
+    L. I. Lin: A concordance correlation coefficient to evaluate reproducibility. Biometrics 45,
+    1989, doi:10.2307/2532051.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> some = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    >>> other = some.replace(rules=[Rule([Interval(0, upper=1)], "a"), Rule([], "b")])
+    >>> prediction_agreement(some, other, [[0.0], [1.0], [2.0], [3.0]])
+    0.5
+    """
+    first, second = _of_one_task(one, other)
+    weights = rules_and_rows("prediction_agreement", first, X, sample_weight)[2]
+    (a, a_known), (b, b_known) = (known_predictions(ruleset, X) for ruleset in (first, second))
+    if first.task == "classification":
+        same = np.where(a_known & b_known, a == b, a_known == b_known)
+        return float(np.average(same, weights=weights))
+    kept = a_known & b_known & (weights > 0)
+    if not kept.any():
+        return math.nan
+    a, b, weights = a[kept].astype(np.float64), b[kept].astype(np.float64), weights[kept]
+    means = np.average([a, b], axis=1, weights=weights)
+    distance = np.average((a - b) ** 2, weights=weights)
+    if not distance:
+        return 1.0
+    # The denominator is the distance of independent predictions.
+    p, q = a - means[0], b - means[1]
+    apart = np.average(p**2 + q**2, weights=weights) + (means[0] - means[1]) ** 2
+    return float(np.clip(1 - distance / apart, -1.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How alike rule sets are; made by :func:`stability`.
+
+    Attributes
+    ----------
+    rules : float
+        Mean similarity of two of them, see :func:`rule_similarity`.
+    predictions : float
+        Mean agreement of what two of them predict, see :func:`prediction_agreement`.
+    similarities : ndarray of shape (n_rule_sets, n_rule_sets)
+        Similarity of each pair.
+
+    Examples
+    --------
+    >>> from skescore.rules import Rule, RuleSet
+    >>> some = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    >>> found = stability([some, some], [[0.0]])
+    >>> found.rules, found.predictions
+    (1.0, 1.0)
+    """
+
+    rules: float
+    predictions: float
+    similarities: Floats
+
+
+def stability(
+    rulesets: Sequence[Any],
+    X: Any,
+    *,
+    n_bins: int = 10,
+    sample_weight: ArrayLike | None = None,
+) -> Stability:
+    """Measure how alike the rules are that several samples of the same data gave.
+
+    Use it with the rules of cross-validation's folds, of bootstrap samples or of several seeds.
+    FiRe and ICE score each list by itself: two lists with nothing in common may have the same
+    score.
+
+    Parameters
+    ----------
+    rulesets : sequence of RuleSet, or of what :func:`skescore.rules.as_ruleset` reads
+        At least two rule sets.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Rows to predict, whose quantiles tell which bounds are the same.
+    n_bins : int, default=10
+        Parts of each column, see :func:`rule_similarity`.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row, zero or positive, for predictions.
+
+    Returns
+    -------
+    Stability
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two rule sets, they are for different tasks, or rows do not fit.
+
+    References
+    ----------
+    V. Margot, G. Luta: A new method to compare the interpretability of rule-based algorithms.
+    AI 2(4), 2021, arXiv:2004.01570.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_validate
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.metrics import stability
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0)
+    >>> trees = cross_validate(tree, X, y, return_estimator=True)["estimator"]
+    >>> found = stability(trees, X)
+    >>> round(found.rules, 2), round(found.predictions, 2)
+    (0.55, 0.97)
+    """
+    check_integer("n_bins", n_bins, 1)
+    if isinstance(rulesets, RuleSet) or len(rulesets) < 2:
+        raise ValueError(
+            "rulesets must hold at least two rule sets to be compared, got "
+            f"{1 if isinstance(rulesets, RuleSet) else len(rulesets)}."
+        )
+    rules = _of_one_task(*rulesets)
+    counters = [_counter(ruleset, _edges(ruleset, X, n_bins)) for ruleset in rules]
+    similarities = np.eye(len(rules))
+    agreements = []
+    for i, j in itertools.combinations(range(len(rules)), 2):
+        similarities[i, j] = similarities[j, i] = _dice(counters[i], counters[j])
+        agreements.append(prediction_agreement(rules[i], rules[j], X, sample_weight))
+    pairs = similarities[np.triu_indices(len(rules), 1)]
+    return Stability(float(pairs.mean()), float(np.mean(agreements)), similarities)

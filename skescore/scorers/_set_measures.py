@@ -1,0 +1,347 @@
+"""Measures of a rule set as a whole, of what FiRe, Q and ICE do not look at, as a table.
+
+Scorers, searches, benches and the command line read the table; a further measure is one row.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing
+
+from skescore._random import child_generator
+from skescore._text import did_you_mean
+from skescore._validation import check_choice, check_integer
+from skescore.metrics._calibration import RuleCalibration, rule_calibration
+from skescore.metrics._fidelity import (
+    feature_agreement,
+    fidelity,
+    group_fidelity,
+    known_predictions,
+)
+from skescore.metrics._overlap import Redundancy, RuleOverlap, redundancy, rule_overlap
+from skescore.metrics._rule_counts import RuleCounts
+from skescore.metrics._stability import Stability, stability
+from skescore.rules import RuleSet, as_ruleset
+from skescore.rules.importers import options_from_rows
+from skescore.scorers._evaluation import RuleEvaluation
+
+__all__ = ["SET_MEASURES", "SetMeasure", "find_set_measure"]
+
+#: What a measure looks at, each with all before it.
+NEEDS = ("rules", "rows", "labels", "black_box")
+#: Stream of random numbers that rows are halved by.
+_HALVES = 13
+
+
+@dataclass(frozen=True)
+class SetMeasure:
+    """A measure of a rule set as a whole.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    function : callable
+        ``function(evaluation, **options)`` of a :class:`RuleEvaluation`; it gives a number, NaN
+        where there is none.
+    text : str
+        What it says, for readers.
+    greater_is_better : bool, default=True
+        False for a loss.
+    needs : {"rules", "rows", "labels", "black_box"}, default="rows"
+        What it looks at beside the rules.
+    range : str, default="[0, 1]"
+        The values that it takes.
+    source : str, default=""
+        Who proposed it.
+
+    Raises
+    ------
+    ValueError
+        If `needs` is none of these.
+
+    Examples
+    --------
+    >>> from skescore.scorers import SET_MEASURES
+    >>> measure = SET_MEASURES["negative_overlap"]
+    >>> measure.scorer_name, measure.needs, measure.range
+    ('neg_negative_overlap', 'rows', '[0, 1]')
+    """
+
+    name: str
+    function: Callable[..., float]
+    text: str
+    greater_is_better: bool = True
+    needs: str = "rows"
+    range: str = "[0, 1]"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        check_choice("needs", self.needs, NEEDS)
+
+    @property
+    def scorer_name(self) -> str:
+        """The name of its scorer, of which greater is better."""
+        return self.name if self.greater_is_better else f"neg_{self.name}"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What may be set."""
+        return tuple(inspect.signature(self.function).parameters)[1:]
+
+
+def find_set_measure(measure: str | SetMeasure, options: Mapping[str, Any]) -> SetMeasure:
+    """Find a measure and check the names of its options."""
+    found = measure
+    if not isinstance(found, SetMeasure):
+        known = SET_MEASURES.get(found) if isinstance(found, str) else None
+        if known is None:
+            raise ValueError(
+                f"There is no measure of rule sets {measure!r}. "
+                f"{did_you_mean(str(measure), SET_MEASURES)}"
+            )
+        found = known
+    for option in options:
+        if option not in found.options:
+            raise TypeError(
+                f"The measure {found.name!r} has no option {option!r}. "
+                f"{did_you_mean(option, found.options)}"
+            )
+    return found
+
+
+def _features_per_rule(e: RuleEvaluation) -> float:
+    used = [{f for c in rule.conditions for f in c.features} for rule in e.ruleset.rules]
+    return float(np.mean([len(features) for features in used])) if used else math.nan
+
+
+def _terms(e: RuleEvaluation) -> list[int]:
+    return [rule.n_terms for rule in e.ruleset.rules]
+
+
+def _terms_per_rule(e: RuleEvaluation) -> float:
+    return float(np.mean(_terms(e))) if len(e.ruleset) else math.nan
+
+
+def _longest_rule(e: RuleEvaluation) -> float:
+    return float(max(_terms(e), default=math.nan))
+
+
+def _overlap_of(e: RuleEvaluation) -> RuleOverlap:
+    return e.once(RuleOverlap, lambda: rule_overlap(e.ruleset, e.X, e.sample_weight))
+
+
+def _overlap(e: RuleEvaluation) -> float:
+    return e.X.overlap if isinstance(e.X, RuleCounts) else _overlap_of(e).overlap
+
+
+def _negative_overlap(e: RuleEvaluation) -> float:
+    if isinstance(e.X, RuleCounts) and e.X.classes is not None:
+        return float(e.X.classes.torn[0]) / sum(e.X.weights)
+    return _overlap_of(e).negative_overlap
+
+
+def _uncovered(e: RuleEvaluation) -> float:
+    return 1.0 - e.instances
+
+
+def _redundancy_of(e: RuleEvaluation) -> Redundancy:
+    return e.once(Redundancy, lambda: redundancy(e.ruleset, e.X, e.sample_weight))
+
+
+def _redundant_rules(e: RuleEvaluation) -> float:
+    return _redundancy_of(e).share_of_rules
+
+
+def _redundant_literals(e: RuleEvaluation) -> float:
+    return _redundancy_of(e).share_of_literals
+
+
+def _calibration_of(e: RuleEvaluation, confidence: float) -> RuleCalibration:
+    e.check_units()
+    return e.once(
+        (RuleCalibration, confidence),
+        lambda: rule_calibration(e.ruleset, e.X, e.y_true, e.sample_weight, confidence=confidence),
+    )
+
+
+def _calibration_error(e: RuleEvaluation) -> float:
+    return _calibration_of(e, 0.95).error
+
+
+def _calibrated_rules(e: RuleEvaluation, confidence: float = 0.95) -> float:
+    return _calibration_of(e, confidence).share_within
+
+
+def _black_box(e: RuleEvaluation) -> Callable[[Any], Any]:
+    if e.black_box is None:
+        raise TypeError(
+            "This measure asks the black box, which the rules do not know: pass a fitted "
+            "extractor, or evaluate_rules(rules, X, y, black_box=model.predict)."
+        )
+    return e.black_box
+
+
+def _faithful(where: str) -> Callable[..., float]:
+    def measure(
+        e: RuleEvaluation, n_rows: int = 1000, scale: float = 0.1, random_state: Any = 0
+    ) -> float:
+        if where == "boundary" and e.ruleset.task == "regression":
+            return math.nan
+        return fidelity(
+            e.ruleset, _black_box(e), e.rows, where=where, n_rows=n_rows, scale=scale,
+            sample_weight=e.sample_weight, random_state=random_state,
+        )  # fmt: skip
+
+    return measure
+
+
+def _fidelity_rows(e: RuleEvaluation) -> float:
+    return fidelity(e.ruleset, _black_box(e), e.rows, sample_weight=e.sample_weight)
+
+
+def _fidelity_gap(e: RuleEvaluation) -> float:
+    """By class, or by quarters of the black box's numbers."""
+    box = np.asarray(_black_box(e)(e.rows))
+    said, known = known_predictions(e.ruleset, e.X)
+    groups = None
+    if e.ruleset.task == "classification":
+        said = said.astype(object)
+        said[~known] = None
+    else:
+        box = box.astype(np.float64)
+        said = np.where(known, said, np.average(box, weights=e.sample_weight))
+        groups = pd.qcut(box, 4, labels=False, duplicates="drop") if np.ptp(box) else box
+    return group_fidelity(box, said, groups, task=e.ruleset.task, sample_weight=e.sample_weight).gap
+
+
+def _feature_agreement(
+    e: RuleEvaluation, n_repeats: int = 3, max_rows: int = 1000, random_state: Any = 0
+) -> float:
+    return feature_agreement(
+        e.ruleset, _black_box(e), e.rows, n_repeats=n_repeats, max_rows=max_rows,
+        sample_weight=e.sample_weight, random_state=random_state,
+    ).agreement  # fmt: skip
+
+
+def _stability_of(
+    e: RuleEvaluation, n_splits: int, n_bins: int, random_state: Any
+) -> list[Stability]:
+    """Rules made again of both halves of the rows, as often as the rows are halved."""
+    check_integer("n_splits", n_splits, 1)
+
+    def again() -> list[Stability]:
+        rng = child_generator(random_state, _HALVES)
+        found = []
+        for _ in range(n_splits):
+            order = rng.permutation(len(e.y_true))
+            half = len(order) // 2
+            halves = [_made_again(e, np.sort(part)) for part in (order[:half], order[half:])]
+            found.append(stability(halves, e.X, n_bins=n_bins, sample_weight=e.sample_weight))
+        return found
+
+    # A generator that was moved on would give other halves.
+    fixed = isinstance(random_state, int | np.integer)
+    return e.once((Stability, n_splits, n_bins, random_state), again) if fixed else again()
+
+
+def _made_again(e: RuleEvaluation, chosen: np.ndarray) -> RuleSet:
+    model = e.model
+    if model is None or isinstance(model, RuleSet) or not hasattr(model, "fit"):
+        raise TypeError(
+            "Stability makes the rules again of parts of the rows, but a rule set by itself cannot "
+            "be fitted. Pass the extractor, or compare several rule sets with "
+            "skescore.metrics.stability."
+        )
+    weights = {} if e.sample_weight is None else {"sample_weight": e.sample_weight[chosen]}
+    X = _safe_indexing(e.rows, chosen)
+    if hasattr(model, "oracle_"):
+        box = model.estimator_
+        frozen = box if isinstance(box, FrozenEstimator) else FrozenEstimator(box)
+        # The black box goes first: its own is not to be cloned.
+        fitted = clone(copy.copy(model).set_params(estimator=frozen)).fit(X, **weights)
+    else:
+        fitted = clone(model).fit(X, e.y_true[chosen], **weights)
+    return as_ruleset(fitted, **options_from_rows(fitted, X))
+
+
+def _stability(
+    e: RuleEvaluation, n_splits: int = 3, n_bins: int = 10, random_state: Any = 0
+) -> float:
+    return float(np.mean([one.rules for one in _stability_of(e, n_splits, n_bins, random_state)]))
+
+
+def _prediction_stability(
+    e: RuleEvaluation, n_splits: int = 3, n_bins: int = 10, random_state: Any = 0
+) -> float:
+    found = _stability_of(e, n_splits, n_bins, random_state)
+    return float(np.mean([one.predictions for one in found]))
+
+
+_SIALA = "M. Siala et al. 2025, arXiv:2507.07576"
+_LAKKARAJU = "H. Lakkaraju et al. 2016, doi:10.1145/2939672.2939874"
+_VILONE = "G. Vilone, L. Longo 2021, doi:10.3389/frai.2021.717899"
+_MARGOT = "V. Margot, G. Luta 2021, arXiv:2004.01570"
+_GUIDOTTI = "R. Guidotti et al. 2018, doi:10.1145/3236009"
+_AGREES = "agreement with the black box on"
+_SIZE: dict[str, Any] = {"greater_is_better": False, "needs": "rules", "range": "[0, inf)"}
+_LOSS: dict[str, Any] = {"greater_is_better": False}
+_BOX: dict[str, Any] = {"needs": "black_box"}
+
+#: The measures of rule sets by name.
+SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType({m.name: m for m in (
+    SetMeasure("conditions_per_rule", _features_per_rule, "features that a rule asks for",
+               **_SIZE, source=_VILONE),
+    SetMeasure("terms_per_rule", _terms_per_rule,
+               "bounds, names and linear terms that a rule is made of", **_SIZE, source=_MARGOT),
+    SetMeasure("longest_rule", _longest_rule, "those of the longest rule", **_SIZE),
+    SetMeasure("uncovered", _uncovered, "share of the rows without a rule", **_LOSS,
+               source=_LAKKARAJU),
+    SetMeasure("overlap", _overlap, "share of the rows that several rules hold for", **_LOSS,
+               source=_LAKKARAJU),
+    SetMeasure("negative_overlap", _negative_overlap,
+               "share of the rows that rules with different conclusions hold for", **_LOSS,
+               source=_SIALA),
+    SetMeasure("redundant_rules", _redundant_rules,
+               "share of the rules that no row would miss", **_LOSS, source=_SIALA),
+    SetMeasure("redundant_literals", _redundant_literals,
+               "share of the comparisons that no row would miss", **_LOSS, source=_SIALA),
+    SetMeasure("calibration_error", _calibration_error,
+               "distance of what is printed beside rules from these rows", **_LOSS, needs="labels",
+               range="[0, 1]; [0, inf) of numbers", source="M. P. Naeini et al. 2015"),
+    SetMeasure("calibrated_rules", _calibrated_rules,
+               "share of the rules whose interval holds what is printed", needs="labels",
+               source="C. J. Clopper, E. S. Pearson 1934"),
+    SetMeasure("stability", _stability, "rules in common, if made again of halves of the rows",
+               source=_MARGOT),
+    SetMeasure("prediction_stability", _prediction_stability,
+               "equal predictions, if made again of halves of the rows",
+               range="[0, 1]; [-1, 1] of numbers", source=_MARGOT),
+    SetMeasure("fidelity_rows", _fidelity_rows, f"{_AGREES} the rows", **_BOX, source=_GUIDOTTI),
+    SetMeasure("fidelity_gap", _fidelity_gap,
+               "how far the worst class lies below, or the worst quarter of the numbers",
+               greater_is_better=False, **_BOX,
+               source="A. Balagopalan et al. 2022, arXiv:2205.03295"),
+    SetMeasure("fidelity_jittered", _faithful("jittered"), f"{_AGREES} rows moved a little",
+               **_BOX, source=_GUIDOTTI),
+    SetMeasure("fidelity_interpolated", _faithful("interpolated"), f"{_AGREES} rows between rows",
+               **_BOX, source=_GUIDOTTI),
+    SetMeasure("fidelity_uniform", _faithful("uniform"), f"{_AGREES} rows anywhere in the domain",
+               **_BOX, source="M. Craven, J. Shavlik 1995"),
+    SetMeasure("fidelity_boundary", _faithful("boundary"), f"{_AGREES} rows beside its boundary",
+               **_BOX, source=_GUIDOTTI),
+    SetMeasure("feature_agreement", _feature_agreement,
+               "permutation importance that rules and black box have in common", **_BOX,
+               source="L. Breiman 2001"),
+)})  # fmt: skip

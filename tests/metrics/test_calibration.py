@@ -1,0 +1,124 @@
+"""What rules print of themselves, beside rows that were held out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from skescore.metrics import count_rows, rule_calibration
+from skescore.rules import Interval, LinearOutput, Rule, RuleSet, RuleStatistics
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Any, ...]:
+    numeric = draw(st.booleans())
+    rules = []
+    for _ in range(draw(st.integers(1, 4))):
+        low, high = sorted(draw(st.tuples(st.integers(0, 5), st.integers(0, 5))))
+        interval = Interval(0, low, high, True, True)
+        if numeric:
+            rules.append(
+                Rule([interval], draw(st.sampled_from([1.0, LinearOutput(1, [(0, 2.0)])])))
+            )
+            continue
+        counts = draw(st.sampled_from([None, (3, 1), (0, 4)]))
+        seen = None if counts is None else RuleStatistics(4, counts)
+        rules.append(Rule([interval], draw(st.sampled_from("ab")), seen))
+    voting = draw(st.sampled_from([None, "mean" if numeric else "votes"]))
+    ruleset = RuleSet(
+        rules, ["x"], task="regression" if numeric else "classification", voting=voting,
+        classes=None if numeric else [*"ab"], ordered=voting is None,
+    )  # fmt: skip
+    n = draw(st.integers(1, 10))
+    X = np.array(draw(st.lists(st.integers(0, 5), min_size=n, max_size=n)), float)[:, None]
+    labels = st.integers(-3, 3) if numeric else st.sampled_from("ab")
+    y = np.array(draw(st.lists(labels, min_size=n, max_size=n)))
+    weights = st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=n, max_size=n).filter(any)
+    return ruleset, X, y, np.array(draw(weights)), draw(st.sampled_from([0.5, 0.95]))
+
+
+@given(case=cases())
+def test_rules_one_by_one(case: Any) -> None:
+    rules, X, y, weights, confidence = case
+    found = rule_calibration(rules, X, y, weights, confidence=confidence)
+    match = rules.match(X)
+    errors, total = 0.0, 0.0
+    for i, rule in enumerate(rules):
+        mine = [
+            k
+            for k in range(len(X))
+            if weights[k] and match[k, i] and (rules.voting or not match[k, :i].any())
+        ]
+        w, its = weights[mine], y[mine]
+        assert found.rows[i] == pytest.approx(w.sum())
+        n = w.sum() ** 2 / (w**2).sum() if len(mine) else 0
+        if rules.task == "classification":
+            printed = rule.purity(rules.output_index(rule))
+            share = np.average(its == rule.output, weights=w) if len(mine) else math.nan
+            k = share * n
+            low = stats.beta.ppf((1 - confidence) / 2, k, n - k + 1) if len(mine) and k else 0.0
+            high = stats.beta.ppf((1 + confidence) / 2, k + 1, n - k) if n and k < n else 1.0
+        else:
+            linear = isinstance(rule.output, LinearOutput)
+            says = 1 + 2 * X[mine, 0] if linear else np.full(len(mine), rule.output)
+            printed = np.average(says, weights=w) if len(mine) else math.nan
+            share = np.average(its, weights=w) if len(mine) else math.nan
+            low, high = -math.inf, math.inf
+            if n > 1.0000001:
+                se = math.sqrt(np.average((its - share) ** 2, weights=w) / (n - 1))
+                reach = stats.t.ppf((1 + confidence) / 2, n - 1) * se
+                low, high = share - reach, share + reach
+        assert found.printed[i] == pytest.approx(
+            math.nan if printed is None else printed, nan_ok=True
+        )
+        assert found.found[i] == pytest.approx(share, nan_ok=True)
+        assert (found.low[i], found.high[i]) == pytest.approx((low, high), abs=1e-9)
+        if len(mine) and printed is not None:
+            errors += w.sum() * abs(printed - share)
+            total += w.sum()
+    if not total:
+        assert math.isnan(found.error)
+        assert math.isnan(found.share_within)
+    elif found.unit:
+        assert found.error == pytest.approx(errors / total / found.unit)
+        assert rules.task == "regression" or 0 <= found.error <= 1
+    if rules.task == "regression" and weights.tolist() == [1.0] * len(y):
+        assert found.unit == pytest.approx(np.std(y))
+    assert 0 <= found.share_within <= 1 or not total
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(0)
+    rules = RuleSet(
+        [Rule([], "a", RuleStatistics(100, (80, 20)))], ["x"], task="classification",
+        classes=[*"ab"],
+    )  # fmt: skip
+    inside = [
+        rule_calibration(
+            rules, np.zeros((40, 1)), np.where(rng.random(40) < 0.8, "a", "b"), confidence=0.9
+        ).share_within
+        for _ in range(200)
+    ]
+    assert np.mean(inside) >= 0.87
+
+
+def test_frames_and_refusals() -> None:
+    rules = RuleSet([Rule([Interval(0, 1)], 2.0)], ["x"], task="regression")
+    found = rule_calibration(rules, [[2.0], [3.0]], [2.0, 2.0])
+    assert found.error == 0.0
+    assert found.to_frame().index.tolist() == [1]
+    assert found.within.tolist() == [True]
+    assert rule_calibration(rules, [[2.0], [3.0]], [3.0, 3.0]).error == math.inf
+    for confidence in (0, 1, 1.5):
+        with pytest.raises(ValueError, match="confidence must"):
+            rule_calibration(rules, [[2.0]], [1.0], confidence=confidence)
+    with pytest.raises(ValueError, match="one label per row"):
+        rule_calibration(rules, [[2.0]], [1.0, 2.0])
+    with pytest.raises(TypeError, match="rule_calibration looks at every row"):
+        rule_calibration(rules, count_rows(rules, [[2.0]], [1.0]), [1.0])

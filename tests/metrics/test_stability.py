@@ -1,0 +1,167 @@
+"""Whether rules stay the same: similarity of rule sets, agreement of predictions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.metrics import prediction_agreement, rule_similarity, stability
+from skescore.rules import (
+    AtLeast,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    Missing,
+    OneOf,
+    Rule,
+    RuleSet,
+)
+
+#: Quarters of the column begin at 24.75, 49.5 and 74.25.
+ROWS = np.arange(100.0)[:, None]
+
+
+def rule_sets(task: str = "classification") -> st.SearchStrategy[RuleSet]:
+    side = st.tuples(st.integers(0, 99), st.integers(0, 99)).map(sorted)
+    output = st.sampled_from("ab") if task == "classification" else st.sampled_from([1.0, 4.0])
+    rule = st.tuples(side, output).map(
+        lambda parts: Rule([Interval(0, *parts[0], True, True)], parts[1])
+    )
+    classes = [*"ab"] if task == "classification" else None
+    fallback = st.sampled_from([None, Fallback("a" if classes else 2.0)])
+    return st.tuples(st.lists(rule, max_size=5), fallback).map(
+        lambda parts: RuleSet(parts[0], ["x"], task=task, classes=classes, fallback=parts[1])
+    )
+
+
+@given(one=rule_sets(), other=rule_sets(), n_bins=st.integers(1, 6))
+def test_rules_in_common_one_by_one(one: RuleSet, other: RuleSet, n_bins: int) -> None:
+    edges = np.quantile(ROWS[:, 0], np.arange(1, n_bins) / n_bins)
+
+    def description(rule: Rule) -> Any:
+        [interval] = rule.conditions
+        return (
+            *(sum(bound > edge for edge in edges) for bound in (interval.lower, interval.upper)),
+            rule.output,
+        )
+
+    left, common = [description(rule) for rule in other], 0
+    for rule in one:
+        if description(rule) in left:
+            left.remove(description(rule))
+            common += 1
+    expected = 2 * common / (len(one) + len(other)) if len(one) + len(other) else 1.0
+    found = rule_similarity(one, other, ROWS, n_bins=n_bins)
+    assert found == rule_similarity(other, one, ROWS, n_bins=n_bins) == pytest.approx(expected)
+    assert rule_similarity(one, one) == rule_similarity(one, one, ROWS) == 1.0
+    # Finer parts never make rules more alike.
+    assert rule_similarity(one, other) <= rule_similarity(one, other, ROWS, n_bins=1)
+
+
+def test_what_counts_as_the_same_rule() -> None:
+    def similarity(
+        one: Any, other: Any, *, task: str = "classification", outputs: Any = "aa"
+    ) -> float:
+        classes = [*"ab"] if task == "classification" else None
+        names = ["x", "y"], ["y", "x"]
+        sets = [
+            RuleSet([Rule(premise, output)], columns, task=task, classes=classes)
+            for premise, columns, output in zip((one, other), names, outputs, strict=True)
+        ]
+        return rule_similarity(*sets)
+
+    # Features are the same by name, whatever their positions.
+    assert similarity([Interval(0, 1, 2)], [Interval(1, 1, 2)]) == 1.0
+    assert similarity([Interval(0, 1, 2)], [Interval(0, 1, 2)]) == 0.0
+    assert similarity([Interval(0, 1, 2)], [Interval(1, 1, 2)], outputs="ab") == 0.0
+    assert (
+        similarity([Interval(0, 1)], [Interval(1, 1)], task="regression", outputs=[1.0, 2.0]) == 1
+    )
+    assert similarity([OneOf(0, ["r", "g"])], [OneOf(1, ["g", "r"])]) == 1.0
+    assert similarity([OneOf(0, ["r"])], [OneOf(1, ["r"], negated=True)]) == 0.0
+    assert similarity([Missing(0)], [Missing(1)]) == 1.0
+    assert similarity([Interval(0, 1)], [Interval(1, 1, missing=True)]) == 0.0
+    one, other = Linear([(0, 1.0), (1, 2.0)], upper=3), Linear([(0, 2.0), (1, 1.0)], upper=3)
+    assert similarity([one], [other]) == 1.0
+    assert similarity([one], [one]) == 0.0
+    some = AtLeast(1, [Interval(0, 1), OneOf(1, ["r"])])
+    assert similarity([some], [AtLeast(1, [OneOf(0, ["r"]), Interval(1, 1)])]) == 1.0
+    assert similarity([some], [AtLeast(2, [OneOf(0, ["r"]), Interval(1, 1)])]) == 0.0
+
+
+@given(data=st.data(), task=st.sampled_from(["classification", "regression"]))
+def test_agreement_row_by_row(data: st.DataObject, task: str) -> None:
+    one, other = (data.draw(rule_sets(task)) for _ in range(2))
+    n = data.draw(st.integers(1, 8))
+    X = np.array(data.draw(st.lists(st.integers(0, 99), min_size=n, max_size=n)), float)[:, None]
+    weights = data.draw(
+        st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=n, max_size=n).filter(any)
+    )
+
+    def said(rules: RuleSet) -> list[Any]:
+        index = rules.assign(X)
+        stand_in = None if rules.fallback is None or not len(rules) else rules.fallback.output
+        return [stand_in if i < 0 else rules[i].output for i in index]
+
+    pairs = [(a, b, w) for a, b, w in zip(said(one), said(other), weights, strict=True) if w]
+    found = prediction_agreement(one, other, X, weights)
+    assert found == pytest.approx(prediction_agreement(other, one, X, weights), nan_ok=True)
+    if task == "classification":
+        expected = sum(w for a, b, w in pairs if a == b) / sum(weights)
+    else:
+        known = [(a, b) for a, b, w in pairs if None not in (a, b) for _ in range(int(w))]
+        if not known:
+            assert math.isnan(found)
+            return
+        a, b = np.array(known).T
+        below = a.var() + b.var() + (a.mean() - b.mean()) ** 2
+        expected = 2 * np.mean((a - a.mean()) * (b - b.mean())) / below if below else 1.0
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@given(rules=st.lists(rule_sets(), min_size=2, max_size=4))
+def test_stability_is_the_mean_over_pairs(rules: list[RuleSet]) -> None:
+    pairs = list(itertools.combinations(rules, 2))
+    found = stability(rules, ROWS, n_bins=4)
+    assert found.rules == pytest.approx(
+        np.mean([rule_similarity(a, b, ROWS, n_bins=4) for a, b in pairs])
+    )
+    assert found.predictions == pytest.approx(
+        np.mean([prediction_agreement(a, b, ROWS) for a, b in pairs])
+    )
+    assert found.similarities.shape == (len(rules),) * 2
+    assert (np.diag(found.similarities) == 1).all()
+
+
+def test_linear_outputs_and_missing_values() -> None:
+    X = pd.DataFrame({"x": [1.0, 2.0, np.nan, 4.0]})
+    line = RuleSet(
+        [Rule([Interval(0, 0)], LinearOutput(0.0, [(0, 1.0)]))], ["x"], task="regression"
+    )
+    constant = line.replace(rules=[Rule([Interval(0, 0)], 7.0)])
+    assert prediction_agreement(line, line, X) == 1.0
+    assert prediction_agreement(line, constant, X) == pytest.approx(0.0)
+    assert rule_similarity(line, constant, X) == 1.0
+
+
+def test_what_is_refused() -> None:
+    some = RuleSet([Rule([Interval(0, 1)], "a")], ["x"], task="classification")
+    numbers = RuleSet([Rule([], 1.0)], ["x"], task="regression")
+    with pytest.raises(ValueError, match="for one task to be compared, got classification and reg"):
+        rule_similarity(some, numbers)
+    with pytest.raises(ValueError, match="at least two rule sets to be compared, got 1"):
+        stability([some], ROWS)
+    with pytest.raises(ValueError, match="at least two rule sets to be compared, got 1"):
+        stability(some, ROWS)
+    with pytest.raises(ValueError, match="n_bins must be"):
+        rule_similarity(some, some, ROWS, n_bins=0)
+    with pytest.raises(ValueError, match="at least one row to take quantiles of"):
+        rule_similarity(some, some, ROWS[:0])
