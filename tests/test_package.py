@@ -129,7 +129,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"rules"},
     "scorers": {"metrics", "rules"},
     "selection": {"metrics", "rules", "scorers"},
-    "sources": {"metrics", "rules", "scorers"},
+    "sources": {"extractors", "metrics", "rules", "scorers"},
     "optimal": {"metrics", "rules"},
     "extractors": {"metrics", "optimal", "rules", "scorers", "selection"},
     "registry": set(),

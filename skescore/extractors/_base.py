@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -380,6 +380,22 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         else:
             self.coverage_ = float(np.mean(self.rules_.covers(shown)))
         return self
+
+    def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:
+        """Learn the features' names, and the values of those that are categorical."""
+        n_rows = max((len(values) for values in columns.values() if values), default=1)
+        frame = pd.DataFrame(
+            {
+                name: [0.0] * n_rows
+                if values is None
+                else pd.Categorical([*values, *[None] * (n_rows - len(values))], list(values))
+                for name, values in columns.items()
+            }
+        )
+        self._encoder = CategoryEncoder(frame)
+        self.feature_names_in_ = np.array(list(columns), dtype=object)
+        self.n_features_in_ = len(columns)
+        self.coverage_ = 1.0
 
     def _named_rules(self, extraction: Extraction) -> RuleSet:
         """Learn the rules, with categories by their values and gaps as what they are."""

@@ -13,10 +13,14 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._binned import BinnedTable, HistogramSource, LabelMoments
 from skescore.extractors._docstrings import documented
+from skescore.extractors._histogram_tree import Growth, grow
 from skescore.extractors._missing import known_value
-from skescore.rules import Domain, Rule, RuleSet
+from skescore.rules import Domain, Fallback, Rule, RuleSet, RuleStatistics
+from skescore.rules.exporters import readable_outputs
 from skescore.rules.importers import tree_to_ruleset
+from skescore.rules.simplification import without_repeated_end
 
 _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
@@ -134,7 +138,102 @@ class CARTExtractor(BaseExtractor):
         self.batch_size = batch_size
         self.random_state = random_state
 
+    def fit_sums(self, source: HistogramSource) -> CARTExtractor:
+        """Learn rules from rows of which only histograms are known, however many there are.
+
+        The black box is not queried: the labels of the rows are what the rules imitate.
+
+        Parameters
+        ----------
+        source : HistogramSource
+            The rows, see :func:`skescore.sources.extract_source`, which calls this.
+
+        Returns
+        -------
+        self
+            The fitted extractor, without ``tree_``. It knows no black box, so that ``fidelity`` is
+            not to be had.
+
+        Raises
+        ------
+        ValueError
+            If a setting needs the rows themselves.
+
+        Notes
+        -----
+        The rules are those of :meth:`fit` on the numbers of the bins, but that of equally good
+        splits the first feature's is taken, see :class:`Growth`.
+        """
+        classes = None if source.classes is None else list(source.classes)
+        task = "regression" if classes is None else "classification"
+        self._check_settings(task)
+        criterion = self._criterion_of_sums(task, len(source.columns))
+        table = BinnedTable(source)
+        total = table.total
+        growth = Growth(
+            task, criterion, self.max_leaf_nodes, self.max_depth, 0.0, source.unit,
+            source.label_unit,
+        )  # fmt: skip
+        weight = float(growth.weight(total))
+        least = self.min_samples_leaf
+        if not isinstance(least, Integral):
+            least = math.ceil(least * weight)
+        growth = replace(growth, least=float(least) if least > 1 else 0.0)
+        model = grow(table.look, growth)
+        rules = tree_to_ruleset(
+            model, simplify=self.simplify, feature_names=table.names, classes=classes, missing=False
+        )
+        if classes is None:
+            # A leaf of the tree holds where its rule is the first of an ordered list to hold.
+            leaves = tree_to_ruleset(model, feature_names=table.names, missing=False)
+            moments = source.labels(table.named(leaves))
+            rules = rules.replace(rules=list(map(_with_moments, rules.rules, moments)))
+        elif source.weighted:
+            weights = model.tree_.weighted_n_node_samples[model.tree_.children_left < 0]
+            rules = rules.replace(rules=list(map(_with_weight, rules.rules, weights.tolist())))
+        rules = without_repeated_end(table.named(rules))
+        if classes is None:
+            everything = source.labels(rules.replace(rules=[Rule((), 0.0)]))[0]
+            fallback = Fallback(everything.mean, self.uncovered)
+        else:
+            counts = (total * source.unit).tolist()
+            fallback = Fallback(
+                classes[int(np.argmax(total))], self.uncovered, tuple(counts), self.abstain_label
+            )
+            self.classes_ = np.array(classes)
+        self.rules_ = rules.replace(fallback=fallback)
+        if classes is None:
+            self.rules_ = readable_outputs(self.rules_, np.array(source.label_range))
+        self.category_order_ = table.category_order
+        self._expect({column.name: column.values for column in source.columns})
+        return self
+
     def _check_parameters(self) -> None:
+        self._check_settings(self._task())
+
+    def _criterion_of_sums(self, task: str, n_features: int) -> str:
+        """The criterion, if sums are enough for all settings."""
+        criterion = self.criterion or _CRITERIA[task][0]
+        most = self.n_features_to_select
+        needs = {
+            "criterion": criterion in ("absolute_error", "poisson"),
+            "max_features": self.max_features is not None,
+            "ccp_alpha": self.ccp_alpha > 0,
+            "prune": self.prune is not None,
+            "n_features_to_select": most is not None and most < n_features,
+        }
+        for name, rows in needs.items():
+            if rows:
+                remedy = "name the columns in features=..." if name.startswith("n_") else (
+                    "leave it out"
+                )  # fmt: skip
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} needs the rows themselves, but of these only "
+                    f"sums of {n_features} features are known: {remedy}, or fit a sample."
+                )
+        return criterion
+
+    def _check_settings(self, task: str) -> None:
         check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2, optional=True)
         check.check_integer("max_depth", self.max_depth, 1, optional=True)
         check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
@@ -149,7 +248,7 @@ class CARTExtractor(BaseExtractor):
             )
         check.check_number("ccp_alpha", self.ccp_alpha, 0.0)
         check.check_flag("simplify", self.simplify)
-        check.check_choice("criterion", self.criterion, (None, *_CRITERIA[self._task()]))
+        check.check_choice("criterion", self.criterion, (None, *_CRITERIA[task]))
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         classification = extraction.task == "classification"
@@ -189,6 +288,18 @@ class CARTExtractor(BaseExtractor):
             power = exponents[tree.tree_.feature[inner]]
             tree.tree_.threshold[inner] = np.ldexp(tree.tree_.threshold[inner], -power)
         return rules
+
+
+def _with_moments(rule: Rule, moments: LabelMoments) -> Rule:
+    statistics = RuleStatistics(
+        moments.weight, mean=moments.mean, standard_deviation=moments.standard_deviation
+    )
+    return replace(rule, output=moments.mean, statistics=statistics)
+
+
+def _with_weight(rule: Rule, weight: float) -> Rule:
+    assert rule.statistics is not None
+    return replace(rule, statistics=replace(rule.statistics, n_rows=weight))
 
 
 def _exponents(domain: Domain) -> np.ndarray:

@@ -148,10 +148,22 @@ def category_order(
     """
     total = np.bincount(codes, minlength=n_values)
     if n_classes is None:
-        position = np.bincount(codes, weights=predictions, minlength=n_values) / total
+        sums = np.bincount(codes, weights=predictions, minlength=n_values)[:, None]
     else:
         counts = np.bincount(codes * n_classes + predictions, minlength=n_values * n_classes)
-        probabilities = counts.reshape(n_values, n_classes) / total[:, None]
+        sums = counts.reshape(n_values, n_classes)
+    return order_of_means(total, sums)
+
+
+def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Order values by how many rows they have, and by sums of the rows' numbers or of each class.
+
+    The sums have the shape (n_values, 1) or (n_values, n_classes).
+    """
+    if sums.shape[1] == 1:
+        position = sums[:, 0] / total
+    else:
+        probabilities = sums / total[:, None]
         centred = probabilities - np.average(probabilities, axis=0, weights=total)
         scatter = (centred * total[:, None]).T @ centred
         direction = np.linalg.eigh(scatter)[1][:, -1]

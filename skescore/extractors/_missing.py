@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from skescore.rules import AtLeast, Condition, Domain, Interval, Missing, OneOf, Rule, RuleSet
 
 #: Stands among the values of a category for a missing one.
-_GAP = "\0missing"
+GAP = "\0missing"
 
 
 class FilledTable:
@@ -42,7 +43,7 @@ class FilledTable:
         n_classes = None if extraction.classes is None else len(extraction.classes)
         self._table, self._n_features = extraction, rows.shape[1]
         self._categories = {
-            j: (*values, _GAP) if j in lacking else values
+            j: (*values, GAP) if j in lacking else values
             for j, values in extraction.categories.items()
         }
         numeric = [j for j in lacking if j not in self._categories]
@@ -54,6 +55,7 @@ class FilledTable:
             rows[gaps[:, j], j] = self._fill[j] if known is None else len(known)
         #: The feature whose gaps each further column tells.
         self._marked = dict(enumerate(numeric, start=self._n_features))
+        self._terms = GapTerms(self._fill, self._marked, self._categories)
         rows = np.hstack([rows, gaps[:, numeric].astype(float)])
         names += [f"{names[j]} is missing" for j in numeric]
         domain = Domain.around(rows, margin, self._categories)
@@ -70,13 +72,37 @@ class FilledTable:
         """Points of the algorithm, as rows of the table."""
         rows = points[:, : self._n_features].copy()
         for j, values in self._categories.items():
-            if values[-1] == _GAP:
+            if values[-1] == GAP:
                 rows[rows[:, j] >= len(values) - 1, j] = np.nan
         for column, j in self._marked.items():
             rows[points[:, column] >= 0.5, j] = np.nan
         return rows if self._table.decode is None else self._table.decode(rows)
 
     def named(self, ruleset: RuleSet) -> RuleSet:
+        """The algorithm's rules as rules of the table, but for those that no row can satisfy."""
+        settings = self._table.settings
+        return self._terms.named(ruleset, settings["feature_names"], settings["domain"])
+
+
+@dataclass(frozen=True)
+class GapTerms:
+    """What a table without gaps says of one with gaps, and its rules in terms of that.
+
+    Parameters
+    ----------
+    fill : mapping of int to float
+        What numeric features that lack values are filled with.
+    marked : mapping of int to int
+        Further columns, and the features whose gaps they tell.
+    categories : mapping of int to tuple
+        The values of categories, `GAP` for a missing one, in order.
+    """
+
+    fill: Mapping[int, float]
+    marked: Mapping[int, int]
+    categories: Mapping[int, tuple[Any, ...]]
+
+    def named(self, ruleset: RuleSet, feature_names: Any, domain: Domain) -> RuleSet:
         """The algorithm's rules as rules of the table, but for those that no row can satisfy."""
         rules = []
         for rule in ruleset.rules:
@@ -87,10 +113,7 @@ class FilledTable:
                 rules.append(Rule(tuple(conditions), rule.output, rule.statistics, rule.weight))
             except ValueError:  # it holds for no row, as a value would be missing and known
                 continue
-        settings = self._table.settings
-        return ruleset.replace(
-            rules=rules, feature_names=settings["feature_names"], domain=settings["domain"]
-        )
+        return ruleset.replace(rules=rules, feature_names=feature_names, domain=domain)
 
     def _condition(self, condition: Condition) -> Condition | None:
         """A condition in terms of the table; None if it always holds."""
@@ -100,14 +123,14 @@ class FilledTable:
             return self._set(condition)
         assert isinstance(condition, Interval)
         j = condition.feature
-        if j in self._marked:
+        if j in self.marked:
             known, missing = condition.holds(lambda _: np.array([0.0, 1.0])).tolist()
             if not (known or missing):
                 raise _NeverHoldsError
-            return None if known and missing else Missing(self._marked[j], negated=known)
-        if j not in self._fill:
+            return None if known and missing else Missing(self.marked[j], negated=known)
+        if j not in self.fill:
             return condition
-        filled = np.array([self._fill[j]])
+        filled = np.array([self.fill[j]])
         return replace(condition, missing=bool(condition.holds(lambda _: filled)[0]))
 
     def _at_least(self, condition: AtLeast) -> AtLeast | None:
@@ -127,12 +150,12 @@ class FilledTable:
 
     def _set(self, condition: OneOf) -> Condition:
         feature, negated = condition.feature, condition.negated
-        if self._categories[feature][-1] != _GAP:
+        if self.categories[feature][-1] != GAP:
             return condition
-        known = tuple(v for v in condition.values if v != _GAP)
+        known = tuple(v for v in condition.values if v != GAP)
         if not known:
             return Missing(feature, negated=negated)
-        return OneOf(feature, known, negated, missing=(_GAP in condition.values) != negated)
+        return OneOf(feature, known, negated, missing=(GAP in condition.values) != negated)
 
 
 class _NeverHoldsError(ValueError):
@@ -141,7 +164,7 @@ class _NeverHoldsError(ValueError):
 
 def known_value(value: Any) -> Any:
     """A value of a category as its table has it: None for a missing one."""
-    return None if value == _GAP else value
+    return None if value == GAP else value
 
 
 def _filling(
@@ -160,6 +183,11 @@ def _filling(
             return np.array([some.mean()])
         return np.bincount(some, minlength=n_classes) / len(some)
 
-    missing, of_known = profile(predictions[gaps]), predictions[~gaps]
-    to_low, to_high = (np.abs(missing - profile(of_known[half])).sum() for half in (low, ~low))
-    return float(known.min() if to_low <= to_high else known.max())
+    of_known = predictions[~gaps]
+    halves = profile(of_known[low]), profile(of_known[~low])
+    return float(known.min() if is_nearer(profile(predictions[gaps]), *halves) else known.max())
+
+
+def is_nearer(missing: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether the predictions of rows without a value are nearer to those of low values."""
+    return bool(np.abs(missing - low).sum() <= np.abs(missing - high).sum())

@@ -1,8 +1,16 @@
-"""Rows that are scored where they lie: databases, Parquet files, lazy frames, batches."""
+"""Rows that are scored, and give rules, where they lie: in databases, in files, in batches."""
 
 from __future__ import annotations
 
+from skescore.sources._extraction import SourceExtraction, extract_source
 from skescore.sources._scoring import SourceScore, count_source, score_source
 from skescore.sources._tables import SourceError
 
-__all__ = ["SourceError", "SourceScore", "count_source", "score_source"]
+__all__ = [
+    "SourceError",
+    "SourceExtraction",
+    "SourceScore",
+    "count_source",
+    "extract_source",
+    "score_source",
+]

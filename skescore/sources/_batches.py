@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,21 @@ def _look(batch: Any, reading: Reading, look: str, arguments: tuple[Any, ...]) -
     return None if rows is None else getattr(rows, look)(*arguments)
 
 
+class Wanted(Protocol):
+    """What is read of a source."""
+
+    @property
+    def name(self) -> str:
+        """What the source is called."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise a ValueError where a column is not there."""
+
+
 class BatchLooks:
     """Rows in batches, as :func:`skescore.metrics._rule_counts.complete` looks at them."""
 
@@ -126,15 +141,15 @@ class _Once:
     def __call__(self) -> Iterator[Any]:
         if self._batches is None:
             raise SourceError(
-                "The batches must be gone through more than once, as the positive rows of a "
-                "regression depend on the standard deviation of all labels, but they are an "
-                "iterator. Pass a function that gives a new one, or rule_measures=False."
+                "The batches must be gone through more than once, but they are an iterator. Pass a "
+                "function that gives a new one; scores of a regression need a single look with "
+                "rule_measures=False."
             )
         batches, self._batches = self._batches, None
         return batches
 
 
-def each_batch(source: Any, reading: Reading, batch_size: int) -> Each:
+def each_batch(source: Any, reading: Wanted, batch_size: int) -> Each:
     """How to go through a source batch by batch."""
     module = type(source).__module__.partition(".")[0]
     if module == "dask" or hasattr(source, "to_delayed"):
@@ -165,7 +180,7 @@ def each_batch(source: Any, reading: Reading, batch_size: int) -> Each:
     return lambda look: map(look, batches())
 
 
-def _of_arrow(source: Any, reading: Reading, batch_size: int) -> Callable[[], Iterable[Any]]:
+def _of_arrow(source: Any, reading: Wanted, batch_size: int) -> Callable[[], Iterable[Any]]:
     names = list(source.schema.names)
     reading.check(names)
     if hasattr(source, "scanner"):
@@ -176,17 +191,17 @@ def _of_arrow(source: Any, reading: Reading, batch_size: int) -> Callable[[], It
 
 
 def _of_parquet(
-    source: str | Path, reading: Reading, batch_size: int
+    source: str | Path, reading: Wanted, batch_size: int
 ) -> Callable[[], Iterable[Any]]:
-    dataset = import_optional("pyarrow.dataset", extra="parquet", purpose=f"Scoring {reading.name}")
+    dataset = import_optional("pyarrow.dataset", extra="parquet", purpose=f"Reading {reading.name}")
     files = parquet_files(source)
     with failing(reading.name):
         return _of_arrow(dataset.dataset(files, format="parquet"), reading, batch_size)
 
 
-def _on_dask(source: Any, reading: Reading) -> Each:
+def _on_dask(source: Any, reading: Wanted) -> Each:
     """The workers of dask count their partitions; only the counts come back."""
-    dask = import_optional("dask", extra="distributed", purpose=f"Scoring {reading.name}")
+    dask = import_optional("dask", extra="distributed", purpose=f"Reading {reading.name}")
     reading.check(list(map(str, source.columns)))
     partitions = source[reading.columns].to_delayed()
 

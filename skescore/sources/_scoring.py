@@ -150,7 +150,7 @@ def count_source(
             "Either target must name the column of labels, or black_box must predict them; got "
             f"target={target!r} and black_box={black_box!r}."
         )
-    if target is not None and (opened := _table(source, memory)) is not None:
+    if target is not None and (opened := table_of(source, memory)) is not None:
         with opened as table:
             queries = QueryLooks(ruleset, table, target, sample_weight)
             return complete(ruleset, queries, rule_measures=rule_measures)
@@ -165,7 +165,7 @@ def count_source(
     return complete(ruleset, batches, rule_measures=rule_measures)
 
 
-def _table(source: Any, memory: str | None) -> AbstractContextManager[SqlTable] | None:
+def table_of(source: Any, memory: str | None) -> AbstractContextManager[SqlTable] | None:
     """The table of a source that is asked by queries; None of others."""
     if is_url(source):
         return open_url(source)

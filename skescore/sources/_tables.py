@@ -45,11 +45,22 @@ class SqlTable:
     columns: tuple[str, ...]
     booleans: frozenset[str]
     run: Callable[[str], Sequence[Any]]
+    stream: Callable[[str, int], Iterator[Any]] | None = None
 
     def fetch(self, query: str) -> Sequence[Any]:
         """The rows of a query, all of them or an error."""
         with failing(self.name):
             return self.run(query)
+
+    def read(self, query: str, batch_size: int) -> Iterator[Any]:
+        """The rows of a query in Arrow's batches, of a database within this process."""
+        assert self.stream is not None
+        with failing(self.name):
+            yield from self.stream(query, batch_size)
+
+
+class ColumnError(ValueError):
+    """Columns that do not hold what is wanted of them."""
 
 
 @contextmanager
@@ -57,7 +68,7 @@ def failing(name: str) -> Iterator[None]:
     """Say which source failed, whatever its driver raises."""
     try:
         yield
-    except SourceError:
+    except (SourceError, ColumnError, GeneratorExit):
         raise
     except Exception as error:  # drivers share no class of errors
         text = " ".join(str(error).split())
@@ -134,8 +145,9 @@ def _duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
     columns = tuple(row[0] for row in described)
     flags = frozenset(row[0] for row in described if row[1] == "BOOLEAN")
     return SqlTable(
-        name, source, "duckdb", columns, flags, lambda query: connection.execute(query).fetchall()
-    )
+        name, source, "duckdb", columns, flags, lambda query: connection.execute(query).fetchall(),
+        lambda query, size: connection.sql(query).to_arrow_reader(size),
+    )  # fmt: skip
 
 
 def parquet_files(source: str | Path) -> list[str]:

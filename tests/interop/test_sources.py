@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skescore.extractors import CARTExtractor
 from skescore.rules import RuleSet
-from skescore.sources import SourceError, count_source
+from skescore.sources import SourceError, count_source, extract_source
 
 TESTS = Path(__file__).parents[1]
 
@@ -24,7 +25,7 @@ TESTS = Path(__file__).parents[1]
 def module(path: str) -> ModuleType:
     """A file of other tests, which are no package."""
     where = TESTS / path
-    spec = importlib.util.spec_from_file_location(f"engines_{where.parent.name}", where)
+    spec = importlib.util.spec_from_file_location(f"engines_{where.stem}", where)
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -34,6 +35,7 @@ def module(path: str) -> ModuleType:
 
 storages = module("tuning/storage/conftest.py")
 here = module("sources/test_score_source.py")
+extracting = module("sources/test_extract_source.py")
 postgresql = storages.postgresql
 BOTH = pytest.mark.parametrize("ruleset", [here.CLASSES, here.NUMBERS], ids=["classes", "numbers"])
 
@@ -83,6 +85,19 @@ def test_postgresql_has_the_numbers_of_memory(database: str, ruleset: RuleSet) -
 def test_any_rules_in_postgresql(database: str, data: Any) -> None:
     # The least floats times a half are errors there.
     here.check_any_rules(data, Path(), lambda frame, _: store(database, frame), least=1e-300)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_postgresql_gives_the_rules_of_memory(database: str, task: str) -> None:
+    frame = extracting.table_of(task)
+    extractor = CARTExtractor(None, max_leaf_nodes=7, max_depth=None, min_samples_leaf=5)
+    options: dict[str, Any] = {"cuts": 12, "task": task, "sample_weight": "weight"}
+    url = store(database, frame)
+    expected = extract_source(extractor, frame, "label", **options)
+    for source in (url, url.replace("postgresql:", "postgresql+psycopg:")):
+        found = extract_source(extractor, source, "label", **options)
+        extracting.same(found.rules, expected.rules)
+        assert found.cuts == expected.cuts
 
 
 def test_sqlalchemy_reaches_postgresql_as_well(database: str) -> None:
@@ -139,6 +154,18 @@ def cluster() -> Iterator[Any]:
         )  # fmt: skip
         with made, Client(made) as client:
             yield client
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dask_gives_the_rules_of_memory(cluster: Any) -> None:
+    import dask.dataframe
+
+    frame = extracting.table_of("regression")
+    options: dict[str, Any] = {"cuts": 12, "task": "regression", "sample_weight": "weight"}
+    expected = extract_source(CARTExtractor(None), frame, "label", **options)
+    parts = dask.dataframe.from_pandas(frame, npartitions=3)
+    found = extract_source(CARTExtractor(None), parts, "label", **options)
+    extracting.same(found.rules, expected.rules)
 
 
 @BOTH

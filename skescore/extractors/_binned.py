@@ -1,0 +1,278 @@
+"""Tables of which only histograms are known, as an algorithm that needs no more sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skescore.extractors._histogram_tree import Path, Sums
+from skescore.extractors._input import name_categories, order_of_means
+from skescore.extractors._missing import GAP, GapTerms, is_nearer, known_value
+from skescore.rules import Condition, Domain, Interval, Rule, RuleSet
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, and the bins that it is divided into.
+
+    Parameters
+    ----------
+    name : str
+        The feature.
+    low, high : float, default=0.0
+        The range of its numbers.
+    cuts : tuple of float, default=()
+        Numbers between the bins, increasing; a value equal to a cut lies in the bin below it.
+    values : tuple, optional
+        The values of a categorical column, which are its bins; None for numbers.
+
+    Examples
+    --------
+    >>> from skescore.extractors._binned import Column
+    >>> Column("age", 0.0, 99.0, (18.0, 65.0)).n_bins, Column("colour", values=("red",)).n_bins
+    (3, 1)
+    """
+
+    name: str
+    low: float = 0.0
+    high: float = 0.0
+    cuts: tuple[float, ...] = ()
+    values: tuple[Any, ...] | None = None
+
+    @property
+    def n_bins(self) -> int:
+        """Bins of known values."""
+        return len(self.cuts) + 1 if self.values is None else len(self.values)
+
+
+@dataclass(frozen=True)
+class LabelMoments:
+    """Labels of the rows of a node: what they weigh, their mean and standard deviation."""
+
+    weight: float
+    mean: float
+    standard_deviation: float
+
+
+class HistogramSource(Protocol):
+    """Rows of which only sums are known.
+
+    Sums are whole numbers, so that they do not depend on the order of the rows. In a
+    classification there is one for each class, in a regression the weight and the label times the
+    weight; units turn them into what they stand for.
+    """
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The features."""
+
+    @property
+    def classes(self) -> Sequence[Any] | None:
+        """The labels of a classification."""
+
+    @property
+    def label_range(self) -> tuple[float, float]:
+        """The least and the greatest label of a regression."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+
+    @property
+    def unit(self) -> float:
+        """The weight that a sum of 1 stands for."""
+
+    @property
+    def label_unit(self) -> float:
+        """What a sum of labels of 1 stands for."""
+
+    def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
+        """Sums of each node's rows: per column an array of shape (n_bins + 1, n_sums).
+
+        The last line is that of rows without a value. The nodes are rules of which no two hold
+        for a row; None stands for all rows, as one node. It is an error if the sums are not those
+        of the nodes' `totals`, where these are known.
+        """
+
+    def labels(self, nodes: RuleSet) -> list[LabelMoments]:
+        """Labels of each node's rows, of a regression."""
+
+
+class BinnedTable:
+    """The columns of a source without gaps and categories: everything is a number of a bin.
+
+    As of rows in memory, a numeric column that lacks values becomes two, its numbers, filled where
+    there are none with the end of their range that has labels most like those, and whether a value
+    is missing; the values of a category, a missing one among them, are in the order of their mean
+    label.
+
+    Parameters
+    ----------
+    source : HistogramSource
+        The rows.
+
+    Attributes
+    ----------
+    total : ndarray
+        The sums of all rows.
+    domain : Domain
+        The box around the rows.
+    category_order : dict of str to list
+        The values of each category in order; None stands for a missing one.
+    """
+
+    def __init__(self, source: HistogramSource) -> None:
+        self._source, columns = source, source.columns
+        root = source.histograms(None, None)[0]
+        self.total: Sums = root[0].sum(axis=0)
+        self._orders: dict[int, NDArray[np.intp]] = {}
+        fill: dict[int, float] = {}
+        categories = {}
+        lacking = [j for j, sums in enumerate(root) if sums[-1].any()]
+        for j, (column, sums) in enumerate(zip(columns, root, strict=True)):
+            if column.values is not None:
+                categories[j] = (*column.values, GAP) if j in lacking else column.values
+                self._orders[j] = self._order(sums if j in lacking else sums[:-1])
+            elif j in lacking:
+                fill[j] = float(self._fill(sums))
+        self._terms = GapTerms(fill, dict(enumerate(fill, start=len(columns))), categories)
+        self._ranked = {
+            j: tuple(categories[j][i] for i in order) for j, order in self._orders.items()
+        }
+        self.category_order = {
+            columns[j].name: list(map(known_value, values)) for j, values in self._ranked.items()
+        }
+        self.domain = self._domain(root)
+        self._first: list[list[Sums]] | None = [self._features(root)]
+
+    @property
+    def names(self) -> list[str]:
+        """The features that rules of the algorithm are about."""
+        names = [column.name for column in self._source.columns]
+        return names + [f"{names[j]} is missing" for j in self._terms.fill]
+
+    def _weights(self, sums: Sums) -> Sums:
+        return sums.sum(axis=-1) if self._source.classes is not None else sums[..., 0]
+
+    def _profile(self, sums: Sums) -> NDArray[np.float64]:
+        """Class probabilities, or the mean."""
+        means = sums if self._source.classes is not None else sums[..., 1:]
+        return np.asarray(means / np.maximum(self._weights(sums), 1)[..., None])
+
+    def _order(self, sums: Sums) -> NDArray[np.intp]:
+        means = sums if self._source.classes is not None else sums[:, 1:]
+        weights = self._weights(sums)
+        there = np.flatnonzero(weights)  # a value may have rows of no weight only
+        order = there[order_of_means(weights[there], means[there])]
+        return np.concatenate([order, np.flatnonzero(weights == 0)])
+
+    def _fill(self, sums: Sums) -> int:
+        """The bin that rows without a value are put into."""
+        known = np.flatnonzero(self._weights(sums[:-1]))
+        if not len(known):
+            return 0
+        least, greatest = int(known[0]), int(known[-1])
+        weights = np.cumsum(self._weights(sums[known]))
+        half = int(np.searchsorted(2 * weights, weights[-1]))
+        median = known[half] / 1
+        if 2 * weights[half] == weights[-1]:
+            median = (known[half] + known[half + 1]) / 2
+        low = known <= median
+        if low.all():
+            return least
+        halves = (self._profile(sums[known[side]].sum(axis=0)) for side in (low, ~low))
+        return least if is_nearer(self._profile(sums[-1]), *halves) else greatest
+
+    def _domain(self, root: list[Sums]) -> Domain:
+        columns = self._source.columns
+        ends = np.array([[c.low for c in columns], [c.high for c in columns]])
+        values = {j: c.values for j, c in enumerate(columns) if c.values is not None}
+        domain = Domain.around(ends, categories=values)
+        weight = float(self._weights(self.total))
+        return replace(
+            domain, missing=tuple(float(self._weights(sums[-1])) / weight for sums in root)
+        )
+
+    def _features(self, raw: list[Sums]) -> list[Sums]:
+        """Histograms of the algorithm's features, from those of the columns."""
+        result, told = [], []
+        for j, sums in enumerate(raw):
+            if j in self._orders:
+                result.append(sums[self._orders[j]])
+                continue
+            known = sums[:-1]
+            if j in self._terms.fill:
+                known = known.copy()
+                known[int(self._terms.fill[j])] += sums[-1]
+                told.append(np.stack([sums[:-1].sum(axis=0), sums[-1]]))
+            result.append(known)
+        return result + told
+
+    def look(self, paths: Sequence[Path], totals: Sequence[Sums] | None) -> list[list[Sums]]:
+        """Histograms of the nodes at the ends of some ways.
+
+        Parameters
+        ----------
+        paths : sequence of tuple
+            The ways from the root.
+        totals : sequence of ndarray or None
+            What the rows of each node sum up to; None for the root.
+
+        Returns
+        -------
+        list of lists of ndarray
+            Per node and feature.
+        """
+        if list(paths) == [()] and self._first is not None:
+            found, self._first = self._first, None
+            return found
+        rules = [
+            Rule(tuple(_step(*step) for step in path), place) for place, path in enumerate(paths)
+        ]
+        nodes = RuleSet(
+            rules, self.names, task="classification", classes=range(len(rules)),
+            ordered=False, disjoint=True,
+        )  # fmt: skip
+        found = self._source.histograms(self.named(nodes), totals)
+        return [self._features(raw) for raw in found]
+
+    def named(self, ruleset: RuleSet) -> RuleSet:
+        """Rules about numbers of bins, in terms of the table.
+
+        Parameters
+        ----------
+        ruleset : RuleSet
+            Rules of the algorithm.
+
+        Returns
+        -------
+        RuleSet
+            Rules about the columns of the source, in the box around its rows.
+        """
+        columns = self._source.columns
+        ranked = name_categories(ruleset, self._ranked)
+        names = [column.name for column in columns]
+        found = self._terms.named(ranked, names, self.domain)
+        rules = [
+            replace(rule, conditions=tuple(self._in_units(c) for c in rule.conditions))
+            for rule in found.rules
+        ]
+        return found.replace(rules=rules)
+
+    def _in_units(self, condition: Condition) -> Condition:
+        if not isinstance(condition, Interval):
+            return condition
+        cuts = self._source.columns[condition.feature].cuts
+        low, high = (
+            bound if np.isinf(bound) else cuts[int(np.floor(bound))]
+            for bound in (condition.lower, condition.upper)
+        )
+        return replace(condition, lower=low, upper=high)
+
+
+def _step(feature: int, cut: int, left: bool) -> Interval:
+    return Interval(feature, upper=cut + 0.5) if left else Interval(feature, lower=cut + 0.5)

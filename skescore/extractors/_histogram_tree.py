@@ -1,0 +1,298 @@
+"""Trees grown from histograms: of the rows, only sums per node, feature and bin are known."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Whole numbers, so that they do not depend on the order in which they were added up.
+Sums: TypeAlias = NDArray[np.int64]
+#: The way from the root to a node: feature, last bin on the left, and whether it goes there.
+Path: TypeAlias = tuple[tuple[int, int, bool], ...]
+#: Gives, for each of some nodes, the sums of each bin of each feature, shape (n_bins, n_sums). What
+#: their rows sum up to is known, but for the root.
+Look: TypeAlias = Callable[[Sequence[Path], Sequence[Sums] | None], list[list[Sums]]]
+
+#: Nodes that are looked at together.
+_TOGETHER = 256
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a tree is grown by.
+
+    Sums are those of each class in a classification; in a regression the weight, and the label
+    times the weight. Units turn them into what they stand for.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+        What sums there are.
+    criterion : {"gini", "entropy", "log_loss", "squared_error"}
+        The impurity.
+    max_leaf_nodes, max_depth : int or None
+        Limits; with the first, nodes are split best first.
+    least : float
+        Least weight of a leaf; 0 for any.
+    unit, label_unit : float, default=1.0
+        What a sum of weights, or of labels, of 1 stands for.
+
+    Notes
+    -----
+    The best split of a node is the one of the least impurity, as scikit-learn computes it. Of
+    equally good ones it is the one of the first feature, and of that the lowest. It lies midway
+    between two bins that hold rows. Of equally good nodes, the one that was made first is split
+    first. A node of a regression is split as long as the means of some bins differ.
+    """
+
+    task: str
+    criterion: str
+    max_leaf_nodes: int | None
+    max_depth: int | None
+    least: float
+    unit: float = 1.0
+    label_unit: float = 1.0
+
+    def weight(self, sums: Sums) -> NDArray[np.float64]:
+        """What rows weigh, of sums along the last axis."""
+        whole = sums.sum(axis=-1) if self.task == "classification" else sums[..., 0]
+        return np.asarray(whole * self.unit)
+
+    def impurity(self, sums: Sums) -> NDArray[np.float64]:
+        """The impurity of a classification, of sums along the last axis."""
+        counts, weight = sums * self.unit, self.weight(sums)
+        if self.criterion == "gini":
+            return np.asarray(1.0 - (counts * counts).sum(axis=-1) / (weight * weight))
+        shares = counts / weight[..., None]
+        logs = np.log(np.where(shares > 0, shares, 1.0)) / math.log(2.0)
+        return np.asarray(-(shares * logs).sum(axis=-1))
+
+    def is_final(self, sums: Sums, depth: int) -> bool:
+        """Whether a node is a leaf for sure, whatever its bins are."""
+        if self.max_depth is not None and depth >= self.max_depth:
+            return True
+        if float(self.weight(sums)) < 2 * self.least:
+            return True
+        return self.task == "classification" and int(sums.max()) == int(sums.sum())
+
+    def best_split(self, bins: Sequence[Sums], total: Sums) -> _Split | None:
+        """The best split of a node; None if there is none."""
+        if self.task == "regression" and not _means_differ(bins, total):
+            return None
+        best: _Split | None = None
+        for feature, sums in enumerate(bins):
+            held = np.flatnonzero(self.weight(sums) > 0)
+            if len(held) < 2:
+                continue
+            left = np.cumsum(sums[held[:-1]], axis=0)
+            right = total - left
+            weights = self.weight(left), self.weight(right)
+            allowed = np.flatnonzero((weights[0] >= self.least) & (weights[1] >= self.least))
+            if not len(allowed):
+                continue
+            merit = self._merit(left[allowed], right[allowed], total)
+            place = int(np.argmax(merit))
+            if best is None or merit[place] > best.merit:
+                at = int(allowed[place])
+                cut = (int(held[at]) + int(held[at + 1])) // 2
+                best = _Split(feature, cut, left[at], right[at], float(merit[place]))
+        return best
+
+    def _merit(self, left: Sums, right: Sums, total: Sums) -> NDArray[np.float64]:
+        first, second = self.weight(left), self.weight(right)
+        if self.task == "classification":
+            return -second * self.impurity(right) - first * self.impurity(left)
+        # How far the sum on the left is from what it would be if all means were alike.
+        mean = float(total[1]) / float(total[0])
+        deviation = left[:, 1] - left[:, 0] * mean
+        return np.asarray(deviation * deviation * (1 / first + 1 / second))
+
+    def improvement(self, split: _Split, total: Sums, all_weight: float) -> float:
+        """How much a split takes from the impurity of the tree."""
+        if self.task == "regression":
+            return split.merit
+        weight = float(self.weight(total))
+        first, second = (float(self.weight(side)) for side in (split.left, split.right))
+        return (weight / all_weight) * (
+            float(self.impurity(total))
+            - second / weight * float(self.impurity(split.right))
+            - first / weight * float(self.impurity(split.left))
+        )
+
+
+@dataclass(frozen=True)
+class _Split:
+    feature: int
+    cut: int
+    left: Sums
+    right: Sums
+    merit: float
+
+
+def _means_differ(bins: Sequence[Sums], total: Sums) -> bool:
+    """Whether the mean of some bin is not that of the node, to the last bit."""
+    weight, sum_of_all = int(total[0]), int(total[1])
+    return any(int(part[1]) * weight != sum_of_all * int(part[0]) for sums in bins for part in sums)
+
+
+@dataclass(eq=False)
+class _Node:
+    path: Path
+    total: Sums
+    bins: list[Sums] | None = None
+    split: _Split | None = None
+    improvement: float = 0.0
+    children: tuple[_Node, _Node] | None = None
+    number: int = field(default=-1)
+
+
+def grow(look: Look, growth: Growth) -> SimpleNamespace:
+    """Grow a tree level by level.
+
+    Parameters
+    ----------
+    look : callable
+        Gives the histograms of some nodes; it is called once a level, with the lighter one of each
+        two siblings. What is left for the other one is known then.
+    growth : Growth
+        What the tree is grown by.
+
+    Returns
+    -------
+    namespace
+        With ``tree_``, ``classes_`` and ``criterion`` as a tree of scikit-learn has them, fitted to
+        the numbers of bins, but for the impurity. Leaves of a regression have values in units of
+        the labels.
+    """
+    bins = look([()], None)[0]
+    root = _Node((), bins[0].sum(axis=0), bins)
+    grower = _Grower(look, growth, root)
+    if growth.max_leaf_nodes is None:
+        grower.by_level()
+    else:
+        grower.best_first(growth.max_leaf_nodes - 1)
+    return _as_scikit_learn(grower.nodes(), growth, len(bins))
+
+
+class _Grower:
+    def __init__(self, look: Look, growth: Growth, root: _Node) -> None:
+        self._look, self._growth, self._root = look, growth, root
+        self._all = float(growth.weight(root.total))
+        self._find_split(root)
+
+    def _find_split(self, node: _Node) -> None:
+        growth = self._growth
+        if node.bins is None or growth.is_final(node.total, len(node.path)):
+            return
+        node.split = growth.best_split(node.bins, node.total)
+        if node.split is not None:
+            node.improvement = growth.improvement(node.split, node.total, self._all)
+
+    def _divide(self, nodes: Sequence[_Node], *, last: bool = False) -> None:
+        """Make the children of nodes; where these are `last`, nobody asks for their splits."""
+        pairs = []
+        for node in nodes:
+            split = node.split
+            assert split is not None
+            step = (split.feature, split.cut)
+            left = _Node((*node.path, (*step, True)), split.left)
+            right = _Node((*node.path, (*step, False)), split.right)
+            node.children = left, right
+            depth = len(left.path)
+            if not (last or all(self._growth.is_final(n.total, depth) for n in (left, right))):
+                pairs.append(node)
+        for begin in range(0, len(pairs), _TOGETHER):
+            some = pairs[begin : begin + _TOGETHER]
+            lighter = [
+                min(_children(n), key=lambda n: float(self._growth.weight(n.total))) for n in some
+            ]
+            found = self._look([n.path for n in lighter], [n.total for n in lighter])
+            for node, child, bins in zip(some, lighter, found, strict=True):
+                assert node.bins is not None
+                child.bins = bins
+                sibling = next(n for n in _children(node) if n is not child)
+                sibling.bins = [a - b for a, b in zip(node.bins, bins, strict=True)]
+                node.bins = None
+                for each in (child, sibling):
+                    self._find_split(each)
+
+    def by_level(self) -> None:
+        level = [self._root]
+        while level := [node for node in level if node.split is not None]:
+            self._divide(level)
+            level = [child for node in level for child in _children(node)]
+        for number, node in enumerate(self.nodes()):
+            node.number = number
+
+    def best_first(self, n_splits: int) -> None:
+        numbers, made = count(), count()
+        self._root.number = next(numbers)
+        frontier: list[tuple[float, int, _Node]] = []
+
+        def add(node: _Node) -> None:
+            if node.split is not None:
+                heapq.heappush(frontier, (-node.improvement, next(made), node))
+
+        add(self._root)
+        while n_splits > 0 and frontier:
+            if frontier[0][2].children is None:
+                # Those that may be split before more is known; most of them will be.
+                near = [entry[2] for entry in heapq.nsmallest(n_splits, frontier)]
+                self._divide([n for n in near if n.children is None], last=n_splits == 1)
+            node = heapq.heappop(frontier)[2]
+            n_splits -= 1
+            for child in _children(node):
+                child.number = next(numbers)
+                add(child)
+
+    def nodes(self) -> list[_Node]:
+        """The nodes of the tree; in the order of their numbers, or from left to right."""
+        found, waiting = [], [self._root]
+        while waiting:
+            node = waiting.pop()
+            found.append(node)
+            if node.children is not None and (node.children[0].number >= 0 or node.number < 0):
+                waiting += [node.children[1], node.children[0]]
+        return sorted(found, key=lambda node: node.number)
+
+
+def _children(node: _Node) -> tuple[_Node, _Node]:
+    assert node.children is not None
+    return node.children
+
+
+def _as_scikit_learn(nodes: Sequence[_Node], growth: Growth, n_features: int) -> SimpleNamespace:
+    place = {id(node): number for number, node in enumerate(nodes)}
+    left, right = np.full((2, len(nodes)), -1)
+    feature, threshold = np.full(len(nodes), -2), np.full(len(nodes), -2.0)
+    for number, node in enumerate(nodes):
+        if node.children is not None and id(node.children[0]) in place:
+            assert node.split is not None
+            left[number], right[number] = (place[id(child)] for child in node.children)
+            feature[number], threshold[number] = node.split.feature, node.split.cut + 0.5
+    totals = np.array([node.total for node in nodes])
+    weight = growth.weight(totals)
+    classification = growth.task == "classification"
+    if classification:
+        value = totals * growth.unit
+    else:
+        value = (totals[:, 1] * growth.label_unit / weight)[:, None]
+    tree = SimpleNamespace(
+        n_outputs=1, n_features=n_features, node_count=len(nodes),
+        children_left=left, children_right=right, feature=feature, threshold=threshold,
+        missing_go_to_left=np.zeros(len(nodes), dtype=bool), value=value[:, None, :],
+        n_node_samples=np.rint(weight).astype(np.int64), weighted_n_node_samples=weight,
+        max_n_classes=totals.shape[1], impurity=np.zeros(len(nodes)),
+    )  # fmt: skip
+    model: dict[str, Any] = {"tree_": tree, "criterion": growth.criterion}
+    if classification:
+        model["classes_"] = np.arange(totals.shape[1])
+    return SimpleNamespace(**model)

@@ -1,0 +1,331 @@
+"""Rules extracted from rows that stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import clone
+
+from skescore._text import did_you_mean, listed
+from skescore._validation import check_choice, check_integer, check_number
+from skescore.extractors import black_box_task
+from skescore.extractors._binned import Column
+from skescore.rules import RuleSet
+from skescore.sources._batches import each_batch
+from skescore.sources._histogram_query import QueryRows, StreamedRows
+from skescore.sources._histograms import (
+    BatchRows,
+    Histograms,
+    Rows,
+    Scale,
+    TableOfRows,
+    quantile_cuts,
+)
+from skescore.sources._scoring import table_of
+from skescore.sources._tables import SourceError, is_url
+
+__all__ = ["SourceExtraction", "extract_source"]
+
+
+@dataclass(frozen=True)
+class SourceExtraction:
+    """Rules from rows that stayed where they are.
+
+    Attributes
+    ----------
+    extractor : BaseExtractor
+        The fitted extractor.
+    rules : RuleSet
+        Its rules.
+    cuts : dict of str to tuple of float
+        Where numeric columns were cut.
+    n_rows : int
+        Rows that were summed.
+    n_looks : int
+        How often the rows were gone through to grow the rules, once a level.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.extractors import CARTExtractor
+    >>> from skescore.sources import extract_source
+    >>> rows = pd.DataFrame({"length": [0.5, 1.5, 2.5, 3.5], "size": ["s", "s", "l", "l"]})
+    >>> found = extract_source(CARTExtractor(None), rows, target="size", cuts={"length": [1, 2, 3]})
+    >>> print(found.rules)
+    1. IF length ≤ 2 THEN s   [2 rows, 100 % pure]
+    2. ELSE l   [2 rows, 100 % pure]
+    >>> found.cuts, found.n_rows, found.n_looks
+    ({'length': (1.0, 2.0, 3.0)}, 4, 1)
+    """
+
+    extractor: Any
+    rules: RuleSet
+    cuts: Mapping[str, tuple[float, ...]]
+    n_rows: int
+    n_looks: int
+
+
+def extract_source(
+    extractor: Any,
+    source: Any,
+    target: str | None = None,
+    *,
+    cuts: int | Mapping[str, Sequence[float]] = 64,
+    task: str | None = None,
+    sample_weight: str | None = None,
+    batch_size: int = 1 << 17,
+    memory: str | None = None,
+) -> SourceExtraction:
+    """Extract rules from rows that stay where they are, however many there are.
+
+    A database sums by one query a level and hands over no row; other sources are read batch by
+    batch, once a level, in memory that does not grow with the rows. What fails on the way is an
+    error, never rules from some of the rows.
+
+    Parameters
+    ----------
+    extractor : CARTExtractor
+        The extractor with its settings; it is not changed. Its `estimator` may be None if `target`
+        is given.
+    source : str, path, frame, dataset or batches
+        As for :func:`count_source`; an iterator of batches cannot be gone through again.
+    target : str, optional
+        The column of labels that the rules imitate: the predictions of a black box, or the truth.
+        None: the extractor's `estimator`, which must be fitted, predicts batch by batch, anew for
+        each level.
+    cuts : int or mapping of str to sequence of float, default=64
+        Where numbers may be cut: so many places per column, next to quantiles, or those given by
+        column. Columns that are not named have 64.
+    task : {"classification", "regression"}, optional
+        What labels are; by default what the extractor's `estimator` predicts, and classes if
+        labels are text.
+    sample_weight : str, optional
+        The column of weights, which count as repeated rows.
+    batch_size : int, default=131072
+        Rows of a batch, of sources that are read batch by batch.
+    memory : str, optional
+        How much memory DuckDB may take for Parquet files, such as ``"1GB"``.
+
+    Returns
+    -------
+    SourceExtraction
+        The rules, and how they came about.
+
+    Raises
+    ------
+    SourceError
+        If rows cannot be reached, change meanwhile, or lack labels or weights.
+    ValueError
+        If a column or a setting cannot be used.
+    TypeError
+        If the extractor needs more than sums.
+
+    See Also
+    --------
+    score_source : What the rules are worth on all rows.
+
+    Notes
+    -----
+    All columns but those of labels and weights are features, unless the extractor has `features`.
+    The rules are the same to the last bit for all sources, since all sums are of whole numbers:
+    labels and weights of a regression are rounded to 36 bits of the largest while splits are
+    sought, means of leaves are exact. Of equally good splits the one of the first column is taken,
+    and the lowest. So the rules are those that the extractor would learn in memory from the numbers
+    of the bins, but for ties, which are broken at random there.
+
+    Cuts next to quantiles are round numbers: ends of 1000 bins of equal width, which are divided
+    up to three times where they are too crowded.
+
+    References
+    ----------
+    Z. Huang et al.: JoinBoost: grow trees over normalized data using only SQL. PVLDB 16, 2023.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from skescore.extractors import CARTExtractor
+    >>> from skescore.sources import extract_source
+    >>> data = load_iris(as_frame=True)
+    >>> rows = data.data.assign(species=data.target_names[data.target])
+    >>> extractor = CARTExtractor(None, max_leaf_nodes=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rows.to_parquet(f"{folder}/part.parquet")
+    ...     found = extract_source(extractor, folder, target="species")
+    >>> print(found.rules)
+    1. IF petal width (cm) ≤ 0.6 THEN setosa   [50 rows, 100 % pure]
+    2. ELSE IF petal width (cm) ≤ 1.7 THEN versicolor   [54 rows, 91 % pure]
+    3. ELSE virginica   [46 rows, 98 % pure]
+    """
+    check_integer("batch_size", batch_size, 1)
+    check_choice("task", task, (None, "classification", "regression"))
+    if not hasattr(extractor, "fit_sums"):
+        raise TypeError(
+            f"extractor must be one that learns from sums, such as CARTExtractor, got "
+            f"{type(extractor).__name__}. Fit others on a sample, and score their rules with "
+            "score_source."
+        )
+    if target is None and extractor.estimator is None:
+        raise ValueError(
+            "Either target must name the column of labels, or the extractor must have an estimator "
+            "that predicts them; got neither."
+        )
+    if task is None and extractor.estimator is not None:
+        task = black_box_task(extractor.estimator)
+    if isinstance(source, Iterator):
+        raise SourceError(
+            "The batches must be gone through once a level, but they are an iterator. Pass a "
+            "function that gives a new one."
+        )
+    names = _feature_names(extractor.features)
+    black_box = extractor.estimator if target is None else None
+    reading = _Reading(source, target, sample_weight, black_box, batch_size, memory)
+    with reading.opened(names) as (rows, names):
+        survey = rows(task or "classification").survey()
+        label = "The target" if target is not None else "What the black box predicts"
+        name = rows(task or "classification").name
+        if task is None:
+            task = "classification"
+            if not all(isinstance(value, str | bool) for value in survey.label.values):
+                raise ValueError(
+                    f"task must be given for the target of {name}, which holds numbers: pass "
+                    "task='regression', or task='classification' where they stand for classes."
+                )
+        survey.check(names, label, task, name)
+        classes = None
+        if task == "classification":
+            classes = tuple(sorted(survey.label.values))
+        scale = Scale.of(survey, classes, weighted=sample_weight is not None)
+        columns = _cut(rows(task), survey.describe(names), scale, cuts)
+        histograms = Histograms(rows(task), columns, scale, (survey.label.low, survey.label.high))
+        fitted = clone(extractor).fit_sums(histograms)
+    found = {column.name: column.cuts for column in columns if column.values is None}
+    return SourceExtraction(fitted, fitted.rules_, found, survey.n_rows, histograms.n_looks)
+
+
+def _feature_names(features: Any) -> list[str] | None:
+    if features is None:
+        return None
+    names = [features] if isinstance(features, str) else list(features)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"features must name columns of the source, at least one, got {features!r}."
+        )
+    return names
+
+
+def _cut(
+    rows: Rows, columns: Sequence[Column], scale: Scale, cuts: int | Mapping[str, Sequence[float]]
+) -> list[Column]:
+    """The columns with their cuts."""
+    given: Mapping[str, Sequence[float]] = {}
+    n_cuts = 64
+    if isinstance(cuts, Mapping):
+        given = cuts
+        names = [column.name for column in columns if column.values is None]
+        for name in given:
+            if name not in names:
+                raise ValueError(
+                    f"cuts names the column {name!r}, which is no numeric feature of {rows.name}; "
+                    f"these are {listed(names)}. {did_you_mean(name, names)}"
+                )
+    else:
+        check_integer("cuts", cuts, 1)
+        n_cuts = int(cuts)
+    result = []
+    for column in columns:
+        if column.name in given:
+            found = [
+                check_number(f"a cut of {column.name!r}", float(cut), finite=True)
+                for cut in given[column.name]
+            ]
+            if any(a >= b for a, b in pairwise(found)):
+                raise ValueError(
+                    f"cuts must increase, but those of {column.name!r} are {found!r}. Sort them, "
+                    "and leave out repeated ones."
+                )
+            column = replace(column, cuts=tuple(found))
+        result.append(column)
+    waiting = [j for j, column in enumerate(columns) if column.name not in given]
+    some = quantile_cuts(rows, [columns[j] for j in waiting], scale, n_cuts)
+    for j, column in zip(waiting, some, strict=True):
+        result[j] = column
+    return result
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How a source is reached."""
+
+    source: Any
+    target: str | None
+    weight: str | None
+    black_box: Any
+    batch_size: int
+    memory: str | None
+
+    @contextmanager
+    def opened(self, names: list[str] | None) -> Iterator[tuple[Any, list[str]]]:
+        """What gives rows for a task, and the features."""
+        others = {self.target, self.weight}
+        if self.target is not None and (opened := table_of(self.source, self.memory)) is not None:
+            with opened as table:
+                self._check(table.columns, names, table.name)
+                names = names or [name for name in table.columns if name not in others]
+                arguments = (table, names, self.target, self.weight)
+
+                def queries(task: str) -> Rows:
+                    if table.stream is None:
+                        return QueryRows(*arguments, task)
+                    return StreamedRows(*arguments, task, batch_size=self.batch_size)
+
+                yield queries, names
+            return
+        if is_url(self.source):
+            raise ValueError(
+                "The black box predicts batches of rows, but a database hands over none. Store its "
+                "predictions in a column and pass target=..., or export the table to Parquet."
+            )
+        name = (
+            str(self.source) if isinstance(self.source, str | Path)
+            else f"the {type(self.source).__name__}"
+        )  # fmt: skip
+        probe = TableOfRows(name, (), None, None)
+        columns = _columns(self.source, probe, self.batch_size)
+        self._check(columns, names, name)
+        names = names or [column for column in columns if column not in others]
+        wanted = TableOfRows(name, tuple(names), self.target, self.weight, self.black_box)
+        each = each_batch(self.source, wanted, self.batch_size)
+        yield lambda task: BatchRows(wanted, each, task), names
+
+    def _check(self, columns: Sequence[str], names: list[str] | None, name: str) -> None:
+        wanted = [("the target", self.target), ("the weights", self.weight)]
+        wanted += [("the feature", feature) for feature in names or ()]
+        for what, column in wanted:
+            if column is not None and column not in columns:
+                raise ValueError(
+                    f"{name} must have a column for {what} {column!r}, but its columns are "
+                    f"{listed(columns)}. {did_you_mean(column, columns)}"
+                )
+        if not names and set(columns) <= {self.target, self.weight}:
+            raise ValueError(f"{name} must have a column for a feature, got {listed(columns)}.")
+
+
+def _columns(source: Any, probe: TableOfRows, batch_size: int) -> list[str]:
+    """The columns of a source that is read batch by batch."""
+    if hasattr(source, "collect_schema"):
+        return list(source.collect_schema().names())
+    if hasattr(source, "schema") or hasattr(source, "columns"):
+        return _names(source)
+    return next(iter(each_batch(source, probe, batch_size)(_names)), [])
+
+
+def _names(rows: Any) -> list[str]:
+    schema = getattr(rows, "schema", None)  # of Arrow
+    found = getattr(schema, "names", None)
+    return list(map(str, getattr(rows, "columns", ()) if found is None else found))

@@ -1,0 +1,798 @@
+"""Histograms of rows that stay where they are: sums per node, column and bin, as whole numbers.
+
+Whole numbers add up to the same in any order, so that every source gives the same to the last bit.
+Labels and weights become whole numbers by units, of which so many fit that no sum can overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skescore._text import listed
+from skescore._validation import python_value
+from skescore.extractors._binned import Column, LabelMoments
+from skescore.extractors._input import is_categorical
+from skescore.rules import RuleSet
+from skescore.sources._tables import ColumnError, SourceError, failing
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Sums = NDArray[np.int64]
+
+#: Bits of the largest weight or label; sums of so many rows are exact in double precision.
+_BITS, _ROWS = 36, 1 << 16
+#: Bits of the largest sum.
+_ALL_BITS = 62
+#: Different values that a category or the labels of a classification may have.
+MOST_VALUES = 1000
+
+
+# --- what is known of the columns ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What some rows hold in a column: numbers of a range, or values, or nothing."""
+
+    low: float = math.inf
+    high: float = -math.inf
+    values: frozenset[Any] = frozenset()
+    n_missing: int = 0
+
+    def __add__(self, other: Seen) -> Seen:
+        values = self.values if len(self.values) > MOST_VALUES else self.values | other.values
+        return Seen(
+            min(self.low, other.low), max(self.high, other.high), values,
+            self.n_missing + other.n_missing,
+        )  # fmt: skip
+
+    @property
+    def is_number(self) -> bool:
+        """Whether there are no values of a category."""
+        return not self.values
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What some rows hold in all columns; rows of no weight are none."""
+
+    n_rows: int
+    columns: tuple[Seen, ...]
+    label: Seen
+    weight: Seen
+
+    def __add__(self, other: Survey) -> Survey:
+        pairs = zip(self.columns, other.columns, strict=True)
+        return Survey(
+            self.n_rows + other.n_rows, tuple(a + b for a, b in pairs), self.label + other.label,
+            self.weight + other.weight,
+        )  # fmt: skip
+
+    def check(self, names: Sequence[str], label: str, task: str, source: str) -> None:
+        """Raise a SourceError or ValueError for what no rules can be learned from."""
+        if not self.n_rows:
+            raise SourceError(
+                f"{source} must hold at least one row that weighs more than nothing, got none."
+            )
+        if self.label.n_missing:
+            raise SourceError(
+                f"{label} of {source} must hold a label in every row, but {self.label.n_missing} "
+                "rows have none. Drop such rows first, as in a view."
+            )
+        weight = self.weight
+        if weight.n_missing or weight.low < 0 or weight.high == math.inf:
+            given = f"go from {weight.low!r} to {weight.high!r}"
+            if weight.n_missing:
+                given = f"lack in {weight.n_missing} rows"
+            raise SourceError(
+                f"The weights of {source} must be finite and zero or more, but they {given}. Drop "
+                "such rows first, or weigh them 0."
+            )
+        for name, seen in zip(names, self.columns, strict=True):
+            if seen.is_number and max(-seen.low, seen.high) == math.inf and seen.low <= seen.high:
+                raise ValueError(
+                    f"Column {name!r} of {source} must hold finite numbers, but they go from "
+                    f"{seen.low!r} to {seen.high!r}. Replace infinite ones by NULL or a bound."
+                )
+            if not seen.is_number and seen.low <= seen.high:
+                raise ValueError(
+                    f"Column {name!r} of {source} must hold numbers or categories, but it holds "
+                    "both. Make it text, or leave it out of features=..."
+                )
+            _check_few(seen, f"Column {name!r} of {source}", "Leave it out of features=...")
+        if task == "classification":
+            _check_few(
+                self.label, f"{label} of {source}",
+                "Pass task='regression' if they are numbers to be predicted.",
+            )  # fmt: skip
+        elif not (math.isfinite(self.label.low) and math.isfinite(self.label.high)):
+            raise SourceError(
+                f"{label} of {source} must hold finite numbers for a regression, got labels from "
+                f"{self.label.low!r} to {self.label.high!r}. Drop such rows."
+            )
+
+    def describe(self, names: Sequence[str]) -> list[Column]:
+        """The columns, without cuts."""
+        return [
+            Column(name, *((seen.low, seen.high) if seen.low <= seen.high else (0.0, 0.0)))
+            if seen.is_number
+            else Column(name, values=tuple(sorted(seen.values)))
+            for name, seen in zip(names, self.columns, strict=True)
+        ]
+
+
+def _check_few(seen: Seen, what: str, remedy: str) -> None:
+    if len(seen.values) > MOST_VALUES:
+        raise ValueError(
+            f"{what} must hold at most {MOST_VALUES} different values, but it holds more. {remedy}"
+        )
+
+
+# --- whole numbers --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How weights and labels become whole numbers.
+
+    Parameters
+    ----------
+    classes : tuple, optional
+        The labels of a classification.
+    weight_unit : float, optional
+        What rows weigh is a multiple of it; None where each row counts as one.
+    centre : float, default=0.0
+        Labels are summed as they differ from it; it is at most the least of them.
+    label_unit : float, default=1.0
+        What differences, times the weight, are multiples of.
+    square_unit : float, default=1.0
+        What their squares are.
+    of_labels : bool, default=True
+        Whether there are sums of labels or classes beside those of weights.
+    """
+
+    classes: tuple[Any, ...] | None
+    weight_unit: float | None = None
+    centre: float = 0.0
+    label_unit: float = 1.0
+    square_unit: float = 1.0
+    bits: int = _BITS
+    of_labels: bool = True
+
+    @classmethod
+    def of(cls, survey: Survey, classes: tuple[Any, ...] | None, *, weighted: bool) -> Scale:
+        """The units of some rows."""
+        bits = min(_BITS, _ALL_BITS - survey.n_rows.bit_length())
+        weight = survey.weight.high if weighted else 1.0
+        unit = _unit(weight, bits) if weighted else None
+        if classes is not None:
+            return cls(classes, unit, bits=bits)
+        low, high = survey.label.low, survey.label.high
+        step = _unit(high / 2 - low / 2, -1)
+        if not math.isfinite(step) or not math.isfinite(weight * step * step):
+            raise ValueError(
+                f"Labels from {low!r} to {high!r} have squares that are too large for a regression."
+                " Scale them."
+            )
+        centre = math.floor(low / step) * step if step else low
+        reach = high - centre
+        return cls(
+            None, unit, centre, _unit(weight * reach, bits), _unit(weight * reach * reach, bits),
+            bits,
+        )  # fmt: skip
+
+    @property
+    def n_sums(self) -> int:
+        """How many sums there are of each bin."""
+        if not self.of_labels:
+            return 1
+        return 2 if self.classes is None else len(self.classes)
+
+    def whole(self, values: Floats, unit: float) -> Floats:
+        """Multiples of a unit, which is a power of two, so that nothing but this is rounded."""
+        return np.floor(values / unit + 0.5)
+
+
+def _unit(largest: float, bits: int) -> float:
+    """The power of two of which so many bits make up a number."""
+    if not largest > 0:
+        return 1.0
+    return math.ldexp(1.0, max(math.frexp(largest)[1] - bits, -1000))
+
+
+@dataclass(frozen=True)
+class LabelSums:
+    """Sums over the rows of a node from which its mean and deviation follow.
+
+    `pieces` has two lines, whole units and the rest of them in 2 ** -bits units, for weights,
+    weighted deviations from the centre, and weighted squares of those.
+    """
+
+    n_rows: int
+    pieces: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+    low: float
+    high: float
+
+    def __add__(self, other: LabelSums) -> LabelSums:
+        added = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(self.pieces, other.pieces, strict=True)]
+        return LabelSums(
+            self.n_rows + other.n_rows, (added[0], added[1], added[2]), min(self.low, other.low),
+            max(self.high, other.high),
+        )  # fmt: skip
+
+    def moments(self, scale: Scale) -> LabelMoments:
+        """What the sums stand for."""
+        units = (scale.weight_unit or 1.0, scale.label_unit, scale.square_unit)
+        weight, first, second = (
+            Fraction(unit) * (whole + Fraction(rest, 1 << scale.bits))
+            for unit, (whole, rest) in zip(units, self.pieces, strict=True)
+        )
+        if self.low == self.high:
+            return LabelMoments(float(weight), self.low, 0.0)
+        mean = first / weight
+        variance = max(second / weight - mean * mean, Fraction(0))
+        return LabelMoments(
+            float(weight), float(mean + Fraction(scale.centre)), math.sqrt(variance)
+        )
+
+
+# --- sources --------------------------------------------------------------------------------------
+
+
+class Rows(Protocol):
+    """Rows that can be asked for sums, wherever they lie."""
+
+    name: str
+
+    def survey(self) -> Survey:
+        """What the rows hold."""
+
+    def sums(self, nodes: RuleSet | None, columns: Sequence[Column], scale: Scale) -> list[Sums]:
+        """Per column the sums of its bins, shape (n_nodes, n_bins + 1, n_sums).
+
+        The last bin is that of rows without a value.
+        """
+
+    def labels(self, nodes: RuleSet, columns: Sequence[Column], scale: Scale) -> list[LabelSums]:
+        """The labels of each node's rows."""
+
+
+class Histograms:
+    """A source with its columns cut; what an extractor learns from.
+
+    See :class:`skescore.extractors.HistogramSource`.
+    """
+
+    def __init__(
+        self, rows: Rows, columns: Sequence[Column], scale: Scale, label_range: tuple[float, float]
+    ) -> None:
+        self._rows, self._scale = rows, scale
+        self.columns, self.classes = list(columns), scale.classes
+        self.label_range, self.weighted = label_range, scale.weight_unit is not None
+        self.unit, self.label_unit = scale.weight_unit or 1.0, scale.label_unit
+        self.n_looks = 0
+
+    def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
+        """Sums of each node's rows, per column."""
+        self.n_looks += 1
+        found = self._rows.sums(nodes, self.columns, self._scale)
+        n_nodes = 1 if nodes is None else len(nodes)
+        # Every column has to tell the same rows, and the same as the looks before.
+        expected = found[0].sum(axis=1) if totals is None else np.array(totals)
+        if any((each.sum(axis=1) != expected).any() for each in found):
+            raise SourceError(
+                f"{self._rows.name} changed while it was read. Read a table at rest, or a snapshot."
+            )
+        return [[sums[node] for sums in found] for node in range(n_nodes)]
+
+    def labels(self, nodes: RuleSet) -> list[LabelMoments]:
+        """Labels of each node's rows."""
+        self.n_looks += 1
+        found = self._rows.labels(nodes, self.columns, self._scale)
+        return [sums.moments(self._scale) for sums in found]
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+class Binner:
+    """Finds the bins of many numbers.
+
+    The range of the cuts is divided into so many equal cells that no two cuts share one. A number
+    is then compared with the cut of its cell alone. That is exact, as the number of the cell, like
+    all that it is computed by, grows with the number whatever the rounding.
+    """
+
+    _MOST_CELLS = 1 << 13
+
+    def __init__(self, cuts: Sequence[float]) -> None:
+        self._cuts = np.array(cuts, dtype=np.float64)
+        self._cells = 0
+        if len(cuts) < 2:
+            return
+        with np.errstate(over="ignore"):
+            least, length = np.diff(self._cuts).min(), self._cuts[-1] - self._cuts[0]
+            wanted, per_cell = length / least * 1.5, 1.5 / least
+        if not (wanted < self._MOST_CELLS and per_cell < math.inf):
+            return
+        self._cells = int(wanted) + 2
+        self._start, self._per_cell = self._cuts[0], per_cell
+        cells = self._cell(self._cuts)
+        if len(np.unique(cells)) < len(cells):
+            self._cells = 0
+            return
+        self._below = np.searchsorted(cells, np.arange(self._cells)).astype(np.int16)
+        self._cut = np.full(self._cells, np.inf)
+        self._cut[cells] = self._cuts
+
+    def _cell(self, numbers: Floats) -> NDArray[np.intp]:
+        with np.errstate(over="ignore"):
+            place = (numbers - self._start) * self._per_cell
+        # The greater and lesser that pass NaN over: such numbers are in the first cell.
+        np.fmax(place, 0.0, out=place)
+        np.fmin(place, self._cells - 1, out=place)
+        return place.astype(np.intp)
+
+    def bins(self, numbers: Floats) -> NDArray[Any]:
+        """The bins; that after the last for NaN."""
+        if len(self._cuts) == 1:
+            found: NDArray[Any] = (numbers > self._cuts[0]).astype(np.int16)
+        elif not self._cells:
+            found = np.searchsorted(self._cuts, numbers)
+        else:
+            cells = self._cell(numbers)
+            found = self._below[cells]
+            found += numbers > self._cut[cells]
+        gone = np.isnan(numbers)
+        if gone.any():
+            found[gone] = len(self._cuts) + 1
+        return found
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A batch of rows: columns as floats or numbers of values, and what rows are and weigh.
+
+    `label` holds numbers of classes, or floats; `node` numbers of nodes, None where there is one.
+    """
+
+    columns: Sequence[NDArray[Any]]
+    label: NDArray[Any]
+    weight: Floats | None
+    node: NDArray[Any] | None = None
+
+    def part(self, rows: Any) -> Coded:
+        """Some of the rows."""
+        weight, node = self.weight, self.node
+        return Coded(
+            [column[rows] for column in self.columns], self.label[rows],
+            None if weight is None else weight[rows], None if node is None else node[rows],
+        )  # fmt: skip
+
+    def pieces(self) -> Iterable[Coded]:
+        """Few rows at a time, of those that are in a node."""
+        for begin in range(0, len(self.label), _ROWS):
+            piece = self.part(slice(begin, begin + _ROWS))
+            if piece.node is not None and (piece.node < 0).any():
+                piece = piece.part(np.flatnonzero(piece.node >= 0))
+            yield piece
+
+    def sums(self, n_nodes: int, columns: Sequence[Column], scale: Scale) -> list[Sums]:
+        """The sums of each bin, shape (n_nodes, n_bins + 1, n_sums)."""
+        of_classes = scale.of_labels and scale.classes is not None
+        n_groups = scale.n_sums if of_classes else 1
+        binners = [Binner(c.cuts) if c.values is None else None for c in columns]
+        totals = [np.zeros((n_nodes, c.n_bins + 1, scale.n_sums), dtype=np.int64) for c in columns]
+        for piece in self.pieces():
+            group: NDArray[np.intp] = np.zeros(len(piece.label), dtype=np.intp)
+            if of_classes:
+                group += piece.label
+            if piece.node is not None:
+                group += piece.node.astype(np.intp) * n_groups
+            factors = piece.factors(scale)
+            offsets: dict[int, NDArray[np.intp]] = {}
+            for column, binner, values, total in zip(
+                columns, binners, piece.columns, totals, strict=True
+            ):
+                size = column.n_bins + 1
+                if size not in offsets:
+                    offsets[size] = group * size
+                key = values if binner is None else binner.bins(values)
+                key = offsets[size] + key
+                for place, factor in enumerate(factors):
+                    found = np.bincount(key, factor, n_nodes * n_groups * size)
+                    found = found.astype(np.int64).reshape(n_nodes, n_groups, size)
+                    if of_classes:
+                        total += found.transpose(0, 2, 1)
+                    else:
+                        total[:, :, place] += found[:, 0]
+        return totals
+
+    def factors(self, scale: Scale) -> list[Floats | None]:
+        """What is summed in each group: whole numbers, None for ones."""
+        weight = self.weight
+        factors: list[Floats | None] = [
+            None if weight is None else scale.whole(weight, scale.weight_unit or 1.0)
+        ]
+        if scale.of_labels and scale.classes is None:
+            deviation = self.label - scale.centre
+            if weight is not None:
+                deviation = weight * deviation
+            factors.append(scale.whole(deviation, scale.label_unit))
+        return factors
+
+    def label_sums(self, n_nodes: int, scale: Scale) -> list[LabelSums]:
+        """Sums of the labels of each node."""
+        result = [LabelSums(0, ((0, 0),) * 3, math.inf, -math.inf) for _ in range(n_nodes)]
+        for piece in self.pieces():
+            deviation = piece.label - scale.centre
+            weight = np.ones(len(deviation)) if piece.weight is None else piece.weight
+            first = weight * deviation
+            units = (scale.weight_unit or 1.0, scale.label_unit, scale.square_unit)
+            summed = []
+            node = np.zeros(len(deviation), np.intp) if piece.node is None else piece.node
+            for values, unit in zip((weight, first, first * deviation), units, strict=True):
+                whole = np.floor(values / unit)
+                rest = np.floor((values / unit - whole) * (1 << scale.bits))
+                summed += [np.bincount(node, part, n_nodes) for part in (whole, rest)]
+            count = np.bincount(node, minlength=n_nodes)
+            for n in np.flatnonzero(count):
+                labels = piece.label[node == n]
+                s = [int(part[n]) for part in summed]
+                result[n] += LabelSums(
+                    int(count[n]), ((s[0], s[1]), (s[2], s[3]), (s[4], s[5])),
+                    float(labels.min()), float(labels.max()),
+                )  # fmt: skip
+        return result
+
+
+@dataclass(frozen=True)
+class TableOfRows:
+    """The columns of a batch of rows that are wanted, whatever it is."""
+
+    name: str
+    names: tuple[str, ...]
+    target: str | None
+    weight: str | None
+    black_box: Any = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return [*self.names, *(n for n in (self.target, self.weight) if n is not None)]
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise a ValueError where a column is not there."""
+        for column in self.columns:
+            if column not in columns:
+                raise ColumnError(
+                    f"{self.name} must have a column {column!r}, but its columns are "
+                    f"{listed(columns)}."
+                )
+
+    def series(self, batch: Any) -> pd.DataFrame:
+        """The rows that weigh something, categories as such."""
+        columns = {}
+        if hasattr(batch, "schema") and hasattr(batch, "num_rows"):  # Arrow
+            self.check(batch.schema.names)
+            for name in self.columns:
+                columns[name] = _of_arrow(batch.column(name))
+        elif hasattr(batch, "columns"):
+            self.check(list(map(str, batch.columns)))
+            for name in self.columns:
+                found = batch[name]
+                columns[name] = found if hasattr(found, "iloc") else pd.Series(found.to_numpy())
+        else:
+            raise ColumnError(
+                f"A batch must be an Arrow batch or table, or a pandas or polars frame, got "
+                f"{type(batch).__name__}."
+            )
+        frame = pd.DataFrame(columns, copy=False)
+        if self.weight is not None:
+            weights = numbers(frame[self.weight], self.weight, self.name)
+            if (weights == 0).any():
+                frame = frame[weights != 0]
+        return frame
+
+    def label(self, frame: pd.DataFrame) -> pd.Series:
+        """The labels."""
+        if self.target is not None:
+            return frame[self.target]
+        ask = getattr(self.black_box, "predict", self.black_box)
+        return pd.Series(np.asarray(ask(frame[list(self.names)])), index=frame.index)
+
+    def survey(self, batch: Any, task: str) -> Survey:
+        """What the rows of a batch hold."""
+        frame = self.series(batch)
+        label = self.label(frame) if len(frame) else pd.Series(dtype=float)
+        weight = Seen()
+        if self.weight is not None:
+            weight = seen_numbers(numbers(frame[self.weight], self.weight, self.name))
+        found = [self._seen(frame[name], name) for name in self.names]
+        if task == "classification":
+            labels = _seen_values(label)
+        else:
+            labels = seen_numbers(numbers(label, self.target or "the labels", self.name))
+        return Survey(len(frame), tuple(found), labels, weight)
+
+    def _seen(self, column: pd.Series, name: str) -> Seen:
+        if is_categorical(column):
+            return _seen_values(column)
+        return seen_numbers(numbers(column, name, self.name))
+
+    def coded(
+        self, batch: Any, columns: Sequence[Column], scale: Scale, nodes: RuleSet | None
+    ) -> Coded:
+        """The rows of a batch, coded."""
+        frame = self.series(batch)
+        found = [
+            numbers(frame[c.name], c.name, self.name) if c.values is None
+            else codes(frame[c.name], c.values, self.name)
+            for c in columns
+        ]  # fmt: skip
+        label: NDArray[Any] = np.zeros(len(frame))
+        if scale.of_labels and len(frame):
+            given = self.label(frame)
+            label = (
+                numbers(given, str(self.target), self.name) if scale.classes is None
+                else codes(given, scale.classes, self.name)
+            )  # fmt: skip
+            if scale.classes is not None and (label == len(scale.classes)).any():
+                raise SourceError(f"{self.name} changed while it was read: labels are missing.")
+        weight = None if self.weight is None else numbers(frame[self.weight], "", self.name)
+        node = None
+        if nodes is not None:
+            used = nodes.used_features
+            lookup = {
+                name: values if columns[j].values is None else _decoded(values, columns[j])
+                for j, (name, values) in enumerate(zip(self.names, found, strict=True))
+                if j in used
+            }
+            node = assigned(nodes, lookup, len(frame))
+        return Coded(found, label, weight, node)
+
+
+def assigned(nodes: RuleSet, columns: dict[str, Any], n_rows: int) -> NDArray[np.intp]:
+    """The node of each row, from the columns that nodes are about."""
+    if not columns or not n_rows:
+        return np.zeros(n_rows, dtype=np.intp)
+    rules = nodes
+    nothing = np.broadcast_to(np.nan, n_rows)
+    frame = pd.DataFrame(
+        {name: columns.get(name, nothing) for name in rules.feature_names}, copy=False
+    )
+    return np.asarray(rules.assign(frame))
+
+
+def _decoded(codes: NDArray[Any], column: Column) -> NDArray[Any]:
+    assert column.values is not None
+    values = np.empty(len(column.values) + 1, dtype=object)
+    values[:] = [*column.values, None]
+    return values[codes]
+
+
+def _of_arrow(column: Any) -> Any:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return pd.Series(column.to_pandas(), dtype=object)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column.dictionary_encode().to_pandas()
+    return column.to_pandas()
+
+
+def numbers(column: pd.Series, name: str, source: str) -> Floats:
+    """A column as floats, NaN for missing ones."""
+    kind = column.dtype.kind
+    try:
+        if kind in "mMSV":
+            raise TypeError(f"type {column.dtype}")
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise ColumnError(
+            f"Column {name!r} of {source} must hold numbers or categories ({error}). Convert it, "
+            "or leave it out of features=..."
+        ) from error
+
+
+def codes(column: pd.Series, values: Sequence[Any], source: str) -> NDArray[np.intp]:
+    """The numbers of a column's values; that after the last for a missing one."""
+    index = pd.Index(list(values), dtype=object)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = index.get_indexer(pd.Index(column.cat.categories, dtype=object))
+        found = np.append(known, len(values))[column.cat.codes.to_numpy()]
+    elif column.dtype.kind in "iuf" and len(values) and not isinstance(values[0], str):
+        order = np.array(values, dtype=float)
+        given = column.to_numpy(dtype=float)
+        found = np.searchsorted(order, given)
+        found[found < len(order)] = np.where(
+            order[found[found < len(order)]] == given[found < len(order)],
+            found[found < len(order)],
+            -1,
+        )
+        found[(found == len(order)) & ~np.isnan(given)] = -1
+    else:
+        given = column.to_numpy(dtype=object)
+        found = index.get_indexer(given)
+        found[pd.isna(column).to_numpy()] = len(values)
+    if (found < 0).any():
+        raise SourceError(
+            f"{source} changed while it was read: it holds values that it did not hold at first. "
+            "Read a table at rest, or a snapshot."
+        )
+    return found
+
+
+def seen_numbers(found: Floats) -> Seen:
+    """What some numbers are."""
+    gone = np.isnan(found)
+    known = found[~gone] if gone.any() else found
+    ends = (float(known.min()), float(known.max())) if len(known) else (math.inf, -math.inf)
+    return Seen(*ends, n_missing=int(gone.sum()))
+
+
+def _seen_values(column: pd.Series) -> Seen:
+    gone = int(column.isna().sum())
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        there = np.unique(column.cat.codes.to_numpy())
+        values = [column.cat.categories[c] for c in there if c >= 0]
+    else:
+        values = column.dropna().unique().tolist()
+    return Seen(values=frozenset(map(python_value, values[: MOST_VALUES + 1])), n_missing=gone)
+
+
+#: Carries out a function for every batch; the results may come in any order.
+Each = Callable[[Callable[[Any], Any]], Iterable[Any]]
+
+
+def _survey(batch: Any, table: TableOfRows, task: str) -> Survey:
+    return table.survey(batch, task)
+
+
+def _sums(
+    batch: Any, table: TableOfRows, columns: Sequence[Column], scale: Scale, nodes: RuleSet | None
+) -> list[Sums]:
+    coded = table.coded(batch, columns, scale, nodes)
+    return coded.sums(1 if nodes is None else len(nodes), columns, scale)
+
+
+def _labels(
+    batch: Any, table: TableOfRows, columns: Sequence[Column], scale: Scale, nodes: RuleSet
+) -> list[LabelSums]:
+    return table.coded(batch, columns, scale, nodes).label_sums(len(nodes), scale)
+
+
+class BatchRows:
+    """Rows in batches, one after the other or on several machines."""
+
+    def __init__(self, table: TableOfRows, each: Each, task: str) -> None:
+        self.name, self._table, self._each, self._task = table.name, table, each, task
+
+    def _found(self, look: Callable[[Any], Any]) -> Iterable[Any]:
+        with failing(self.name):
+            yield from self._each(look)
+
+    def survey(self) -> Survey:
+        """What the rows hold."""
+        total: Survey | None = None
+        for found in self._found(partial(_survey, table=self._table, task=self._task)):
+            total = found if total is None else total + found
+        if total is None:
+            nothing = tuple(Seen() for _ in self._table.names)
+            return Survey(0, nothing, Seen(), Seen())
+        return total
+
+    def sums(self, nodes: RuleSet | None, columns: Sequence[Column], scale: Scale) -> list[Sums]:
+        """Sums of each node's rows."""
+        look = partial(_sums, table=self._table, columns=columns, scale=scale, nodes=nodes)
+        total: list[Sums] = []
+        for found in self._found(look):
+            total = [a + b for a, b in zip(total, found, strict=True)] if total else found
+        return total
+
+    def labels(self, nodes: RuleSet, columns: Sequence[Column], scale: Scale) -> list[LabelSums]:
+        """Labels of each node's rows."""
+        look = partial(_labels, table=self._table, columns=columns, scale=scale, nodes=nodes)
+        total: list[LabelSums] = []
+        for found in self._found(look):
+            total = [a + b for a, b in zip(total, found, strict=True)] if total else found
+        return total
+
+
+# --- cuts -----------------------------------------------------------------------------------------
+
+#: Bins of a look for quantiles, and how often one looks again where too many rows share a bin.
+_FINE, _AGAIN = 1000, 3
+
+
+def quantile_cuts(rows: Rows, columns: Sequence[Column], scale: Scale, n_cuts: int) -> list[Column]:
+    """Cut numbers so that bins weigh about alike.
+
+    Cuts are round numbers: the ends of at most 1000 bins of equal width. Bins that weigh more than
+    they should are divided in the same way, up to three times.
+    """
+    counting = replace(scale, of_labels=False)
+    grids = {j: _grid(c.low, c.high, _FINE) for j, c in enumerate(columns) if c.values is None}
+    grids = {j: grid for j, grid in grids.items() if len(grid)}
+    result = list(columns)
+    waiting = list(grids)
+    for round_ in range(_AGAIN + 1):
+        if not waiting:
+            break
+        some = [replace(columns[j], cuts=tuple(grids[j])) for j in waiting]
+        found = rows.sums(None, some, counting)
+        crowded = []
+        for j, sums in zip(waiting, found, strict=True):
+            weights = sums[0, :-1, 0]
+            heavy = np.flatnonzero(weights * 2 * (n_cuts + 1) > weights.sum())
+            finer = _divided(columns[j], grids[j], heavy) if round_ < _AGAIN else grids[j]
+            if len(finer) > len(grids[j]):
+                grids[j] = finer
+                crowded.append(j)
+            else:
+                cuts = _chosen(np.array(grids[j]), weights, n_cuts)
+                result[j] = replace(columns[j], cuts=tuple(cuts))
+        waiting = crowded
+    return result
+
+
+def _grid(low: float, high: float, most: int) -> list[float]:
+    """Round numbers from `low` to below `high`, at most so many, evenly."""
+    width = high - low
+    if not (0 < width < math.inf and most >= 1):
+        return []
+    exponent = math.floor(math.log10(width / most))
+    for power in (exponent, exponent + 1):
+        for factor in (1, 2, 5):
+            step = Fraction(factor) * Fraction(10) ** power
+            first, last = math.ceil(Fraction(low) / step), math.ceil(Fraction(high) / step)
+            if last - first <= most:
+                grid = (float(k * step) for k in range(first, last))
+                return sorted({x for x in grid if low <= x < high})
+    return []
+
+
+def _divided(column: Column, grid: list[float], heavy: NDArray[np.intp]) -> list[float]:
+    """A grid with further cuts in heavy bins."""
+    ends = [column.low, *grid, column.high]
+    more = max(1, (2 * _FINE) // max(len(heavy), 1) // 2)
+    added = {x for bin_ in heavy for x in _grid(ends[bin_], ends[bin_ + 1], min(more, 100))}
+    return sorted({*grid, *added})
+
+
+def _chosen(grid: Floats, weights: Sums, n_cuts: int) -> list[float]:
+    """The ends of bins next to quantiles; of several between the same rows a short one."""
+    below = np.cumsum(weights)[:-1]
+    total = int(weights.sum())
+    chosen: dict[int, float] = {}
+    for k in range(1, n_cuts + 1):
+        wanted = total * k / (n_cuts + 1)
+        right = int(np.searchsorted(below, wanted))
+        places = [p for p in (right - 1, right) if 0 <= p < len(below)]
+        if not places:
+            continue
+        place = min(places, key=lambda p: abs(float(below[p]) - wanted))
+        level = int(below[place])
+        if not 0 < level < total or level in chosen:
+            continue
+        chosen[level] = _shortest(grid[below == level])
+    return sorted(chosen.values())
+
+
+def _shortest(numbers: Floats) -> float:
+    """The number with the fewest digits; of several the one nearest to the middle."""
+    middle = float(numbers[0] / 2 + numbers[-1] / 2)
+    return min(numbers.tolist(), key=lambda x: (len(f"{x:.15g}"), abs(x - middle), x))

@@ -1,0 +1,369 @@
+"""Rules from sums of rows are those that rows in memory give, wherever the rows lie."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.extractors import CallableClassifier, CallableRegressor, CARTExtractor
+from skescore.metrics import confusion
+from skescore.rules import Interval, RuleSet
+from skescore.rules.exporters import readable_outputs
+from skescore.rules.simplification import without_repeated_end
+from skescore.sources import SourceError, extract_source, score_source
+
+
+def module(path: str) -> ModuleType:
+    """A file of other tests, which are no package."""
+    where = Path(__file__).parents[1] / path
+    spec = importlib.util.spec_from_file_location(f"extracting_{where.stem}", where)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+SOURCES = module("sources/test_score_source.py").SOURCES
+FEATURES = ["size", "age", "whole", "colour"]
+
+
+def table_of(task: str, n_rows: int = 400, seed: int = 0, *, gaps: bool = True) -> pd.DataFrame:
+    """Numbers of several kinds, a category, gaps, weights, and labels that depend on them."""
+    rng = np.random.default_rng(seed)
+    size, age = rng.normal(size=n_rows), rng.gamma(2.0, 1e3, n_rows)
+    whole = rng.integers(0, 12, n_rows).astype(float)
+    colour: Any = rng.choice(["red", "blue", "green", "grey"], n_rows)
+    score = size + (colour == "blue") - (age > 2000) * (whole > 5) + rng.normal(0, 0.4, n_rows)
+    if task == "classification":
+        label: Any = np.array(["low", "middle", "top"])[np.digitize(score, [-0.5, 0.7])]
+    else:  # in eighths, so that sums in any order are exact
+        label = np.round(score * 8) / 8
+    colour = pd.Series(colour, dtype=object)
+    if gaps:
+        size = np.where(rng.random(n_rows) < 0.1, np.nan, size)
+        colour = colour.mask(rng.random(n_rows) < 0.1, None)
+    return pd.DataFrame(
+        {
+            "size": size, "age": age, "whole": whole, "colour": colour, "label": label,
+            "weight": rng.choice([0.0, 0.5, 1.0, 3.0], n_rows),
+        }
+    )  # fmt: skip
+
+
+def same(found: RuleSet, expected: RuleSet) -> None:
+    """Fail unless two rule sets are the same to the last bit."""
+    assert found.to_json() == expected.to_json()
+
+
+TASKS = pytest.mark.parametrize("task", ["classification", "regression"])
+
+
+#: One of each kind with numbers for labels, all with classes.
+BOTH = [(name, "classification") for name in SOURCES] + [
+    (name, "regression") for name in ("folder", "sqlite", "arrow table", "list of frames")
+]
+
+
+@pytest.mark.parametrize(("name", "task"), BOTH)
+def test_all_sources_give_the_same_rules(name: str, task: str, tmp_path: Path) -> None:
+    frame = table_of(task)
+    extractor = CARTExtractor(None, max_leaf_nodes=7, max_depth=None, min_samples_leaf=5)
+    options: dict[str, Any] = {"cuts": 12, "task": task, "sample_weight": "weight"}
+    expected = extract_source(extractor, frame, "label", **options)
+    source = SOURCES[name](frame, tmp_path)
+    found = extract_source(extractor, source, "label", batch_size=180, **options)
+    same(found.rules, expected.rules)
+    assert found.cuts == expected.cuts
+    assert found.n_rows == (frame["weight"] > 0).sum()
+    assert len(found.rules) == 7
+    # What was learned is what the rows say.
+    score = score_source(found.rules, source, "label", sample_weight="weight")
+    weights = [rule.statistics.n_rows for rule in found.rules if rule.statistics]
+    covered = confusion(found.rules, score.counts, assigned=True).covered
+    assert covered.tolist() == weights
+
+
+def in_memory(
+    extractor: CARTExtractor, frame: pd.DataFrame, cuts: Mapping[str, Sequence[float]]
+) -> RuleSet:
+    """The rules that the numbers of the bins give, about the columns themselves."""
+    features = [name for name in frame.columns if name not in ("label", "weight")]
+    X = frame[features].copy()
+    for name, places in cuts.items():
+        codes = np.searchsorted(places, frame[name]).astype(float)
+        X[name] = np.where(frame[name].isna(), np.nan, codes)
+    labels = frame["label"].to_numpy()
+    kind = CallableRegressor if labels.dtype.kind == "f" else CallableClassifier
+    fitted = clone(extractor).set_params(estimator=kind(lambda _: labels))
+    # Numbers of bins are no numbers to be made more readable.
+    fitted.readable_bounds = False
+    rules = fitted.fit(X).rules_
+
+    def in_units(condition: Any) -> Any:
+        if not isinstance(condition, Interval):
+            return condition
+        places = cuts[features[condition.feature]]
+        low, high = (
+            bound if math.isinf(bound) else places[math.floor(bound)]
+            for bound in (condition.lower, condition.upper)
+        )
+        return replace(condition, lower=low, upper=high)
+
+    rules = rules.replace(
+        rules=[
+            replace(rule, conditions=tuple(map(in_units, rule.conditions))) for rule in rules.rules
+        ]
+    )
+    rules = without_repeated_end(rules)
+    return rules if rules.classes else readable_outputs(rules, labels)
+
+
+def _without(rules: RuleSet) -> RuleSet:
+    """Rules without their domain and standard deviations."""
+    known = [
+        replace(rule, statistics=replace(rule.statistics, standard_deviation=None))
+        for rule in rules
+        if rule.statistics
+    ]
+    return rules.replace(rules=known, domain=None)
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"max_depth": 5, "simplify": False, "min_samples_leaf": 6},
+    {"max_depth": None, "min_samples_leaf": 0.05},
+    {"max_leaf_nodes": 9, "max_depth": None},
+    {"max_leaf_nodes": 6, "max_depth": 3, "min_samples_leaf": 7, "simplify": False},
+    {"criterion": "entropy", "max_depth": None, "max_leaf_nodes": 12},
+]
+
+
+@TASKS
+@pytest.mark.parametrize("place", range(len(SETTINGS)))
+def test_rules_are_those_of_the_bins_in_memory(place: int, task: str) -> None:
+    settings = SETTINGS[place]
+    if task == "regression" and "criterion" in settings:
+        settings = settings | {"criterion": "squared_error"}
+    frame = table_of(task, seed=place, gaps=place % 2 == 0).drop(columns="weight")
+    extractor = CARTExtractor(None, random_state=0, **settings)
+    found = extract_source(extractor, frame, "label", cuts=15, task=task)
+    expected = in_memory(extractor, frame, found.cuts)
+    deviations = [
+        [rule.statistics.standard_deviation for rule in rules if rule.statistics]
+        for rules in (found.rules, expected)
+    ]
+    if task == "regression":  # which scikit-learn rounds on the way
+        assert deviations[0] == pytest.approx(deviations[1], rel=1e-9)
+    same(*(_without(rules) for rules in (found.rules, expected)))
+    X = frame[FEATURES]
+    assert (found.extractor.predict(X) == found.rules.predict(X)).all()
+
+
+def test_the_domain_is_that_of_the_rows() -> None:
+    frame = table_of("classification")
+    found = extract_source(CARTExtractor(None), frame, "label")
+    black_box = CallableClassifier(lambda _: frame["label"].to_numpy())
+    fitted = CARTExtractor(black_box).fit(frame.drop(columns="label"))
+    assert found.rules.domain == fitted.rules_.domain
+
+
+def test_one_look_for_each_level() -> None:
+    frame = table_of("classification", gaps=False)
+    looked = []
+
+    def batches() -> Any:
+        looked.append(1)
+        return iter([frame[:150], frame[150:]])
+
+    cuts = {"size": [-0.5, 0.0, 0.5], "age": [1000, 2000], "whole": [5.5], "weight": [1]}
+    found = extract_source(CARTExtractor(None, max_depth=3), batches, "label", cuts=cuts)
+    assert found.n_looks == 3  # the leaves of the fourth level follow from their parents
+    assert len(looked) == 3 + 2  # the names of columns, and what they hold
+    assert found.cuts["age"] == (1000.0, 2000.0)
+
+
+def test_weights_are_repeated_rows() -> None:
+    frame = table_of("regression")
+    frame["weight"] = np.floor(frame["weight"])
+    cuts = {"size": [-1, 0, 1], "age": [500, 1000, 2000, 3000], "whole": [2.5, 5.5, 7.5]}
+    options: dict[str, Any] = {"cuts": cuts, "task": "regression"}
+    extractor = CARTExtractor(None, min_samples_leaf=20)
+    weighted = extract_source(extractor, frame, "label", sample_weight="weight", **options)
+    repeated = frame.loc[frame.index.repeat(frame["weight"].astype(int))].drop(columns="weight")
+    same(weighted.rules, extract_source(extractor, repeated, "label", **options).rules)
+
+
+def test_a_black_box_predicts_batch_by_batch() -> None:
+    frame = table_of("classification", gaps=False)[["size", "age", "label"]]
+    black_box = DecisionTreeClassifier(max_depth=2).fit(frame[["size", "age"]], frame["label"])
+    extractor = CARTExtractor(black_box, features=["size", "age"])
+    found = extract_source(extractor, [frame[:200], frame[200:]])
+    labelled = frame.assign(label=black_box.predict(frame[["size", "age"]]))
+    same(found.rules, extract_source(extractor, labelled, "label").rules)
+
+
+def test_labels_far_from_zero_keep_their_digits() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    label = 1e9 + np.where(x > 0.5, 3.5, 1.25) + rng.choice([-0.5, 0.5], 300)
+    frame = pd.DataFrame({"x": x, "label": label})
+    found = extract_source(
+        CARTExtractor(None, max_depth=1), frame, "label", cuts={"x": [0.0, 0.5]}, task="regression"
+    )
+    assert [rule.conditions for rule in found.rules] == [(Interval(0, upper=0.5),), ()]
+    moments = [rule.statistics for rule in found.rules]
+    for statistics, rows in zip(moments, (label[x <= 0.5], label[x > 0.5]), strict=True):
+        assert statistics is not None
+        assert statistics.mean == math.fsum(rows) / len(rows)
+        assert statistics.standard_deviation == pytest.approx(rows.std(), rel=1e-9)
+
+
+@pytest.mark.parametrize("case", ["normal", "tails", "whole", "constant", "two"])
+def test_cuts_are_round_and_near_quantiles(case: str) -> None:
+    rng = np.random.default_rng(0)
+    values = {
+        "normal": rng.normal(size=3000),
+        "tails": np.exp(rng.normal(0, 4, 3000)),
+        "whole": rng.integers(0, 20, 3000).astype(float),
+        "constant": np.full(3000, 7.0),
+        "two": rng.choice([0.1, 0.7], 3000),
+    }[case]
+    frame = pd.DataFrame({"x": values, "label": rng.choice(["a", "b"], 3000)})
+    cuts = extract_source(CARTExtractor(None), frame, "label", cuts=9).cuts["x"]
+    if case in ("normal", "tails"):
+        shares = np.searchsorted(np.sort(values), cuts, side="right") / len(values)
+        assert np.abs(shares - np.arange(1, 10) / 10).max() < 0.03
+        assert max(len(repr(cut)) for cut in cuts) <= 8
+    elif case == "whole":
+        assert all(cut == round(cut) for cut in cuts)
+        assert len(cuts) == 9
+    else:
+        assert cuts == {"constant": (), "two": (0.4,)}[case]
+
+
+def test_bins_of_numbers_at_and_beside_cuts() -> None:
+    """However close the cuts are, and however large, a number equal to one is below it."""
+    rng = np.random.default_rng(0)
+    sets: list[list[float]] = [
+        [0.0], [0.1, 0.2, 0.30000000000000004], [1e-300, 1.0, 1e300],
+        [1.0, float(np.nextafter(1.0, 2.0)), 2.0], [-5e-324, 0.0, 5e-324],
+        np.sort(rng.normal(size=64)).tolist(), np.cumsum(rng.gamma(1, 1, 300)).tolist(),
+    ]  # fmt: skip
+    for cuts in sets:
+        beside = [np.nextafter(cuts, way) for way in (-np.inf, np.inf)]
+        values = np.concatenate([cuts, *beside, rng.normal(size=50), [np.nan]])
+        bins = np.where(np.isnan(values), -1, np.searchsorted(cuts, values))
+        frame = pd.DataFrame({"x": values, "label": bins.astype(float)})
+        rules = extract_source(
+            CARTExtractor(None, max_depth=None), frame, "label", cuts={"x": cuts}, task="regression"
+        ).rules
+        assert (rules.predict(frame[["x"]]) == bins).all()
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_used() -> None:
+    frame = table_of("classification")
+    extract = extract_source
+    plain = CARTExtractor(None)
+    with pytest.raises(ValueError, match="target 'lable'"):
+        extract(plain, frame, "lable")
+    with pytest.raises(ValueError, match=r"feature 'colur'.*Did you mean 'colour'"):
+        extract(CARTExtractor(None, features=["colur"]), frame, "label")
+    with pytest.raises(ValueError, match="Either target must name"):
+        extract(plain, frame)
+    with pytest.raises(ValueError, match="task must be given"):
+        extract(plain, frame, "whole")
+    with pytest.raises(ValueError, match="cuts names the column 'colour'"):
+        extract(plain, frame, "label", cuts={"colour": [1]})
+    with pytest.raises(ValueError, match="cuts must increase"):
+        extract(plain, frame, "label", cuts={"size": [1, 1]})
+    with pytest.raises(ValueError, match="cuts must be"):
+        extract(plain, frame, "label", cuts=0)
+    with pytest.raises(ValueError, match="predicts batches"):
+        extract(CARTExtractor(DummyClassifier()), "duckdb:///x.db?table=t")
+    settings: list[dict[str, Any]] = [
+        {"max_features": 2}, {"ccp_alpha": 0.1}, {"prune": "ice"}, {"n_features_to_select": 2}
+    ]  # fmt: skip
+    for setting in settings:
+        with pytest.raises(ValueError, match=f"{next(iter(setting))}=.* needs the rows"):
+            extract(CARTExtractor(None, **setting), frame, "label")
+    with pytest.raises(ValueError, match=r"'age' of the DataFrame must hold finite numbers"):
+        extract(plain, frame.assign(age=np.inf), "label")
+    with pytest.raises(ValueError, match="must hold numbers or categories"):
+        extract(plain, frame.assign(age=pd.Timestamp("2020-01-01")), "label")
+
+
+@pytest.mark.parametrize("name", ["folder", "duckdb", "sqlite", "list of frames"])
+def test_rows_without_labels_or_weights_are_an_error(name: str, tmp_path: Path) -> None:
+    frame = table_of("classification")
+    cases: list[tuple[str, Any]] = [("label", None), ("weight", -1.0)]
+    for place, (column, value) in enumerate(cases):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        wrong = frame.copy()
+        wrong.loc[7, "weight"] = 1.0
+        wrong[column] = wrong[column].astype(object if value is None else float)
+        wrong.loc[7, column] = value
+        source = SOURCES[name](wrong, folder)
+        with pytest.raises(SourceError, match=r"label in every row|finite and zero or more"):
+            extract_source(CARTExtractor(None), source, "label", sample_weight="weight")
+
+
+def test_a_table_that_changes_is_an_error() -> None:
+    frame, calls = table_of("classification"), []
+
+    def batches() -> Any:
+        calls.append(1)
+        return iter([frame if len(calls) < 5 else frame[:300]])
+
+    cuts = {name: [frame[name].median()] for name in ("size", "age", "whole", "weight")}
+    with pytest.raises(SourceError, match="changed while it was read"):
+        extract_source(CARTExtractor(None), batches, "label", cuts=cuts)
+
+
+def test_a_file_that_vanishes_is_an_error(tmp_path: Path) -> None:
+    source = pa.dataset.dataset(SOURCES["folder"](table_of("classification"), tmp_path))
+    (tmp_path / "part2.parquet").unlink()
+    with pytest.raises(SourceError, match="no part of it was: FileNotFoundError"):
+        extract_source(CARTExtractor(None), source, "label")
+
+
+def test_an_iterator_cannot_be_gone_through_again() -> None:
+    with pytest.raises(SourceError, match="once a level"):
+        extract_source(CARTExtractor(None), iter([table_of("classification")]), "label")
+
+
+def test_types_of_a_database(tmp_path: Path) -> None:
+    """Decimals are numbers, flags categories, dates neither."""
+    with duckdb.connect(str(tmp_path / "some.db")) as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT CAST(i AS DECIMAL(9, 2)) / 4 AS price, i % 3 = 0 AS flag, "
+            "DATE '2020-01-01' AS day, NULL AS nothing, i % 3 = 0 AND i > 50 AS label "
+            "FROM range(100) AS numbers(i)"
+        )
+    url = f"duckdb:///{tmp_path}/some.db?table=t"
+    with pytest.raises(ValueError, match=r"'day'.*must hold numbers or categories"):
+        extract_source(CARTExtractor(None), url, "label")
+    extractor = CARTExtractor(None, features=["price", "flag", "nothing"])
+    rules = extract_source(extractor, url, "label").rules
+    assert rules.classes == (False, True)
+    assert len(rules) == 3
+    assert {rules.feature_names[j] for j in rules.used_features} == {"price", "flag"}
