@@ -28,6 +28,7 @@ from skescore._names import (
     NO_RUN_TEXT,
     PERFORMANCE_SCORER_NAMES,
     SCORES,
+    SET_SCORER_NAMES,
     ScoreName,
     no_data_text,
     no_model_text,
@@ -279,12 +280,20 @@ def scoring(text: str) -> str:
 
 
 def rule_measures(text: str) -> tuple[str, ...]:
-    """Read measures of single rules, of which the mean is taken unless said (argparse type)."""
+    """Read measures of single rules, of which the mean is taken unless said, and of rule sets.
+
+    An argparse type.
+    """
     names = [part.strip() for part in text.split(",") if part.strip()]
     if not names:
         raise argparse.ArgumentTypeError("needs at least one measure, such as c2")
-    full = [name if "_rule_" in name else f"mean_rule_{name}" for name in names]
-    return tuple(dict.fromkeys(scoring(name) for name in full))
+    of_sets = {name.removeprefix("neg_"): name for name in SET_SCORER_NAMES}
+    full = [
+        of_sets.get(name.removeprefix("neg_"))
+        or scoring(name if "_rule_" in name else f"mean_rule_{name}")
+        for name in names
+    ]
+    return tuple(dict.fromkeys(full))
 
 
 def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") -> Any:

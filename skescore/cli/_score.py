@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from skescore._names import DATA_SET_TASKS, MEASURE_NAMES
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_RULES
+from skescore.cli._arguments import OF_FILE, OF_RULES
 from skescore.cli._output import Printer, number
 from skescore.cli._rule_files import preparation_of, read_rules, used_features
 
@@ -142,6 +143,7 @@ examples:
   skescore tune wine --output run && skescore score run/rules.json wine
   skescore score run/rules.json new_houses.csv --target price --format json
   skescore score run/rules.json wine --measures c2,lift,correlation
+  skescore score run/rules.json new_houses.csv --target price --black-box model.skops
   skescore score run/rules.json 'sales/*.parquet' --target price
   skescore score run/rules.json 'postgresql://anna@host/shop?table=sales' --target price
 """
@@ -188,6 +190,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="with --measures: count for each rule the rows assigned to it rather than all that "
         "it holds for; in an ordered list, later rules mean 'else'",
     )
+    group = parser.add_argument_group("what scores leave out")
+    group.add_argument(
+        "--more",
+        action="store_true",
+        help="measure too what ICE, FiRe and Q leave out: how rules meet, what no row would miss, "
+        "whether what is printed beside rules is true of these rows",
+    )
+    group.add_argument(
+        "--black-box",
+        action=OF_FILE,
+        metavar="FILE",
+        help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust): --more, and "
+        "how well rules agree with it by class, off the data and at its boundary, and by which "
+        "features",
+    )
+    group.add_argument(
+        "--trust",
+        action="store_true",
+        help="read a model file that can run code when it is read; only if you know its author",
+    )
+    group.add_argument(
+        "--group",
+        metavar="COLUMN",
+        help="with --black-box: agreement by the values of a column",
+    )
     arguments.add_format_option(parser)
 
 
@@ -201,6 +228,10 @@ def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
     if options.assigned_rows and not options.measures:
         options.parser.error("--assigned-rows counts for --measures; give their names, or all")
+    if options.group and options.black_box is None:
+        options.parser.error("--group counts for --black-box; name the file of a model")
+    if options.group and options.missing == "drop":
+        options.parser.error("--group needs all rows; keep missing values, or drop rows beforehand")
     from skescore.scorers import SCORE_SPECS, evaluate_rules
 
     ruleset = read_rules(options.rules)
@@ -216,12 +247,22 @@ def run(options: argparse.Namespace) -> str:
         )
     notes = output.Notes()
     in_place = options.in_place or arguments.lies_elsewhere(options.data)
-    X, y, data, unknown = (_counted if in_place else _read)(options, ruleset, notes)
+    if in_place and (options.more or options.black_box):
+        options.parser.error(
+            "--more and --black-box look at every row, but these are counted where they are; read "
+            "a sample of them into memory"
+        )
+    model = _model(options)
+    X, y, data, unknown = (_counted if in_place else _read)(options, ruleset, notes, model)
+    groups = None
+    if options.group:  # read by itself: it need be no feature
+        groups = arguments.data_from(options, task=ruleset.task, features=[options.group]).X
     with notes.instead_of_warnings():
-        evaluation = evaluate_rules(ruleset, X, y)
+        evaluation = evaluate_rules(ruleset, X, y, black_box=_queries(model, X))
         scores = arguments.knowledge_scorer_from(options).score(evaluation)
         prediction = _predictions(evaluation)
         judged = _judged(options, ruleset, X, y) if options.measures else {}
+        more = _more(evaluation, groups) if options.more or model is not None else {}
     if unknown:
         total = sum(unknown.values())  # weights need not be whole
         rows = plural(int(total), "row") if total == int(total) else f"{total:g} rows"
@@ -242,6 +283,7 @@ def run(options: argparse.Namespace) -> str:
         "rows_covered": evaluation.n_rows[0],
         "prediction": prediction,
         **judged,
+        **more,
         "notes": notes.texts,
     }
     return output.json_for_stdout(result) if options.format == "json" else _text(options, result)
@@ -251,7 +293,32 @@ def run(options: argparse.Namespace) -> str:
 _Data = tuple[Any, Any, dict[str, Any], dict[Any, float]]
 
 
-def _read(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> _Data:
+def _model(options: argparse.Namespace) -> Any:
+    """The black box from its file; None without one."""
+    if options.black_box is None:
+        return None
+    from skescore.black_boxes import load_black_box
+
+    return load_black_box(options.black_box, trust=options.trust)
+
+
+def _columns(model: Any, ruleset: RuleSet) -> list[str]:
+    """What a model wants, and further columns that rules name."""
+    wanted = map(str, getattr(model, "feature_names_in_", ruleset.feature_names))
+    return list(dict.fromkeys([*wanted, *used_features(ruleset)]))
+
+
+def _queries(model: Any, X: Any) -> Any:
+    if model is None:
+        return None
+    from skescore.extractors import Oracle
+
+    return Oracle(model, like=X).query
+
+
+def _read(
+    options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes, model: Any = None
+) -> _Data:
     """Read the rows into memory."""
     for name in ("weight", "memory"):
         if getattr(options, name) is not None:
@@ -259,14 +326,16 @@ def _read(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) ->
                 f"--{name} is for rows that stay where they are, such as a folder of Parquet "
                 "files; with a single file, add --in-place"
             )
-    dataset = _load(options, ruleset)
+    dataset = _load(options, ruleset, model)
     notes.add_findings(dataset.name, dataset.findings)
     unknown = set(dataset.class_counts) - set(ruleset.classes or ())
     counts: dict[Any, float] = {label: dataset.class_counts[label] for label in unknown}
     return dataset.X, dataset.y, arguments.describe_data(options, dataset), counts
 
 
-def _counted(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> _Data:
+def _counted(
+    options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes, model: Any = None
+) -> _Data:
     """Count the rows where they are."""
     from skescore.sources import count_source
 
@@ -306,9 +375,16 @@ def _refuse_task(options: argparse.Namespace, ruleset: RuleSet, name: str, other
     )
 
 
-def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
-    """The columns that the rules were made with, for the task that they are for."""
+def _load(options: argparse.Namespace, ruleset: RuleSet, model: Any = None) -> Dataset:
+    """The columns that the rules were made with, for the task that they are for.
+
+    With a model, also those that it wants.
+    """
     from skescore.datasets import DatasetError
+
+    names = used_features(ruleset) or list(ruleset.feature_names)
+    if model is not None:
+        names = _columns(model, ruleset)
 
     task = ruleset.task if options.task == "auto" else options.task
     for name, other in (("--task", task), (options.data, DATA_SET_TASKS.get(options.data, task))):
@@ -318,10 +394,15 @@ def _load(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
         dataset = arguments.data_from(
             options,
             task=task,
-            features=used_features(ruleset) or ruleset.feature_names,
+            features=names,
             preparation=preparation_of(options.rules, ruleset),
         )
-        return replace(dataset, X=dataset.X.reindex(columns=ruleset.feature_names))
+        if model is None:
+            return replace(dataset, X=dataset.X.reindex(columns=ruleset.feature_names))
+        from skescore.black_boxes import check_matches
+
+        check_matches(model, dataset)
+        return dataset
     except DatasetError as error:
         if "features" not in str(error):
             raise
@@ -364,6 +445,111 @@ def _judged(options: argparse.Namespace, ruleset: RuleSet, X: Any, y: Any) -> di
         ],
         "characteristics": characteristics(ruleset, X, y),
     }
+
+
+def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
+    """What the scores leave out, by name, and where it comes from."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
+    from skescore.metrics import rule_calibration, rule_overlap
+    from skescore.scorers import SET_MEASURES, make_set_scorer
+
+    known = ("rules", "rows", "labels", *(["black_box"] if e.black_box else []))
+    values = {}
+    for name, measure in SET_MEASURES.items():
+        if measure.needs in known and e.ruleset.task in measure.tasks:
+            with warnings.catch_warnings():  # what has no value is to be seen in the table
+                warnings.simplefilter("ignore", UndefinedMetricWarning)
+                value = make_set_scorer(measure).score(e)
+            values[name] = value if measure.greater_is_better else 0.0 - value
+    told = {
+        "more": values,
+        "ordered": e.ruleset.ordered,
+        "contradictions": [
+            {"rules": [one, other], "share": share}
+            for one, other, share in rule_overlap(e.ruleset, e.X).worst_pairs()
+        ],
+        "calibration": rule_calibration(e.ruleset, e.X, e.y_true)
+        .to_frame()
+        .reset_index()
+        .to_dict(orient="records"),
+    }
+    return told if e.black_box is None else told | _of_black_box(e, groups)
+
+
+def _of_black_box(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
+    """Agreement with the black box by class and group, and by which features."""
+    from skescore.metrics import feature_agreement, group_fidelity
+
+    assert e.black_box is not None
+    task, found = e.ruleset.task, e.black_box(e.rows)
+    features = feature_agreement(e.ruleset, e.black_box, e.rows).to_frame()
+    told: dict[str, Any] = {
+        "features": features.reset_index().to_dict(orient="records"),
+    }
+    by: dict[str, Any] = {"fidelity_by_class": None} if task == "classification" else {}
+    if groups is not None:
+        by["fidelity_by_group"] = groups.iloc[:, 0].to_numpy()
+    for name, its in by.items():
+        frame = group_fidelity(found, e.y_pred, its, task=task).to_frame()
+        told[name] = frame.reset_index().to_dict(orient="records")
+    return told
+
+
+def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
+    """Write what the scores leave out."""
+    from skescore.scorers import SET_MEASURES
+
+    printer.heading("what the scores leave out")
+    rows = [
+        [
+            name.replace("_", " "), number(value),
+            "greater" if SET_MEASURES[name].greater_is_better else "less", SET_MEASURES[name].text,
+        ]
+        for name, value in result["more"].items()
+    ]  # fmt: skip
+    printer.table(["measure", "value", "better", "meaning"], rows,
+                  left=("measure", "better", "meaning"))  # fmt: skip
+    if result["contradictions"]:
+        printer.heading("rules that contradict each other")
+        listed = [
+            [*map(str, pair["rules"]), number(pair["share"])] for pair in result["contradictions"]
+        ]
+        printer.table(["rule", "and rule", "share of the rows"], listed)
+        if result["ordered"]:
+            printer.line("(In a list the first of them predicts: so much does ELSE hide.)")
+    printed = [rule for rule in result["calibration"] if rule["printed"] == rule["printed"]]
+    if printed:
+        printer.heading("what is printed beside rules, on these rows")
+        listed = [
+            [
+                str(rule["rule"]), number(rule["printed"]), number(rule["found"]),
+                f"{number(rule['low'])} to {number(rule['high'])}", f"{rule['rows']:g}",
+                "yes" if rule["within"] else "no",
+            ]
+            for rule in printed
+        ]  # fmt: skip
+        printer.table(["rule", "printed", "found", "95 % interval", "rows", "within"], listed)
+        if result["data"]["task"] == "classification":
+            printer.line(
+                "(Purity was counted of the black box's predictions; these rows have the target.)"
+            )
+    for name, what in (("fidelity_by_class", "class"), ("fidelity_by_group", "group")):
+        if name in result:
+            printer.heading(f"agreement with the black box by {what}")
+            listed = [
+                [str(one["group"]), f"{one['rows']:g}", number(one["fidelity"])]
+                for one in result[name]
+            ]
+            printer.table([what, "rows", "fidelity"], listed, left=(what,))
+    if "features" in result:
+        printer.heading("what predictions depend on: shares of permutation importance")
+        listed = [
+            [one["feature"], number(one["black_box"]), number(one["rules"])]
+            for one in result["features"]
+            if one["black_box"] or one["rules"]
+        ]
+        printer.table(["feature", "black box", "rules"], listed, left=("feature",))
 
 
 def _meaning(spec: ScoreSpec, weights: dict[str, float]) -> str:
@@ -418,4 +604,6 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     printer.line(f"(On all rows, those that no rule covers count as {truth}.)")
     if "measures" in result:
         print_rules(printer, result)
+    if "more" in result:
+        print_more(printer, result)
     return printer.text()

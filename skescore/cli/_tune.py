@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import package_versions, write_atomically
-from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, no_data_text
+from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, SET_SCORER_NAMES, no_data_text
 from skescore._optional import import_optional
 from skescore._text import did_you_mean, plural
 from skescore.cli import _arguments as arguments
@@ -197,7 +197,7 @@ def _leaderboard(
     )
 
     if options.measures and board[columns_of(options)].isna().any(axis=None):
-        printer.line("(- where a rule holds for no row of some fold.)")
+        printer.line("(- where a measure has no value on some fold.)")
     if board["score"].iloc[0] < board["score"].max():
         printer.line(f"(The first {_why_first(options, board)}; the others follow by {name}.)")
     if search.stopped_:
@@ -510,8 +510,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.rule_measures,
         default=(),
         metavar="NAME,...",
-        help="measures of single rules as further columns of the leaderboard, such as "
-        "min_rule_precision; c2 alone stands for mean_rule_c2",
+        help="further columns of the leaderboard: measures of single rules, such as "
+        "min_rule_precision (c2 alone stands for mean_rule_c2), and what scores leave out: "
+        + ", ".join(name.removeprefix("neg_") for name in SET_SCORER_NAMES),
     )
     group.add_argument(
         "--allocation",

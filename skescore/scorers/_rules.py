@@ -641,9 +641,11 @@ def _of_set(
 ) -> float:
     """A measure of the rule set of an evaluation, greater being better."""
     known = find_set_measure(measure, options)
-    value = float(known.function(e, **options)) if len(e.ruleset) else math.nan
+    value = math.nan
+    if len(e.ruleset) and e.ruleset.task in known.tasks:
+        value = float(known.function(e, **options))
     if math.isnan(value):
-        why = f"{len(e.ruleset)} rules and {e.n_rows[1]} rows"
+        why = f"{len(e.ruleset)} rules for {e.ruleset.task} and {e.n_rows[1]} rows"
         return _undefined(undefined, f"{known.name} is undefined of {why}.")
     return value if known.greater_is_better else 0.0 - value
 

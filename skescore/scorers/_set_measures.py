@@ -21,7 +21,7 @@ from sklearn.utils import _safe_indexing
 
 from skescore._random import child_generator
 from skescore._text import did_you_mean
-from skescore._validation import check_choice, check_integer
+from skescore._validation import TASKS, check_choice, check_integer
 from skescore.metrics._calibration import RuleCalibration, rule_calibration
 from skescore.metrics._fidelity import (
     feature_agreement,
@@ -39,7 +39,7 @@ from skescore.scorers._evaluation import RuleEvaluation
 __all__ = ["SET_MEASURES", "SetMeasure", "find_set_measure"]
 
 #: What a measure looks at, each with all before it.
-NEEDS = ("rules", "rows", "labels", "black_box")
+NEEDS = ("rules", "rows", "labels", "black_box", "extractor")
 #: Stream of random numbers that rows are halved by.
 _HALVES = 13
 
@@ -59,8 +59,10 @@ class SetMeasure:
         What it says, for readers.
     greater_is_better : bool, default=True
         False for a loss.
-    needs : {"rules", "rows", "labels", "black_box"}, default="rows"
+    needs : {"rules", "rows", "labels", "black_box", "extractor"}, default="rows"
         What it looks at beside the rules.
+    tasks : tuple of str, default=("classification", "regression")
+        What it has a meaning for.
     range : str, default="[0, 1]"
         The values that it takes.
     source : str, default=""
@@ -84,6 +86,7 @@ class SetMeasure:
     text: str
     greater_is_better: bool = True
     needs: str = "rows"
+    tasks: tuple[str, ...] = TASKS
     range: str = "[0, 1]"
     source: str = ""
 
@@ -197,8 +200,6 @@ def _faithful(where: str) -> Callable[..., float]:
     def measure(
         e: RuleEvaluation, n_rows: int = 1000, scale: float = 0.1, random_state: Any = 0
     ) -> float:
-        if where == "boundary" and e.ruleset.task == "regression":
-            return math.nan
         return fidelity(
             e.ruleset, _black_box(e), e.rows, where=where, n_rows=n_rows, scale=scale,
             sample_weight=e.sample_weight, random_state=random_state,
@@ -324,10 +325,10 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType({m.name: m for m in (
                "share of the rules whose interval holds what is printed", needs="labels",
                source="C. J. Clopper, E. S. Pearson 1934"),
     SetMeasure("stability", _stability, "rules in common, if made again of halves of the rows",
-               source=_MARGOT),
+               needs="extractor", source=_MARGOT),
     SetMeasure("prediction_stability", _prediction_stability,
                "equal predictions, if made again of halves of the rows",
-               range="[0, 1]; [-1, 1] of numbers", source=_MARGOT),
+               needs="extractor", range="[0, 1]; [-1, 1] of numbers", source=_MARGOT),
     SetMeasure("fidelity_rows", _fidelity_rows, f"{_AGREES} the rows", **_BOX, source=_GUIDOTTI),
     SetMeasure("fidelity_gap", _fidelity_gap,
                "how far the worst class lies below, or the worst quarter of the numbers",
@@ -340,7 +341,7 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType({m.name: m for m in (
     SetMeasure("fidelity_uniform", _faithful("uniform"), f"{_AGREES} rows anywhere in the domain",
                **_BOX, source="M. Craven, J. Shavlik 1995"),
     SetMeasure("fidelity_boundary", _faithful("boundary"), f"{_AGREES} rows beside its boundary",
-               **_BOX, source=_GUIDOTTI),
+               tasks=("classification",), **_BOX, source=_GUIDOTTI),
     SetMeasure("feature_agreement", _feature_agreement,
                "permutation importance that rules and black box have in common", **_BOX,
                source="L. Breiman 2001"),

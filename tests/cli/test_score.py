@@ -4,8 +4,11 @@ import hashlib
 import json
 import math
 import re
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,15 +20,26 @@ from sklearn.metrics import (
     mean_squared_error,
     r2_score,
 )
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.cli import main
 from skescore.datasets import load_dataset
 from skescore.metrics import (
     MEASURES,
     characteristics,
+    rule_overlap,
     rule_report,
 )
-from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
+from skescore.rules import (
+    Domain,
+    Fallback,
+    Interval,
+    LinearOutput,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+from skescore.scorers import SET_MEASURES, SET_SCORERS, evaluate_rules
 
 NAMES = ("a", "b")
 DOMAIN = Domain((0.0, 0.0), (10.0, 20.0))
@@ -629,3 +643,98 @@ def test_no_message_tells_a_password(run, write):
     code, _, err = run(rules, url, "--target", "class")
     assert code == 1
     assert "s3cret" not in err
+
+
+# What the scores leave out ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A black box of the columns a and b, in a file."""
+    path = tmp_path / "model.joblib"
+    joblib.dump(DecisionTreeClassifier(random_state=0).fit(KINDS[["a", "b"]], KINDS["y"]), path)
+    return path
+
+
+def test_more_has_what_the_scores_leave_out(rules, kinds, run):
+    assert "more" not in scored(run, rules, kinds)
+    found = scored(run, rules, kinds, "--more")
+    evaluation = evaluate_rules(CLASSES, KINDS[["a", "b"]], KINDS["y"])
+    told = {name for name, m in SET_MEASURES.items() if m.needs in ("rules", "rows", "labels")}
+    assert set(found["more"]) == told
+    for name, value in found["more"].items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # nothing is printed beside these rules
+            expected = SET_SCORERS[SET_MEASURES[name].scorer_name].score(evaluation)
+        greater = SET_MEASURES[name].greater_is_better
+        assert value == (None if math.isnan(expected) else expected if greater else 0 - expected)
+    met = rule_overlap(CLASSES, KINDS).worst_pairs()
+    assert [(*pair["rules"], pair["share"]) for pair in found["contradictions"]] == met
+    assert "features" not in found
+
+
+@pytest.mark.parametrize(("form", "sign"), [("text", " "), ("markdown", "|")])
+def test_a_model_adds_how_well_rules_agree_with_it(form, sign, write, model, run):
+    seen = CLASSES.replace(
+        rules=[replace(rule, statistics=RuleStatistics(4, (3, 1))) for rule in CLASSES.rules]
+    )
+    rows = KINDS.assign(town=[*"nnssnnss"], other=range(8))
+    words = (write(seen, "seen.json"), write(rows, "towns.csv"), "--black-box", model, "--trust",
+             "--group", "town")  # fmt: skip
+    found = scored(run, *words)
+    box = joblib.load(model)
+    same = box.predict(KINDS[["a", "b"]]) == CLASSES.predict(KINDS[["a", "b"]])
+    assert {one["group"]: one["fidelity"] for one in found["fidelity_by_group"]} == {
+        town: same[rows["town"] == town].mean() for town in "ns"
+    }
+    assert found["more"]["fidelity_rows"] == pytest.approx(same.mean())
+    by_class = {one["group"]: one["rows"] for one in found["fidelity_by_class"]}
+    assert by_class == KINDS["y"].value_counts().to_dict()
+    assert {one["feature"] for one in found["features"]} == {"a", "b"}
+    assert [one["printed"] for one in found["calibration"]] == [
+        0.75 if rule.output == CLASSES.classes[0] else 0.25 for rule in CLASSES
+    ]
+    code, out, err = run(*words, "--target", "y", "--format", form)
+    assert (code, err) == (0, "")
+    for words in (
+        "what the scores leave out", "fidelity boundary", "by class", "by group", "of permutation",
+        "what is printed beside rules", "95 % interval",
+    ):  # fmt: skip
+        assert words in out
+    assert sign in out
+
+
+def test_numbers_have_no_boundary_and_no_classes(write, tmp_path, run):
+    path = tmp_path / "model.joblib"
+    joblib.dump(DecisionTreeRegressor(random_state=0).fit(VALUES[["a", "b"]], VALUES["y"]), path)
+    found = scored(run, write(NUMBERS, "rules.json"), write(VALUES, "values.csv"), "--black-box",
+                   path, "--trust")  # fmt: skip
+    assert not {"fidelity_boundary"} & set(found["more"])
+    assert "fidelity_by_class" not in found
+    assert found["more"]["fidelity_gap"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--group", "town"], "--group counts for --black-box; name the file of a model"),
+        (
+            ["--group", "town", "--black-box", "m.skops", "--missing", "drop"],
+            "--group needs all rows; keep missing values",
+        ),
+        (["--more", "--in-place"], "--more and --black-box look at every row"),
+    ],
+)
+def test_more_is_refused_where_it_means_nothing(words, told, rules, kinds, run):
+    code, out, err = run(rules, kinds, "--target", "y", *words)
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_a_model_of_other_columns_is_refused(rules, kinds, tmp_path, run):
+    path = tmp_path / "model.joblib"
+    joblib.dump(DecisionTreeClassifier().fit(KINDS[["a"]], KINDS["y"]), path)
+    assert run(rules, kinds, "--target", "y", "--black-box", path)[0] == 1
+    code, _, err = run(rules, kinds, "--target", "y", "--black-box", path, "--trust")
+    assert code == 1
+    assert "b" in err

@@ -276,3 +276,10 @@ def test_the_known_storages_are_listed_whole_beside_a_password(capsys):
     assert "secret" not in told
     for form in ("redis://anna:***@host", "journal:///", "sqlite:///", "mysql://", "grpc://host"):
         assert form in told
+
+
+def test_measures_of_a_search_are_of_rules_or_of_rule_sets():
+    words = ["tune", "iris", "--measures", "c2,overlap, neg_redundant_rules,min_rule_c2,stability"]
+    assert build_parser().parse_args(words).measures == (
+        "mean_rule_c2", "neg_overlap", "neg_redundant_rules", "min_rule_c2", "stability",
+    )  # fmt: skip

@@ -84,7 +84,9 @@ def test_every_measure_lies_in_its_range(name: str) -> None:
             assert math.isnan(value(name, NUMBERS, X_NUMBERS, Y_NUMBERS))
     else:
         assert value(name, NUMBERS, X_NUMBERS, Y_NUMBERS) <= high
-    with pytest.warns(UndefinedMetricWarning, match=f"{name} is undefined of 0 rules and 4 rows"):
+    with pytest.warns(
+        UndefinedMetricWarning, match=f"{name} is undefined of 0 rules for cl.* and 4"
+    ):
         assert math.isnan(value(name, RULES.replace(rules=[], classes=["low"]), ROWS, LABELS))
 
 
@@ -203,6 +205,9 @@ def test_a_measure_of_ones_own() -> None:
     own = SetMeasure("names", lambda e, least=1: float(len(e.ruleset) >= least), "has rules")
     assert make_set_scorer(own)(RULES, ROWS, LABELS) == 1.0
     assert make_set_scorer(own, least=3)(RULES, ROWS, LABELS) == 0.0
+    numbers = SetMeasure("numbers", lambda e: 1.0, "for numbers", tasks=("regression",))
+    with pytest.warns(UndefinedMetricWarning, match="numbers is undefined of 2 rules for class"):
+        assert math.isnan(make_set_scorer(numbers)(RULES, ROWS, LABELS))
     with pytest.raises(ValueError, match="needs must be one of"):
         SetMeasure("names", lambda e: 1.0, "", needs="nothing")
 
