@@ -180,7 +180,8 @@ def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> 
     """Turn intervals over the ranks of ordered categories into sets of their values.
 
     They become conditions such as ``colour in {blue, red}``. A set of more than half of the values
-    is written as what it leaves out, ``colour ≠ green``: that also holds for values never seen.
+    is written as what it leaves out, ``colour ≠ green``: that also holds for values never seen. A
+    rule that holds for no value is left out.
     """
     rules = []
     for rule in ruleset.rules:
@@ -188,21 +189,24 @@ def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> 
         for condition in rule.conditions:
             if isinstance(condition, Interval) and condition.feature in values:
                 named = _one_of(condition, values[condition.feature])
-                conditions += [] if named is None else [named]
+                if named is False:
+                    break
+                conditions += [] if named is True else [named]
             else:
                 conditions.append(condition)
-        rules.append(Rule(tuple(conditions), rule.output, rule.statistics, rule.weight))
+        else:
+            rules.append(Rule(tuple(conditions), rule.output, rule.statistics, rule.weight))
     return ruleset.replace(rules=rules)
 
 
-def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf | None:
-    """The values whose ranks an interval holds; None if these are all."""
+def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf | bool:
+    """The values whose ranks an interval holds; whether it holds at all if it does not matter."""
     ranks = np.arange(len(values), dtype=float)
     held = interval.holds(lambda _: ranks)
     inside = [v for v, holds in zip(values, held, strict=True) if holds]
     outside = [v for v, holds in zip(values, held, strict=True) if not holds]
-    if not outside:
-        return None
+    if not (inside and outside):
+        return bool(inside)
     if len(outside) < len(inside) and len(inside) > 1:
         return OneOf(interval.feature, tuple(outside), negated=True)
     return OneOf(interval.feature, tuple(inside))

@@ -102,3 +102,17 @@ def test_rules_for_another_task_are_refused():
 
     with pytest.raises(ValueError, match="must find rules for classification, got rules for regre"):
         SurrogateExtractor(KNeighborsClassifier(), learn).fit(IRIS.data, NAMES)
+
+
+def test_a_rule_that_holds_for_no_category_is_left_out():
+    def learn(X, y, random_state):
+        rules = [Rule([Interval(0, upper=-0.5)], 1), Rule([Interval(0, upper=0.5)], 0), Rule([], 1)]
+        return RuleSet(rules, list(X.columns), task="classification")
+
+    X = pd.DataFrame({"colour": ["red", "red", "blue", "green"] * 5})
+    box = CallableClassifier(
+        lambda t: np.where(t["colour"] == "blue", "no", "yes"), classes=["no", "yes"]
+    )
+    rules = SurrogateExtractor(box, learn).fit(X).rules_
+    assert len(rules) == 2
+    assert [len(condition.values) for condition in rules[0].conditions] == [1]

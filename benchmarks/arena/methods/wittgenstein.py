@@ -1,0 +1,44 @@
+"""RIPPER of wittgenstein, with its defaults: rules for the rarer of two classes."""
+
+import numpy as np
+
+from skescore.rules import Fallback, Interval, Rule, RuleSet
+
+REQUIRES = ["wittgenstein>=0.3.4"]
+
+
+def _condition(condition, columns):
+    """A value of a feature with few of them, or a range that holds its upper end."""
+    feature = columns.index(condition.feature)
+    if not isinstance(condition.val, str):
+        value = float(condition.val)
+        return Interval(feature, value, value, lower_closed=True)
+    text = condition.val
+    if text.startswith("<"):
+        return Interval(feature, upper=float(text[1:]))
+    if text.startswith(">"):
+        return Interval(feature, float(text[1:]))
+    lower, upper = map(float, text.split(" - "))
+    return Interval(feature, lower, upper)
+
+
+def _ripper(X, y, random_state):
+    from wittgenstein import RIPPER
+
+    if len(np.unique(y)) != 2:
+        raise ValueError("wittgenstein's RIPPER is for two classes")
+    rarer = int(np.argmin(np.bincount(y)))
+    model = RIPPER(random_state=random_state)
+    model.fit(X, y=y, pos_class=rarer)
+    columns = list(X.columns)
+    rules = [
+        Rule([_condition(c, columns) for c in rule.conds], rarer) for rule in model.ruleset_.rules
+    ]
+    counts = tuple(np.bincount(y).tolist())
+    return RuleSet(
+        rules, columns, task="classification", classes=[0, 1],
+        fallback=Fallback(1 - rarer, class_counts=counts),
+    )  # fmt: skip
+
+
+METHODS = {"wittgenstein RIPPER": {"classification": _ripper}}

@@ -1,0 +1,337 @@
+"""The benchmark of rule extraction: many tables, several black boxes, everyone's methods.
+
+    python benchmarks/arena/run.py [--suites keel-balanced ...] [--black-boxes random-forest ...]
+        [--seeds 0 1] [--methods FILE ...] [--only LABEL ...] [--seconds 3600] [--n-jobs 1]
+    python benchmarks/arena/run.py --verify 50
+
+Each file in `methods/` says how some methods find rules; a further method is a further file, see
+`skescore.bench.read_methods`. Packages that a file `REQUIRES` and that are not here get an
+environment of their own. Rows are kept at once, so that a run may be killed at any time and goes
+on; what is there is written to `results.csv` at the end, with the machine and the versions beside.
+A cell has 30 s (`--cell-seconds`; more where other programs share the cores).
+
+`--seconds` begins nothing new after that time. `--verify` measures so many cells again, drawn from
+`results.csv`, and exits with 1 if a figure differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import joblib
+import pandas as pd
+from packaging.requirements import Requirement
+from platformdirs import user_cache_path
+
+from skescore.bench import (
+    BenchConfig,
+    config_from,
+    describe_machine,
+    package_versions,
+    read_methods,
+    read_rows,
+    run_bench,
+    suite_config,
+)
+from skescore.datasets import load_dataset
+from skescore.registry import extractor_spec
+
+HERE = Path(__file__).parent
+#: Which files come first: all tables with what is cheap, then what takes its time.
+TIERS = (
+    ("ours", "scikit_learn", "imodels", "interpret"),
+    ("ours_searched", "rulekit", "wittgenstein", "ruleopt"),
+    ("imodels_rulefit", "te2rules", "psyke"),
+)
+SUITES = ("keel-balanced", "keel-imbalanced", "regression", "categorical")
+BLACK_BOXES = ("random-forest", "hist-gradient-boosting", "mlp", "svm", "xgboost")
+KEYS = ["suite", "data", "black_box", "method", "seed"]
+SCORES = [
+    "n_rules", "ice", "fire", "q", "fidelity", "performance", "completeness_volume",
+    "completeness_instances", "black_box_quality",
+]  # fmt: skip
+COLUMNS = [*KEYS, "error", *SCORES, "conditions", "features", "seconds"]
+CACHE = user_cache_path("skescore", appauthor=False) / "arena"
+
+
+def stated(path: Path, name: str) -> list[str]:
+    """A list of texts that a file of methods holds, without running it."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def is_here(requirement: str) -> bool:
+    wanted = Requirement(requirement)
+    try:
+        return wanted.specifier.contains(metadata.version(wanted.name), prereleases=True)
+    except metadata.PackageNotFoundError:
+        return False
+
+
+def python_for(path: Path) -> str:
+    """The Python that can run a file of methods: this one, or one made for it."""
+    further = stated(path, "WITHOUT_DEPENDENCIES")
+    required = stated(path, "REQUIRES")
+    if all(map(is_here, [*required, *further])):
+        return sys.executable
+    folder = CACHE / "environments" / path.stem
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    done = folder / "complete"
+    if not done.exists():
+        print(f"making an environment for {path.name}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        install = [str(python), "-m", "pip", "install", "-q"]
+        subprocess.run([*install, "-e", str(HERE.parents[1]), *required], check=True)
+        if further:
+            subprocess.run(
+                [*install, "--no-deps", "--ignore-requires-python", *further], check=True
+            )
+        done.touch()
+    return str(python)
+
+
+def configured(
+    suite: str, box: str, seed: int, files: Sequence[Path], seconds: float = 30.0
+) -> BenchConfig | None:
+    """What of some files can run on a suite; None if nothing can."""
+    base = suite_config(suite)
+    task = "regression" if suite == "regression" else "classification"
+    entries = [entry for path in files for entry in read_methods(path)]
+    made = config_from({"data": ["iris"], "black_boxes": [box], "extractors": entries})
+    fitting = tuple(e for e in made.extractors if task in _tasks(e))
+    if not fitting:
+        return None
+    return replace(
+        base,
+        name="arena",
+        black_boxes=made.black_boxes,
+        extractors=fitting,
+        seeds=(seed,),
+        time_limit=seconds,
+    )
+
+
+def loaded(suite: str, data: Sequence[Any], folder: Path) -> tuple[Any, ...]:
+    """The tables of a suite, read once for all jobs: our own file, with these very packages."""
+    about = json.dumps([package_versions(), [[e.source, e.options] for e in data]], default=str)
+    key = hashlib.sha256(about.encode()).hexdigest()[:16]
+    path = folder / "tables" / f"{suite}-{key}.joblib"
+    if path.exists():
+        tables = joblib.load(path)
+    else:
+        tables = {e.label: load_dataset(e.source, **e.options) for e in data}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}")
+        joblib.dump(tables, part)
+        part.replace(path)
+    return tuple(replace(entry, table=tables[entry.label]) for entry in data)
+
+
+def _tasks(entry: Any) -> tuple[str, ...]:
+    if entry.kind == "search":
+        return ("classification", "regression")
+    spec = entry.extractor if entry.kind == "object" else extractor_spec(entry.name)
+    return tuple(spec.tasks)
+
+
+def folder_of(root: Path, suite: str, box: str, seed: int, stem: str) -> Path:
+    return root / "runs" / suite / box / str(seed) / stem
+
+
+def measure(options: argparse.Namespace) -> None:
+    """One job, in the environment that it needs."""
+    suite, box, seed, stem = options.job
+    config = configured(
+        suite, box, int(seed), [HERE / "methods" / f"{stem}.py"], options.cell_seconds
+    )
+    if config is None:
+        return
+    config = replace(config, data=loaded(suite, config.data, options.folder))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run_bench(
+            config,
+            folder_of(options.folder, suite, box, int(seed), stem),
+            keep_rules=True,
+            n_jobs=options.n_jobs,
+            on_row=lambda row: print(
+                suite, box, seed, row["data"], row["extractor"], row["state"], row["error"][:90],
+                file=sys.stderr, flush=True,
+            ),
+        )  # fmt: skip
+
+
+def jobs(options: argparse.Namespace) -> Iterator[tuple[str, str, str, int, str]]:
+    """Python, suite, black box, seed and file: breadth first."""
+    known = {path.stem for path in (HERE / "methods").glob("*.py")}
+    known &= set(options.methods or known)
+    tiers = [[stem for stem in tier if stem in known] for tier in TIERS]
+    tiers += [[stem] for stem in sorted(known - {stem for tier in TIERS for stem in tier})]
+    pythons = {stem: python_for(HERE / "methods" / f"{stem}.py") for stem in known}
+    rounds = [(box, seed) for seed in options.seeds for box in options.black_boxes]
+    for box, seed in rounds:
+        for tier in tiers:
+            for suite in options.suites:
+                for stem in tier:
+                    yield pythons[stem], suite, box, seed, stem
+
+
+def run(options: argparse.Namespace) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    begin = time.monotonic()
+    for python, suite, box, seed, stem in jobs(options):
+        left = None if options.seconds is None else options.seconds - time.monotonic() + begin
+        if left is not None and left <= 0:
+            print("the time is over; the same command goes on", file=sys.stderr)
+            break
+        command = [
+            python, str(Path(__file__).resolve()), "--folder", str(options.folder),
+            "--n-jobs", str(options.n_jobs),
+            "--cell-seconds", str(options.cell_seconds), "--job", suite, box, str(seed), stem,
+        ]  # fmt: skip
+        process = subprocess.Popen(command)
+        try:
+            process.wait(left)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            process.terminate()  # does nothing to one that has ended
+            process.wait()
+        if process.returncode not in (0, -15):
+            print(f"{suite}, {box}, {seed}, {stem}: exit code {process.returncode}")
+
+
+def collect(root: Path) -> pd.DataFrame:
+    """All rows that are there as one compact table."""
+    parts = []
+    for path in sorted((root / "runs").glob("*/*/*/*/rows.csv")):
+        rows = read_rows(path).rename(columns={"extractor": "method"})
+        rules = pd.DataFrame(kept_rules(path.parent), columns=["data", "method", "size_of", "used"])
+        rows = rows.merge(rules, on=["data", "method"], how="left")
+        rows["suite"] = path.parts[-5]
+        rows["conditions"], rows["features"] = rows["size_of"], rows["used"]
+        rows["error"] = rows["error"].str.slice(0, 60)
+        parts.append(rows[COLUMNS])
+    if not parts:
+        return pd.DataFrame(columns=COLUMNS)
+    table = pd.concat(parts, ignore_index=True)
+    return table.drop_duplicates(KEYS, keep="last").sort_values(KEYS, ignore_index=True)
+
+
+def kept_rules(folder: Path) -> list[tuple[str, str, int, int]]:
+    """Data, method, conditions and features of the rules that a job has kept."""
+    return [
+        (kept["data"], kept["extractor"], kept["conditions"], len(kept["features"]))
+        for kept in map(json.loads, _lines(folder / "rules.jsonl"))
+    ]
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return text[: text.rfind("\n") + 1].splitlines()[1:]
+
+
+def write(table: pd.DataFrame, folder: Path) -> None:
+    """The table, and beside it what it was measured with."""
+    table.to_csv(folder / "results.csv", index=False, float_format="%.5g", lineterminator="\n")
+    needed = {
+        Requirement(text).name
+        for path in (HERE / "methods").glob("*.py")
+        for name in ("REQUIRES", "WITHOUT_DEPENDENCIES")
+        for text in stated(path, name)
+    }
+    versions = package_versions()
+    for name in sorted(needed):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    about = {"machine": describe_machine(), "versions": versions}
+    (folder / "machine.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Measure some cells again; the number of those that differ."""
+    table = pd.read_csv(HERE / "results.csv", dtype={"error": str})
+    here = {
+        entry["label"]: entry
+        for path in sorted((HERE / "methods").glob("*.py"))
+        if python_for(path) == sys.executable
+        for entry in read_methods(path)
+    }
+    usable = table[table["error"].isna() & table["method"].isin(list(here))]
+    drawn = usable.sample(options.verify, random_state=0)
+    differing = 0
+    for (suite, box, seed), part in drawn.groupby(["suite", "black_box", "seed"]):
+        base = suite_config(str(suite))
+        wanted = part.groupby("method")["data"].agg(list).to_dict()
+        entries = [{**here[method], "data": data} for method, data in wanted.items()]
+        data = tuple(entry for entry in base.data if entry.label in set(part["data"]))
+        made = config_from({"data": ["iris"], "black_boxes": [box], "extractors": [
+            {key: value for key, value in entry.items() if key != "data"} for entry in entries
+        ]})  # fmt: skip
+        methods = tuple(replace(e, data=tuple(wanted[e.label])) for e in made.extractors)
+        config = replace(
+            base, data=data, black_boxes=made.black_boxes, extractors=methods,
+            seeds=(int(seed),), time_limit=options.cell_seconds,
+        )  # fmt: skip
+        folder = options.folder / "verify" / f"{suite}-{box}-{seed}"
+        found = run_bench(config, folder, n_jobs=options.n_jobs, overwrite=True).rows
+        again = found.set_index(["data", "extractor"])
+        for row in part.to_dict(orient="records"):
+            new = again.loc[(row["data"], row["method"])]
+            for name in SCORES:
+                old, now = row[name], float(f"{new[name]:.5g}")
+                if old != now and not (pd.isna(old) and pd.isna(now)):
+                    differing += 1
+                    print(f"{suite}, {row['data']}, {box}, {row['method']}: {name} {old} is {now}")
+                    break
+    print(f"{len(drawn) - differing} of {len(drawn)} cells gave the same figures again")
+    return differing
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suites", nargs="+", choices=SUITES, default=list(SUITES))
+    parser.add_argument("--black-boxes", nargs="+", default=list(BLACK_BOXES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--methods", nargs="+", help="names of files, without .py")
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--cell-seconds", type=float, default=30.0)
+    parser.add_argument("--n-jobs", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=CACHE)
+    parser.add_argument("--collect", action="store_true", help="write results.csv of what is there")
+    parser.add_argument("--verify", type=int, metavar="CELLS")
+    parser.add_argument("--job", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job:
+        measure(options)
+        return 0
+    if options.verify:
+        return int(verify(options) > 0)
+    if not options.collect:
+        run(options)
+    write(collect(options.folder), HERE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
