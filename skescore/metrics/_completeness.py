@@ -295,8 +295,11 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     missing = np.asarray(domain.missing)
     varying = high > low
     fits = boxes.known & (varying | ((boxes.lower <= low) & (low <= boxes.upper)))
-    length = np.where(varying, high - low, 1.0)
-    lower, upper = ((np.clip(b, low, high) - low) / length for b in (boxes.lower, boxes.upper))
+    lower, upper = (np.clip(b, low, high) for b in (boxes.lower, boxes.upper))
+    with np.errstate(over="ignore"):  # of a domain longer than the largest float, all by halves
+        part = np.where(high - low < np.inf, 1.0, 0.5)
+    length = np.where(varying, high * part - low * part, 1.0)
+    lower, upper = ((b * part - low * part) / length for b in (lower, upper))
     never = missing == 0
     kept = fits[:, never].all(axis=1)
     lower, upper, pure, fits = lower[kept], upper[kept], boxes.pure[kept], fits[kept]

@@ -8,6 +8,7 @@ and the least change found that gets the row another prediction. Every such chan
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -129,7 +130,7 @@ class CounterfactualSearch:
             values[:] = [now, *sorted(known - {now}, key=label_order)]
             return _Options(values, np.minimum(np.arange(len(values)), 1.0))
         points = self.cuts[j] | {float(v) for v in listed_values if not isinstance(v, str)}
-        scale = domain.ranges[j] if domain else 1.0
+        scale = min(domain.ranges[j], sys.float_info.max) if domain else 1.0
         start = float(table.numbers(j, slice(None))[0])
         if scale == 0:  # no change of a feature that never changed is near
             return _Options(np.array([start]), np.zeros(1))

@@ -102,9 +102,15 @@ class Table:
     def _series(self, feature: int) -> np.ndarray:
         at = self._position[feature]
         if not hasattr(self._frame, "iloc"):
-            return np.asarray(self._frame[:, at].to_numpy())
+            series = self._frame[:, at]
+            values = np.asarray(series.to_numpy())
+            if series.dtype.is_integer() and _rounded(values):
+                values = np.array(series.to_list(), dtype=object)
+            return values
         series = self._frame.iloc[:, at]
         values = np.asarray(series.to_numpy())
+        if values.dtype.kind == "f" and _rounded(values) and _holds_integers(series):
+            values = series.astype(object).to_numpy()
         if values.dtype.kind == "O":
             # The missing value of pandas' own types cannot be turned into a float.
             missing = series.isna().to_numpy()
@@ -159,6 +165,16 @@ class Table:
         return result
 
 
+def _rounded(values: np.ndarray) -> bool:
+    """Whether whole numbers, made floats for the gaps among them, are no longer exact."""
+    return values.dtype.kind == "f" and bool((np.abs(values) >= 2.0**53).any())
+
+
+def _holds_integers(series: pd.Series) -> bool:
+    kind = series.cat.categories.dtype if hasattr(series, "cat") else series.dtype
+    return pd.api.types.is_integer_dtype(kind)
+
+
 def _is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_column"))
 
@@ -177,7 +193,12 @@ def as_known_rows(X: Any) -> Any:
     if not hasattr(X, "columns") or _is_frame(X) or isinstance(X, np.ndarray | Table):
         return X
     if hasattr(X, "to_pandas") and hasattr(X, "schema"):  # of Arrow
-        return X.to_pandas()
+        frame = X.to_pandas()
+        for i, kind in enumerate(X.schema.types):
+            name = str(kind).replace("i", "I").replace("u", "U")  # as pandas calls it
+            if name.startswith(("Int", "UInt")) and _rounded(frame.iloc[:, i].to_numpy()):
+                frame.isetitem(i, pd.Series(X.column(i).to_pylist(), frame.index, dtype=name))
+        return frame
     raise TypeError(
         f"X must be an array or a data frame of pandas or polars, got a {type(X).__name__} of "
         f"{type(X).__module__.partition('.')[0]}. Turn it into a pandas data frame first."
@@ -188,8 +209,10 @@ def _as_array(X: Any) -> np.ndarray:
     if hasattr(X, "toarray"):
         raise TypeError("X is sparse, which rules cannot read: pass X.toarray().")
     array = np.asarray(X)
-    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
-        array = np.asarray(X, dtype=object)  # numbers among texts stay numbers
+    if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _rounded(array)):
+        array = np.asarray(
+            X, dtype=object
+        )  # numbers among texts, or among floats, stay what they are
     return array
 
 
@@ -681,18 +704,51 @@ def nearest_box(
     of what else parts row and box come as `more`, shape (n_rows, n_rules).
     """
     used = np.flatnonzero((scale > 0) & np.isfinite(scale) & boxes.bounded.any(axis=0))
-    lower, upper = boxes.lower[:, used], boxes.upper[:, used]
+    lower, upper, scale = boxes.lower[:, used], boxes.upper[:, used], scale[used]
     result = np.empty(len(X), dtype=np.intp)
     size = max(1, int(4e6 // (len(boxes) * max(1, len(used)))))
     for begin in range(0, len(X), size):
         rows = X[begin : begin + size, used][:, None, :]
+        part = np.zeros((len(rows), len(boxes))) if more is None else more[begin : begin + size]
         with np.errstate(over="ignore", invalid="ignore"):
-            gap = np.maximum(np.maximum(lower - rows, rows - upper), 0) / scale[used]
+            gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
             # An infinite value is at no distance from a free side.
             np.nan_to_num(gap, copy=False, nan=0.0, posinf=math.inf)
             # Feature by feature, so that ties are ties however the processor adds.
-            total = np.zeros(gap.shape[:2]) if more is None else more[begin : begin + size] + 0.0
+            total = part + 0.0
             for k in range(len(used)):
-                total += gap[:, :, k] * gap[:, :, k]
-            result[begin : begin + size] = total.argmin(axis=1)
+                total += (gap[:, :, k] / scale[k]) * (gap[:, :, k] / scale[k])
+        result[begin : begin + size] = total.argmin(axis=1)
+        least = total.min(axis=1)
+        beyond = np.flatnonzero((least == 0) | (least > _LARGEST_SQUARE))
+        if len(beyond):
+            distances = _scaled_distances(rows[beyond], lower, upper, scale, part[beyond])
+            result[begin + beyond] = distances.argmin(axis=1)
     return result
+
+
+#: Sums of squares beyond it are compared by mantissas and exponents.
+_LARGEST_SQUARE = 1e300
+
+
+def _scaled_distances(
+    rows: np.ndarray, lower: np.ndarray, upper: np.ndarray, scale: np.ndarray, more: np.ndarray
+) -> np.ndarray:
+    """Squared distances whose squares are no floats: of each row as multiples of a power of two."""
+    nowhere = 10**6  # an exponent beyond all of floats
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
+        half = np.maximum(np.maximum(lower / 2 - rows / 2, rows / 2 - upper / 2), 0)
+        long = np.isinf(gap) & np.isfinite(half)
+        size, power = np.frexp(np.nan_to_num(np.where(long, half, gap), nan=0.0, posinf=math.inf))
+        unit, unit_power = np.frexp(scale)
+        size, power = size / unit, power.astype(np.int64) + long - unit_power
+        power = np.where(size == 0, -nowhere, np.where(np.isinf(size), nowhere, power))
+        extra = np.where(more > 0, np.frexp(more)[1] // 2, -nowhere)
+        greatest = np.max(power, axis=2, initial=-nowhere)
+        first = np.maximum(greatest, extra).min(axis=1, keepdims=True)
+        total = np.ldexp(more, np.clip(-2 * first, -2000, 2000).astype(np.int32))
+        shift = np.clip(power - first[:, :, None], -2000, 2000).astype(np.int32)
+        for k in range(size.shape[2]):
+            total += np.ldexp(size[:, :, k], shift[:, :, k]) ** 2
+    return np.asarray(total)

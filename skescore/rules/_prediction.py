@@ -107,18 +107,22 @@ def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
             np.add.at(sums[rows].reshape(-1), row * n_classes + outputs[rule], weight)
         else:
             for k in range(n_classes):
-                np.add.at(sums[rows, k], row, weight * shares[rule, k])
+                some = np.flatnonzero(shares[rule, k])  # infinitely often nothing is nothing
+                np.add.at(sums[rows, k], row[some], weight[some] * shares[rule[some], k])
     return sums, covered
 
 
 def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
     """Turn sums into class probabilities; where they cannot be any, the winner has it all."""
-    if voting == "logistic":
-        powers = np.exp(sums - sums.max(axis=1, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-    total = sums.sum(axis=1, keepdims=True)
     winner = np.eye(sums.shape[1])[sums.argmax(axis=1)]
-    usable = (total > 0) & (sums >= 0).all(axis=1, keepdims=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = sums.sum(axis=1, keepdims=True)
+        top = sums.max(axis=1, keepdims=True)
+        powers = np.exp(sums - top)
+    if voting == "logistic":
+        shares = powers / powers.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(np.isfinite(top), shares, winner))
+    usable = (total > 0) & np.isfinite(total) & (sums >= 0).all(axis=1, keepdims=True)
     return np.where(usable, sums / np.where(usable, total, 1.0), winner)
 
 
@@ -151,12 +155,27 @@ def assigned_rule(ruleset: RuleSet, table: Table) -> np.ndarray:
     if fallback is not None and fallback.policy == "nearest" and len(ruleset):
         lost = np.flatnonzero(index < 0)
         if len(lost):
-            scale = ruleset.domain.ranges if ruleset.domain else (1.0,) * ruleset.n_features
+            scale, squares = distance_units(ruleset)
             features = np.flatnonzero(ruleset.boxes.bounded.any(axis=0)).tolist()
             rows = table.matrix(lost, features)
             more = _known_instead(ruleset, table, lost)
+            more = None if more is None else more * squares
             index[lost] = nearest_box(ruleset.boxes, rows, np.asarray(scale), more)
     return index
+
+
+def distance_units(ruleset: RuleSet) -> tuple[tuple[float, ...], float]:
+    """Units of the distance to a box along each feature, and what a value known instead adds.
+
+    The units are the ranges of the domain; halves of them where one is longer than any float.
+    """
+    domain = ruleset.domain
+    if domain is None:
+        return (1.0,) * ruleset.n_features, 1.0
+    if np.isfinite(domain.ranges).all():
+        return domain.ranges, 1.0
+    pairs = zip(domain.lower, domain.upper, strict=True)
+    return tuple(high / 2 - low / 2 for low, high in pairs), 4.0
 
 
 def _known_instead(ruleset: RuleSet, table: Table, rows: np.ndarray) -> np.ndarray | None:

@@ -471,3 +471,14 @@ def test_rows_and_volume_differ_for_an_iris_list() -> None:
     iris = next(s for s in PSYKE["splits"] if (s["dataset"], s["seed"]) == ("iris", None))
     listed = next(entry for entry in iris["lists"] if len(entry["boxes"]) == 8)
     assert (listed["instances"], listed["volume"]) == (1.0, 0.390625)
+
+
+def test_the_volume_of_a_domain_longer_than_the_largest_float() -> None:
+    largest = 1.7976931348623157e308
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0.0)], "a"), Rule([Interval(0, largest / 2)], "a")],
+        ["x"],
+        task="classification",
+        domain=Domain((-largest,), (largest,)),
+    )
+    assert volume_completeness(rules) == Completeness(0.75, exact=True, low=0.75, high=0.75)

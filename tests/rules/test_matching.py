@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -1079,6 +1080,36 @@ def test_sets_of_whole_numbers_beyond_all_floats_are_exact(kind):
     assert rules.covers(column[:, None]).tolist() == expected
     mixed = RuleSet([Rule((OneOf(0, (2**53 + 1, 0.5, 7)),), 1.0)], ["a"], task="regression")
     assert mixed.covers(column[:, None]).tolist() == expected
+
+
+def test_whole_numbers_beyond_all_floats_are_exact_beside_gaps():
+    values = [2**53, 2**53 + 1, None]
+    column = pd.Series(values, dtype="Int64", name="a")
+    tables = {
+        "nullable": column.to_frame(),
+        "of Arrow": column.astype("int64[pyarrow]").to_frame(),
+        "category": column.astype("category").to_frame(),
+        "polars": pl.DataFrame({"a": values}),
+        "Arrow": pa.table({"a": values}),
+        "lists": [[2**53, 0.5], [2**53 + 1, 0.5], [None, 0.5]],
+    }
+    for name, X in tables.items():
+        names = ["a", "b"] if name == "lists" else ["a"]
+        rules = RuleSet([Rule([OneOf(0, [2**53 + 1])], 1.0)], names, task="regression")
+        assert rules.covers(X).tolist() == [False, True, False], name
+
+
+def test_the_nearest_box_is_found_where_squares_are_no_floats():
+    for far in (1e-200, 1e160, LARGEST / 4):
+        rules = [Rule([Interval(0, -far, far)], 0.0), Rule([Interval(0, 3 * far, 4 * far)], 1.0)]
+        nearest = RuleSet(rules, ["a"], task="regression", fallback=Fallback(9.0, "nearest"))
+        assert nearest.predict([[1.5 * far], [2.5 * far]]).tolist() == [0.0, 1.0], far
+    whole = Domain((-LARGEST, 0.0), (LARGEST, 1.0))
+    rules = [Rule([Interval(0, upper=-LARGEST / 2)], 0.0), Rule([Interval(1, lower=0.9)], 1.0)]
+    nearest = RuleSet(
+        rules, ["a", "b"], task="regression", domain=whole, fallback=Fallback(9.0, "nearest")
+    )
+    assert nearest.predict([[LARGEST, 0.8], [0.0, 0.1]]).tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("labels", [[2**53 + 1, 0.5], [2**63, 2**53 + 1], ["a", "a\0"]])

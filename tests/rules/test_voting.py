@@ -315,3 +315,17 @@ def test_files_with_the_earlier_words_are_read():
     written = numbers.to_json()
     assert '"spread"' not in written
     assert RuleSet.from_json(written.replace('"standard_deviation"', '"spread"')) == numbers
+
+
+def test_an_infinite_weight_times_no_share_is_nothing():
+    first = Rule([], "a", RuleStatistics(1, (1, 0)), LinearOutput(0.0, [(0, 1e308)]))
+    rules = RuleSet(
+        [first, Rule([], "b", RuleStatistics(1, (0, 1)), 1.0)],
+        ["x"],
+        task="classification",
+        ordered=False,
+        voting="probabilities",
+    )
+    with np.errstate(over="ignore"):
+        assert rules.predict([[1e9]]).tolist() == ["a"]
+        assert rules.predict_proba([[1e9]]).tolist() == [[1.0, 0.0]]

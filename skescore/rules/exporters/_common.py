@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import label_array
-from skescore.rules._rule import LinearOutput
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -72,10 +71,7 @@ def _labels(ruleset: RuleSet) -> list[Any]:
 def class_votes(ruleset: RuleSet, index: int) -> list[tuple[int, float]]:
     """For which classes a rule votes, and with which share of its weight."""
     n_classes = len(ruleset.classes or ())
-    rule = ruleset.rules[index]
     if ruleset.voting != "probabilities":
         return [(int(ruleset.conclusions.outputs[index]), 1.0)]
     shares: list[float] = ruleset.conclusions.class_probabilities(n_classes)[index].tolist()
-    # An infinite weight times a share of 0 is no number, so a weight by row needs them all.
-    everything = isinstance(rule.weight, LinearOutput)
-    return [(k, share) for k, share in enumerate(shares) if share or everything]
+    return [(k, share) for k, share in enumerate(shares) if share]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
+from skescore.rules._prediction import distance_units
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
     abstention,
@@ -352,7 +353,7 @@ class _Function:
     def _box_units(self) -> tuple[list[int], list[float]]:
         """The features that count for the distance of a box, and what is one unit of each."""
         ruleset = self.ruleset
-        scale = ruleset.domain.ranges if ruleset.domain else (1.0,) * ruleset.n_features
+        scale, _ = distance_units(ruleset)
         bounded = np.asarray(ruleset.boxes.bounded.any(axis=0))
         used = [j for j, s in enumerate(scale) if bounded[j] and s > 0 and np.isfinite(s)]
         return used, [float(scale[j]) for j in used]
@@ -374,7 +375,10 @@ class _Function:
         gone = [self._known_instead(rule) for rule in rules]
         if any(gone):  # a known value is a range away from a missing one
             lines += ["    known = ("]
-            lines += [f"        {' + '.join(f'({text})' for text in g) or 0}," for g in gone]
+            _, squares = distance_units(self.ruleset)
+            times = "" if squares == 1 else f"{number(squares)} * "
+            sums = [" + ".join(f"{times}({text})" for text in g) for g in gone]
+            lines += [f"        {text or 0}," for text in sums]
             lines += ["    )"]
         lines += ["    predictions = ("]
         for rule in rules:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -70,9 +71,12 @@ def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.nd
     least = np.where(finite, bounds, np.inf).min(axis=0, initial=np.inf)
     most = np.where(finite, bounds, -np.inf).max(axis=0, initial=-np.inf)
     known = least < most
-    start = np.where(known, least, 0.0)
-    length = np.where(known, most, 1.0) - start
-    low, high = (np.clip((bound - start) / length, -0.1, 1.1) for bound in (lower, upper))
+    # Halves, as the range of numbers near the largest float is none itself.
+    start = np.where(known, least, 0.0) / 2
+    length = np.where(known, most, 1.0) / 2 - start
+    length[length == 0] = 1.0
+    with np.errstate(over="ignore"):
+        low, high = (np.clip((bound / 2 - start) / length, -0.1, 1.1) for bound in (lower, upper))
     return low, high
 
 
@@ -608,20 +612,23 @@ class _ErrorBudget:
             self.instead = float(fallback.output)
         if is_numeric:
             self.before = self.predicted if self.by_nearest else self._told(self.original)
-            self.scale, self.mean_square = self._mean_square()
+            self.part, self.scale, self.mean_square = self._mean_square()
 
     def _told(self, values: np.ndarray) -> np.ndarray:
         return np.where(without_rule(values), self.instead, values)
 
-    def _mean_square(self) -> tuple[float, float]:
-        """A scale that keeps squares from overflowing, and the mean square in its units."""
+    def _mean_square(self) -> tuple[float, float, float]:
+        """What keeps differences and squares from overflowing, and the mean square in its units."""
         known = self.before[np.isfinite(self.before)]
         if not len(known):
-            return 1.0, 0.0
-        deviation = known - known.mean()
+            return 1.0, 1.0, 0.0
+        part = (
+            1.0 if np.abs(known).max() < sys.float_info.max / len(known) / 2 else 0.25 / len(known)
+        )
+        deviation = known * part - (known * part).mean()
         scale = float(np.abs(deviation).max()) or 1.0
         # Rows that are told nothing add nothing, as they do to the costs.
-        return scale, float(np.square(deviation / scale).sum() / len(self.before))
+        return part, scale, float(np.square(deviation / scale).sum() / len(self.before))
 
     def _costs_of(
         self, rows: np.ndarray, new: np.ndarray, told: np.ndarray | None = None
@@ -634,8 +641,11 @@ class _ErrorBudget:
             return np.where(lacks | lacked, turned, new != old).astype(float)
         told = self._told(new) if told is None else told
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            square = np.square((told - self.before[rows]) / self.scale)
-            same = (square == 0) | (told == self.before[rows])  # both infinite
+            before = self.before[rows]
+            square = np.square((told * self.part - before * self.part) / self.scale)
+            same = told == before
+            # The least difference costs something, however far the predictions reach.
+            square = np.maximum(square, sys.float_info.min)
             unknown, was_unknown = np.isnan(told), np.isnan(self.before[rows])
             numbers = np.where(same | (unknown & was_unknown), 0.0, square / self.mean_square)
             numbers = np.where(unknown ^ was_unknown, 1.0, numbers)

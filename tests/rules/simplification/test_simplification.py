@@ -715,3 +715,18 @@ def test_an_answer_that_is_missing_is_not_the_same_as_no_answer(
         found = ruleset.simplify(X)
         np.testing.assert_array_equal(found.covers(X), ruleset.covers(X))
         np.testing.assert_array_equal(found.predict(X), ruleset.predict(X))
+
+
+def test_small_differences_count_beside_answers_of_any_size():
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0)], 1.5), Rule([Interval(0, 0, 1)], 0.5), Rule([], 1e300)],
+        ["x"],
+        task="regression",
+    )
+    X = [[-1.0], [0.5], [2.0]]
+    assert rules.simplify(X).predict(X).tolist() == [1.5, 0.5, 1e300]
+    far = rules.replace(
+        rules=[*rules[:2], Rule([Interval(0, upper=2)], -1.7e308), Rule([], 1.7e308)]
+    )
+    X.append([3.0])
+    assert far.simplify(X).predict(X).tolist() == far.predict(X).tolist()
