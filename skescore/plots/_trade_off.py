@@ -173,8 +173,8 @@ def pareto_plot(
     elif x in _WHOLE:
         whole_ticks(ax.xaxis)
     kind = "volume" if completeness == "volume" else "rows"
-    ax.set_xlabel(x_label or _NAMES[x].format(completeness=kind))
-    ax.set_ylabel(y_label or _NAMES[y].format(completeness=kind))
+    ax.set_xlabel(x_label or _NAMES.get(x, x.replace("_", " ")).format(completeness=kind))
+    ax.set_ylabel(y_label or _NAMES.get(y, y.replace("_", " ")).format(completeness=kind))
     ax.set_title(
         f"{len(table)} candidate{'' if len(table) == 1 else 's'}, {len(front)} on the front"
     )

@@ -36,7 +36,7 @@ from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import options_from_rows
 from skescore.scorers._evaluation import RuleEvaluation
 
-__all__ = ["SET_MEASURES", "SetMeasure", "find_set_measure"]
+__all__ = ["SET_AXES", "SET_MEASURES", "SetMeasure", "find_set_measure", "loss_of"]
 
 #: What a measure looks at, each with all before it.
 NEEDS = ("rules", "rows", "labels", "black_box", "extractor")
@@ -346,3 +346,15 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType({m.name: m for m in (
                "permutation importance that rules and black box have in common", **_BOX,
                source="L. Breiman 2001"),
 )})  # fmt: skip
+
+#: Losses of rule sets that a search may minimise, and the measures that they come from.
+SET_AXES: Mapping[str, SetMeasure] = MappingProxyType({
+    **{m.name: m for m in SET_MEASURES.values() if not m.greater_is_better},
+    "instability": SET_MEASURES["stability"],
+    "prediction_instability": SET_MEASURES["prediction_stability"],
+})  # fmt: skip
+
+
+def loss_of(axis: str, score: Any) -> Any:
+    """What a search minimises, from the score of the measure that it comes from."""
+    return 1.0 - score if SET_AXES[axis].greater_is_better else 0.0 - score

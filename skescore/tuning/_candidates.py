@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore._text import did_you_mean, plural
 from skescore._validation import check_choice, check_number
-from skescore.scorers import PerformanceScorer, RuleScorer, ScoreSpec, get_rule_scorer
+from skescore.scorers import (
+    SET_SCORERS,
+    PerformanceScorer,
+    RuleScorer,
+    ScoreSpec,
+    get_rule_scorer,
+)
 from skescore.scorers._evaluation import SIZES
+from skescore.scorers._set_measures import SET_AXES, loss_of
 from skescore.scorers._specs import COMPLETENESSES, all_weights, find_score, measured_names
 from skescore.tuning._html import records_html
+
+
+def _loss_of_set(axis: str, folds: list[dict[str, Any]]) -> float:
+    return float(loss_of(axis, mean_of(folds, SET_AXES[axis].scorer_name)))
+
 
 #: Measures that a search of the whole trade-off may minimise, from the results on the folds.
 OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
@@ -29,6 +42,7 @@ OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
     "size": lambda folds: mean_of(folds, "size"),
     "incompleteness": lambda folds: 1.0 - mean_of(folds, "completeness_volume"),
     "incompleteness_instances": lambda folds: 1.0 - mean_of(folds, "completeness_instances"),
+    **{axis: functools.partial(_loss_of_set, axis) for axis in SET_AXES},
 }
 
 
@@ -84,6 +98,12 @@ class SearchObjective:
             )
         scorer = check_scoring(choose_by)
         return cls(scorer, name_of(choose_by, scorer), names)
+
+    @property
+    def measures(self) -> dict[str, RuleScorer]:
+        """Scorers of rule sets that the values of a trial come from."""
+        names = [SET_AXES[axis].scorer_name for axis in self.minimised if axis in SET_AXES]
+        return {name: SET_SCORERS[name] for name in names}
 
     @property
     def directions(self) -> list[Literal["minimize", "maximize"]]:

@@ -227,8 +227,9 @@ class ExtractorObjective:
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better, so the study must
         maximise. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
-        ``"incompleteness"`` and ``"incompleteness_instances"`` are minimised together, by a study
-        of as many directions.
+        ``"incompleteness"``, ``"incompleteness_instances"``, ``"instability"`` and the losses of
+        :data:`skescore.scorers.SET_MEASURES` are minimised together, by a study of as many
+        directions.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.
     space : dict of str to optuna distribution, optional
@@ -287,7 +288,8 @@ class ExtractorObjective:
         if space is None:
             space = search_space(extractor, X, y, task=task)
         check_space(space, prototype)
-        objective, measured = SearchObjective.of(scoring), check_measures(measures)
+        objective = SearchObjective.of(scoring)
+        measured = measured_beside(objective, measures)
         folds = make_folds(estimator, X, y, cv, task, fitted=fitted)
         self._set(folds, prototype, space, objective, measured, extractor_name(extractor))
 
@@ -325,7 +327,8 @@ class ExtractorObjective:
             Like any other.
         """
         made = cls.__new__(cls)
-        made._set(folds, prototype, space, objective, check_measures(measures), name)
+        measured = measured_beside(objective, measures)
+        made._set(folds, prototype, space, objective, measured, name)
         return made
 
     def _set(
@@ -519,6 +522,13 @@ class ExtractorObjective:
 def params_key(params: dict[str, Any]) -> str:
     """Text that is equal for equal parameters."""
     return json.dumps(params, sort_keys=True, default=repr)
+
+
+def measured_beside(
+    objective: SearchObjective, measures: Sequence[Any] | Mapping[str, Any]
+) -> dict[str, Any]:
+    """The further scorers whose values candidates keep, those of the objective first."""
+    return objective.measures | check_measures(measures)
 
 
 def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:

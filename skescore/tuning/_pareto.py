@@ -10,12 +10,13 @@ import pandas as pd
 
 from skescore._validation import check_choice
 from skescore.scorers import COMPLETENESSES
+from skescore.scorers._set_measures import SET_AXES, loss_of
 from skescore.tuning._candidates import Candidates, as_candidates
 
 #: What may be minimised: measures of a candidate of which less is better.
 OBJECTIVES = (
     "loss", "loss_q", "n_rules", "size", "incompleteness", "incompleteness_instances", "seconds",
-    "black_box_calls", "black_box_rows",
+    "black_box_calls", "black_box_rows", *SET_AXES,
 )  # fmt: skip
 _DEFAULT = ("loss", "n_rules", "incompleteness")
 #: Differences below this share of an objective's largest value are rounding of floats.
@@ -199,7 +200,8 @@ def pareto_front(
         What is minimised: of ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``, ``"size"`` (as the
         score counts rules), ``"incompleteness"`` (one minus `completeness`),
         ``"incompleteness_instances"`` (one minus the share of rows), ``"seconds"``,
-        ``"black_box_calls"`` and ``"black_box_rows"``.
+        ``"black_box_calls"``, ``"black_box_rows"``, and of losses of
+        :data:`skescore.scorers.SET_MEASURES` and ``"instability"``, if they were measured.
     completeness : {"volume", "instances"}, default="volume"
         How completeness is measured: by the share of the domain or of the rows.
 
@@ -283,6 +285,8 @@ def _means(candidates: Candidates, name: str, completeness: str) -> np.ndarray:
         return 1.0 - candidates.means(f"completeness_{completeness}")
     if name == "incompleteness_instances":
         return 1.0 - candidates.means("completeness_instances")
+    if name in SET_AXES:
+        return np.asarray(loss_of(name, candidates.means(SET_AXES[name].scorer_name)))
     return candidates.means(name)
 
 

@@ -54,6 +54,7 @@ from skescore.tuning._objective import (
     evaluate_on_fold,
     fold_of_all_rows,
     make_folds,
+    measured_beside,
     target_or_predictions,
 )
 from skescore.tuning._pareto import pareto_front
@@ -114,8 +115,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         the task and the columns; the first `n_trials` of them if there are more.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. Several names out of
-        ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"`` and
-        ``"incompleteness_instances"`` are minimised together, for the whole front.
+        ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"``,
+        ``"incompleteness_instances"``, ``"instability"`` (one minus how alike the rules of two
+        halves of the rows are) and the losses of :data:`skescore.scorers.SET_MEASURES` are
+        minimised together, for the whole front.
     n_trials : int or None, default=50
         Trials in all; at least one per extractor. With a storage those that are there already
         count. None needs a `timeout`.
@@ -408,7 +411,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                     self.extractors_, self.n_trials, self.timeout, self.allocation,
                     priority="share of the front's hypervolume" if objective.minimised else "best",
                 ),
-                FoldEvaluator(folds, objective.scorer, check_measures(self.measures), all_rows),
+                FoldEvaluator(
+                    folds, objective.scorer, measured_beside(objective, self.measures), all_rows
+                ),
                 n_jobs=self.n_jobs, pruner=self.pruner, callbacks=self._callbacks(),
             )  # fmt: skip
             bar = SearchProgress(self.n_trials, objective.name, shown=self.progress_bar)
@@ -770,7 +775,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             settings = {
                 "scoring": f"{', '.join(objective.metric_names)} by {objective.shown}",
                 **search_identity(self.estimator, folds, all_rows),
-                "measures": list(check_measures(self.measures)),
+                "measures": list(measured_beside(objective, self.measures)),
                 "seed": self.extractor_seed_,
             }
         objectives = {
@@ -807,7 +812,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.leaderboard_ = leaderboard(
             trials,
             objective,
-            list(check_measures(self.measures)),
+            list(measured_beside(objective, self.measures)),
             self.stopped_,
             self.standard_errors_,
             self._limits,

@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
 
+from skescore.extractors import CARTExtractor
 from skescore.metrics import fire_score, ice_score, q_score
 from skescore.scorers import (
+    get_rule_scorer,
     ice,
     knowledge,
     make_fire_scorer,
@@ -21,7 +28,7 @@ from skescore.scorers import (
     make_rule_scorer,
     neg_fire,
 )
-from skescore.tuning import SearchObjective
+from skescore.tuning import ExtractorSearchCV, SearchObjective
 
 FOLDS: list[dict[str, Any]] = [
     {
@@ -278,3 +285,51 @@ def test_the_score_beside_several_measures_is_checked_too() -> None:
     with pytest.raises(TypeError, match="one number per candidate"):
         SearchObjective.of(("loss", "n_rules"), "knowledge")
     assert SearchObjective.of("ice").scorer.measure is ice.measure
+
+
+# --- what scores leave out as an axis ------------------------------------------------------------
+
+
+def test_losses_of_rule_sets_are_axes() -> None:
+    objective = SearchObjective.of(("loss", "negative_overlap", "instability"))
+    assert list(objective.measures) == ["neg_negative_overlap", "stability"]
+    folds = [
+        FOLDS[0] | {"neg_negative_overlap": -0.25, "stability": 0.5},
+        FOLDS[1] | {"neg_negative_overlap": 0.0, "stability": 1.0},
+    ]
+    assert objective.values(folds) == (0.375, 0.125, 0.25)
+    assert math.isnan(objective.values(FOLDS)[1])
+    assert SearchObjective.of(("loss", "n_rules")).measures == {}
+    with pytest.raises(ValueError, match="'stability', which is no measure to minimise"):
+        SearchObjective.of(("loss", "stability"))
+
+
+@pytest.mark.filterwarnings("ignore:max_leaf_nodes")
+def test_a_search_trades_errors_for_stability() -> None:
+    X, y = load_iris(return_X_y=True)
+    box = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(X, y))
+    search = ExtractorSearchCV(
+        box, extractors=("cart",), scoring=("loss", "instability", "terms_per_rule"), n_trials=3,
+        cv=2, measures=("neg_redundant_rules",), random_state=0,
+    ).fit(X, y)  # fmt: skip
+    board = search.leaderboard_
+    own = ["stability", "neg_terms_per_rule", "neg_redundant_rules"]
+    assert [name for name in board if name in own] == own
+    # The same rules again, by scikit-learn's own hands.
+    for row in board.to_dict(orient="records"):
+        candidate = CARTExtractor(box, random_state=search.extractor_seed_, **row["params"])
+        folds = StratifiedKFold(2).split(X, y)
+        found = []
+        for train, test in folds:
+            fitted = clone(candidate).fit(X[train])
+            found.append([get_rule_scorer(name)(fitted, X[test], y[test]) for name in own])
+        assert [row[name] for name in own] == pytest.approx(np.mean(found, axis=0))
+    front = search.pareto_front_
+    known = {row["trial"]: row for row in board.to_dict(orient="records")}
+    for row in front.to_dict(orient="records"):
+        its = known[row["trial"]]
+        assert row["instability"] == pytest.approx(1 - its["stability"])
+        assert row["terms_per_rule"] == pytest.approx(-its["neg_terms_per_rule"])
+    values = search.studies_["cart"].trials[0].values
+    assert values == pytest.approx([known[0]["loss"], 1 - known[0]["stability"],
+                                    -known[0]["neg_terms_per_rule"]])  # fmt: skip
