@@ -1,10 +1,11 @@
-"""Score 20 rules on Parquet files that no memory holds, beside DuckDB's own sums of their columns.
+"""Score 20 rules on Parquet files that no memory holds, and learn 16, beside DuckDB's own sums.
 
     python benchmarks/scale/run.py --rows 20000000 --folder FOLDER
 
 The files are written in pieces of a million rows, unless the folder holds them already. Each task
 runs in a process of its own; times are the best of three, in seconds of wall clock and of all
-processors, and the peak is that of the process's memory.
+processors, and the peak is that of the process's memory. Of the tree, the root and the dearest of
+the other levels are given, and whether its rules are those that memory gives on a million rows.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 COLUMNS = [f"x{j}" for j in range(1, 11)]
 PIECE = 1_000_000
-TASKS = ("sums", "duckdb", "pyarrow")
+TASKS = ("sums", "duckdb", "pyarrow", "root", "level")
 
 
 def write(folder: Path, n_rows: int) -> None:
@@ -59,6 +61,70 @@ def rules() -> object:
     return ruleset.replace(domain=ruleset.domain_around(X))
 
 
+def learn(source: object, memory: str | None = None) -> tuple[Any, list[tuple[float, float]]]:
+    """A tree of 16 leaves over 64 cuts a feature, and the seconds of each of its levels."""
+    from skescore.extractors import CARTExtractor
+    from skescore.sources import extract_source
+    from skescore.sources._histograms import Histograms
+
+    looks = []
+    look = Histograms.histograms
+
+    def timed(*arguments: Any) -> Any:
+        begin, before = time.perf_counter(), time.process_time()
+        found = look(*arguments)
+        looks.append((time.perf_counter() - begin, time.process_time() - before))
+        return found
+
+    Histograms.histograms = timed
+    try:
+        extractor = CARTExtractor(None, max_leaf_nodes=16, max_depth=None, random_state=0)
+        return extract_source(extractor, source, "label", memory=memory), looks
+    finally:
+        Histograms.histograms = look
+
+
+def check_memory(folder: Path) -> None:
+    """Fail unless a million rows have the rules that CART learns in memory from their bins."""
+    import pandas as pd
+    from sklearn.tree import DecisionTreeClassifier
+
+    from skescore.rules import as_ruleset
+
+    path = next(iter(sorted(folder.glob("*.parquet"))))
+    found, _ = learn(str(path))
+    rows = pd.read_parquet(path)
+    bins = np.column_stack([np.searchsorted(found.cuts[name], rows[name]) for name in COLUMNS])
+    tree = DecisionTreeClassifier(max_leaf_nodes=16, random_state=0).fit(bins, rows["label"])
+    memory = as_ruleset(tree, feature_names=COLUMNS)
+    expected = {
+        (
+            frozenset(
+                (COLUMNS[c.feature], *(
+                    b if np.isinf(b) else found.cuts[COLUMNS[c.feature]][int(b)]
+                    for b in (c.lower, c.upper)
+                ))
+                for c in rule.intervals
+            ),
+            rule.output, rule.statistics.class_counts,
+        )
+        for rule in memory
+    }  # fmt: skip
+    shown = found.extractor.set_params(simplify=False)
+    from skescore.sources import extract_source
+
+    rules = extract_source(shown, str(path), "label", cuts=found.cuts).rules
+    learned = {
+        (
+            frozenset((COLUMNS[c.feature], c.lower, c.upper) for c in rule.intervals),
+            rule.output, rule.statistics.class_counts,
+        )
+        for rule in rules
+    }  # fmt: skip
+    assert learned == expected, "the rules are not those of memory"
+    print(f"\nOf {len(rows)} rows, all {len(rules)} rules are those of memory, to the last bit.")
+
+
 def carry_out(task: str, folder: Path, memory: str) -> dict[str, float]:
     """One task, three times."""
     import duckdb
@@ -77,6 +143,12 @@ def carry_out(task: str, folder: Path, memory: str) -> dict[str, float]:
             connection.close()
         elif task == "duckdb":
             score_source(scored, source, "label", memory=memory)
+        elif task in ("root", "level"):
+            _, looks = learn(source, memory)
+            wall, processor = looks[0] if task == "root" else map(max, zip(*looks[1:], strict=True))
+            seconds.append(wall)
+            processors.append(processor)
+            continue
         else:
             import pyarrow.dataset
 
@@ -116,6 +188,7 @@ def main() -> None:
             f"| {task} | {its['seconds']:.2f} | {ratios[0]:.2f} | {its['processor']:.2f} "
             f"| {ratios[1]:.2f} | {its['peak_gib']:.2f} |"
         )
+    check_memory(options.folder)
 
 
 if __name__ == "__main__":

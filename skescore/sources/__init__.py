@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from skescore.sources._extraction import SourceExtraction, extract_source
+from skescore.sources._sampling import SourceSample, sample_source
 from skescore.sources._scoring import SourceScore, count_source, score_source
 from skescore.sources._tables import SourceError
 
 __all__ = [
     "SourceError",
     "SourceExtraction",
+    "SourceSample",
     "SourceScore",
     "count_source",
     "extract_source",
+    "sample_source",
     "score_source",
 ]

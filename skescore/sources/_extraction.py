@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from sklearn.base import clone
 
 from skescore._text import did_you_mean, listed
 from skescore._validation import check_choice, check_integer, check_number
-from skescore.extractors import black_box_task
+from skescore.extractors import BaseExtractor, black_box_task, is_fitted
 from skescore.extractors._binned import Column
 from skescore.rules import RuleSet
-from skescore.sources._batches import each_batch
-from skescore.sources._histogram_query import QueryRows, StreamedRows
-from skescore.sources._histograms import (
-    BatchRows,
-    Histograms,
-    Rows,
-    Scale,
-    TableOfRows,
-    quantile_cuts,
-)
-from skescore.sources._scoring import table_of
-from skescore.sources._tables import SourceError, is_url
+from skescore.sources._histograms import Histograms, Rows, Scale, quantile_cuts
+from skescore.sources._reading import SourceReading
+from skescore.sources._sampling import SourceSample, sample_source
 
 __all__ = ["SourceExtraction", "extract_source"]
 
@@ -47,7 +36,9 @@ class SourceExtraction:
     n_rows : int
         Rows that were summed.
     n_looks : int
-        How often the rows were gone through to grow the rules, once a level.
+        How often the rows were gone through to grow the rules, once a level; 0 with a sample.
+    sample : SourceSample or None
+        The rows that an extractor which needs more than sums has learned from.
 
     Examples
     --------
@@ -68,6 +59,7 @@ class SourceExtraction:
     cuts: Mapping[str, tuple[float, ...]]
     n_rows: int
     n_looks: int
+    sample: SourceSample | None = None
 
 
 def extract_source(
@@ -78,6 +70,8 @@ def extract_source(
     cuts: int | Mapping[str, Sequence[float]] = 64,
     task: str | None = None,
     sample_weight: str | None = None,
+    sample_size: int = 20_000,
+    random_state: int = 0,
     batch_size: int = 1 << 17,
     memory: str | None = None,
 ) -> SourceExtraction:
@@ -89,15 +83,16 @@ def extract_source(
 
     Parameters
     ----------
-    extractor : CARTExtractor
-        The extractor with its settings; it is not changed. Its `estimator` may be None if `target`
-        is given.
+    extractor : BaseExtractor
+        The extractor with its settings; it is not changed. CARTExtractor learns from sums over all
+        rows, and its `estimator` may be None if `target` is given. Others learn from a sample, see
+        :func:`sample_source`; their `estimator` is fitted to it unless it is fitted already.
     source : str, path, frame, dataset or batches
         As for :func:`count_source`; an iterator of batches cannot be gone through again.
     target : str, optional
         The column of labels that the rules imitate: the predictions of a black box, or the truth.
         None: the extractor's `estimator`, which must be fitted, predicts batch by batch, anew for
-        each level.
+        each level. A sample needs the column.
     cuts : int or mapping of str to sequence of float, default=64
         Where numbers may be cut: so many places per column, next to quantiles, or those given by
         column. Columns that are not named have 64.
@@ -106,6 +101,10 @@ def extract_source(
         labels are text.
     sample_weight : str, optional
         The column of weights, which count as repeated rows.
+    sample_size : int, default=20000
+        About how many rows to draw for an extractor that needs more than sums.
+    random_state : int, default=0
+        Decides which.
     batch_size : int, default=131072
         Rows of a batch, of sources that are read batch by batch.
     memory : str, optional
@@ -123,11 +122,11 @@ def extract_source(
     ValueError
         If a column or a setting cannot be used.
     TypeError
-        If the extractor needs more than sums.
+        If it is no extractor.
 
     See Also
     --------
-    score_source : What the rules are worth on all rows.
+    score_source : What the rules are worth on all rows, exactly; also those from a sample.
 
     Notes
     -----
@@ -158,18 +157,19 @@ def extract_source(
     ...     rows.to_parquet(f"{folder}/part.parquet")
     ...     found = extract_source(extractor, folder, target="species")
     >>> print(found.rules)
-    1. IF petal width (cm) ≤ 0.6 THEN setosa   [50 rows, 100 % pure]
+    1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % pure]
     2. ELSE IF petal width (cm) ≤ 1.7 THEN versicolor   [54 rows, 91 % pure]
     3. ELSE virginica   [46 rows, 98 % pure]
     """
     check_integer("batch_size", batch_size, 1)
     check_choice("task", task, (None, "classification", "regression"))
+    if not isinstance(extractor, BaseExtractor):
+        raise TypeError(f"extractor must be an extractor, got {type(extractor).__name__}.")
     if not hasattr(extractor, "fit_sums"):
-        raise TypeError(
-            f"extractor must be one that learns from sums, such as CARTExtractor, got "
-            f"{type(extractor).__name__}. Fit others on a sample, and score their rules with "
-            "score_source."
-        )
+        return _from_sample(
+            extractor, source, target, task=task, sample_weight=sample_weight, n_rows=sample_size,
+            random_state=random_state, batch_size=batch_size, memory=memory,
+        )  # fmt: skip
     if target is None and extractor.estimator is None:
         raise ValueError(
             "Either target must name the column of labels, or the extractor must have an estimator "
@@ -177,15 +177,9 @@ def extract_source(
         )
     if task is None and extractor.estimator is not None:
         task = black_box_task(extractor.estimator)
-    if isinstance(source, Iterator):
-        raise SourceError(
-            "The batches must be gone through once a level, but they are an iterator. Pass a "
-            "function that gives a new one."
-        )
-    names = _feature_names(extractor.features)
     black_box = extractor.estimator if target is None else None
-    reading = _Reading(source, target, sample_weight, black_box, batch_size, memory)
-    with reading.opened(names) as (rows, names):
+    reading = SourceReading(source, target, sample_weight, black_box, batch_size, memory)
+    with reading.opened(extractor.features) as (rows, names):
         survey = rows(task or "classification").survey()
         label = "The target" if target is not None else "What the black box predicts"
         name = rows(task or "classification").name
@@ -208,15 +202,24 @@ def extract_source(
     return SourceExtraction(fitted, fitted.rules_, found, survey.n_rows, histograms.n_looks)
 
 
-def _feature_names(features: Any) -> list[str] | None:
-    if features is None:
-        return None
-    names = [features] if isinstance(features, str) else list(features)
-    if not names or not all(isinstance(name, str) for name in names):
+def _from_sample(
+    extractor: Any, source: Any, target: str | None, *, task: str | None, **options: Any
+) -> SourceExtraction:
+    """Rules of an extractor that needs more than sums."""
+    name = type(extractor).__name__
+    if target is None or extractor.estimator is None:
+        lacking = "target" if target is None else "an estimator"
         raise ValueError(
-            f"features must name columns of the source, at least one, got {features!r}."
+            f"{name} needs more than sums, and learns from a sample of the rows with a black box: "
+            f"pass {lacking} as well."
         )
-    return names
+    task = task or black_box_task(extractor.estimator)
+    sample = sample_source(source, target, task=task, **options)
+    X = sample.frame.drop(columns=[target, *filter(None, [options["sample_weight"]])])
+    fitted = clone(extractor).set_params(estimator=extractor.estimator)
+    given = () if is_fitted(extractor.estimator) else (sample.frame[target],)
+    fitted.fit(X, *given, sample_weight=sample.weights)
+    return SourceExtraction(fitted, fitted.rules_, {}, sample.n_rows, 0, sample)
 
 
 def _cut(
@@ -256,76 +259,3 @@ def _cut(
     for j, column in zip(waiting, some, strict=True):
         result[j] = column
     return result
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """How a source is reached."""
-
-    source: Any
-    target: str | None
-    weight: str | None
-    black_box: Any
-    batch_size: int
-    memory: str | None
-
-    @contextmanager
-    def opened(self, names: list[str] | None) -> Iterator[tuple[Any, list[str]]]:
-        """What gives rows for a task, and the features."""
-        others = {self.target, self.weight}
-        if self.target is not None and (opened := table_of(self.source, self.memory)) is not None:
-            with opened as table:
-                self._check(table.columns, names, table.name)
-                names = names or [name for name in table.columns if name not in others]
-                arguments = (table, names, self.target, self.weight)
-
-                def queries(task: str) -> Rows:
-                    if table.stream is None:
-                        return QueryRows(*arguments, task)
-                    return StreamedRows(*arguments, task, batch_size=self.batch_size)
-
-                yield queries, names
-            return
-        if is_url(self.source):
-            raise ValueError(
-                "The black box predicts batches of rows, but a database hands over none. Store its "
-                "predictions in a column and pass target=..., or export the table to Parquet."
-            )
-        name = (
-            str(self.source) if isinstance(self.source, str | Path)
-            else f"the {type(self.source).__name__}"
-        )  # fmt: skip
-        probe = TableOfRows(name, (), None, None)
-        columns = _columns(self.source, probe, self.batch_size)
-        self._check(columns, names, name)
-        names = names or [column for column in columns if column not in others]
-        wanted = TableOfRows(name, tuple(names), self.target, self.weight, self.black_box)
-        each = each_batch(self.source, wanted, self.batch_size)
-        yield lambda task: BatchRows(wanted, each, task), names
-
-    def _check(self, columns: Sequence[str], names: list[str] | None, name: str) -> None:
-        wanted = [("the target", self.target), ("the weights", self.weight)]
-        wanted += [("the feature", feature) for feature in names or ()]
-        for what, column in wanted:
-            if column is not None and column not in columns:
-                raise ValueError(
-                    f"{name} must have a column for {what} {column!r}, but its columns are "
-                    f"{listed(columns)}. {did_you_mean(column, columns)}"
-                )
-        if not names and set(columns) <= {self.target, self.weight}:
-            raise ValueError(f"{name} must have a column for a feature, got {listed(columns)}.")
-
-
-def _columns(source: Any, probe: TableOfRows, batch_size: int) -> list[str]:
-    """The columns of a source that is read batch by batch."""
-    if hasattr(source, "collect_schema"):
-        return list(source.collect_schema().names())
-    if hasattr(source, "schema") or hasattr(source, "columns"):
-        return _names(source)
-    return next(iter(each_batch(source, probe, batch_size)(_names)), [])
-
-
-def _names(rows: Any) -> list[str]:
-    schema = getattr(rows, "schema", None)  # of Arrow
-    found = getattr(schema, "names", None)
-    return list(map(str, getattr(rows, "columns", ()) if found is None else found))

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from skescore._validation import python_value
 from skescore.extractors._binned import Column
 from skescore.rules import Rule, RuleSet
 from skescore.rules.exporters._sql import SqlParts, sql_parts, translated
-from skescore.sources._histograms import MOST_VALUES, Coded, LabelSums, Scale, Seen, Sums, Survey
+from skescore.sources._histograms import (
+    MOST_VALUES,
+    Coded,
+    LabelSums,
+    Scale,
+    Seen,
+    Sums,
+    Survey,
+    TableOfRows,
+)
 from skescore.sources._tables import SourceError, SqlTable
 
 #: Databases that cannot group by several columns, one at a time, in one query.
@@ -33,6 +43,8 @@ class QueryRows:
         self.name, self._table, self._names, self._task = table.name, table, list(names), task
         everything = self._of(None)
         self._style = everything.style
+        self._columns = [*names, target, *([] if weight is None else [weight])]
+        self._wanted = TableOfRows(table.name, tuple(names), target, weight)
         self._identifier, self._is_number = everything.identifier, everything.is_number
         self._label = everything.identifier(target)
         self._weight = None
@@ -284,6 +296,58 @@ class QueryRows:
             result[int(row[0])] = LabelSums(int(row[1]), pieces, float(row[8]), float(row[9]))
         return result
 
+    # --- a sample
+
+    def counts(self) -> dict[Any, int]:
+        """How many rows each class has."""
+        source = f"{self._table.source}{self._where}"
+        if self._task == "regression":
+            ((n_rows, known),) = self._fetch(f"SELECT count(*), count({self._label}) FROM {source}")
+            found = {None: int(n_rows)}
+            gone = int(n_rows) - int(known)
+        else:
+            rows = self._fetch(
+                f"SELECT {self._label}, count(*) FROM {source} GROUP BY {self._label} "
+                f"LIMIT {MOST_VALUES + 2}"
+            )
+            found = {_plain(label): int(n) for label, n in rows}
+            gone = found.get(None, 0)
+        if gone:
+            raise SourceError(
+                f"The target of {self.name} must hold a label in every row, but {gone} rows have "
+                "none. Drop such rows first, as in a view."
+            )
+        return found
+
+    def draw(self, chances: Mapping[Any, float], seed: int) -> pd.DataFrame:
+        """Rows of each class, each with a chance."""
+        dialect = self._table.dialect
+        if dialect == "postgres":
+            self._table.fetch(f"SELECT setseed({(seed % 2**20) / 2**20})")
+        number = "random()"
+        if dialect == "sqlite":
+            number = "((random() & 1048575) / 1048576.0)"
+        elif dialect == "tsql":
+            raise ValueError(
+                f"A sample of {self.name} cannot be drawn, as this database gives all rows the "
+                "same random number. Export some rows to Parquet."
+            )
+        if None in chances:
+            chance = self._style.number(chances[None])
+        else:
+            cases = (
+                f"WHEN {self._style.label(label)} THEN {self._style.number(p)}"
+                for label, p in chances.items()
+            )
+            chance = f"CASE {self._label} {' '.join(cases)} END"
+        joined = " AND" if self._where else " WHERE"
+        columns = ", ".join(map(self._identifier, self._columns))
+        found = self._fetch(
+            f"SELECT {columns} FROM {self._table.source}{self._where}{joined} {number} < {chance}"
+        )
+        rows = [tuple(map(_plain, row)) for row in found]
+        return pd.DataFrame(rows, columns=self._columns)
+
 
 class StreamedRows(QueryRows):
     """Rows of a database within this process, whose columns are quicker summed by NumPy.
@@ -346,6 +410,14 @@ class StreamedRows(QueryRows):
             found = coded.label_sums(len(nodes), scale)
             result = [a + b for a, b in zip(result, found, strict=True)]
         return result
+
+    def draw(self, chances: Mapping[Any, float], seed: int) -> pd.DataFrame:
+        """Rows of each class, each with a chance."""
+        columns = ", ".join(map(self._identifier, self._columns))
+        query = f"SELECT {columns} FROM {self._table.source}"
+        batches = self._table.read(query, self._batch_size)
+        found = [self._wanted.drawn(batch, chances, seed) for batch in batches]
+        return pd.concat(found, ignore_index=True)
 
 
 def _array(column: Any) -> NDArray[Any]:

@@ -7,7 +7,9 @@ Labels and weights become whole numbers by units, of which so many fit that no s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -264,6 +266,12 @@ class Rows(Protocol):
 
     def labels(self, nodes: RuleSet, columns: Sequence[Column], scale: Scale) -> list[LabelSums]:
         """The labels of each node's rows."""
+
+    def counts(self) -> dict[Any, int]:
+        """How many rows each class has; all of them as None in a regression."""
+
+    def draw(self, chances: Mapping[Any, float], seed: int) -> pd.DataFrame:
+        """Rows of each class, each with a chance."""
 
 
 class Histograms:
@@ -529,6 +537,34 @@ class TableOfRows:
             return _seen_values(column)
         return seen_numbers(numbers(column, name, self.name))
 
+    def counts(self, batch: Any, task: str) -> Counter[Any]:
+        """How many rows of a batch each class has."""
+        labels = self.label(self.series(batch))
+        if labels.isna().any():
+            raise SourceError(
+                f"The target of {self.name} must hold a label in every row. Drop such rows first."
+            )
+        if task == "regression":
+            return Counter({None: len(labels)})
+        return Counter({python_value(k): int(n) for k, n in labels.value_counts().items() if n})
+
+    def drawn(self, batch: Any, chances: Mapping[Any, float], seed: int) -> pd.DataFrame:
+        """Rows of a batch, drawn by what it begins with, whoever reads it."""
+        frame = self.series(batch)
+        start = pd.util.hash_pandas_object(frame.head(64), index=False).to_numpy()
+        rng = np.random.default_rng([seed, len(frame), zlib.crc32(start.tobytes())])
+        chance: Any = chances.get(None)
+        if chance is None:
+            labels = self.label(frame).astype(object).map(python_value)
+            chance = labels.map(dict(chances)).to_numpy(dtype=float)
+        kept = frame[rng.random(len(frame)) < chance]
+        texts = {
+            name: kept[name].astype(object)
+            for name in kept.columns
+            if isinstance(kept[name].dtype, pd.CategoricalDtype)
+        }
+        return kept.assign(**texts)
+
     def coded(
         self, batch: Any, columns: Sequence[Column], scale: Scale, nodes: RuleSet | None
     ) -> Coded:
@@ -654,6 +690,14 @@ def _seen_values(column: pd.Series) -> Seen:
     return Seen(values=frozenset(map(python_value, values[: MOST_VALUES + 1])), n_missing=gone)
 
 
+def _counts(batch: Any, table: TableOfRows, task: str) -> Counter[Any]:
+    return table.counts(batch, task)
+
+
+def _drawn(batch: Any, table: TableOfRows, chances: Mapping[Any, float], seed: int) -> pd.DataFrame:
+    return table.drawn(batch, chances, seed)
+
+
 #: Carries out a function for every batch; the results may come in any order.
 Each = Callable[[Callable[[Any], Any]], Iterable[Any]]
 
@@ -710,6 +754,18 @@ class BatchRows:
         for found in self._found(look):
             total = [a + b for a, b in zip(total, found, strict=True)] if total else found
         return total
+
+    def counts(self) -> dict[Any, int]:
+        """How many rows each class has."""
+        total: Counter[Any] = Counter()
+        for found in self._found(partial(_counts, table=self._table, task=self._task)):
+            total.update(found)
+        return dict(total)
+
+    def draw(self, chances: Mapping[Any, float], seed: int) -> pd.DataFrame:
+        """Rows of each class, each with a chance."""
+        look = partial(_drawn, table=self._table, chances=chances, seed=seed)
+        return pd.concat(list(self._found(look)), ignore_index=True)
 
 
 # --- cuts -----------------------------------------------------------------------------------------

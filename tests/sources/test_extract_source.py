@@ -18,14 +18,19 @@ import pyarrow.dataset
 import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CallableClassifier, CallableRegressor, CARTExtractor
+from skescore.extractors import (
+    CallableClassifier,
+    CallableRegressor,
+    CARTExtractor,
+    OptimalTreeExtractor,
+)
 from skescore.metrics import confusion
 from skescore.rules import Interval, RuleSet
 from skescore.rules.exporters import readable_outputs
 from skescore.rules.simplification import without_repeated_end
-from skescore.sources import SourceError, extract_source, score_source
+from skescore.sources import SourceError, extract_source, sample_source, score_source
 
 
 def module(path: str) -> ModuleType:
@@ -276,6 +281,79 @@ def test_bins_of_numbers_at_and_beside_cuts() -> None:
         assert (rules.predict(frame[["x"]]) == bins).all()
 
 
+# --- samples --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["folder", "sqlite", "arrow table", "list of frames"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_samples_are_drawn_class_by_class(name: str, weighted: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.array(["rare"] * 40 + ["few"] * 360 + ["many"] * 3600)
+    frame = pd.DataFrame({"x": np.arange(4000.0), "label": labels, "w": 2.0})
+    frame = frame.iloc[rng.permutation(4000)].reset_index(drop=True)
+    source = SOURCES[name](frame.assign(colour=labels), tmp_path)
+    sample = sample_source(
+        source, "label", n_rows=1000, sample_weight="w" if weighted else None, features=["x"],
+        batch_size=700,
+    )  # fmt: skip
+    assert sample.strata == {"few": (100, 360), "many": (900, 3600), "rare": (40, 40)}
+    drawn = sample.frame
+    assert list(drawn.columns) == ["x", "label", *(["w"] if weighted else [])]
+    assert drawn["x"].is_unique
+    assert (labels[drawn["x"].astype(int)] == drawn["label"]).all()
+    assert sample.weights is not None
+    assert sample.weights.sum() == pytest.approx(4000 * (2 if weighted else 1))
+    # No place of the table is preferred.
+    assert abs(drawn.loc[drawn["label"] == "many", "x"].mean() - 2200) < 150
+    assert sample.missed(0.95)["few"] == pytest.approx(1 - 0.05**0.01)
+
+
+def test_what_a_sample_misses_is_bounded() -> None:
+    """A group just as large as the bound is missed about as often as the bound says."""
+    frame = pd.DataFrame({"x": np.arange(5000.0), "label": "a"})
+    sample = sample_source(frame, "label", n_rows=50)
+    size = int(sample.missed(0.8)["a"] * 5000)
+    missed = [
+        not (sample_source(frame, "label", n_rows=50, random_state=i).frame["x"] < size).any()
+        for i in range(200)
+    ]
+    assert 0.12 < np.mean(missed) < 0.28
+
+
+@TASKS
+def test_other_extractors_learn_from_a_sample(task: str, tmp_path: Path) -> None:
+    frame = table_of(task, 3000, gaps=False).drop(columns=["colour", "weight"])
+    source = SOURCES["folder"](frame, tmp_path)
+    kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
+    extractor = OptimalTreeExtractor(kind(max_depth=4), max_leaf_nodes=3)
+    found = extract_source(extractor, source, "label", sample_size=600)
+    assert found.sample is not None
+    assert len(found.sample.frame) == pytest.approx(600, abs=5)
+    assert (found.n_rows, found.n_looks, len(found.rules)) == (3000, 0, 3)
+    again = extract_source(extractor, source, "label", sample_size=600)
+    same(found.rules, again.rules)
+    fitted = kind(max_depth=4).fit(frame.drop(columns="label"), frame["label"])
+    frozen = extract_source(
+        OptimalTreeExtractor(fitted, max_leaf_nodes=3), source, "label", sample_size=600
+    )
+    assert frozen.extractor.estimator_ is fitted
+    assert score_source(found.rules, source, "label").counts.n_rows[0] == 3000
+
+
+def test_samples_that_cannot_be_drawn() -> None:
+    frame = table_of("classification")
+    with pytest.raises(ValueError, match=r"OptimalTreeExtractor needs more than sums.*estimator"):
+        extract_source(OptimalTreeExtractor(None), frame, "label")
+    with pytest.raises(TypeError, match="must be an extractor"):
+        extract_source(DecisionTreeClassifier(), frame, "label")
+    with pytest.raises(SourceError, match="at least one row"):
+        sample_source(frame[:0], "label")
+    with pytest.raises(SourceError, match="label in every row"):
+        sample_source(frame.assign(label=None), "label")
+    with pytest.raises(ValueError, match="n_rows must be"):
+        sample_source(frame, "label", n_rows=0)
+
+
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
@@ -347,7 +425,7 @@ def test_a_file_that_vanishes_is_an_error(tmp_path: Path) -> None:
 
 
 def test_an_iterator_cannot_be_gone_through_again() -> None:
-    with pytest.raises(SourceError, match="once a level"):
+    with pytest.raises(SourceError, match="several times"):
         extract_source(CARTExtractor(None), iter([table_of("classification")]), "label")
 
 
