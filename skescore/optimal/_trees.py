@@ -43,7 +43,7 @@ from skescore.rules import (
 _PAIRED_CUTS = 1500
 _PAIRED_PRODUCTS = 4e10
 #: Most entries of a table that is made at once.
-_BLOCK = 4_000_000
+BLOCK = 4_000_000
 #: Most sets of rows whose bounds are remembered.
 _REMEMBERED = 300_000
 #: A tree is None (a leaf) or (cut, tree where it holds, tree where it does not).
@@ -165,12 +165,12 @@ def optimal_trees(
         target = np.array([index[python_value(value)] for value in target.tolist()], dtype=np.intp)
     else:
         target = finite_numbers("y", target)
-    families = _Families(cuts, table)
-    search = _Search(
+    families = Families(cuts, table)
+    search = TreeSearch(
         families, target, weights, loss, labels, max_rules, began, time_limit, max_nodes
     )
     lower, upper, trees = search.run(enough)
-    makes = _RuleMaker(families, table, target, weights, loss, labels, feature_names)
+    makes = RuleMaker(families, table, target, weights, loss, labels, feature_names)
     rules = [makes.rules(tree) for tree in trees]
     losses = np.array([makes.loss_of(tree) for tree in trees])
     if (np.abs(losses - upper) > 10 * search.tolerance).any():
@@ -200,7 +200,7 @@ def optimal_trees(
 # --- the table as the search sees it -------------------------------------------------------------
 
 
-class _Families:
+class Families:
     """Cuts as families: the cuts of one column are nested, each holds where the one before does.
 
     A number that some rows lack is two columns, with the gaps below all cuts and above them.
@@ -332,7 +332,7 @@ class _Rows:
 # --- losses --------------------------------------------------------------------------------------
 
 
-class _Errors:
+class RowErrors:
     """Weight of the rows whose class is not the leaf's."""
 
     def __init__(self, counts: np.ndarray) -> None:
@@ -347,13 +347,11 @@ class _Errors:
         """The loss of leaves by the sums of their points' statistics."""
         return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0.0))
 
-    def least(self, sums: np.ndarray, leaves: int) -> np.ndarray:
-        """What no tree of so many leaves can be better than: it names no more classes."""
-        n_classes = sums.shape[-1]
-        if leaves >= n_classes:
-            return np.zeros(sums.shape[:-1])
-        rest = np.sort(sums, axis=-1)[..., : n_classes - leaves]
-        return np.asarray(rest.sum(axis=-1))
+    def least(self, sums: np.ndarray, most: int) -> np.ndarray:
+        """What no trees of 2, 3, ... leaves can be better than: they name no more classes."""
+        rest = np.cumsum(np.sort(sums, axis=-1), axis=-1)  # of the rarest classes
+        n_others = sums.shape[-1] - np.arange(2, most + 1)
+        return np.where(n_others > 0, rest[..., n_others.clip(1) - 1], 0.0)
 
     def split_sides(self, rows: _Rows, sums: np.ndarray, total: np.ndarray) -> tuple[Any, ...]:
         """The least loss of both sides of every cut with two leaves each, and the cuts of it."""
@@ -363,7 +361,7 @@ class _Errors:
         n_cuts = len(weight)
         left, right = np.empty(n_cuts), np.empty(n_cuts)
         left_at, right_at = np.empty(n_cuts, dtype=np.intp), np.empty(n_cuts, dtype=np.intp)
-        step = max(1, _BLOCK // max(1, n_cuts))
+        step = max(1, BLOCK // max(1, n_cuts))
         used = [k for k in range(stats.shape[1]) if total[k] > 0]
         sides = sums.astype(self._dtype), total.astype(self._dtype)
         weighted = {k: below * stats[:, k, None].astype(self._dtype) for k in used}
@@ -409,15 +407,15 @@ class _Squares:
         weight, first, second = np.moveaxis(sums, -1, 0)
         return np.asarray(np.maximum(second - _squared_over(first, weight), 0.0))
 
-    def least(self, sums: np.ndarray, leaves: int) -> np.ndarray:
-        return np.zeros(sums.shape[:-1])
+    def least(self, sums: np.ndarray, most: int) -> np.ndarray:
+        return np.zeros((*sums.shape[:-1], most - 1))
 
     def split_sides(self, rows: _Rows, sums: np.ndarray, total: np.ndarray) -> tuple[Any, ...]:
         below, stats = rows.below(float), self.stats[rows.index]
         n_cuts = len(sums)
         left, right = np.empty(n_cuts), np.empty(n_cuts)
         left_at, right_at = np.empty(n_cuts, dtype=np.intp), np.empty(n_cuts, dtype=np.intp)
-        step = max(1, _BLOCK // max(1, n_cuts))
+        step = max(1, BLOCK // max(1, n_cuts))
         weighted = [below * stats[:, k, None] for k in (0, 1)]
         for begin in range(0, n_cuts, step):
             some = slice(begin, begin + step)
@@ -476,7 +474,7 @@ class _Absolute:
         y, weights = self.y[rows.index], self.weights[rows.index]
         n_cuts = len(rows.at)
         sides = np.empty((2, n_cuts))
-        step = max(1, _BLOCK // max(1, len(y)))
+        step = max(1, BLOCK // max(1, len(y)))
         columns = rows.columns
         for begin in range(0, n_cuts, step):
             some = slice(begin, begin + step)
@@ -492,8 +490,8 @@ class _Absolute:
                 sides[side, some] = np.maximum(cost, 0.0)
         return sides[0], sides[1]
 
-    def least(self, sums: np.ndarray, leaves: int) -> np.ndarray:
-        return np.zeros(sums.shape[:-1])
+    def least(self, sums: np.ndarray, most: int) -> np.ndarray:
+        return np.zeros((*sums.shape[:-1], most - 1))
 
 
 # --- the search ----------------------------------------------------------------------------------
@@ -527,7 +525,7 @@ class _Sides:
 
     Parameters
     ----------
-    search : _Search
+    search : TreeSearch
         The search.
     node : _Node
         What is known of the rows.
@@ -538,7 +536,7 @@ class _Sides:
     """
 
     def __init__(
-        self, search: _Search, node: _Node, rows: _Rows, above: tuple[_Sides, _Rows] | None
+        self, search: TreeSearch, node: _Node, rows: _Rows, above: tuple[_Sides, _Rows] | None
     ) -> None:
         loss, size = search.loss, search.max_rules
         index = rows.index
@@ -554,8 +552,8 @@ class _Sides:
         for side in (0, 1):
             counted = stats if side == 0 else self.total - stats
             same = equal if side == 0 else all_equal - equal
-            for leaves in range(2, size):
-                self.lower[side, leaves] = np.maximum(same, loss.least(counted, leaves))
+            if size > 2:
+                self.lower[side, 2:] = np.maximum(same[:, None], loss.least(counted, size - 1)).T
         if isinstance(loss, _Absolute):
             self.lower[0, 1], self.lower[1, 1] = loss.of_sides(rows)
         else:
@@ -602,12 +600,12 @@ class _Sides:
             np.maximum(lower[after], fewer, out=lower[after])
 
 
-class _Search:
+class TreeSearch:
     """Branch and bound for trees of at most so many leaves."""
 
     def __init__(
         self,
-        families: _Families,
+        families: Families,
         target: np.ndarray,
         weights: np.ndarray,
         loss: str,
@@ -637,7 +635,7 @@ class _Search:
             flat = np.bincount(
                 group * n_classes + target, weights, minlength=len(points) * n_classes
             )
-            self.loss = _Errors(flat.reshape(len(points), n_classes))
+            self.loss = RowErrors(flat.reshape(len(points), n_classes))
         elif loss == "squared_error":
             self.loss = _Squares(target, weights, group)
         else:
@@ -707,7 +705,7 @@ class _Search:
                 sums = loss.stats[rows.index].sum(axis=0)
                 cost = float(loss.of_sums(sums))
             equal = float(loss.equal[rows.index].sum())
-            least = [max(equal, float(loss.least(sums, k))) for k in range(2, self.max_rules + 1)]
+            least = np.maximum(equal, loss.least(sums, self.max_rules)).tolist()
             if not len(rows.at):  # nothing parts them
                 least = [cost] * len(least)
             node = _Node(self.max_rules, cost, least)
@@ -826,7 +824,7 @@ class _Search:
     def _start(self, root: _Node) -> None:
         """Trees of scikit-learn, to compare with from the beginning."""
         codes, first = self.families.codes.astype(np.float32), self.families.first
-        classification = isinstance(self.loss, _Errors)
+        classification = isinstance(self.loss, RowErrors)
         kind: Any = DecisionTreeClassifier if classification else DecisionTreeRegressor
         if not self.weights.any():
             return
@@ -842,11 +840,15 @@ class _Search:
                     return cut, shape(tree.children_left[at]), shape(tree.children_right[at])
 
                 found = shape(0)
-                root.found(leaves, self._loss_of(found, self.rows), found)
+                root.found(leaves, self._loss_of(found), found)
 
-    def _loss_of(self, tree: _Tree, rows: _Rows) -> float:
+    def _loss_of(self, tree: _Tree) -> float:
+        return math.fsum(self._node(rows).upper[1] for rows in self._parted(tree, self.rows))
+
+    def _parted(self, tree: _Tree, rows: _Rows) -> list[_Rows]:
+        """The rows of each leaf, but for those without any."""
         if tree is None or not len(rows.index):
-            return self._node(rows).upper[1]
+            return [rows] if len(rows.index) else []
         cut, left, right = tree
         column = int(np.searchsorted(self.families.first, cut, side="right")) - 1
         level = cut - self.families.first[column]
@@ -856,18 +858,48 @@ class _Search:
             _Rows(rows.index[mask], rows.levels[mask], rows.cut_of_level, rows.column_of_level)
             for mask in (holds, ~holds)
         ]
-        return self._loss_of(left, parts[0]) + self._loss_of(right, parts[1])
+        return self._parted(left, parts[0]) + self._parted(right, parts[1])
+
+    def leaves(self, tree: _Tree) -> np.ndarray:
+        """The sums of the statistics of each leaf's rows."""
+        parts = self._parted(tree, self.rows)
+        return np.array([self.loss.stats[rows.index].sum(axis=0) for rows in parts])
+
+    def least(self, loss: Any, leaves: int, limit: float) -> tuple[float, _Tree]:
+        """Search anew with another loss.
+
+        Parameters
+        ----------
+        loss : RowErrors
+            Of the same points.
+        leaves : int
+            Most leaves.
+        limit : float
+            A lower bound that is enough.
+
+        Returns
+        -------
+        tuple of float and tree
+            A lower bound, and the best tree found.
+        """
+        self.loss, self.known, self.stopped = loss, {}, False
+        self.scale = float(loss.heaviest.sum())
+        self.tolerance = 1e-9 * max(self.scale, 1e-300)
+        root = self._node(self.rows)
+        if leaves > 1 and len(self.rows.at):
+            self._solve(root, self.rows, leaves, limit, keep=True)
+        return float(root.lower[leaves]), root.trees[leaves]
 
 
 # --- rules ---------------------------------------------------------------------------------------
 
 
-class _RuleMaker:
+class RuleMaker:
     """Turns trees of cuts into rules, and measures them on the rows themselves."""
 
     def __init__(
         self,
-        families: _Families,
+        families: Families,
         table: Table,
         target: np.ndarray,
         weights: np.ndarray,
@@ -918,12 +950,14 @@ class _RuleMaker:
         leaves = self._leaves(tree, everything, [])
         return math.fsum(self._conclusion(rows)[1] for _, rows in leaves)
 
-    def rules(self, tree: _Tree) -> RuleSet:
-        """The leaves of a tree as rules."""
+    def rules(self, tree: _Tree, conclusions: Sequence[int] | None = None) -> RuleSet:
+        """The leaves of a tree as rules, with the best conclusions or with those classes."""
         everything = np.arange(len(self._target))
         rules = []
-        for path, rows in self._leaves(tree, everything, []):
+        for place, (path, rows) in enumerate(self._leaves(tree, everything, [])):
             output, _, statistics = self._conclusion(rows)
+            if conclusions is not None and self._labels is not None:
+                output = self._labels[conclusions[place]]
             rules.append(Rule(path, output, statistics))
         output = self._conclusion(everything)[0]
         return RuleSet(

@@ -1,0 +1,141 @@
+"""The bound of the weighted F1 of trees beside all trees with all conclusions."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import f1_score
+
+from skescore.optimal import candidate_cuts, most_f1_of_trees, optimal_trees
+
+
+def partitions(tests: list[int], rows: int, size: int) -> set[frozenset[int]]:
+    """All ways in which trees of at most so many leaves part rows."""
+    found = {frozenset([rows])}
+    for test in tests:
+        yes, no = rows & test, rows & ~test
+        if yes and no:
+            for left in range(1, size):
+                for one, other in product(
+                    partitions(tests, yes, left), partitions(tests, no, size - left)
+                ):
+                    found.add(one | other)
+    return found
+
+
+def best_of_all(X: np.ndarray, y: np.ndarray, w: np.ndarray, cuts: Any, size: int) -> float:
+    """The best weighted F1, by its definition."""
+    held = [np.array(column) for column in _columns(X, cuts)]
+    tests = [sum(1 << i for i in np.flatnonzero(column)) for column in held]
+    codes = np.unique(y, return_inverse=True)[1]
+    n = np.bincount(codes, w)
+    best = 0.0
+    for leaves in partitions(tests, (1 << len(y)) - 1, size):
+        members = [[i for i in range(len(y)) if leaf >> i & 1] for leaf in leaves]
+        counts = np.array([np.bincount(codes[m], w[m], len(n)) for m in members])
+        for named in product(range(len(n)), repeat=len(counts)):
+            hits, taken = np.zeros(len(n)), np.zeros(len(n))
+            for leaf, k in zip(counts, named, strict=True):
+                hits[k] += leaf[k]
+                taken[k] += leaf.sum()
+            best = max(best, float((n * 2 * hits / (n + taken)).sum() / n.sum()))
+    return best
+
+
+def _columns(X: np.ndarray, cuts: Any) -> list[np.ndarray]:
+    columns = []
+    for j in range(X.shape[1]):
+        for cut in cuts.thresholds[j]:
+            below = X[:, j] <= cut
+            columns.append(below)
+            if j in cuts.lacking:
+                columns.append(below | np.isnan(X[:, j]))
+        if j in cuts.lacking:
+            columns.append(np.isnan(X[:, j]))
+    return columns
+
+
+def small_case(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, Any, int]:
+    rng = np.random.default_rng(seed)
+    n_rows, n_classes = int(rng.integers(6, 16)), int(rng.integers(2, 5))
+    X = rng.integers(0, 3, (n_rows, 3)).astype(float)
+    if seed % 4 == 1:
+        X[rng.integers(n_rows, size=2), 0] = np.nan
+    y = rng.integers(0, n_classes, n_rows)
+    y = np.where(X[:, 1] > 1, 0, y)
+    w = rng.integers(1, 4, n_rows).astype(float) if seed % 3 == 0 else None
+    if seed % 6 == 3:
+        w = rng.random(n_rows) + 0.1
+    return X, y, w, candidate_cuts(X, 2), int(rng.integers(1, 5 if n_classes < 4 else 4))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_no_tree_is_better_than_the_bound_and_some_tree_is_as_good(seed: int) -> None:
+    X, y, w, cuts, size = small_case(seed)
+    best = best_of_all(X, y, np.ones(len(y)) if w is None else w, cuts, size)
+    enough, rounds = 0.0, 0
+    while True:  # as long as a better tree is found
+        bound = most_f1_of_trees(
+            X, y, size, enough=enough, cuts=cuts, sample_weight=w, max_nodes=100
+        )
+        assert bound.most >= best - 1e-9
+        assert bound.found <= best + 1e-9
+        if bound.rules is not None:
+            predicted = bound.rules.predict(X)
+            value = f1_score(y, predicted, average="weighted", sample_weight=w, zero_division=0)
+            assert value == pytest.approx(bound.found)
+            assert len(bound.rules) <= size
+        if bound.found <= enough:
+            break
+        enough = bound.found + 0.02
+        rounds += 1
+    assert rounds >= 1
+    assert best <= bound.most + 1e-9
+
+
+def test_nearly_all_bounds_of_small_cases_are_narrow() -> None:
+    narrow = 0
+    for seed in range(24):
+        X, y, w, cuts, size = small_case(seed)
+        best = best_of_all(X, y, np.ones(len(y)) if w is None else w, cuts, size)
+        options = {"cuts": cuts, "sample_weight": w, "max_nodes": 150}
+        narrow += most_f1_of_trees(X, y, size, enough=best + 0.05, **options).most <= best + 0.05
+    assert narrow >= 22
+
+
+def test_few_nodes_leave_a_bound_that_holds() -> None:
+    X, y = load_iris(return_X_y=True)
+    few = most_f1_of_trees(X, y, 4, enough=0.95, max_nodes=1)
+    assert 0.95 < few.most <= 1
+    best = optimal_trees(X, y, max_rules=4).rules[3]
+    assert best is not None
+    assert few.most >= f1_score(y, best.predict(X), average="weighted")
+    proven = most_f1_of_trees(X, y, 4, enough=0.99)
+    assert proven.most == 0.99
+    assert proven.found == pytest.approx(0.9733, abs=1e-4)
+
+
+def test_trees_that_name_no_majority() -> None:
+    """One leaf that names a rare class earns more than one that names the most rows."""
+    X = np.array([[0.0], [1], [1], [1], [1], [2], [2], [2], [2], [2]])
+    y = np.array(["a", "b", "b", "a", "a", "a", "a", "a", "a", "a"])
+    bound = most_f1_of_trees(X, y, 3, enough=0.85, cuts=None)
+    assert bound.rules is not None
+    errors = optimal_trees(X, y, max_rules=3, cuts=None)
+    assert errors.upper[2] == 2  # as many as of no cut
+    assert bound.found > f1_score(y, np.full(10, "a"), average="weighted")
+    assert [rule.output for rule in bound.rules].count("b") == 1
+
+
+def test_wrong_values_are_told() -> None:
+    X, y = [[0.0], [1.0]], ["a", "b"]
+    with pytest.raises(ValueError, match="size must be"):
+        most_f1_of_trees(X, y, 0)
+    with pytest.raises(ValueError, match="classes must hold all labels of y, but it lacks 'b'"):
+        most_f1_of_trees(X, y, 2, classes=["a"])
+    with pytest.raises(ValueError, match="y must hold one label for each of the rows"):
+        most_f1_of_trees(X, y[:1], 2)
