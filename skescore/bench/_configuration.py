@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -297,8 +298,8 @@ def _described(entry: ExtractorEntry) -> dict[str, Any]:
 
 
 def text_of_object(value: Any) -> str:
-    """What a record says of a parameter: of a function its name, which is the same in every run."""
-    return getattr(value, "__qualname__", None) or str(value)
+    """What a record says of a parameter: the same in every run, so without places in memory."""
+    return getattr(value, "__qualname__", None) or re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 def read_config(path: Path) -> BenchConfig:

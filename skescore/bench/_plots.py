@@ -6,6 +6,7 @@ from typing import Any
 
 from skescore._optional import import_optional
 from skescore.bench._statistics import Comparison
+from skescore.registry import extractor_label
 
 __all__ = ["critical_difference_plot"]
 
@@ -83,7 +84,8 @@ def critical_difference_plot(
         y = -below - 0.4 * ((index if left else n_names - 1 - index) + 0.5)
         end = 1 - margin if left else most + margin
         ax.plot([value, value, end], [0, y, y], color=_LINE, linewidth=0.9)
-        text = f"{name}  {value:.2f}" if left else f"{value:.2f}  {name}"
+        label = extractor_label(name)
+        text = f"{label}  {value:.2f}" if left else f"{value:.2f}  {label}"
         ax.text(
             end - margin / 2 if left else end + margin / 2, y, text,
             ha="right" if left else "left", va="center", fontsize=9,

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import functools
 import hashlib
+import io
 import json
 import math
 import os
@@ -16,6 +17,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +160,17 @@ def ranking_record(ranking: Ranking) -> dict[str, Any]:
         "verdict": comparison.verdict,
         "caveat": comparison.caveat,
     }
+
+
+def _diagram(ranking: Ranking) -> str:
+    """Critical differences as the text of an SVG file; empty where nothing can draw them."""
+    if len(ranking.table) < 2 or find_spec("matplotlib") is None:
+        return ""
+    from skescore.bench._plots import critical_difference_plot
+
+    text = io.StringIO()
+    critical_difference_plot(ranking.comparison).figure.savefig(text, format="svg")
+    return text.getvalue()
 
 
 def _about(result: BenchResult) -> str:
@@ -341,6 +354,8 @@ examples:
   skescore bench --config bench.toml --output results --n-jobs 2 --report
 """
 _PLOT = "ranks_{task}.svg"
+#: What extractors are ranked by on the page, beside what was asked for.
+_ON_THE_PAGE = ("ice", "fire", "fidelity")
 #: Of each table with --quick.
 _QUICK_ROWS = 500
 #: Options about the files of --data, and what `load_dataset` calls them.
@@ -722,8 +737,13 @@ def _write_files(options: argparse.Namespace, folder: Path, result: BenchResult)
     if options.report is not None:
         from skescore.report import write_report
 
-        rankings = rank_extractors(result.rows, options.rank_by, alpha=options.alpha)
-        records = [ranking_record(ranking) for ranking in rankings]
+        shown = dict.fromkeys((options.rank_by, *_ON_THE_PAGE))
+        rankings = [
+            ranking
+            for name in shown
+            for ranking in rank_extractors(result.rows, name, alpha=options.alpha)
+        ]
+        records = [ranking_record(r) | {"diagram": _diagram(r)} for r in rankings]
         write_report(folder, path=options.report, rankings=records)
         written.append(options.report)
     if written and not options.quiet:

@@ -13,7 +13,7 @@ from skescore.registry import extractor_label
 from skescore.report._candidates_file import NEEDED, PAGE_SCORES
 from skescore.scorers import SCORE_SPECS
 
-__all__ = ["find_rows", "groups_of"]
+__all__ = ["find_rows", "groups_of", "kept_rules"]
 
 #: By these a table is known as the rows of a bench run.
 _KEYS = ("data", "black_box", "extractor", "seed", "fold", "state")
@@ -106,3 +106,39 @@ def _failures(rows: pd.DataFrame) -> list[dict[str, Any]]:
         }
         for name, some in failed.groupby("extractor", sort=False)
     ]
+
+
+def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rules that a bench kept: for each data set and black box its rows, the best ICE first."""
+    path = folder / "rules.jsonl"
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8", errors="replace")
+    cells = ["data", "black_box", "extractor", "seed", "fold"]
+    rules: dict[tuple[str, ...], dict[str, Any]] = {}
+    for line in text[: text.rfind("\n") + 1].splitlines()[1:]:
+        kept = json.loads(line)
+        rules[tuple(str(kept[name]) for name in cells)] = kept
+    found = []
+    for (data, black_box), part in rows.groupby(["data", "black_box"], sort=False):
+        entries = []
+        ordered = part.sort_values("ice", ascending=False, na_position="last", kind="stable")
+        for row in ordered.to_dict(orient="records"):
+            kept = rules.get(tuple(str(row[name]) for name in cells), {})
+            entries.append(
+                {
+                    "extractor": row["extractor"],
+                    "seed": row["seed"],
+                    "fold": row["fold"],
+                    "error": str(row["error"]) if row["state"] != "complete" else "",
+                    "scores": {
+                        name: float(row[name])
+                        for name in ("ice", "fire", "fidelity")
+                        if name in row and np.isfinite(float(row[name]))
+                    },
+                    "n_rules": row.get("n_rules"),
+                    "text": kept.get("text", ""),
+                }
+            )
+        found.append({"data": str(data), "black_box": str(black_box), "rows": entries})
+    return found

@@ -22,7 +22,7 @@ from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.extractors import fit_black_box, is_prefit
 from skescore.registry import extractor_label, make_extractor
-from skescore.report._bench_rows import find_rows, groups_of
+from skescore.report._bench_rows import find_rows, groups_of, kept_rules
 from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read_candidates
 from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
@@ -582,8 +582,10 @@ def _bench(folder: Path, rows: Any) -> dict[str, Any]:
     path = folder / "run.json"
     run = _read_json(path) if path.exists() else {}
     groups = groups_of(rows)
+    kept = kept_rules(folder, rows)
     return {
         "kind": "bench",
+        "kept_rules": kept,
         "run": run,
         "groups": groups,
         "scores": page_scores(groups),
@@ -592,7 +594,14 @@ def _bench(folder: Path, rows: Any) -> dict[str, Any]:
         "rows": None,
         "target": None,
         "notes": [
-            "A bench keeps what was measured, not the rules. skescore tune keeps rules.",
+            *(
+                []
+                if kept
+                else [
+                    "This bench kept what was measured, not the rules (on the command line: "
+                    "--keep-rules)."
+                ]
+            ),
             *_left_out(run),
         ],
     }

@@ -92,7 +92,8 @@ def write_report(
     rankings : sequence of mapping, default=()
         Ranks of a bench's extractors over its data sets, which the page shows as they come; each
         with ``task``, ``score_name``, ``extractors`` (``extractor``, ``rank``, ``wins``), ``ranks``
-        (by data set and extractor), ``verdict``, ``caveat`` and ``left_out``.
+        (by data set and extractor), ``verdict``, ``caveat`` and ``left_out``, and, if there is one,
+        a picture of them as ``diagram`` (the text of an SVG file).
     certificate : Certificate, optional
         How far the rules of a search, or rules, are from the best possible ones, which the page
         shows as well. That of a run is in its folder.
@@ -180,10 +181,12 @@ def _rendered(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["label"] = extractor_label
+    environment.filters["picture"] = _picture
     template = environment.from_string(
         parts.joinpath("page.html.jinja").read_text(encoding="utf-8")
     )
     compared = content["kind"] == "compare"
+    kept_rules = content.pop("kept_rules", [])
     run = {} if compared else content["run"]
     text = template.render(
         title=title or _title(content),
@@ -196,6 +199,7 @@ def _rendered(
         notes=content["notes"],
         certificate=content.get("certificate"),
         rankings=rankings,
+        kept_rules=kept_rules,
         scores=content.get("scores", {}),
         weights=page_weights(content.get("scores", {})),
         command=shlex.join(map(str, (run.get("run") or {}).get("command_line") or ())),
@@ -208,6 +212,11 @@ def _rendered(
         version=_version(),
     )
     return str(text)
+
+
+def _picture(svg: str) -> str:
+    """An SVG file as an address, which runs no script."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def _is_picked(content: Mapping[str, Any]) -> bool:

@@ -437,6 +437,31 @@ def test_ranks_of_a_bench_are_shown_as_they_come(tmp_path) -> None:
     assert "<b> is best. Without ITER, not measured on all" in text
 
 
+def test_a_bench_shows_the_rules_that_it_kept_and_pictures_of_ranks(tmp_path) -> None:
+    rows = bench_rows().iloc[[0, 1]].assign(ice=[0.25, 0.75], extractor=["cart", "<mine>"])
+    rows.loc[len(rows)] = {**rows.iloc[0], "seed": 5, "state": "failed", "error": "too slow"}
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    cell = {"data": "a", "black_box": "knn", "extractor": "<mine>", "seed": 1, "fold": 0}
+    kept = json.dumps(cell | {"features": [], "conditions": 0, "text": "1. ALWAYS <3"})
+    (tmp_path / "rules.jsonl").write_text(f'{{"file": "rules of a bench"}}\n{kept}\n{{"torn')
+    ranking = {
+        "task": "regression", "score_name": "ICE", "verdict": "", "caveat": "", "left_out": [],
+        "extractors": [], "ranks": {}, "diagram": "<svg xmlns='http://www.w3.org/2000/svg'/>",
+    }  # fmt: skip
+    page = write_report(tmp_path, rankings=[ranking]).read_text(encoding="utf-8")
+    assert f"base64,{base64.b64encode(ranking['diagram'].encode()).decode()}" in page
+    shown = page[page.index('id="kept-rules"') : page.index('class="hero"')]
+    assert "a, knn: 3 rows" in shown
+    best, second, failed = re.findall(r"<details>\s*<summary>([^<]*)</summary>", shown)
+    assert " ".join(html.unescape(best).split()) == "<mine>: 3 rules, ICE 0.750, fidelity 0.700"
+    assert second.startswith("CART: 3 rules, ICE 0.250")
+    assert failed.strip() == "CART: failed"
+    assert "1. ALWAYS &lt;3</pre>" in shown
+    assert "too slow</pre>" in shown
+    assert "kept what was measured, not the rules" not in page
+    assert "kept_rules" not in page
+
+
 def test_the_command_can_be_pasted(runs, tmp_path) -> None:
     folder = runs.write_run(tmp_path / "run")
     run = json.loads((folder / "run.json").read_text())
