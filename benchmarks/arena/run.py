@@ -59,12 +59,17 @@ TIERS = (
 )
 SUITES = ("keel-balanced", "keel-imbalanced", "regression", "categorical")
 BLACK_BOXES = ("random-forest", "hist-gradient-boosting", "mlp", "svm", "xgboost")
+#: What the scores leave out, see docs/guide/beyond_scores.md; losses are negative.
+MEASURES = (
+    "terms_per_rule", "neg_negative_overlap", "neg_redundant_literals", "neg_calibration_error",
+    "neg_fidelity_gap", "fidelity_interpolated",
+)  # fmt: skip
 KEYS = ["suite", "data", "black_box", "method", "seed"]
 SCORES = [
     "n_rules", "ice", "fire", "q", "fidelity", "performance", "completeness_volume",
     "completeness_instances", "black_box_quality",
 ]  # fmt: skip
-COLUMNS = [*KEYS, "error", *SCORES, "conditions", "features", "seconds"]
+COLUMNS = [*KEYS, "error", *SCORES, *MEASURES, "conditions", "features", "seconds"]
 CACHE = user_cache_path("skescore", appauthor=False) / "arena"
 
 
@@ -168,6 +173,7 @@ def measure(options: argparse.Namespace) -> None:
         run_bench(
             config,
             folder_of(options.folder, suite, box, int(seed), stem),
+            measures=MEASURES,
             keep_rules=True,
             n_jobs=options.n_jobs,
             on_row=lambda row: print(

@@ -162,14 +162,28 @@ def ranking_record(ranking: Ranking) -> dict[str, Any]:
     }
 
 
+def page_rankings(rows: pd.DataFrame, first: str, alpha: float = 0.05) -> list[dict[str, Any]]:
+    """Ranks for a page: by a score, then by what every page has, each with a picture."""
+    from skescore.bench._tables import rank_extractors
+
+    return [
+        ranking_record(ranking) | {"diagram": _diagram(ranking)}
+        for name in dict.fromkeys((first, *_ON_THE_PAGE))
+        for ranking in rank_extractors(rows, name, alpha=alpha)
+    ]
+
+
 def _diagram(ranking: Ranking) -> str:
     """Critical differences as the text of an SVG file; empty where nothing can draw them."""
     if len(ranking.table) < 2 or find_spec("matplotlib") is None:
         return ""
+    import matplotlib as mpl
+
     from skescore.bench._plots import critical_difference_plot
 
-    text = io.StringIO()
-    critical_difference_plot(ranking.comparison).figure.savefig(text, format="svg")
+    text, figure = io.StringIO(), critical_difference_plot(ranking.comparison).figure
+    with mpl.rc_context({"svg.hashsalt": "skescore"}):  # the same ranks are the same file
+        figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 
 
@@ -737,13 +751,7 @@ def _write_files(options: argparse.Namespace, folder: Path, result: BenchResult)
     if options.report is not None:
         from skescore.report import write_report
 
-        shown = dict.fromkeys((options.rank_by, *_ON_THE_PAGE))
-        rankings = [
-            ranking
-            for name in shown
-            for ranking in rank_extractors(result.rows, name, alpha=options.alpha)
-        ]
-        records = [ranking_record(r) | {"diagram": _diagram(r)} for r in rankings]
+        records = page_rankings(result.rows, options.rank_by, options.alpha)
         write_report(folder, path=options.report, rankings=records)
         written.append(options.report)
     if written and not options.quiet:

@@ -15,7 +15,7 @@ from skescore.bench._suites import SUITES
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_RUN
-from skescore.cli._bench import ranking_record
+from skescore.cli._bench import page_rankings
 from skescore.cli._rule_files import check_output
 from skescore.cli._tune import REPORT, chosen_output, labelled
 
@@ -127,7 +127,6 @@ def _told(path: Path, options: argparse.Namespace) -> str:
 def _rankings(folder: Path) -> list[dict[str, Any]]:
     """The ranks of a bench run by the score that it is about; none for what the page refuses."""
     from skescore.bench import row_columns
-    from skescore.bench._tables import rank_extractors
     from skescore.report._bench_rows import find_rows
 
     rows = find_rows(folder) if folder.is_dir() else None
@@ -138,7 +137,7 @@ def _rankings(folder: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError):
         name = ""
     score = SUITES[name].rank_by if name in SUITES else "ice"
-    return [ranking_record(ranking) for ranking in rank_extractors(rows, score)]
+    return page_rankings(rows, score)
 
 
 def _about(folder: Path) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ def test_bars_join_who_cannot_be_told_apart():
     comparison = compared(RANKS)
     ax = critical_difference_plot(comparison, title="ICE")
     texts = {text.get_text() for text in ax.texts}
-    assert {"cart  1.00", "iter  2.00", "3.00  real", "4.00  gridex", "1", "4"} <= texts
+    assert {"CART  1.00", "ITER  2.00", "3.00  REAL", "4.00  GridEx", "1", "4"} <= texts
     assert f"critical difference {comparison.critical_difference:.2f}" in texts
     assert [tuple(round(x) for x in ends) for ends in bars(ax)] == [(1, 2), (2, 3), (3, 4)]
     assert ax.get_title() == "ICE: average rank over 9 data sets, 1 is best"

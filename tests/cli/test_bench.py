@@ -130,11 +130,37 @@ def test_a_report(run, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "classification: by ICE over 2 data" in page
     assert "regression: by ICE over 1 data" in page
+    assert "classification: by fidelity over 2 data" in page
     assert "There is only one data set, so the ranks describe it" in page
     assert "gridrex is left out on iris, wine: it is for regression only." in page
     # The page made later says the same of the same rows.
     assert run("report", str(tmp_path), "--output", str(tmp_path / "later.html"))[0] == 0
     assert (tmp_path / "later.html").read_text() == page
+
+
+def test_a_quick_look_with_a_method_of_ones_own(run, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from sklearn.tree import DecisionTreeClassifier\n"
+        "METHODS = {'stump': {'classification': DecisionTreeClassifier(max_depth=1)}}\n"
+    )
+    table = tmp_path / "long.csv"
+    lines = [f"{i},{i % 5},{'a' if i < 300 else 'b'}" for i in range(600)]
+    table.write_text("\n".join(["x,z,kind", *lines]) + "\n")
+    words = ["bench", "--data", f"iris,{table}", "--target", "kind", "--quick", "--extractors"]
+    words += ["cart", "--methods", str(path), "--black-boxes", "knn,decision-tree", "--keep-rules"]
+    code, out, err = run(*words, "--output", str(tmp_path / "out"))
+    assert code == 0
+    assert out.startswith("bench: 2 data sets × 1 black box × 2 extractors, 1 seed × 1 split")
+    assert "a sample of 500 of 600 rows is read" in err
+    kept = (tmp_path / "out" / "rules.jsonl").read_text().splitlines()[1:]
+    assert {json.loads(line)["extractor"] for line in kept} == {"cart", "stump"}
+
+
+def test_rules_are_kept_in_a_folder_only(capsys):
+    assert "--keep-rules: needs the folder of --output" in usage_error(
+        capsys, *SMALL, "--keep-rules"
+    )
 
 
 def test_own_files_and_rules(run, tmp_path, capsys):
