@@ -513,7 +513,7 @@ def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
 def data_from(
     options: argparse.Namespace,
     *,
-    data: str | None = None,
+    data: Any = None,
     task: str | None = None,
     features: Sequence[str] | None = None,
     preparation: Preparation | None = None,

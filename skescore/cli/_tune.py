@@ -130,6 +130,8 @@ def tune_text(
         f"{output.number(best['completeness_volume'])} by volume, "
         f"{output.number(best['completeness_instances'])} by rows"
     )
+    if (everything := result.get("all_rows")) is not None:
+        _print_all_rows(printer, options, everything)
     if (test := result.get("test")) is not None:
         printer.line(
             f"on the {plural(test['rows'], 'row')} of {test['source']}: fidelity "
@@ -429,6 +431,7 @@ examples:
   skescore tune wine --black-box random-forest --trials 60
   skescore tune houses.csv --target price --drop id --scoring fire --psi 3 --output run
   skescore tune iris --black-box model.skops --reference black-box --format json
+  skescore tune 'sales/*.parquet' --target price --sample 50000
 """
 
 #: With fewer rows to train on, a model's own complaints are best explained by their number.
@@ -452,9 +455,17 @@ def black_box(text: str) -> str:
 _WITHOUT_SCORE = ("fail", "pruned")
 
 
+#: Rows of which only a sample is read.
+_ELSEWHERE = (
+    "; or rows that stay where they are, of which a sample is searched and all rows judge the "
+    "finalists: a folder or glob of Parquet files, duckdb:///FILE?table=T, "
+    "postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy"
+)
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    group = arguments.add_data_options(parser)
+    group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
     group.add_argument(
         "--test",
         action=OF_DATA,
@@ -615,7 +626,8 @@ def run(options: argparse.Namespace) -> str:
         from skescore.black_boxes import load_black_box
 
         given = load_black_box(options.black_box, trust=options.trust)
-    dataset = _data(options, given)
+    stays = _stays(options.data)
+    dataset = _sampled(options, notes) if stays else _data(options, given)
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
     notes.add_findings(dataset.name, dataset.findings)
@@ -630,6 +642,9 @@ def run(options: argparse.Namespace) -> str:
     ):
         search = _search(options, dataset, model, notes, kept)
         with notes.instead_of_warnings():
+            finalists = None
+            if stays and options.pick is None:
+                finalists = _judge(options, dataset, search)
             if options.pick is None:
                 idle = search.avoid_idle_features(dataset.X, dataset.y)
             else:
@@ -647,6 +662,8 @@ def run(options: argparse.Namespace) -> str:
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
         result["black_box"] |= about_model
+        if stays:
+            result["all_rows"] = _on_all_rows(options, search) | {"finalists": finalists}
         if test is not None:
             result["test"] = _tested(search, test)
         result["run"] |= {"started": started, "seconds": round(time.perf_counter() - begin, 3)}
@@ -776,6 +793,122 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
             "try --performance balanced_accuracy"
         )
     return found
+
+
+#: Rows that a search reads of a source that is larger, and how many candidates all rows judge.
+_SAMPLE, _FINALISTS = 20_000, 3
+
+
+def _stays(data: str) -> bool:
+    """Whether rows stay where they are; a folder has to hold some."""
+    if data in DATA_SET_TASKS or not arguments.lies_elsewhere(data):
+        return False
+    folder = Path(data).expanduser()
+    return not folder.is_dir() or any(folder.rglob("*.parquet"))
+
+
+def _sampled(options: argparse.Namespace, notes: output.Notes) -> Dataset:
+    """A sample of rows that stay where they are."""
+    from skescore.sources import sample_source
+
+    if options.target is None:
+        options.parser.error("rows that stay where they are need --target COLUMN")
+    if options.reference != "data":
+        options.parser.error(
+            "--reference black-box: all rows judge the rules by their --target, which a column of "
+            "the black box's predictions may be"
+        )
+    settings: dict[str, Any] = {
+        "n_rows": options.sample or _SAMPLE, "random_state": options.seed, "least_per_class": 0,
+    }  # fmt: skip
+    shown = arguments.without_passwords(options.data)
+    task = "classification" if options.task == "auto" else options.task
+    try:
+        sample = sample_source(options.data, options.target, task=task, **settings)
+    except ValueError as error:
+        if options.task != "auto" or "different" not in str(error):
+            raise
+        sample = sample_source(options.data, options.target, task="regression", **settings)
+    dataset = arguments.data_from(options, data=sample.frame)
+    n_drawn = sum(drawn for drawn, _ in sample.strata.values())
+    if n_drawn < sample.n_rows:
+        groups = ", ".join(
+            f"{share:.2%} of {'the rows' if name is None else repr(name)}"
+            for name, share in sample.missed().items()
+        )
+        notes.add(
+            f"the search is on a sample of {n_drawn} of the {sample.n_rows} rows of {shown}, and "
+            f"all rows judge the best {_FINALISTS} candidates; with 95 % confidence, the sample "
+            f"misses no group named beforehand that has more than {groups}"
+        )
+    return replace(dataset, name=shown, source=shown)
+
+
+def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict[str, Any]:
+    """What all rows say of the rules."""
+    from skescore.scorers import SCORE_SPECS, evaluate_rules
+    from skescore.sources import count_source
+
+    counts = count_source(search.rules_, options.data, options.target, rule_measures=False)
+    evaluation = evaluate_rules(search.rules_, counts)
+    scores = arguments.knowledge_scorer_from(options).score(evaluation)
+    measure = "accuracy" if search.rules_.task == "classification" else "r2"
+    return {
+        "rows": sum(counts.n_rows),
+        "scores": {
+            name: spec.signed(scores[spec.scorer_name]) for name, spec in SCORE_SPECS.items()
+        },
+        measure: evaluation.performance(measure, "penalise"),
+        "completeness_instances": scores["completeness_instances"],
+    }
+
+
+def _judge(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV
+) -> list[dict[str, Any]] | None:
+    """Make the candidate the winner that is the best on all rows; None where sums do not tell."""
+    if options.scoring not in (*arguments.scores(), "pareto"):
+        return None
+    board = search.leaderboard_
+    best = board[~board["state"].isin(_WITHOUT_SCORE)].head(_FINALISTS)
+    judged: list[dict[str, Any]] = []
+    seen = set()
+    for row in best.to_dict(orient="records"):
+        search.choose(row, dataset.X, dataset.y)
+        if (text := str(search.rules_)) in seen:
+            continue
+        seen.add(text)
+        scores = _on_all_rows(options, search)["scores"]
+        judged.append(
+            {"extractor": row["extractor"], "trial": row["trial"],
+             "n_rules": len(search.rules_), "score": scores[arguments.trade_off_score(options)]}
+        )  # fmt: skip
+    better = [sign(options) * found["score"] for found in judged]
+    chosen = max(range(len(judged)), key=better.__getitem__)
+    search.choose(judged[chosen], dataset.X, dataset.y)
+    return judged
+
+
+def _print_all_rows(
+    printer: output.Printer, options: argparse.Namespace, result: dict[str, Any]
+) -> None:
+    """Write what all rows say."""
+    name = "accuracy" if "accuracy" in result else "r2"
+    scores = ", ".join(
+        f"{spec_name} {output.number(value, 4)}" for spec_name, value in result["scores"].items()
+    )
+    printer.line(
+        f"on all {plural(result['rows'], 'row')}: {output.MEASURE_NAMES.get(name, name)} "
+        f"{output.number(result[name])}, completeness by rows "
+        f"{output.number(result['completeness_instances'])}, {scores}"
+    )
+    if (finalists := result["finalists"]) is not None and len(finalists) > 1:
+        told = ", ".join(
+            f"{extractor_label(f['extractor'])} with {plural(f['n_rules'], 'rule')} "
+            f"{output.number(f['score'], 4)}"
+            for f in finalists
+        )
+        printer.line(f"all rows judged the finalists: {told}")
 
 
 def _test_rows(

@@ -18,9 +18,6 @@ from skescore.sources._tables import SourceError
 
 __all__ = ["SourceSample", "sample_source"]
 
-#: Rows that a rare class has in a sample, if there are so many.
-_LEAST = 100
-
 
 @dataclass(frozen=True)
 class SourceSample:
@@ -92,14 +89,15 @@ def sample_source(
     task: str = "classification",
     features: Any = None,
     sample_weight: str | None = None,
+    least_per_class: int = 100,
     random_state: int = 0,
     batch_size: int = 1 << 17,
     memory: str | None = None,
 ) -> SourceSample:
     """Draw rows of a source that lies elsewhere, class by class.
 
-    Classes have their share of the rows, but rare ones 100 rows, if there are so many and `n_rows`
-    allows it.
+    Classes have their share of the rows, but rare ones `least_per_class`, if there are so many and
+    `n_rows` allows it.
 
     Parameters
     ----------
@@ -115,6 +113,8 @@ def sample_source(
         The columns to read beside the target; by default all.
     sample_weight : str, optional
         The column of weights; rows of weight 0 are none.
+    least_per_class : int, default=100
+        Rows that a rare class has, if there are so many; 0 leaves every class its share.
     random_state : int, default=0
         Decides which rows are drawn. Where a database other than DuckDB and PostgreSQL draws them,
         it does so in its own way.
@@ -145,6 +145,7 @@ def sample_source(
     (100, ['length', 'price'], {None: (100, 1000)})
     """
     check_integer("n_rows", n_rows, 1)
+    check_integer("least_per_class", least_per_class, 0)
     check_integer("random_state", random_state, 0)
     check_choice("task", task, ("classification", "regression"))
     reading = SourceReading(source, target, sample_weight, None, batch_size, memory)
@@ -159,7 +160,7 @@ def sample_source(
                 f"The target of {found.name} must hold at most {MOST_VALUES} classes, but it holds "
                 "more. Pass task='regression' if they are numbers to be predicted."
             )
-        least = min(_LEAST, n_rows // (2 * len(counts)))
+        least = min(least_per_class, n_rows // (2 * len(counts)))
         wanted = {
             label: min(there, max(round(n_rows * there / total), least, 1))
             for label, there in counts.items()
@@ -188,7 +189,8 @@ def sample_source(
     }
     stands_for = np.array([there / max(some, 1) for some, there in strata.values()])
     weights = None
-    if sample_weight is not None or stands_for.max() > 1.05 * stands_for.min():
+    uneven = len(strata) > 1 and least_per_class > 0
+    if sample_weight is not None or (uneven and stands_for.max() > 1.05 * stands_for.min()):
         weights = stands_for[stratum]
         if sample_weight is not None:
             weights = weights * frame[sample_weight].to_numpy(dtype=float)

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, r2_score
@@ -1102,3 +1103,40 @@ def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why)
     assert scores[1:] == sorted(scores[1:], reverse=True)
     assert f"(The first {why}; the others follow by ICE.)" in out
     assert not re.search(r"\b(0|1) (that are|trials\b|rows\b|rules\b)", out + err)
+
+
+# --- rows that stay where they are ----------------------------------------------------------------
+
+
+def test_a_sample_is_searched_and_all_rows_judge(run, tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    rows = pd.concat([X.assign(kind=np.array(["setosa", "versicolor", "virginica"])[y])] * 4)
+    for part in range(3):
+        rows[part::3].to_parquet(tmp_path / f"part{part}.parquet", index=False)
+    words = ("tune", tmp_path, "--target", "kind", "--sample", "150", *SHORT)
+    code, out, _ = run(*words, "--format", "json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["data"]["rows"] == 150
+    everything = found["all_rows"]
+    assert everything["rows"] == 600
+    assert any("sample of 150 of the 600 rows" in note for note in found["notes"])
+    rules = RuleSet.from_json(json.dumps(found["rules"]))
+    assert everything["accuracy"] == pytest.approx(
+        (rules.predict(rows[X.columns]) == rows["kind"]).mean()
+    )
+    finalists = everything["finalists"]
+    assert 1 <= len(finalists) <= 3
+    assert everything["scores"]["ice"] == max(row["score"] for row in finalists)
+    _, out, _ = run(*words)
+    assert "on all 600 rows: accuracy" in out
+
+
+def test_rows_that_stay_need_a_target_and_judge_by_it(run, tmp_path):
+    pd.DataFrame({"x": [1.0, 2.0], "y": ["a", "b"]}).to_parquet(tmp_path / "part.parquet")
+    code, _, err = run("tune", tmp_path)
+    assert code == 2
+    assert "need --target COLUMN" in err
+    code, _, err = run("tune", tmp_path, "--target", "y", "--reference", "black-box")
+    assert code == 2
+    assert "judge the rules by their --target" in err
