@@ -318,6 +318,28 @@ def own_rows(values: Any) -> Any:
     return values.copy() if hasattr(values, "copy") else values
 
 
+#: The squares of larger numbers, and sums of them, are no floats.
+LARGEST_SQUARED = 1e150
+
+
+def check_squares(name: str, numbers: NDArray[np.float64]) -> None:
+    """Raise a ValueError for numbers of a regression whose squares cannot be added up.
+
+    Parameters
+    ----------
+    name : str
+        What they are, for the message.
+    numbers : ndarray of float
+        The numbers, finite.
+    """
+    largest = float(np.abs(numbers).max(initial=0.0))
+    if largest > LARGEST_SQUARED:
+        raise ValueError(
+            f"{name} must lie within ±{LARGEST_SQUARED:g}, since squared errors are compared, got "
+            f"{largest:g}. Express them in a larger unit."
+        )
+
+
 def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """Return the labels or predictions of a regression as floats once all of them are finite."""
     try:

@@ -535,7 +535,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _fallback(self, predictions: np.ndarray, classes: np.ndarray | None) -> Fallback:
         if classes is None:
-            return Fallback(float(np.mean(predictions)), self.uncovered)
+            with np.errstate(over="ignore"):
+                mean = float(np.mean(predictions))
+            if not np.isfinite(mean):  # the sum of huge numbers is none, but their mean is
+                mean = float((predictions / len(predictions)).sum())
+            return Fallback(mean, self.uncovered)
         counts = np.bincount(predictions, minlength=len(classes)).tolist()
         majority = classes[int(np.argmax(counts))]
         return Fallback(majority, self.uncovered, tuple(counts), self.abstain_label)

@@ -228,6 +228,8 @@ def finite_predictions(predictions: np.ndarray) -> np.ndarray:
     try:
         if predictions.dtype.kind in "US":
             raise TypeError("text")  # NumPy would read "1" as a number
+        if predictions.dtype.kind == "c":
+            raise TypeError("complex")  # NumPy would leave out a part
         numbers = np.asarray(predictions, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(
@@ -643,7 +645,9 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
             f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None to weigh "
             "all rows alike."
         )
-    if not (weights == np.round(weights)).all() or weights.sum() > _MOST_ROWS:
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not (weights == np.round(weights)).all() or total > _MOST_ROWS:
         weights = weights / weights.max()  # the sum of huge weights must not overflow
         factor, least = _PER_ROW * n_rows / weights.sum(), weights[weights > 0].min()
         if factor * least >= 0.5:  # the smallest, of which most rows may be, without rounding

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import _validation as check
+from skescore._validation import LARGEST_SQUARED
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._binned import BinnedTable, HistogramSource, LabelMoments
 from skescore.extractors._docstrings import documented
@@ -271,6 +272,7 @@ class CARTExtractor(BaseExtractor):
             str(names[j]): list(map(known_value, values)) for j, values in ordered.items()
         }
         exponents = _exponents(extraction.settings["domain"])
+        extraction.check_predictions(LARGEST_SQUARED)
         self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.predictions)
         most = math.inf if self.max_leaf_nodes is None else self.max_leaf_nodes
         if classification and most < tree.n_classes_:

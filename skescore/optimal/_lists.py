@@ -24,6 +24,7 @@ from skescore._validation import (
     check_instance,
     check_integer,
     check_number,
+    check_squares,
     finite_numbers,
     python_value,
     row_weights,
@@ -737,6 +738,7 @@ class _Rows:
         self.settings: dict[str, Any] = {"task": "regression"}
         if loss != "errors":
             self.y = finite_numbers("y", y)
+            check_squares("y", self.y)
             return
         labels = np.asarray(y)
         found = np.unique(labels) if classes is None else np.asarray(classes)

@@ -22,6 +22,7 @@ from skescore._validation import (
     check_choice,
     check_integer,
     check_number,
+    check_squares,
     finite_numbers,
     label_order,
     python_value,
@@ -165,6 +166,7 @@ def optimal_trees(
         target = np.array([index[python_value(value)] for value in target.tolist()], dtype=np.intp)
     else:
         target = finite_numbers("y", target)
+        check_squares("y", target)
     families = Families(cuts, table)
     search = TreeSearch(
         families, target, weights, loss, labels, max_rules, began, time_limit, max_nodes
@@ -643,7 +645,11 @@ class TreeSearch:
             points = codes[order]
             self.loss = _Absolute(target[order], weights[order], group[order])
         self.scale = float(self.loss.heaviest.sum())
-        self.tolerance = 1e-9 * max(self.scale, 1e-300)
+        # What rounding leaves of the errors of equal numbers.
+        noise = 4 * np.finfo(float).eps * float(np.abs(target).max(initial=0))
+        powers = {"errors": 0.0, "squared_error": noise**2}
+        noise = float(weights.sum()) * powers.get(loss, noise)
+        self.tolerance = max(1e-9 * max(self.scale, 1e-300), noise)
         starts = np.concatenate([[0], np.cumsum(families.n_levels)]).astype(np.int64)
         cut_of_level = np.full(int(starts[-1]), -1, dtype=np.int64)
         column_of_level = np.repeat(np.arange(len(families.n_levels)), families.n_levels)

@@ -343,3 +343,14 @@ def test_features_too_large_for_a_tree():
     rows[3, 1] = 1e200
     with pytest.raises(ValueError, match=r"Feature 'x1' holds numbers up to 1e\+200.*Scale the"):
         CARTExtractor(CallableRegressor(lambda rows: rows[:, 0])).fit(rows)
+
+
+def test_complex_numbers_are_no_predictions():
+    black_box = CallableRegressor(lambda rows: rows[:, 0] + 1j)
+    with pytest.raises(ValueError, match=r"predicted .*j.*, no number"):
+        CARTExtractor(black_box).fit(X)
+
+
+def test_numbers_whose_squares_are_none_are_refused_by_trees():
+    with pytest.raises(ValueError, match=r"predicts numbers up to .*Scale the target"):
+        CARTExtractor(CallableRegressor(lambda rows: rows[:, 0] * 1e200)).fit(X)

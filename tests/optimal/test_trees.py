@@ -235,3 +235,18 @@ def test_what_cannot_be_used_is_named(changes: dict[str, Any], message: str) -> 
     options: dict[str, Any] = {"X": [[1.0], [2.0], [3.0]], "y": [0, 1, 1]} | changes
     with pytest.raises(ValueError, match=message):
         optimal_trees(options.pop("X"), options.pop("y"), **options)
+
+
+def test_errors_of_equal_numbers_are_nothing_but_rounding() -> None:
+    rng = np.random.default_rng(0)
+    for number in (0.1, 0.3, 1e5 / 3):
+        for n_rows in range(2, 9):
+            X, weights = rng.integers(0, 3, (n_rows, 2)).astype(float), rng.random(n_rows)
+            y = np.full(n_rows, number)
+            found = optimal_trees(X, y, loss="squared_error", max_rules=2, sample_weight=weights)
+            assert found.upper.max() <= 1e-20 * number
+
+
+def test_numbers_whose_squares_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"y must lie within ±1e\+150"):
+        optimal_trees([[0.0], [1.0]], [0.0, 1e200], loss="squared_error")

@@ -1,0 +1,290 @@
+"""Every extractor on bad rows and bad black boxes: a right answer or an error that tells why."""
+
+from __future__ import annotations
+
+import signal
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore.registry import EXTRACTORS, make_extractor
+
+#: Settings under which each is quick.
+SETTINGS = {
+    "cart": {"max_leaf_nodes": 4}, "cream": {"depth": 1, "max_samples": 40},
+    "exact": {"depth": 1, "max_samples": 40},
+    "gridex": {"n_slices": 2, "depth": 1, "min_examples": 5},
+    "gridrex": {"n_slices": 2, "depth": 1, "min_examples": 5},
+    "iter": {"min_examples": 5, "max_iterations": 15, "min_update": 0.3},
+    "optimal-list": {"max_rules": 2, "max_nodes": 10, "time_limit": 2},
+    "optimal-tree": {"max_leaf_nodes": 2, "max_nodes": 5, "time_limit": 2},
+    "real": {}, "trepan": {"max_nodes": 3, "min_sample": 20},
+}  # fmt: skip
+HUGE = 1.7976931348623157e308
+
+
+def pick(rng, pool):
+    return pool[int(rng.integers(len(pool)))]
+
+
+@contextmanager
+def at_most(seconds):
+    """An error where something takes longer."""
+
+    def stop(*_):
+        raise TimeoutError(f"more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def bad_rows(rng, task):
+    """Some rows and targets with one fault each, or with none."""
+    n = int(pick(rng, [1, 2, 5, 30]))
+    X = np.round(rng.normal(size=(n, 3)), 2)
+    y = (X[:, 0] > 0).astype(int) if task == "classification" else X[:, 0] * 2 + X[:, 1]
+    fault = pick(rng, list(FAULTS))
+    return fault, *FAULTS[fault](rng, X, y)
+
+
+def put(X, value, where=(0, 1)):
+    X = X.astype(object) if isinstance(value, str | complex) or value is None else X.copy()
+    X[where] = value
+    return X
+
+
+FAULTS = {
+    "none": lambda rng, X, y: (X, y),
+    "frame": lambda rng, X, y: (pd.DataFrame(X, columns=["a", "it's", "select"]), y),
+    "constant": lambda rng, X, y: (X * 0 + pick(rng, [0.0, 1e-300, 7, HUGE]), y),
+    "gap": lambda rng, X, y: (put(X, np.nan), y),
+    "column of gaps": lambda rng, X, y: (put(X, np.nan, (slice(None), 1)), y),
+    "all gaps": lambda rng, X, y: (X * np.nan, y),
+    "infinite": lambda rng, X, y: (put(X, pick(rng, [np.inf, -np.inf])), y),
+    "huge": lambda rng, X, y: (put(X * 1e307, pick(rng, [HUGE, -HUGE, 1e200])), y),
+    "tiny": lambda rng, X, y: (X * pick(rng, [5e-324, 1e-310, 1e-160]), y),
+    "close": lambda rng, X, y: (1.0 + np.arange(X.size).reshape(X.shape) * 2**-52, y),
+    "text": lambda rng, X, y: (put(X, pick(rng, ["a", "", "nan", "1.5"])), y),
+    "complex": lambda rng, X, y: (put(X, 1j), y),
+    "no value": lambda rng, X, y: (put(X, None), y),
+    "big integers": lambda rng, X, y: ((X * 2**60).astype(np.int64), y),
+    "flags": lambda rng, X, y: (X > 0, y),
+    "dates": lambda rng, X, y: (pd.DataFrame({"a": pd.to_datetime(X[:, 0] * 1e9)}), y),
+    "dicts": lambda rng, X, y: (pd.DataFrame({"a": [{}] * len(X)}), y),
+    "categories": lambda rng, X, y: (
+        pd.DataFrame({"a": X[:, 0], "c": pd.Categorical(np.where(X[:, 1] > 0, "b", "it's"))}), y
+    ),
+    "names twice": lambda rng, X, y: (pd.DataFrame(X, columns=["a", "a", "b"]), y),
+    "no rows": lambda rng, X, y: (X[:0], y[:0]),
+    "no columns": lambda rng, X, y: (X[:, :0], y),
+    "flat": lambda rng, X, y: (X[:, 0], y),
+    "deep": lambda rng, X, y: (X[:, :, None], y),
+    "sparse": lambda rng, X, y: (sparse.csr_array(X), y),
+    "ragged": lambda rng, X, y: ([[1.0, 2.0], [3.0]] * len(X), y),
+    "masked": lambda rng, X, y: (np.ma.masked_greater(X, 1.0), y),
+    "short target": lambda rng, X, y: (X, y[:-1]),
+    "target of gaps": lambda rng, X, y: (X, np.full(len(y), np.nan)),
+    "infinite target": lambda rng, X, y: (X, np.where(np.arange(len(y)) == 0, np.inf, y)),
+    "huge target": lambda rng, X, y: (X, y * 1e307),
+    "one target": lambda rng, X, y: (X, y * 0),
+    "two columns of targets": lambda rng, X, y: (X, np.column_stack([y, y])),
+    "two kinds": lambda rng, X, y: (X, np.array(["a", 1] * len(y), dtype=object)[: len(y)]),
+    "no target": lambda rng, X, y: (X, None),
+}  # fmt: skip
+WEIGHTS = {
+    "none": lambda n: None,
+    "ones": np.ones,
+    "zeros": np.zeros,
+    "negative": lambda n: -np.ones(n),
+    "gaps": lambda n: np.full(n, np.nan),
+    "infinite": lambda n: np.full(n, np.inf),
+    "short": lambda n: np.ones(max(n - 1, 0)),
+    "texts": lambda n: np.array(["1"] * n),
+    "huge": lambda n: np.full(n, 1e308),
+    "tiny": lambda n: np.full(n, 5e-324),
+}
+
+# --- black boxes ------------------------------------------------------------------------------
+
+
+class BadBox(BaseEstimator):
+    """A model that was fitted, and answers badly."""
+
+    def __init__(self, how="good", task="regression"):
+        self.how = how
+        self.task = task
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y) if self.task == "classification" else None
+        self.n_features_in_ = np.shape(X)[1]
+        self.is_fitted_ = True
+        return self
+
+    def predict(self, X):
+        X = np.asarray(X, dtype=float)
+        good = X[:, 0] > 0 if self.task == "classification" else X[:, 0] * 2.0
+        good = good.astype(int) if self.task == "classification" else good
+        self.asked_ = getattr(self, "asked_", 0) + 1
+        return ANSWERS[self.how](self, X, good)
+
+
+class BadClassifier(ClassifierMixin, BadBox):
+    pass
+
+
+class BadRegressor(RegressorMixin, BadBox):
+    pass
+
+
+def _raise(*_):
+    raise RuntimeError("the black box is out of order")
+
+
+def _overwrite(box, X, good):
+    X[:] = 7.0
+    return good
+
+
+ANSWERS = {
+    "good": lambda box, X, good: good,
+    "raises": _raise,
+    "NaN": lambda box, X, good: good * np.nan,
+    "one NaN": lambda box, X, good: np.where(np.arange(len(good)) == 0, np.nan, good),
+    "infinite": lambda box, X, good: good + np.inf,
+    "two columns": lambda box, X, good: np.column_stack([good, good]),
+    "one column": lambda box, X, good: good[:, None],
+    "too few": lambda box, X, good: good[:-1],
+    "a number": lambda box, X, good: 1.0,
+    "nothing": lambda box, X, good: None,
+    "a list": lambda box, X, good: good.tolist(),
+    "texts": lambda box, X, good: good.astype(str),
+    "objects": lambda box, X, good: np.array([{}] * len(good), dtype=object),
+    "None among them": lambda box, X, good: np.where(good > 0, None, good),
+    "other labels": lambda box, X, good: good + 100,
+    "turns": lambda box, X, good: good if box.asked_ % 2 else good[::-1].copy(),
+    "random": lambda box, X, good: np.random.default_rng().permutation(good),
+    "overwrites": _overwrite,
+    "float32": lambda box, X, good: good.astype(np.float32),
+    "huge": lambda box, X, good: good * 1e307,
+    "complex": lambda box, X, good: good + 1j,
+}
+
+
+def copied(value):
+    return value.copy() if hasattr(value, "copy") else value
+
+
+def equal(one, other):
+    if isinstance(one, pd.DataFrame):
+        return one.equals(other)
+    return np.array_equal(
+        np.asarray(one), np.asarray(other), equal_nan=np.asarray(one).dtype.kind == "f"
+    )
+
+
+CASES = [(name, task) for name in SETTINGS for task in EXTRACTORS[name].tasks]
+
+
+def refused(action):
+    """Do it; the message where it was refused with an error that tells why."""
+    try:
+        with at_most(30), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            # Of scikit-learn, which casts before it looks.
+            warnings.filterwarnings("ignore", r"(overflow|invalid value) encountered in cast")
+            return action()
+    except (ValueError, TypeError, RuntimeError) as caught:
+        error = caught
+    message = str(error)
+    unclear = ("could not broadcast", "operands", "index ")
+    assert len(message) > 15, repr(error)
+    assert not message.startswith(unclear), repr(error)
+    assert not isinstance(error, RuntimeError) or "out of order" in message, repr(error)
+    return message
+
+
+def check_rows(rng):
+    name, task = pick(rng, CASES)
+    fault, X, y = bad_rows(rng, task)
+    weight = pick(rng, list(WEIGHTS)) if fault == "none" else "none"
+    tree = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
+    box = tree(random_state=0)
+    if (
+        fault in ("huge", "huge target") or weight == "huge"
+    ):  # which scikit-learn's own trees do not bear
+        box = (BadClassifier if task == "classification" else BadRegressor)("good", task)
+    extractor = make_extractor(name, box, **SETTINGS[name])
+    before = copied(X)
+    told = f"{name} for {task}: {fault}, weights: {weight}"
+    try:
+        weights = WEIGHTS[weight](len(y)) if weight != "none" else None
+        options = {} if weights is None else {"sample_weight": weights}
+        fitted = refused(lambda: extractor.fit(X, y, **options))
+        if not sparse.issparse(X) and fault != "ragged":
+            assert equal(before, X), "X was changed"
+        if isinstance(fitted, str):
+            fine = fault in ("none", "frame", "flags") and weight in ("none", "ones")
+            assert not fine or len(set(y)) < 2 or len(y) < 5, fitted
+            return
+        assert fault not in (
+            "infinite", "complex", "dates", "dicts", "no rows", "no columns", "flat", "deep",
+            "sparse", "ragged", "short target", "target of gaps", "infinite target", "names twice",
+        ), "accepted"  # fmt: skip
+        assert weight not in ("zeros", "negative", "gaps", "infinite", "short"), "accepted"
+        answers = np.asarray(extractor.predict(X))
+        assert answers.shape == (len(y),)
+        if task == "classification":
+            assert set(answers.tolist()) <= set(np.asarray(y).tolist())
+        else:
+            assert np.isfinite(answers.astype(float)).all(), answers
+    except BaseException as error:
+        error.add_note(told)
+        raise
+
+
+def test_bad_rows_are_refused_or_explained(attack):
+    attack(check_rows, 60)
+
+
+def check_boxes(rng):
+    name, task = pick(rng, CASES)
+    how = pick(rng, list(ANSWERS))
+    X = np.round(rng.normal(size=(30, 3)), 2)
+    y = (X[:, 0] > 0).astype(int) if task == "classification" else X[:, 0] * 2.0
+    kind = BadClassifier if task == "classification" else BadRegressor
+    box = kind(how, task).fit(X, y)
+    extractor = make_extractor(name, FrozenEstimator(box), **SETTINGS[name])
+    before = X.copy()
+    try:
+        fitted = refused(lambda: extractor.fit(X, y))
+        assert np.array_equal(before, X), "X was changed"
+        if isinstance(fitted, str):
+            assert how not in ("good", "a list", "overwrites", "float32"), fitted
+            return
+        assert how not in ("raises", "NaN", "one NaN", "infinite", "two columns", "too few",
+                           "a number", "nothing", "complex", "objects"), "accepted"  # fmt: skip
+        answers = np.asarray(extractor.predict(X))
+        assert answers.shape == (30,)
+        if task == "regression":
+            assert np.isfinite(answers.astype(float)).all(), answers
+    except BaseException as error:
+        error.add_note(f"{name} for {task}: {how}")
+        raise
+
+
+def test_bad_black_boxes_are_refused_or_explained(attack):
+    attack(check_boxes, 50)
