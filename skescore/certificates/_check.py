@@ -329,6 +329,10 @@ class _Check:
             if part["status"][i] not in known or (part["status"][i] == "optimal" and low < high):
                 raise _WrongError(f"the bounds {low} and {high} are not {part['status'][i]!r}")
             self._found(part, i)
+        for told in part.get("f1", ()):
+            if kind != "tree" or told["size"] not in range(1, n_sizes + 1):
+                raise _WrongError("it bounds the F1 of rules that it does not speak of")
+            self._found_by_f1(part, told)
         return f"{kind}: the rules found have the losses that it says."
 
     def _found(self, part: Any, i: int) -> None:
@@ -356,6 +360,21 @@ class _Check:
         everything = range(len(answers))
         for name in _METRICS[loss]:
             self._same(name, [said[name]], [self._metric(name, answers, everything)])
+
+    def _found_by_f1(self, part: Any, told: Any) -> None:
+        """The tree that has the best weighted F1 found."""
+        rules, size = told["rules"], told["size"]
+        if rules is None:
+            self._same("the F1 of no rules", [told["found"]], [0])
+            return
+        if not 1 <= len(rules["rules"]) <= size or rules["ordered"]:
+            raise _WrongError(f"the rules found for F1 are no tree of at most {size} leaves")
+        self._in_space(part, rules)
+        answers = self._answers(rules, complete=True)
+        if not answers:
+            raise _WrongError("several leaves of a tree hold for the same row")
+        value = self._metric("f1_weighted", answers, range(len(answers)))
+        self._same("the F1 found", [told["found"]], [value])
 
     def _in_space(self, part: Any, rules: Any) -> None:
         thresholds = part["space"]["cuts"]["thresholds"]
@@ -426,6 +445,9 @@ class _Check:
         """Look for rules better than the bounds, in an equal share of the time that is left."""
         now = time.monotonic()
         end = now + (self.end - now) / n_parts
+        last = end
+        if part.get("f1"):  # which has the other half
+            end = now + (end - now) / 2
         cuts, kind, loss = part["space"]["cuts"], part["kind"], part["loss"]
         self._cuts_are_those_told(cuts)
         everything = (1 << len(self.rows)) - 1
@@ -480,14 +502,70 @@ class _Check:
                 f"{kind}: the bounds for {_listed(open_)} rules are not checked; there are too "
                 "many rules for the time limit."
             )
+        for told in part.get("f1", ()):
+            size, most = told["size"], told["most"]
+            if most >= 1:
+                continue
+            try:
+                self._f1_bound(told, self._held(sorted(tests)), last)
+            except _TooLongError:
+                open_.append(size)
+                sentences.append(f"{kind}: the bound of the F1 of {size} rules is not checked.")
+            else:
+                sentences.append(f"{kind}: no {size} rules have a weighted F1 of more than {most}.")
         return sentences, not open_
 
-    def _search(self, kind: str, sets: Sequence[int], loss: str) -> _Least:
-        """The checker's own search, with the sets of rows as a table."""
+    def _f1_bound(self, told: Any, held: Any, end: float) -> None:
+        """Check, part by part, that no trees have a greater weighted F1."""
+        size, most, proof = told["size"], told["most"], told["proof"]
+        labels = {value: code for code, value in enumerate(_values(proof["classes"]))}
+        y, w = np.array([labels[value] for value in self.y]), np.array(self.w)
+        n = np.bincount(y, w, len(labels))
+        total, enough = float(n.sum()), proof["enough"]
+        whole = bool((w == np.floor(w)).all())
+        if enough > most:
+            raise _WrongError(f"it asks for an F1 of {enough}, but says {most}")
+        if (n == 0).any():
+            raise _TooLongError
+
+        def check(part: Any, low: Any, high: Any) -> None:
+            for _ in range(3):  # all predictions are as many as rows
+                low = np.maximum(low, total - (high.sum() - high))
+                high = np.minimum(high, total - (low.sum() - low))
+            if (low > high + 1e-9 * total).any():
+                return
+            if "parts" in part:
+                below, above = part["at"]
+                first, second = part["parts"]
+                if not above <= below + float(whole and below == math.floor(below)):
+                    raise _WrongError(f"no part has between {below} and {above} predictions")
+                k = np.arange(len(n)) == part["class"]
+                check(first, low, np.where(k, np.minimum(high, below), high))
+                check(second, np.where(k, np.maximum(low, above), low), high)
+                return
+            search = _LeastEarned(held, y, w, low, high, part)
+            search.deadline = end
+            limit = total + search.free - most * total / 2 - _TOLERANCE * total
+            least = search.least(size, limit)
+            if least < limit:
+                f1 = 2 * (total + search.free - least) / total
+                raise _WrongError(f"tree: the F1 of {size} rules is only proven to be {f1} at most")
+
+        # Where F1 is more than enough in all, each class has at least this.
+        f1 = np.maximum(1 - total * (1 - enough) / n, 0.0)
+        high = np.where(f1 > 0, n * (2 / np.where(f1 > 0, f1, 1) - 1), total)
+        check(proof["parts"], f1 * n / (2 - f1), np.minimum(high, total))
+
+    def _held(self, sets: Sequence[int]) -> Any:
+        """Sets of rows as a table."""
         n_bytes = -(-len(self.rows) // 8)
         raw = b"".join(one.to_bytes(n_bytes, "little") for one in sets)
         bits = np.frombuffer(raw, dtype=np.uint8).reshape(len(sets), n_bytes)
-        held = np.unpackbits(bits, axis=1, bitorder="little", count=len(self.rows)).T == 1
+        return np.unpackbits(bits, axis=1, bitorder="little", count=len(self.rows)).T == 1
+
+    def _search(self, kind: str, sets: Sequence[int], loss: str) -> _Least:
+        """The checker's own search, with the sets of rows as a table."""
+        held = self._held(sets)
         target = np.array(self.y) if loss != "errors" else np.zeros(len(self.y), dtype=np.intp)
         if loss == "errors":
             labels = {value: code for code, value in enumerate(sorted(set(self.y), key=repr))}
@@ -673,6 +751,12 @@ class _Least:
         weight = np.where(weight > 1e-12 * max(weight.max(), 1e-300), weight, np.inf)
         return np.maximum(sums[..., 2] - sums[..., 1] ** 2 / weight, 0.0)
 
+    def _floor(self, sums: Any, size: int) -> Any:
+        """What rules that name no more classes than they are many cannot be better than."""
+        if self.loss != "errors" or size >= sums.shape[-1]:
+            return np.zeros(sums.shape[:-1])
+        return np.sort(sums, axis=-1)[..., : sums.shape[-1] - size].sum(axis=-1)
+
     def _sides(self, rows: Any) -> Any:
         """The tests that part rows, and the loss of both sides with one conclusion each."""
         held = self.held[rows]
@@ -715,6 +799,7 @@ class _Least:
         if time.monotonic() > self.deadline:
             raise _TooLongError
         one, floor = self._one(rows), float(self.equal[rows].sum())
+        floor = max(floor, float(self._floor(self.stats[rows].sum(axis=0), size)))
         if size == 1 or one <= floor:
             found = one, True
         elif floor >= limit:
@@ -744,12 +829,15 @@ class _LeastTree(_Least):
         if size == 2:
             return value, True
         equal = self.equal[rows] @ held
-        floors = equal, self.equal[rows].sum() - equal
+        stats = self.stats[rows]
+        sums = held.T @ stats.astype(held.dtype)
         # By side and leaves, from 0 on: bounds of each test, and where they are reached.
-        lower = [
-            [side, side, *(np.minimum(floor, side) for _ in range(size - 2))]
-            for side, floor in zip((yes, no), floors, strict=True)
-        ]
+        lower = []
+        for side, floor, counts in (
+            (yes, equal, sums), (no, self.equal[rows].sum() - equal, stats.sum(axis=0) - sums),
+        ):  # fmt: skip
+            floors = [np.maximum(floor, self._floor(counts, leaves)) for leaves in range(2, size)]
+            lower.append([side, side, *(np.minimum(f, side) for f in floors)])
         exact = [[np.full(len(used), leaves == 1) for leaves in range(size)] for _ in (0, 1)]
         if self.loss != "absolute_error" and len(rows) * float(len(used)) ** 2 < _PAIRS:
             for side, two in enumerate(self._two(rows, held)):
@@ -789,6 +877,44 @@ class _LeastTree(_Least):
         neither = one[None] - both
         right = self._cost(neither) + self._cost(total - one[:, None] - neither)
         return [left.min(axis=1), right.min(axis=1)]
+
+
+class _LeastEarned(_LeastTree):
+    """Trees: the weight of the rows less what leaves earn of the weighted F1.
+
+    With n rows of a class of which between `low` and `high` are predicted, a leaf of s rows, c of
+    them of the class, earns n c / (n + max(s, low)), or where `linear` n c / (n + high) less
+    n min(n, high) / ((n + low) (n + high)) for each row, for which all rows up to `high` are free.
+    A price is what rows beyond `high` cost, or, if negative, what rows short of `low` do.
+    """
+
+    def __init__(self, held: Any, y: Any, w: Any, low: Any, high: Any, part: Any) -> None:
+        self.n = n = np.bincount(y, w, len(low))
+        self.low, self.high = low, high
+        self.linear = np.isin(np.arange(len(n)), part["linear"])
+        prices = np.array(part["prices"], dtype=float)
+        slope = n * np.minimum(n, high) / ((n + low) * (n + high)) * self.linear
+        row = slope + prices
+        self.row = row - row.min()  # each row is predicted once
+        beyond = np.maximum(prices, 0) @ high + np.minimum(prices, 0) @ low
+        self.free = float(slope @ high + beyond - row.min() * n.sum())
+        super().__init__(held, y, w, "errors")
+        self.reach = self.reach * (1.25 + float(self.row.max()))
+
+    def _hits(self, sums: Any, weight: Any) -> Any:
+        least = np.maximum(weight, self.low)
+        return self.n * sums / (self.n + np.where(self.linear, self.high, least))
+
+    def _cost(self, sums: Any) -> Any:
+        sums = np.asarray(sums, dtype=float)
+        weight = sums.sum(axis=-1)
+        earned = self._hits(sums, weight[..., None]) - self.row * weight[..., None]
+        return weight - earned.max(axis=-1)
+
+    def _floor(self, sums: Any, size: int) -> Any:
+        sums = np.asarray(sums, dtype=float)
+        earned = np.sort(np.maximum(self._hits(sums, sums) - self.row * sums, 0), axis=-1)
+        return np.maximum(sums.sum(axis=-1) - earned[..., -size:].sum(axis=-1), 0)
 
 
 class _LeastList(_Least):

@@ -372,9 +372,9 @@ class _Bounding:
             if k is None:
                 most = max(most, bound)
                 continue
-            first, last = float(limits.low[k]), float(limits.high[k])
-            tenth = (last - first) / 10
-            at = min(max(float(taken[k]), first + tenth), last - tenth)
+            fewest, largest = float(limits.low[k]), float(limits.high[k])
+            tenth = (largest - fewest) / 10
+            at = min(max(float(taken[k]), fewest + tenth), largest - tenth)
             between = (math.floor(at), math.floor(at) + 1.0) if self._whole else (at, at)
             sides = limits.parted(k, *between)
             part.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.certificates import certify, check_certificate
+from skescore.certificates import Certificate, certify, check_certificate
 from skescore.rules import (
     Domain,
     Fallback,
@@ -23,6 +24,7 @@ from skescore.rules import (
     RuleSet,
     as_ruleset,
 )
+from skescore.scorers import make_ice_scorer
 
 #: What a certificate says of a number that another number would be a lie.
 Change = Callable[[Any, np.random.Generator], bool]
@@ -325,3 +327,69 @@ def test_the_volume_of_overlapping_rules_is_summed_up(larger: Any) -> None:
 @pytest.mark.parametrize("text", ["{", "{}", '{"format": "skescore.Certificate", "version": 1}'])
 def test_what_is_no_certificate_is_rejected(text: str) -> None:
     assert check_certificate(text, [[1.0]], [0]).verdict == "rejected"
+
+
+@pytest.fixture(scope="module", params=[6, 7])
+def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
+    """A certificate that bounds the weighted F1 of trees itself."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 2, (90, 6)).astype(float)
+    y = (2 * X[:, 0] + 3 * X[:, 1] + X[:, 2] + rng.integers(0, 3, 90)).astype(int) % request.param
+    model = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
+    made = certify(
+        as_ruleset(model), X, y, kinds=["tree"], max_rules=4, tolerance=0.003, max_nodes=500
+    )
+    return made.to_json(), X, y
+
+
+def test_bounds_of_the_f1_are_checked_part_by_part(many: Any) -> None:
+    text, X, y = many
+    certificate = Certificate.from_json(text)
+    assert [bound.size for bound in certificate.f1_bounds if bound.most < 1]
+    assert certificate.to_json() == text
+    assert check_certificate(text, X, y).verdict == "confirmed"
+    found, possible = certificate.interval("tree")
+    assert found <= possible <= found + 0.003 + 1e-9
+    best = certificate.best_rules("tree")
+    assert best is not None
+    assert make_ice_scorer(reference="data")(best, X, y) == pytest.approx(found)
+    # Errors alone prove less.
+    wide = replace(certificate, f1_bounds=())
+    assert wide.interval("tree").possible > possible
+    # Other weights have the same bounds, another metric has none.
+    assert certificate.with_score("ice", phi=2).f1_bounds
+    assert certificate.with_score("fire").interval("tree").found > 0
+
+
+def test_false_bounds_of_the_f1_are_rejected(many: Any) -> None:
+    text, X, y = many
+    rng = np.random.default_rng(0)
+
+    def rejected(change: Callable[[Any], None]) -> bool:
+        data = json.loads(text)
+        told = [one for one in data["frontiers"][0]["f1"] if one["most"] < 1]
+        change(told[int(rng.integers(len(told)))])
+        return check_certificate(json.dumps(data), X, y).verdict == "rejected"
+
+    def prove_less(told: Any) -> None:
+        """As an F1 of more than that is found, it cannot be true, whatever it is proven by."""
+        told["most"] = told["proof"]["enough"] = told["found"] - 0.002
+
+    def leave_out_a_part(told: Any) -> None:
+        part = told["proof"]["parts"]
+        limits = {"class": 0, "at": [10, 40], "parts": [part, part]}
+        told["proof"]["parts"] = limits
+
+    def ask_for_more(told: Any) -> None:
+        told["proof"]["enough"] = told["most"] + 0.01
+
+    def find_more(told: Any) -> None:
+        told["found"] += 0.01
+
+    def other_conclusion(told: Any) -> None:
+        rules = told["rules"]["rules"]
+        rules[0]["then"] = next(rule["then"] for rule in rules if rule["then"] != rules[0]["then"])
+
+    for change in (prove_less, leave_out_a_part, ask_for_more, find_more, other_conclusion):
+        for _ in range(3):
+            assert rejected(change), change.__name__
