@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import hashlib
 import json
 import os
@@ -45,6 +46,7 @@ from skescore.bench import (
     read_methods,
     read_rows,
     run_bench,
+    split_rows,
     suite_config,
 )
 from skescore.datasets import load_dataset
@@ -54,7 +56,7 @@ HERE = Path(__file__).parent
 #: Which files come first: all tables with what is cheap, then what takes its time.
 TIERS = (
     ("ours", "scikit_learn", "imodels", "interpret"),
-    ("ours_searched", "rulekit", "wittgenstein", "ruleopt"),
+    ("ours_searched", "rulekit", "wittgenstein", "ruleopt", "ours_slower"),
     ("imodels_rulefit", "te2rules", "psyke"),
 )
 SUITES = ("keel-balanced", "keel-imbalanced", "regression", "categorical")
@@ -69,7 +71,7 @@ SCORES = [
     "n_rules", "ice", "fire", "q", "fidelity", "performance", "completeness_volume",
     "completeness_instances", "black_box_quality",
 ]  # fmt: skip
-COLUMNS = [*KEYS, "error", *SCORES, *MEASURES, "conditions", "features", "seconds"]
+COLUMNS = [*KEYS, "error", *SCORES, *MEASURES, "conditions", "features", "odd", "seconds"]
 CACHE = user_cache_path("skescore", appauthor=False) / "arena"
 
 
@@ -224,28 +226,60 @@ def run(options: argparse.Namespace) -> None:
 
 
 def collect(root: Path) -> pd.DataFrame:
-    """All rows that are there as one compact table."""
+    """All rows that are there as one compact table.
+
+    ``conditions`` and ``features`` count those that the rules name; ``odd`` are columns among them
+    that are constant in the rows of the training, or number the rows.
+    """
     parts = []
     for path in sorted((root / "runs").glob("*/*/*/*/rows.csv")):
+        suite, seed = path.parts[-5], int(path.parts[-3])
+        odd = odd_columns(suite, seed, root)
+        rules = {
+            (kept["data"], kept["extractor"]): (
+                kept["conditions"], len(kept["features"]),
+                len(set(kept["features"]) & odd[kept["data"]]),
+            )
+            for kept in map(json.loads, _lines(path.parent / "rules.jsonl"))
+        }  # fmt: skip
         rows = read_rows(path).rename(columns={"extractor": "method"})
-        rules = pd.DataFrame(kept_rules(path.parent), columns=["data", "method", "size_of", "used"])
-        rows = rows.merge(rules, on=["data", "method"], how="left")
-        rows["suite"] = path.parts[-5]
-        rows["conditions"], rows["features"] = rows["size_of"], rows["used"]
+        counts = [
+            rules.get(key, (None,) * 3) for key in zip(rows["data"], rows["method"], strict=True)
+        ]
+        rows[["conditions", "features", "odd"]] = pd.DataFrame(counts, index=rows.index)
+        rows["suite"] = suite
         rows["error"] = rows["error"].str.slice(0, 60)
-        parts.append(rows[COLUMNS])
+        parts.append(rows.reindex(columns=COLUMNS))
     if not parts:
         return pd.DataFrame(columns=COLUMNS)
     table = pd.concat(parts, ignore_index=True)
     return table.drop_duplicates(KEYS, keep="last").sort_values(KEYS, ignore_index=True)
 
 
-def kept_rules(folder: Path) -> list[tuple[str, str, int, int]]:
-    """Data, method, conditions and features of the rules that a job has kept."""
-    return [
-        (kept["data"], kept["extractor"], kept["conditions"], len(kept["features"]))
-        for kept in map(json.loads, _lines(folder / "rules.jsonl"))
-    ]
+@functools.cache
+def odd_columns(suite: str, seed: int, root: Path) -> dict[str, set[str]]:
+    """Columns that no rule should name, by table."""
+    found = {}
+    config = suite_config(suite)
+    for entry in loaded(suite, config.data, root):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # rare classes
+            train, _ = next(split_rows(entry.table, seed, 1, config.test_size))
+        X = entry.table.X.iloc[train]
+        found[entry.label] = {
+            str(name)
+            for name, column in X.items()
+            if column.nunique(dropna=False) == 1
+            or (pd.api.types.is_integer_dtype(column) and _numbers_rows(column))
+        }
+    return found
+
+
+def _numbers_rows(column: pd.Series) -> bool:
+    """Whether whole numbers only rise or only fall and none comes twice."""
+    return bool(
+        column.is_unique and (column.is_monotonic_increasing or column.is_monotonic_decreasing)
+    )
 
 
 def _lines(path: Path) -> list[str]:

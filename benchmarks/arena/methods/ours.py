@@ -1,4 +1,4 @@
-"""Our extractors with their defaults."""
+"""Our extractors with their defaults; those that take longer are beside."""
 
 METHODS = {
     "CART": {"name": "cart"},
@@ -6,7 +6,4 @@ METHODS = {
     "ExACT": {"name": "exact"},
     "GridEx": {"name": "gridex"},
     "GridREx": {"name": "gridrex"},
-    "ITER": {"name": "iter"},
-    "REAL": {"name": "real"},
-    "Trepan": {"name": "trepan"},
 }

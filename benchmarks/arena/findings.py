@@ -1,0 +1,371 @@
+"""What the rows of the arena say: writes README.md, and a page with the rules for each suite.
+
+    python benchmarks/arena/findings.py [--pages FOLDER [--runs FOLDER]]
+
+The text follows from `results.csv`; nothing in it is written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from run import BLACK_BOXES, CACHE, MEASURES, SUITES, _lines
+from scipy.stats import wilcoxon
+
+from skescore.bench import rank_extractors, read_rows, row_columns
+
+HERE = Path(__file__).parent
+OURS = (
+    "CART", "CREAM", "ExACT", "GridEx", "GridREx", "ITER", "REAL", "Trepan", "OptimalTree",
+    "OptimalList", "search ICE", "search FiRe",
+)  # fmt: skip
+#: What a person may expect of the search, and what it is compared with.
+SEARCHED, TUNED = "search ICE", "tree tuned for ICE"
+GRID = 100 * 2 * 2
+#: A difference of ICE that is worth telling.
+WORTH = 0.01
+
+
+def sized(method: str) -> bool:
+    """Whether a method is a tree of one size, a yardstick and no competitor."""
+    return method.startswith("tree ") and method[5:].isdigit()
+
+
+def as_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """The table as the rows of a bench."""
+    rows = table.rename(columns={"method": "extractor"})
+    rows["state"] = np.where(rows["error"].isna(), "complete", "failed")
+    rows["task"] = np.where(rows["suite"] == "regression", "regression", "classification")
+    return rows.reindex(columns=row_columns())
+
+
+def shown(value: float, digits: int = 3) -> str:
+    return "" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def lines_of(rows: list[list[str]], head: list[str], left: int = 1) -> list[str]:
+    rule = [":--"] * left + ["--:"] * (len(head) - left)
+    return ["", *(f"| {' | '.join(row)} |" for row in [head, rule, *rows]), ""]
+
+
+def coverage(table: pd.DataFrame) -> list[str]:
+    done = table["error"].isna()
+    cells = table.groupby(["suite", "data", "black_box", "seed"]).ngroups
+    about = json.loads((HERE / "machine.json").read_text(encoding="utf-8"))
+    machine = about["machine"]
+    tables = table.groupby("suite")["data"].nunique()
+    text = [
+        f"{len(table)} cells were run ({int(done.sum())} gave rules), of "
+        f"{table['method'].nunique()} methods, 15 of them trees of one size each as a yardstick. "
+        f"Tables: {', '.join(f'{suite} {n}' for suite, n in tables.items())}. The aim is 100 "
+        f"tables × 2 black boxes × 2 splits for all methods, that is {GRID} combinations; "
+        f"{cells} combinations have rows, not all of them of every method.",
+        "",
+        f"Measured with {machine['processor']}, {machine['cores']} cores that other programs "
+        f"shared, {machine['platform']}; versions are in [machine.json](machine.json).",
+    ]
+    counted = (
+        table[~table["method"].map(sized)]
+        .assign(done=done, tables=table["data"])
+        .groupby(["suite", "black_box", "seed"])
+        .agg(tables=("data", "nunique"), methods=("method", "nunique"), cells=("done", "size"),
+             rules=("done", "sum"))
+        .reset_index()
+    )  # fmt: skip
+    rows = [[str(v) for v in row] for row in counted.itertuples(index=False)]
+    head = ["suite", "black box", "split", "tables", "methods", "cells", "with rules"]
+    return text + lines_of(rows, head, left=2)
+
+
+def ranks(table: pd.DataFrame) -> list[str]:
+    text = []
+    for suite, part in table[~table["method"].map(sized)].groupby("suite"):
+        everywhere = part.groupby("method")["data"].nunique() == part["data"].nunique()
+        kept = part[part["method"].map(everywhere)]
+        rows = as_rows(kept)
+        found = {s: rank_extractors(rows, s)[0] for s in ("ice", "fire", "fidelity")}
+        means = kept[kept["error"].isna()].groupby("method")[
+            ["ice", "fidelity", "n_rules", "completeness_volume", "seconds"]
+        ].mean()  # fmt: skip
+        failed = kept[kept["error"].notna()].groupby("method").size()
+        by = {s: r.table.set_index("extractor")["rank"] for s, r in found.items()}
+        lines = [
+            [
+                f"**{name}**" if name in OURS else name,
+                *(shown(by[s][name], 2) for s in by),
+                *(shown(means.loc[name, c], d) if name in means.index else ""
+                  for c, d in zip(means.columns, (3, 3, 1, 2, 2), strict=True)),
+                str(failed.get(name, 0)),
+            ]
+            for name in by["ice"].index
+        ]  # fmt: skip
+        head = ["method", "rank ICE", "rank FiRe", "rank fidelity", "ICE", "fidelity", "rules",
+                "c (volume)", "seconds", "failed"]  # fmt: skip
+        text += [f"### {suite}: {rows['data'].nunique()} tables", ""]
+        text += lines_of(lines, head)
+        for score, ranking in found.items():
+            comparison = ranking.comparison
+            best = comparison.average_ranks.index[0]
+            against = comparison.against_best.set_index("extractor")["p_value_holm"]
+            alike = [name for name, p in against.items() if not p < 0.05]
+            text += [
+                f"- {score}: {best} has the best mean rank; critical difference "
+                f"{comparison.critical_difference:.2f} (Nemenyi), Friedman p = "
+                f"{comparison.p_value:.2g}. Holm at 5 % does not tell it from "
+                f"{', '.join(alike) or 'nobody'}."
+            ]
+        absent = sorted(set(part["method"]) - set(kept["method"]))
+        if absent:
+            text += [f"- not run on all of these tables, so without a rank: {', '.join(absent)}."]
+        text += [""]
+    return text
+
+
+def equal_sizes(table: pd.DataFrame) -> list[str]:
+    """Fidelity against scikit-learn's tree with as many leaves."""
+    keys = ["suite", "data", "black_box", "seed", "n_rules"]
+    trees = table[table["method"].map(sized) & table["error"].isna()]
+    trees = trees.assign(rank=trees["method"].str[5:].astype(int)).sort_values("rank")
+    yardstick = trees.drop_duplicates(keys, keep="first").set_index(keys)["fidelity"]
+    text = []
+    for task, part in table.groupby(
+        np.where(table["suite"] == "regression", "regression", "classification")
+    ):
+        lines = []
+        for method, some in part[~part["method"].map(sized)].groupby("method"):
+            joined = some[some["error"].isna()].join(yardstick.rename("tree"), on=keys)
+            gain = (joined["fidelity"] - joined["tree"]).dropna()
+            if len(gain) < 5:
+                continue
+            differs = gain[gain.abs() > 1e-12]
+            p = wilcoxon(differs).pvalue if len(differs) > 5 else np.nan
+            lines.append(
+                (
+                    float(gain.mean()),
+                    [
+                        f"**{method}**" if method in OURS else str(method), str(len(gain)),
+                        str(len(joined) - len(gain)), f"{gain.mean():+.3f}",
+                        f"{gain.median():+.3f}", str(int((gain > 1e-12).sum())),
+                        str(int((gain < -1e-12).sum())), f"{p:.2g}" if p == p else "",
+                    ],
+                )
+            )  # fmt: skip
+        ordered = [line for _, line in sorted(lines, key=lambda item: -item[0])]
+        head = ["method", "tables", "no tree of that size", "mean", "median", "better", "worse",
+                "p (Wilcoxon)"]  # fmt: skip
+        text += [f"### {task}", *lines_of(ordered, head)]
+    return text
+
+
+def losses(table: pd.DataFrame) -> list[str]:
+    """Tables where somebody beats our search by ICE."""
+    keys = ["suite", "data", "black_box", "seed"]
+    done = table[table["error"].isna() & ~table["method"].map(sized)]
+    ours = done[done["method"] == SEARCHED].set_index(keys)
+    if not len(ours):
+        return ["The search was not run.", ""]
+    others = done[~done["method"].isin(OURS)].sort_values("ice", ascending=False)
+    best = others.drop_duplicates(keys).set_index(keys)
+    joined = ours[["ice", "n_rules", "fidelity", "performance"]].join(
+        best[["method", "ice", "n_rules", "performance"]], rsuffix="_other", how="inner"
+    )
+    joined["lost"] = joined["ice_other"] - joined["ice"]
+    won, lost = joined["lost"] < -1e-9, joined["lost"] > 1e-9
+    text = [
+        f"Against the best of all peers on each table (an opponent that nobody could choose "
+        f"beforehand), `{SEARCHED}` is ahead by ICE on {int(won.sum())} of {len(joined)} tables, "
+        f"equal on {int((~won & ~lost).sum())}, behind on {int(lost.sum())}; by more than "
+        f"{WORTH} on {int((joined['lost'] > WORTH).sum())}. Mean difference "
+        f"{-joined['lost'].mean():+.4f}.",
+    ]
+    tuned = done[done["method"] == TUNED].set_index(keys)["ice"]
+    gap = (ours["ice"] - tuned).dropna()
+    differs = gap[gap.abs() > 1e-12]
+    if len(differs) > 5:
+        text += [
+            "",
+            f"Against `{TUNED}` alone: mean difference {gap.mean():+.4f}, ahead on "
+            f"{int((gap > 1e-9).sum())} of {len(gap)}, behind on {int((gap < -1e-9).sum())}, "
+            f"Wilcoxon p = {wilcoxon(differs).pvalue:.2g}.",
+        ]
+    worst = joined[joined["lost"] > WORTH].sort_values("lost", ascending=False).head(12)
+    more = (joined["n_rules"] > joined["n_rules_other"])[worst.index]
+    if len(worst):
+        why = (
+            f"Of the {len(worst)} greatest losses, {int(more.sum())} are with more rules than the "
+            f"peer's, {int((~more).sum())} with as many or fewer and worse predictions."
+        )
+        lines = [
+            [f"{k[1]} ({k[0]}, {k[2]})", shown(r.ice), shown(r.n_rules, 0), shown(r.performance),
+             str(r.method), shown(r.ice_other), shown(r.n_rules_other, 0),
+             shown(r.performance_other)]
+            for k, r in zip(worst.index, worst.itertuples(), strict=True)
+        ]  # fmt: skip
+        head = ["table", "ICE", "rules", "p", "the best peer", "its ICE", "rules", "p"]
+        text += ["", why, *lines_of(lines, head)]
+    return [*text, ""]
+
+
+def troubles(table: pd.DataFrame) -> list[str]:
+    failed = table[table["error"].notna()]
+    kinds = failed.groupby(["method", "error"]).size().reset_index(name="cells")
+    kinds = kinds.sort_values("cells", ascending=False).head(25)
+    text = ["### Cells without rules", ""]
+    text += lines_of(
+        [[str(r.method), str(r.cells), str(r.error).replace("|", "/")] for r in kinds.itertuples()],
+        ["method", "cells", "reason"],
+    )
+    ours = table[table["method"].isin(OURS)]
+    mine = ours[ours["error"].notna()]
+    odd = table[table["odd"] > 0].groupby("method").size()
+    slow = ours[ours["seconds"] > 120]
+    longest = ours.sort_values("seconds", ascending=False).head(3)
+    text += [
+        "### Our own cells",
+        "",
+        f"- {len(mine)} of {len(ours)} failed"
+        + (f": {', '.join(sorted(set(mine['method'] + ' on ' + mine['data'])))[:600]}." if len(mine)
+           else "."),
+        f"- {len(slow)} took more than two minutes (while other programs shared the cores); the "
+        "longest: "
+        + ", ".join(f"{r.method} on {r.data} {r.seconds:.0f} s" for r in longest.itertuples())
+        + ".",
+        f"- {int(odd.reindex(list(OURS)).fillna(0).sum())} of ours name a column that is constant "
+        "in training or numbers the rows; of all methods: "
+        + (", ".join(f"{name} {n}" for name, n in odd.items()) or "none")
+        + ".",
+        "",
+    ]  # fmt: skip
+    return text
+
+
+def hidden(table: pd.DataFrame) -> list[str]:
+    """What scores leave out: means by method, and how it goes along with the scores."""
+    done = table[table["error"].isna() & ~table["method"].map(sized)]
+    names = [name for name in MEASURES if done[name].notna().any()]
+    if not names:
+        return []
+    order = done.groupby("method")["ice"].mean().sort_values(ascending=False).index
+    means = done.groupby("method")[names].mean().abs().reindex(order)
+    lines = [
+        [f"**{m}**" if m in OURS else str(m), *(shown(v) for v in row)]
+        for m, row in zip(means.index, means.to_numpy(), strict=True)
+    ]
+    heads = [name.removeprefix("neg_").replace("_", " ") for name in names]
+    text = [
+        "Means over all cells of a method, the best ICE first: literals per rule, rows on which "
+        "rules contradict each other, literals that no training row needs, error of the printed "
+        "purity, gap to the class that is imitated worst, and fidelity between the rows "
+        "([what they are](../../docs/guide/beyond_scores.md)).",
+        *lines_of(lines, ["method", *heads]),
+    ]
+    within = done.groupby(["suite", "data", "black_box", "seed"])
+    correlations = {}
+    for name in ("fire", "fidelity", *names):
+        sign = -1 if name == "fire" else 1
+        rows = [
+            (sign * part[name]).corr(part["ice"], method="kendall")
+            for _, part in within
+            if part[["ice", name]].dropna().nunique().min() > 2
+        ]
+        rows = [value for value in rows if value == value]
+        if rows:
+            correlations[name] = float(np.mean(rows))
+    text += [
+        "Agreement with ICE within a table (mean Kendall's tau over tables, 1: the same order): "
+        + ", ".join(f"{n.removeprefix('neg_')} {v:+.2f}" for n, v in correlations.items())
+        + ".",
+        "",
+    ]
+    return text
+
+
+def write_readme(table: pd.DataFrame) -> None:
+    parts = [
+        "# The benchmark of rule extraction",
+        "",
+        "Written by `python benchmarks/arena/findings.py` from [results.csv](results.csv): edit "
+        "neither. `python benchmarks/arena/run.py` measures what is missing, "
+        "`--verify 50` measures cells again. A method is one file in [methods](methods): add "
+        "yours.",
+        "",
+        "Half of a table is for training, the other half for all figures. A black box is fitted on "
+        "the first half; every method learns from its predictions there. ICE, FiRe and performance "
+        "are against the truth, fidelity against the black box. The search is told the truth of "
+        "the training rows as well, and chooses its parameters on folds of them; trees *tuned for "
+        "ICE* or *for FiRe* choose their leaves on folds of the black box's predictions; everyone "
+        "else has defaults. Bold: ours. What fails on a table has the last rank there. Tables have "
+        "2,000 rows at most (those of keel-imbalanced all).",
+        "",
+        "## What was run",
+        "",
+        *coverage(table),
+        "## Mean ranks on held-out rows",
+        "",
+        *ranks(table),
+        "## Fidelity at equal numbers of rules",
+        "",
+        "Fidelity minus that of scikit-learn's tree with as many leaves on the same table. Trees "
+        "have 2 to 16 leaves; rules that are fewer or more have no counterpart.",
+        "",
+        *equal_sizes(table),
+        "## Where we lose",
+        "",
+        *losses(table),
+        "## What went wrong",
+        "",
+        *troubles(table),
+        "## What the scores leave out",
+        "",
+        *hidden(table),
+    ]
+    text = "\n".join(parts)
+    while "\n\n\n" in text:
+        text = text.replace("\n\n\n", "\n\n")
+    (HERE / "README.md").write_text(text.rstrip() + "\n", encoding="utf-8")
+
+
+def write_pages(folder: Path, runs: Path) -> None:
+    """A page for each suite and black box, with the rules."""
+    from skescore.cli._bench import page_rankings
+    from skescore.report import write_report
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for suite in SUITES:
+        for box in BLACK_BOXES:
+            places = sorted((runs / "runs" / suite / box).glob("*/*/rows.csv"))
+            if not places:
+                continue
+            rows = pd.concat([read_rows(path) for path in places], ignore_index=True)
+            rows = rows[~rows["extractor"].map(sized)]
+            with tempfile.TemporaryDirectory() as made:
+                rows.to_csv(Path(made) / "rows.csv", index=False)
+                kept = [line for p in places for line in _lines(p.with_name("rules.jsonl"))]
+                kept = [line for line in kept if not sized(json.loads(line)["extractor"])]
+                (Path(made) / "rules.jsonl").write_text("\n".join(["{}", *kept, ""]))
+                path = folder / f"{suite}-{box}.html"
+                write_report(
+                    made, path=path, title=f"{suite}, {box}", rankings=page_rankings(rows, "ice")
+                )
+            print(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pages", type=Path, metavar="FOLDER")
+    parser.add_argument("--runs", type=Path, default=CACHE, help="--folder of run.py")
+    options = parser.parse_args()
+    write_readme(pd.read_csv(HERE / "results.csv", dtype={"error": str}))
+    if options.pages is not None:
+        write_pages(options.pages, options.runs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
