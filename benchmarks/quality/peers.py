@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -41,6 +42,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import CARTExtractor, ExtractorSearchCV, as_ruleset, make_knowledge_scorer
+from skescore.bench import read_methods
 from skescore.registry import make_extractor
 
 CLASSIFICATION = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
@@ -49,6 +51,8 @@ DATA = (*CLASSIFICATION, *REGRESSION)
 SHOWN = ("ice", "neg_fire", "n_rules", "fidelity", "completeness_volume", "completeness_instances")
 COLUMNS = ("data", "seed", "learner", "state", *SHOWN, "seconds", "detail")
 CSV = Path(__file__).with_name("peers.csv")
+#: Where the learners of other libraries are.
+METHODS = Path(__file__).parents[1] / "arena" / "methods"
 
 
 def split(data: str, seed: int) -> tuple[Any, Any, Any, Any, Any]:
@@ -91,37 +95,15 @@ def _tree(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
     return as_ruleset(kind(random_state=seed).fit(rows, answers))
 
 
-def _imodels(classifier: str, regressor: str | None, **options: Any) -> Callable[..., Any]:
-    def learn(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
-        import imodels
+def _entered(file: str, label: str) -> Callable[..., Any]:
+    """A method as the arena has it."""
 
-        name = regressor if answers.dtype.kind == "f" else classifier
-        if name is None:
-            raise NotImplementedError("classification only")
-        kind = getattr(imodels, name)
-        seeded = {"random_state": seed} if "random_state" in kind().get_params() else {}
-        model = kind(**options, **seeded).fit(
-            rows.to_numpy(), answers, feature_names=list(rows.columns)
-        )
-        return as_ruleset(model)
+    def learn(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+        methods = {entry["label"]: entry["extractor"] for entry in read_methods(METHODS / file)}
+        extractor = clone(methods[label]).set_params(random_state=seed)
+        return extractor.set_params(estimator=FrozenEstimator(black_box)).fit(rows).rules_
 
     return learn
-
-
-def _rulekit(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
-    from rulekit.classification import RuleClassifier
-    from rulekit.regression import RuleRegressor
-
-    kind = RuleRegressor if answers.dtype.kind == "f" else RuleClassifier
-    return as_ruleset(kind().fit(rows, pd.Series(answers, name="target")))
-
-
-def _interpret(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
-    from interpret.glassbox import ClassificationTree, RegressionTree
-
-    kind = RegressionTree if answers.dtype.kind == "f" else ClassificationTree
-    model = kind(random_state=seed).fit(rows, answers)
-    return as_ruleset(model.sk_model_, feature_names=list(rows.columns))
 
 
 def _psyke(algorithm: str) -> Callable[..., Any]:
@@ -137,13 +119,14 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "skescore search": _ours_search,
     "skescore CART": _ours_cart,
     "scikit-learn tree": _tree,
-    "imodels SkopeRules": _imodels("SkopeRulesClassifier", None),
-    "imodels GreedyRuleList": _imodels("GreedyRuleListClassifier", None),
-    "imodels BoostedRules": _imodels("BoostedRulesClassifier", None),
-    "imodels RuleFit": _imodels("RuleFitClassifier", "RuleFitRegressor"),
-    "imodels FIGS": _imodels("FIGSClassifier", "FIGSRegressor"),
-    "RuleKit": _rulekit,
-    "interpret tree": _interpret,
+    **{
+        f"imodels {name}": _entered("imodels.py", f"imodels {name}")
+        for name in ("SkopeRules", "GreedyRuleList", "BoostedRules")
+    },
+    "imodels RuleFit": _entered("imodels_rulefit.py", "imodels RuleFit"),
+    "imodels FIGS": _entered("imodels.py", "imodels FIGS"),
+    "RuleKit": _entered("rulekit.py", "RuleKit"),
+    "interpret tree": _entered("interpret.py", "interpret tree"),
     "PSyKE CART": _psyke("cart"),
     "PSyKE GridEx": _psyke("gridex"),
     "PSyKE GridREx": _psyke("gridrex"),

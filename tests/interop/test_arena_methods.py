@@ -1,0 +1,52 @@
+"""The methods of the arena that read rules themselves: they predict as their libraries do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from skescore.bench import read_methods
+
+METHODS = Path(__file__).parents[2] / "benchmarks" / "arena" / "methods"
+
+
+def learn(file, label, X, y):
+    methods = {entry["label"]: entry["extractor"] for entry in read_methods(METHODS / file)}
+    return methods[label].learner["classification"](X, y, 0)
+
+
+def plain(data):
+    X, y = data(return_X_y=True)
+    # As ruleopt computes, in single precision.
+    X = pd.DataFrame(X.astype(np.float32).astype(float))
+    return X.set_axis([f"x{j}" for j in range(X.shape[1])], axis=1), y
+
+
+def test_ripper_of_wittgenstein():
+    wittgenstein = pytest.importorskip("wittgenstein")
+    X, y = plain(load_breast_cancer)
+    rules = learn("wittgenstein.py", "wittgenstein RIPPER", X[::2], y[::2])
+    model = wittgenstein.RIPPER(random_state=0)
+    model.fit(X[::2], y=y[::2], pos_class=0)
+    assert len(rules) == len(model.ruleset_.rules)
+    own = np.where(model.predict(X[1::2]), 0, 1)
+    assert np.asarray(rules.predict(X[1::2].to_numpy())).tolist() == own.tolist()
+    X, y = plain(load_iris)
+    with pytest.raises(ValueError, match="for two classes"):
+        learn("wittgenstein.py", "wittgenstein RIPPER", X, y)
+
+
+@pytest.mark.parametrize("data", [load_iris, load_breast_cancer])
+def test_rug_of_ruleopt(data):
+    ruleopt = pytest.importorskip("ruleopt")
+    solver = pytest.importorskip("ruleopt.solver").HiGHSSolver()
+    X, y = plain(data)
+    rules = learn("ruleopt.py", "ruleopt RUG", X[::2], y[::2])
+    model = ruleopt.RUGClassifier(solver=solver, random_state=0)
+    model.fit(X[::2].to_numpy(dtype=np.float32), y[::2])
+    own = model.predict(X[1::2].to_numpy(dtype=np.float32).copy())
+    assert np.asarray(rules.predict(X[1::2].to_numpy())).tolist() == own.tolist()
