@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -162,6 +163,9 @@ def _measured(
         if isinstance(rules, RuleSet):  # read by name: the data may have further columns
             X_test = X_test[list(rules.feature_names)]
         evaluation = evaluate_rules(rules, X_test, rows.y_test)
+        if evaluation.black_box is None:  # rules of others do not know it, but measures ask it
+            query = Oracle(model, like=rows.X_test).query
+            evaluation = replace(evaluation, rows=rows.X_test, black_box=query)
         parts = group.scorer.score(evaluation)
         for spec in group.scorer.specs:
             parts[spec.name] = spec.signed(parts.pop(spec.scorer_name))

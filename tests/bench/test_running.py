@@ -403,3 +403,27 @@ def test_a_model_of_another_task_is_left_out(tmp_path):
     )
     with pytest.raises(ValueError, match="'KNeighborsClassifier' suits none of the data sets"):
         run_bench(config, tmp_path)
+
+
+def test_measures_ask_the_black_box_of_every_kind_of_rules(tmp_path):
+    iris = load_dataset("iris")
+    tree = CARTExtractor(DecisionTreeClassifier(random_state=0), max_leaf_nodes=3, random_state=0)
+    tree.fit(iris.X, iris.y).rules_.save(tmp_path / "saved.json")
+    config = config_from(
+        BASE
+        | {
+            "extractors": [
+                {"name": "cart", "params": {"max_leaf_nodes": 3}},
+                {"label": "saved", "rules": str(tmp_path / "saved.json")},
+            ],
+            "seeds": [0], "folds": 2,
+        }
+    )  # fmt: skip
+    measures = ["fidelity_uniform", "neg_overlap", "feature_agreement"]
+    rows = run_bench(config, tmp_path / "run", measures=measures).rows
+    assert rows["error"].eq("").all()
+    assert rows[measures].notna().all(axis=None)
+    assert rows["fidelity_uniform"].between(0.3, 1).all()
+    # Each fold's black box is another one, so that the same rules agree with it otherwise.
+    saved = rows[rows["extractor"] == "saved"]
+    assert saved["feature_agreement"].nunique() == 2
