@@ -369,7 +369,8 @@ class _Rows:
             if numbers is None:
                 result.append(_taken(column, nearer))
                 continue
-            values = numbers[start] * (1 - at) + numbers[end] * at
+            with np.errstate(invalid="ignore"):  # of infinite numbers
+                values = numbers[start] * (1 - at) + numbers[end] * at
             unknown = ~np.isfinite(values)
             values[unknown] = numbers[nearer[unknown]]
             result.append(_like(column, values))

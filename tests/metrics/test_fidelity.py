@@ -129,6 +129,26 @@ def test_drawn_rows_are_like_the_rows(where: str) -> None:
     assert set(rows_off_data(objects, where, 50, black_box=halves)[:, 1]) <= {"red", "blue"}
 
 
+@pytest.mark.parametrize("where", OFF_DATA)
+def test_frames_of_other_kinds(where: str) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": [1.0, 2.0, 3.0, None], "b": [1, 2, 3, 4], "c": [*"xyxz"]})
+    drawn = rows_off_data(frame, where, 20, black_box=lambda X: (X["b"] > 2).to_numpy())
+    assert drawn.schema == frame.schema
+    assert len(drawn) == 20
+    nullable = pd.DataFrame(
+        {
+            "whole": pd.array([1, None, 7], dtype="Int64"),
+            "flag": pd.array([True, None, False], dtype="boolean"),
+            "far": [np.inf, 1.0, 2.0],
+            "day": pd.date_range("2020", periods=3),
+        }
+    )
+    drawn = rows_off_data(nullable, where, 20, black_box=lambda X: X["flag"].fillna(True))
+    assert list(drawn.dtypes) == list(nullable.dtypes)
+    assert drawn["day"].isin(nullable["day"]).all()
+
+
 def test_how_rows_are_drawn() -> None:
     X = np.array([[0.0, 10.0], [4.0, 30.0], [9.0, 0.0]])
     still = rows_off_data(X, "jittered", 50, scale=0.0)

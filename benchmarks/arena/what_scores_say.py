@@ -1,0 +1,502 @@
+"""What FiRe, Q and ICE say of rules, and what they hide: rank agreement, weights, blind spots.
+
+    python benchmarks/arena/what_scores_say.py [--seconds 300] [--only DATA ...]
+    python benchmarks/arena/what_scores_say.py --page-only
+
+Measures some dozen rule sets of every table, from a constant to trees of 24 leaves, by the scores
+and by all measures of `skescore.scorers.SET_MEASURES`, on rows held out. Rows are kept in
+`what_scores_say.csv` table by table, so that a run may be stopped and goes on. The page
+`what_scores_say.md` is written from them and, for what needs the scores alone, from the rows of
+`results.csv` that `run.py` wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import kendalltau
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import f1_score, r2_score
+from sklearn.model_selection import train_test_split
+from threadpoolctl import threadpool_limits
+
+from skescore.bench import suite_config
+from skescore.black_boxes import make_black_box
+from skescore.datasets import Dataset, load_dataset
+from skescore.extractors import Oracle
+from skescore.metrics import fire_score, ice_score, q_score
+from skescore.registry import EXTRACTORS, make_extractor
+from skescore.rules import Domain, Fallback, LinearOutput, Rule, RuleSet
+from skescore.scorers import SET_MEASURES, evaluate_rules, knowledge, make_set_scorer
+
+HERE = Path(__file__).parent
+ROWS, PAGE, ARENA = (
+    HERE / name for name in ("what_scores_say.csv", "what_scores_say.md", "results.csv")
+)
+#: Tables of every kind that are quick to measure.
+TABLES = {
+    "keel-balanced": (
+        "australian", "bands", "breast", "bupa", "german", "hayes-roth", "heart", "housevotes",
+        "ionosphere", "iris", "mammographic", "monk-2", "pima", "saheart", "tae", "tic-tac-toe",
+        "vehicle", "wdbc", "wine", "wisconsin",
+    ),
+    "regression": (
+        "diabetes", "friedman1", "CASchools", "CPS1985", "ais", "Auto", "Boston", "cpus",
+        "Salaries", "concrete", "tips",
+    ),
+}  # fmt: skip
+LEAVES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
+OTHERS = ("gridex", "cream", "iter", "trepan", "real", "gridrex")
+KEYS = ["data", "task", "candidate"]
+PARTS = ["performance", "loss", "loss_q", "n_rules", "size_terms", "completeness_volume",
+         "completeness_instances", "ice_error"]  # fmt: skip
+
+
+def one_rule(dataset: Dataset, X: Any, y: Any) -> Iterator[tuple[str, RuleSet]]:
+    """A constant, and in a regression one linear equation over all numbers."""
+    names = [str(name) for name in X.columns]
+    numbers = X.select_dtypes("number")
+    settings: dict[str, Any] = {"task": dataset.task}
+    if dataset.task == "classification":
+        constant: Any = y.mode().iloc[0]
+        settings["classes"] = sorted(set(y), key=str)
+    else:
+        constant = float(y.mean())
+    if numbers.shape[1] == X.shape[1]:
+        settings["domain"] = Domain.around(numbers.to_numpy(float))
+    yield "constant", RuleSet([Rule([], constant)], names, fallback=Fallback(constant), **settings)
+    if dataset.task == "regression" and not numbers.isna().any(axis=None):
+        line = LinearRegression().fit(numbers, y)
+        terms = [(names.index(str(n)), c) for n, c in zip(numbers, line.coef_, strict=True)]
+        rule = Rule([], LinearOutput(float(line.intercept_), terms))
+        yield "linear equation", RuleSet([rule], names, fallback=Fallback(constant), **settings)
+
+
+def candidates(dataset: Dataset, box: Any, X: Any, y: Any) -> Iterator[tuple[str, Any]]:
+    """Everything that a table's rules are compared of."""
+    yield from one_rule(dataset, X, y)
+    for leaves in LEAVES:
+        yield f"tree {leaves}", make_extractor("cart", box, max_leaf_nodes=leaves, random_state=0)
+    for name in OTHERS:
+        if dataset.task in EXTRACTORS[name].tasks:
+            extractor = make_extractor(name, box)
+            if "random_state" in extractor.get_params(deep=False):
+                extractor.set_params(random_state=0)
+            yield name, extractor
+
+
+def measured(dataset: Dataset, seconds: float = 20.0) -> Iterator[dict[str, Any]]:
+    """Measure all candidates of a table on half of its rows."""
+    stratify = dataset.y if dataset.task == "classification" else None
+    X, X_test, y, y_test = train_test_split(
+        dataset.X, dataset.y, test_size=0.5, random_state=0, stratify=stratify
+    )
+    model = make_black_box("random-forest", dataset.task, 0, dataset.categories)
+    box = FrozenEstimator(model.fit(X, y))
+    query = Oracle(box, like=X_test).query
+    seen: set[str] = set()
+    for name, candidate in candidates(dataset, box, X, y):
+        row: dict[str, Any] = {"data": dataset.name, "task": dataset.task, "candidate": name}
+        begin = time.process_time()
+        try:
+            if not isinstance(candidate, RuleSet):
+                candidate.fit(X)
+            e = evaluate_rules(candidate, X_test, y_test, black_box=query)
+            text = e.ruleset.to_text()
+            if not len(e.ruleset) or text in seen:  # a tree may have no more leaves to give
+                continue
+            seen.add(text)
+            parts = knowledge.score(e)
+            row |= {part: parts[part] for part in PARTS if part in parts}
+            row |= {"size_terms": e.size("terms"), "ice_error": ice_error(e, parts)}
+            for measure in SET_MEASURES.values():
+                row[measure.name] = np.nan
+                alone = measure.needs == "extractor" and isinstance(candidate, RuleSet)
+                slow = measure.needs == "extractor" and time.process_time() - begin > seconds
+                if not alone and not slow:
+                    options = {"n_splits": 2} if measure.needs == "extractor" else {}
+                    score = make_set_scorer(measure, **options).score(e)
+                    row[measure.name] = score if measure.greater_is_better else 0.0 - score
+        except (ValueError, TypeError) as error:
+            print(f"{dataset.name}, {name}: {error}", file=sys.stderr)
+            continue
+        yield row
+
+
+def ice_error(e: Any, parts: dict[str, float], n_samples: int = 30) -> float:
+    """Standard error of ICE by bootstrapping the held-out rows, of its performance alone."""
+    rng = np.random.default_rng(0)
+    y, z = e.y_true[e.covered], e.y_pred[e.covered]
+    scores = []
+    for _ in range(n_samples if len(y) else 0):
+        rows = rng.integers(0, len(y), len(y))
+        if e.ruleset.task == "classification":
+            p = f1_score(y[rows].astype(str), z[rows].astype(str), average="weighted")
+        else:
+            p = r2_score(y[rows].astype(float), z[rows].astype(float))
+        scores.append(ice_score(max(min(p, 1.0), 0.0), parts["n_rules"],
+                                parts["completeness_volume"]))  # fmt: skip
+    return float(np.std(scores)) if scores else np.nan
+
+
+def measure_tables(seconds: float, only: list[str] | None) -> None:
+    """Measure table by table what is not there yet."""
+    begin = time.process_time()
+    known = pd.read_csv(ROWS) if ROWS.exists() else pd.DataFrame(columns=KEYS)
+    for suite, names in TABLES.items():
+        entries = {entry.label: entry for entry in suite_config(suite).data}
+        for name in names:
+            if name in set(known["data"]) or (only and name not in only):
+                continue
+            if time.process_time() - begin > seconds:
+                print("time is up; the same command goes on", file=sys.stderr)
+                return
+            dataset = load_dataset(entries[name].source, **entries[name].options)
+            started = time.process_time()
+            with warnings.catch_warnings(), threadpool_limits(limits=1):
+                warnings.simplefilter("ignore")
+                rows = [row | {"data": name} for row in measured(dataset)]
+            table = pd.DataFrame(rows)[[*KEYS, *PARTS, *SET_MEASURES]]
+            known = table if not len(known) else pd.concat([known, table], ignore_index=True)
+            known.to_csv(ROWS, index=False, float_format="%.6g")
+            took = time.process_time() - started
+            print(f"{name}: {len(rows)} rule sets, {took:.0f} s", file=sys.stderr)
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+def scored(rows: pd.DataFrame) -> pd.DataFrame:
+    """The scores of every row from its parts, greater being better."""
+    p, r, c = rows["performance"].clip(0, 1), rows["n_rules"], rows["completeness_volume"]
+    found = {
+        "ICE": ice_score(p, r, c),
+        "FiRe": -fire_score(rows["loss"], r),
+        "Q": -q_score(rows["loss_q"], r, c),
+        "fidelity": rows["fidelity_rows"],
+        "performance": rows["performance"],
+    }
+    return pd.DataFrame(found, index=rows.index)
+
+
+def arena_parts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Cells of the arena that finished, with what their scores are made of."""
+    rows = rows[rows["error"].isna() & rows[["ice", "fire", "q", "n_rules"]].notna().all(axis=1)]
+    r, c = rows["n_rules"], rows["completeness_volume"]
+    parts = {"loss": rows["fire"] / (r * r**0.05), "loss_q": rows["q"] / (r * (2 - c))}
+    made = rows.assign(**parts).rename(columns={"fidelity": "fidelity_rows"})
+    return made.reset_index(drop=True)
+
+
+def tau(one: pd.Series, other: pd.Series) -> float:
+    known = one.notna() & other.notna()
+    if known.sum() < 4 or one[known].nunique() < 2 or other[known].nunique() < 2:
+        return np.nan
+    return float(kendalltau(one[known], other[known]).statistic)
+
+
+def mean_tau(groups: list[pd.DataFrame], one: str, other: str) -> float:
+    values = [tau(group[one], group[other]) for group in groups]
+    known = [value for value in values if value == value]
+    return float(np.mean(known)) if known else np.nan
+
+
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    sides = ["---", *["--:"] * (len(head) - 1)]
+    return [f"| {' | '.join(cells)} |" for cells in (head, sides, *rows)] + [""]
+
+
+def number(value: float, digits: int = 2) -> str:
+    return "–" if value != value else f"{value:.{digits}f}"
+
+
+def share(flags: Any) -> str:
+    flags = np.asarray(list(flags), dtype=bool)
+    return f"{flags.mean():.0%} ({flags.sum()} of {len(flags)})" if len(flags) else "–"
+
+
+def groups_of(rows: pd.DataFrame, keys: list[str], least: int = 6) -> list[pd.DataFrame]:
+    return [group for _, group in rows.groupby(keys, sort=False) if len(group) >= least]
+
+
+def weights_section(groups: list[pd.DataFrame]) -> list[str]:
+    """How other weights change the order and the winner."""
+    defaults = {"ICE": {"phi": 1.0, "rho": 1.0}, "FiRe": {"psi": 1.0}}
+    chosen = [("ICE", "phi", w) for w in (0.5, 2.0, 5.0)]
+    chosen += [("ICE", "rho", w) for w in (0.1, 0.3, 2.0)]
+    chosen += [("FiRe", "psi", w) for w in (2.0, 3.0, 5.0, 10.0)]
+    listed = []
+    for score, weight, value in chosen:
+        taus, winners, sizes = [], [], []
+        for group in groups:
+            settings = defaults[score] | {weight: value}
+            base, changed = (_by(score, group, w) for w in (defaults[score], settings))
+            taus.append(tau(base, changed))
+            winners.append(base.idxmax() != changed.idxmax())
+            sizes.append(group["n_rules"][changed.idxmax()])
+        listed.append([f"{score} {weight} = {value:g}", number(float(np.nanmean(taus))),
+                       share(winners), number(float(np.median(sizes)), 0)])  # fmt: skip
+    head = ["weights", "mean τ with weights of 1", "another rule set wins", "rules of the winner"]
+    return table(head, listed)
+
+
+def _by(score: str, group: pd.DataFrame, weights: dict[str, float]) -> pd.Series:
+    if score == "FiRe":
+        return pd.Series(-fire_score(group["loss"], group["n_rules"], **weights), group.index)
+    p = group["performance"].clip(0, 1)
+    values = ice_score(p, group["n_rules"], group["completeness_volume"], **weights)
+    return pd.Series(values, group.index)
+
+
+def flatness(groups: list[pd.DataFrame]) -> dict[str, list[bool]]:
+    """Where ICE(1, 1) hardly tells lists apart that people would."""
+    found: dict[str, list[bool]] = {"5": [], "10": []}
+    for group in groups:
+        best = group["ICE"].idxmax()
+        near = group[group["ICE"] >= group["ICE"][best] - 0.02]
+        gain = near["performance"].max() - near["performance"].min()
+        found["5"].append(bool(gain >= 0.05))
+        found["10"].append(bool(gain >= 0.10))
+    return found
+
+
+def write_page() -> None:
+    """Write the page from the rows that are there."""
+    own = pd.read_csv(ROWS)
+    own = own.join(scored(own).drop(columns="performance"))
+    signs = {m.name: 1 if m.greater_is_better else -1 for m in SET_MEASURES.values()}
+    for name, sign in signs.items():
+        own[name] *= sign
+    groups = groups_of(own, ["data"])
+    lines = [
+        "# What the scores say, and what they hide",
+        "",
+        "Written by `what_scores_say.py` from rows; no figure is typed in by hand. What the "
+        "measures are tells `docs/guide/beyond_scores.md`.",
+        "",
+        f"Own rows: {len(own)} rule sets of {own['data'].nunique()} tables "
+        f"({own.loc[own['task'] == 'classification', 'data'].nunique()} of classes), a random "
+        "forest, half of the rows held out: a constant, trees of 2 to 24 leaves, GridEx, CREAM, "
+        "ITER, Trepan, REAL and GridREx with their defaults, and in a regression one linear "
+        "equation. All measures are those of `skescore.scorers.SET_MEASURES`, turned so that "
+        "greater is better.",
+        "",
+    ]
+    arena = None
+    if ARENA.exists():
+        cells = arena_parts(pd.read_csv(ARENA))
+        cells = cells.join(scored(cells).drop(columns="performance"))
+        arena = groups_of(cells, ["suite", "data", "black_box", "seed"])
+        lines += [
+            f"Arena: {sum(map(len, arena))} cells of {len(arena)} (table, black box, seed) with at "
+            "least six methods, from `results.csv`.",
+            "",
+        ]
+    lines += in_short(groups)
+    lines += ["## Do scores say the same?", "", "Mean of Kendall's τ over tables: 1 is the same "
+              "order of the rule sets, 0 none in common, −1 the opposite.", ""]  # fmt: skip
+    names = ["ICE", "FiRe", "Q", "fidelity"]
+    listed = []
+    for kind, some in (("own rows", groups), ("arena", arena or [])):
+        if some:
+            for i, one in enumerate(names):
+                for other in names[i + 1 :]:
+                    listed.append([f"{one} and {other}", kind, number(mean_tau(some, one, other))])
+    lines += table(["scores", "rows", "τ"], sorted(listed, key=lambda cells: cells[0]))
+    lines += ["## Where scores and the other measures agree or conflict", "",
+              "The same, own rows. Negative: what the score prefers is worse by the measure.",
+              ""]  # fmt: skip
+    listed = [
+        [f"`{name}`", *(number(mean_tau(groups, score, name)) for score in names)]
+        for name in SET_MEASURES
+    ]
+    lines += table(["measure", *names], listed)
+    lines += ["## Blind spots", ""]
+    lines += blind_spots(own, groups, arena)
+    lines += ["## Weights", ""]
+    for kind, some in (("Own rows", groups), ("Arena", arena or [])):
+        if some:
+            lines += [f"{kind}:", "", *weights_section(some)]
+    lines += ["## What repairs it", "", *repairs(groups), ""]
+    lines += ["## Table by table", "", *by_table(groups)]
+    PAGE.write_text("\n".join(lines), encoding="utf-8")
+
+
+def in_short(groups: list[pd.DataFrame]) -> list[str]:
+    """The figures that a reader takes home."""
+    classes = [g for g in groups if g["task"].iloc[0] == "classification"]
+    numbers = [g for g in groups if g["task"].iloc[0] == "regression"]
+    t = {(a, b): number(mean_tau(groups, a, b)) for a, b in (
+        ("FiRe", "Q"), ("ICE", "FiRe"), ("ICE", "fidelity"), ("FiRe", "fidelity"),
+        ("FiRe", "feature_agreement"), ("ICE", "negative_overlap"), ("FiRe", "stability"),
+        ("ICE", "fidelity_boundary"),
+    )}  # fmt: skip
+    constant = share(winner(g, "FiRe")["candidate"] == "constant" for g in classes)
+    line = share(winner(g, "FiRe")["candidate"] == "linear equation" for g in numbers)
+    terms = np.median([winner(g, "FiRe")["size_terms"] for g in numbers])
+    flat = flatness(groups)
+    return [
+        "## In short",
+        "",
+        f"- FiRe and Q put rule sets into nearly one order (τ {t['FiRe', 'Q']}); ICE has another "
+        f"(τ with FiRe {t['ICE', 'FiRe']}).",
+        f"- With the fidelity to the black box, FiRe has τ {t['FiRe', 'fidelity']} and ICE "
+        f"{t['ICE', 'fidelity']}: what they prefer is not what describes the black box best. With "
+        f"the agreement of features, FiRe has {t['FiRe', 'feature_agreement']}: fewer rules name "
+        f"fewer features. ICE and fidelity at the boundary: {t['ICE', 'fidelity_boundary']}.",
+        f"- A constant wins FiRe(1) on {constant} of the tables of classes: a second rule pays only "
+        "if it more than halves the errors.",
+        f"- One linear equation wins FiRe(1) on {line} of the regressions, as one rule; the median "
+        f"of the terms that a reader of FiRe(1)'s winner has to read is {terms:.0f}.",
+        f"- ICE(1, 1) does not tell apart rule sets whose performance differs by 0.05 or more on "
+        f"{share(flat['5'])} of the tables: its part for errors falls from 0.993 to 0.982 only as "
+        "the performance falls from 1 to 0.8.",
+        f"- Few contradictions between rules that are read one by one have τ "
+        f"{t['ICE', 'negative_overlap']} with ICE, which prefers short lists with ELSE; stability "
+        f"has {t['FiRe', 'stability']} with FiRe, as few rules are found again more often.",
+        "- Weights and sizes that exist already repair most of it: see below. So there is no new "
+        "score here.",
+        "",
+    ]
+
+
+def winner(group: pd.DataFrame, score: str) -> pd.Series:
+    return group.loc[group[score].idxmax()]
+
+
+def blind_spots(
+    own: pd.DataFrame, groups: list[pd.DataFrame], arena: list[pd.DataFrame] | None
+) -> list[str]:
+    """What is known to be hidden, counted."""
+    numbers = [g for g in groups if g["task"].iloc[0] == "regression"]
+    classes = [g for g in groups if g["task"].iloc[0] == "classification"]
+    constant = {s: share(winner(g, s)["candidate"] == "constant" for g in classes)
+                for s in ("FiRe", "Q", "ICE")}  # fmt: skip
+    line = {s: share(winner(g, s)["candidate"] == "linear equation" for g in numbers)
+            for s in ("FiRe", "Q", "ICE")}  # fmt: skip
+    lines = table(
+        ["share of the tables where", "FiRe(1)", "Q", "ICE(1, 1)"],
+        [
+            ["of classifications: a constant wins", *constant.values()],
+            ["of regressions: one linear equation wins", *line.values()],
+        ],
+    )
+    flat = flatness(groups)
+    noisy = [
+        (g["ICE"] >= g["ICE"].max() - g["ice_error"][g["ICE"].idxmax()]).sum() >= 3 for g in groups
+    ]
+    lines += [
+        f"- ICE(1, 1) is flat at its top: rule sets within 0.02 of its best differ by 0.05 or more "
+        f"in weighted F1 or R² on {share(flat['5'])} of the tables, by 0.10 or more on "
+        f"{share(flat['10'])}.",
+        "- Three or more rule sets lie within a standard error of the best ICE(1, 1) (bootstrap "
+        f"of the held-out rows) on {share(noisy)} of the tables.",
+    ]
+    if arena:
+        flat = flatness(arena)
+        one = [winner(g, "FiRe")["n_rules"] == 1 for g in arena if (g["n_rules"] == 1).any()]
+        lines += [
+            f"- Arena: flat in that sense in {share(flat['5'])} and {share(flat['10'])} of the "
+            "groups"
+            + (
+                f"; where some method gave a single rule, it wins FiRe(1) in {share(one)}."
+                if one
+                else "."
+            ),
+        ]
+    chosen = [winner(g, "ICE") for g in groups]
+    hidden = pd.DataFrame(chosen)
+    lines += [
+        "- Of the rule sets that win ICE(1, 1): median negative overlap "
+        f"{number(-hidden['negative_overlap'].median())}, stability "
+        f"{number(hidden['stability'].median())}, calibration error "
+        f"{number(-hidden['calibration_error'].median())}, fidelity on the rows "
+        f"{number(hidden['fidelity_rows'].median())}, uniform in the domain "
+        f"{number(hidden['fidelity_uniform'].median())}, at the boundary "
+        f"{number(hidden['fidelity_boundary'].median())}, agreement of features "
+        f"{number(hidden['feature_agreement'].median())}.",
+        f"- Their worst class or quarter of numbers lies below the mean fidelity by "
+        f"{number(-hidden['fidelity_gap'].median())} in the median, and by 0.25 or more on "
+        f"{share(-hidden['fidelity_gap'].dropna() >= 0.25)} of the tables.",
+        "",
+    ]
+    return lines
+
+
+def skill(group: pd.DataFrame) -> pd.Series:
+    """How much better than the constant rule set, R² for numbers, halved by every 20 terms."""
+    p = group["performance"]
+    if group["task"].iloc[0] == "classification":
+        p = 1 - group["loss"] / group.loc[group["candidate"] == "constant", "loss"].iloc[0]
+    return group["completeness_volume"] * p.clip(lower=0) * 2 ** (-group["size_terms"] / 20)
+
+
+def repairs(groups: list[pd.DataFrame]) -> list[str]:
+    """What settings that exist already do about it, and a formula that is not in the package."""
+
+    def best(score: Any, wanted: str) -> str:
+        return share(g.loc[score(g).idxmax(), "candidate"] == wanted for g in some)
+
+    variants = {
+        "ICE(1, 1)": lambda g: _by("ICE", g, {"phi": 1.0, "rho": 1.0}),
+        "ICE(5, 0.1)": lambda g: _by("ICE", g, {"phi": 5.0, "rho": 0.1}),
+        'ICE(5, 0.1), `size="terms"`': lambda g: _by(
+            "ICE", g.assign(n_rules=g["size_terms"]), {"phi": 5.0, "rho": 0.1}
+        ),
+        "FiRe(1)": lambda g: _by("FiRe", g, {"psi": 1.0}),
+        "FiRe(5)": lambda g: _by("FiRe", g, {"psi": 5.0}),
+        'FiRe(5), `size="terms"`': lambda g: _by(
+            "FiRe", g.assign(n_rules=g["size_terms"].clip(lower=1)), {"psi": 5.0}
+        ),
+        "c · skill · 2^(−terms/20)": skill,
+    }
+    listed = []
+    for name, score in variants.items():
+        some = groups
+        cells = [name, best(score, "constant")]
+        flat = None if "FiRe" in name else flatness([g.assign(ICE=score(g)) for g in groups])
+        some = [g for g in groups if g["task"].iloc[0] == "regression"]
+        cells += [best(score, "linear equation"), share(flat["5"]) if flat else "–"]
+        chosen = [g.loc[score(g).idxmax()] for g in groups]
+        cells += [number(float(np.median([c["performance"] for c in chosen]))),
+                  number(float(np.median([c["n_rules"] for c in chosen])), 0),
+                  number(float(np.median([c["size_terms"] for c in chosen])), 0)]  # fmt: skip
+        listed.append(cells)
+    head = ["score", "constant wins", "linear equation wins", "flat at the top (0.05)",
+            "performance of the winner", "rules", "terms"]  # fmt: skip
+    return table(head, listed)
+
+
+def by_table(groups: list[pd.DataFrame]) -> list[str]:
+    listed = []
+    for group in groups:
+        cells = [group["data"].iloc[0]]
+        for score in ("ICE", "FiRe", "Q", "fidelity"):
+            won = winner(group, score)
+            cells.append(f"{won['candidate']} ({number(won['performance'])})")
+        listed.append(cells)
+    return table(["table", "wins ICE(1, 1) (performance)", "FiRe(1)", "Q", "fidelity"], listed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--only", nargs="+", metavar="DATA")
+    parser.add_argument("--page-only", action="store_true")
+    options = parser.parse_args()
+    if not options.page_only:
+        measure_tables(options.seconds, options.only)
+    write_page()
+
+
+if __name__ == "__main__":
+    main()
