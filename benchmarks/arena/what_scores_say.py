@@ -353,8 +353,8 @@ def in_short(groups: list[pd.DataFrame]) -> list[str]:
         f"{t['ICE', 'fidelity']}: what they prefer is not what describes the black box best. With "
         f"the agreement of features, FiRe has {t['FiRe', 'feature_agreement']}: fewer rules name "
         f"fewer features. ICE and fidelity at the boundary: {t['ICE', 'fidelity_boundary']}.",
-        f"- A constant wins FiRe(1) on {constant} of the tables of classes: a second rule pays only "
-        "if it more than halves the errors.",
+        f"- A constant wins FiRe(1) on {constant} of the tables of classes: a second rule "
+        "pays only if it more than halves the errors.",
         f"- One linear equation wins FiRe(1) on {line} of the regressions, as one rule; the median "
         f"of the terms that a reader of FiRe(1)'s winner has to read is {terms:.0f}.",
         f"- ICE(1, 1) does not tell apart rule sets whose performance differs by 0.05 or more on "
