@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Characters of a table of measures; it goes on below where there are more of them.
 _WIDTH = 96
+#: Rules of which pairs are looked at, and comparisons of voting rules that are tried out.
+_MOST_PAIRED, _MOST_TRIED = 2000, 500
 #: What is counted in rows.
 _COUNTS = ("p", "n", "P", "N", "unique_rows", "voting_conflicts", "negative_voting_conflicts")
 
@@ -456,8 +458,12 @@ def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
 
     known = ("rules", "rows", "labels", *(["black_box"] if e.black_box else []))
     values = {}
+    # Rules that vote are tried without each of their parts, one by one.
+    slow = e.ruleset.voting is not None and e.ruleset.n_literals > _MOST_TRIED
     for name, measure in SET_MEASURES.items():
-        if measure.needs in known and e.ruleset.task in measure.tasks:
+        if slow and name.startswith("redundant"):
+            values[name] = math.nan
+        elif measure.needs in known and e.ruleset.task in measure.tasks:
             with warnings.catch_warnings():  # what has no value is to be seen in the table
                 warnings.simplefilter("ignore", UndefinedMetricWarning)
                 value = make_set_scorer(measure).score(e)
@@ -468,7 +474,9 @@ def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
         "contradictions": [
             {"rules": [one, other], "share": share}
             for one, other, share in rule_overlap(e.ruleset, e.X).worst_pairs()
-        ],
+        ]
+        if len(e.ruleset) <= _MOST_PAIRED
+        else [],
         "calibration": rule_calibration(e.ruleset, e.X, e.y_true)
         .to_frame()
         .reset_index()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skescore._validation import check_flag
 from skescore.metrics._completeness import Completeness, unit_boxes
 from skescore.metrics._rule_counts import Flags, Floats, RuleCounts, checked_weights
 from skescore.rules import Condition, Fallback, Interval, as_ruleset
@@ -48,9 +49,10 @@ class RuleOverlap:
 
     Attributes
     ----------
-    pairs : ndarray of shape (n_rules, n_rules)
-        Share of the rows that two rules both hold for; on the diagonal, that of one rule.
-    contrary : ndarray of bool, shape (n_rules, n_rules)
+    pairs : ndarray of shape (n_rules, n_rules) or None
+        Share of the rows that two rules both hold for; on the diagonal, that of one rule. None if
+        pairs were not asked for.
+    contrary : ndarray of bool, shape (n_rules, n_rules), or None
         Whether two rules conclude different things.
     overlap : float
         Share of the rows that two or more rules hold for.
@@ -70,8 +72,8 @@ class RuleOverlap:
     [(1, 2, 0.25)]
     """
 
-    pairs: Floats
-    contrary: Flags
+    pairs: Floats | None
+    contrary: Flags | None
     overlap: float
     negative_overlap: float
     uncovered: float
@@ -79,8 +81,14 @@ class RuleOverlap:
     @cached_property
     def mean_of_pairs(self) -> float:
         """Mean over all pairs of rules of the share of rows that both hold for; 0 of one rule."""
-        one, other = np.triu_indices(len(self.pairs), 1)
-        return float(self.pairs[one, other].mean()) if len(one) else 0.0
+        pairs = self._known()[0]
+        one, other = np.triu_indices(len(pairs), 1)
+        return float(pairs[one, other].mean()) if len(one) else 0.0
+
+    def _known(self) -> tuple[Floats, Flags]:
+        if self.pairs is None or self.contrary is None:
+            raise ValueError("Pairs of rules were not counted: call rule_overlap with pairs=True.")
+        return self.pairs, self.contrary
 
     def worst_pairs(self, limit: int = 10) -> list[tuple[int, int, float]]:
         """List pairs of rules that contradict each other, by the share of rows they do so on.
@@ -95,14 +103,17 @@ class RuleOverlap:
         list of tuple of int, int and float
             Numbers of two rules, from 1, and the share of the rows that both hold for.
         """
-        shares = np.where(np.triu(self.contrary, 1), self.pairs, 0.0)
+        pairs, contrary = self._known()
+        shares = np.where(np.triu(contrary, 1), pairs, 0.0)
         order = np.argsort(-shares, axis=None, kind="stable")[:limit]
         found = zip(*np.unravel_index(order, shares.shape), strict=True)
         listed = [(int(i), int(j), float(shares[i, j])) for i, j in found]
         return [(i + 1, j + 1, share) for i, j, share in listed if share > 0]
 
 
-def rule_overlap(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> RuleOverlap:
+def rule_overlap(
+    rules: Any, X: Any, sample_weight: ArrayLike | None = None, *, pairs: bool = True
+) -> RuleOverlap:
     r"""Measure on which rows rules meet, contradict each other, or leave a gap.
 
     Use it before people read rules one by one: FiRe and ICE look only at what the whole list
@@ -116,6 +127,9 @@ def rule_overlap(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> 
         The rows, at least one.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
+    pairs : bool, default=True
+        Whether to count the rows of every pair of rules, which takes memory for the square of their
+        number.
 
     Returns
     -------
@@ -171,20 +185,23 @@ def rule_overlap(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> 
     (0.25, 0.25, 0.25, 0.25)
     """
     ruleset, table, weights = rules_and_rows("rule_overlap", rules, X, sample_weight)
+    check_flag("pairs", pairs)
     codes, total = _conclusions(ruleset), weights.sum()
-    pairs = np.zeros((len(ruleset), len(ruleset)))
+    both = np.zeros((len(ruleset), len(ruleset))) if pairs else None
     shares = np.zeros(3)
     for rows, held in ruleset.iter_match(table):
         weight, numbers = weights[rows], held.astype(np.float64)
-        pairs += (numbers.T * weight) @ numbers
+        if both is not None:
+            both += (numbers.T * weight) @ numbers
         count = numbers.sum(axis=1)
         # By Cauchy and Schwarz, equal only if all conclusions are; whole numbers, exact.
         torn = count * (numbers @ codes.astype(float) ** 2) != (numbers @ codes) ** 2
         shares += [weight[count >= 2].sum(), weight[torn].sum(), weight[count == 0].sum()]
     overlap, negative, uncovered = np.clip(shares / total, 0.0, 1.0).tolist()
-    return RuleOverlap(
-        np.clip(pairs / total, 0.0, 1.0), codes[:, None] != codes, overlap, negative, uncovered
-    )
+    if both is None:
+        return RuleOverlap(None, None, overlap, negative, uncovered)
+    contrary = codes[:, None] != codes
+    return RuleOverlap(np.clip(both / total, 0.0, 1.0), contrary, overlap, negative, uncovered)
 
 
 def volume_overlap(
@@ -327,7 +344,8 @@ def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Re
     A part is redundant if without it every row gets the same prediction, and has a rule if and only
     if it had one before. Shares lie between 0 and 1, and 0 is best. Two parts that say the same are
     both redundant, though only one of them can go. In an ordered list what earlier rules said
-    already is redundant in later ones.
+    already is redundant in later ones. Where rules predict together each change is tried on all
+    rows, which takes its time for hundreds of rules.
 
     References
     ----------

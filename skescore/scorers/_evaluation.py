@@ -338,7 +338,8 @@ def evaluate_rules(
         if black_box is None:
             raise TypeError(
                 f"reference='black_box' needs an extractor that knows its black box (oracle_), but "
-                f"{type(model).__name__} does not; use reference='data' with y from the black box."
+                f"{type(model).__name__} does not; pass black_box=model.predict, or use "
+                "reference='data' with y from the black box."
             )
         y_true = np.asarray(to_outer(black_box(X_inner)))
     elif y is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 
@@ -142,7 +144,7 @@ def _longest_rule(e: RuleEvaluation) -> float:
 
 
 def _overlap_of(e: RuleEvaluation) -> RuleOverlap:
-    return e.once(RuleOverlap, lambda: rule_overlap(e.ruleset, e.X, e.sample_weight))
+    return e.once(RuleOverlap, lambda: rule_overlap(e.ruleset, e.X, e.sample_weight, pairs=False))
 
 
 def _overlap(e: RuleEvaluation) -> float:
@@ -241,6 +243,7 @@ def _stability_of(
 ) -> list[Stability]:
     """Rules made again of both halves of the rows, as often as the rows are halved."""
     check_integer("n_splits", n_splits, 1)
+    check_integer("n_bins", n_bins, 1)
 
     def again() -> list[Stability]:
         rng = child_generator(random_state, _HALVES)
@@ -248,7 +251,15 @@ def _stability_of(
         for _ in range(n_splits):
             order = rng.permutation(len(e.y_true))
             half = len(order) // 2
-            halves = [_made_again(e, np.sort(part)) for part in (order[:half], order[half:])]
+            try:
+                halves = [_made_again(e, np.sort(part)) for part in (order[:half], order[half:])]
+            except ValueError as error:  # so few rows may give no rules
+                warnings.warn(
+                    f"Half of the {len(order)} rows gives no rules: {error}",
+                    UndefinedMetricWarning,
+                    stacklevel=2,
+                )
+                return []
             found.append(stability(halves, e.X, n_bins=n_bins, sample_weight=e.sample_weight))
         return found
 
@@ -280,14 +291,15 @@ def _made_again(e: RuleEvaluation, chosen: np.ndarray) -> RuleSet:
 def _stability(
     e: RuleEvaluation, n_splits: int = 3, n_bins: int = 10, random_state: Any = 0
 ) -> float:
-    return float(np.mean([one.rules for one in _stability_of(e, n_splits, n_bins, random_state)]))
+    found = _stability_of(e, n_splits, n_bins, random_state)
+    return float(np.mean([one.rules for one in found])) if found else math.nan
 
 
 def _prediction_stability(
     e: RuleEvaluation, n_splits: int = 3, n_bins: int = 10, random_state: Any = 0
 ) -> float:
     found = _stability_of(e, n_splits, n_bins, random_state)
-    return float(np.mean([one.predictions for one in found]))
+    return float(np.mean([one.predictions for one in found])) if found else math.nan
 
 
 _SIALA = "M. Siala et al. 2025, arXiv:2507.07576"

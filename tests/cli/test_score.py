@@ -714,6 +714,14 @@ def test_numbers_have_no_boundary_and_no_classes(write, tmp_path, run):
     assert found["more"]["fidelity_gap"] >= 0
 
 
+def test_many_rules_that_vote_are_not_tried_one_by_one(write, kinds, run):
+    rule = CLASSES[0]
+    votes = CLASSES.replace(rules=[rule] * 600, ordered=False, disjoint=False, voting="votes")
+    found = scored(run, write(votes, "votes.json"), kinds, "--more")["more"]
+    assert found["redundant_rules"] is found["redundant_literals"] is None
+    assert found["overlap"] > 0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -70,6 +70,9 @@ def test_rows_that_rules_meet_on_one_by_one(case: Any) -> None:
         for i, j in itertools.product(its, its):
             pairs[i, j] += weight
     met = rule_overlap(rules, X, weights)
+    shares_alone = rule_overlap(rules, X, weights, pairs=False)
+    assert shares_alone.pairs is None
+    assert (shares_alone.overlap, shares_alone.uncovered) == (met.overlap, met.uncovered)
     assert [met.overlap, met.negative_overlap, met.uncovered] == pytest.approx(shares / total)
     np.testing.assert_allclose(met.pairs, pairs / total)
     assert 0 <= met.negative_overlap <= met.overlap <= 1 - met.uncovered + 1e-12
@@ -78,6 +81,14 @@ def test_rows_that_rules_meet_on_one_by_one(case: Any) -> None:
     for i, j, share in met.worst_pairs():
         assert rules[i - 1].output != rules[j - 1].output
         assert share == pytest.approx(pairs[i - 1, j - 1] / total)
+
+
+def test_pairs_only_if_asked_for() -> None:
+    met = rule_overlap(RULES, ROWS, pairs=False)
+    with pytest.raises(ValueError, match="call rule_overlap with pairs=True"):
+        met.worst_pairs()
+    with pytest.raises(TypeError, match="pairs must be True or False"):
+        rule_overlap(RULES, ROWS, pairs=3)
 
 
 def left_out(rules: RuleSet, index: int) -> list[RuleSet]:

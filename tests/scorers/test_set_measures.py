@@ -187,6 +187,13 @@ def test_stability_makes_rules_again(weighted: bool) -> None:
         make_set_scorer("stability", n_splits=0)(tree, X, Y)
 
 
+def test_rows_too_few_to_make_rules_again_of() -> None:
+    with pytest.warns(UndefinedMetricWarning) as caught:
+        assert math.isnan(value("stability", FITTED, TEST[:1], TRUTH[:1]))
+    told = [str(one.message) for one in caught]
+    assert any(text.startswith("Half of the 1 rows gives no rules: ") for text in told)
+
+
 def test_pipelines_cross_validation_and_pickles() -> None:
     extractor = CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=3, random_state=0)
     piped = make_pipeline(StandardScaler(), extractor)
