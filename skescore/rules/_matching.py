@@ -4,19 +4,21 @@ A rule whose conditions are intervals is a box. Per feature the faces of all box
 into a few pieces, and one more piece holds missing values; a table holds, for every piece, one bit
 per box: does this box accept that piece? The boxes that hold a row are then the bitwise AND of one
 table entry per feature, 64 boxes at a time, and the first rule that predicts is the lowest bit set.
-A row costs one small comparison per cut and one look-up per feature, whatever the number of
-conditions.
+A row costs one small comparison per cut and one look-up per few features, whatever the number of
+conditions. Only columns that rules use are touched, and single precision is compared as it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from joblib import effective_n_jobs
 
 from skescore._text import listed
 from skescore.rules._conditions import Condition, Interval, Missing, as_numbers, is_missing
@@ -152,6 +154,13 @@ class Table:
                 f"The rules compare feature {self._names[feature]!r} with numbers, but X holds "
                 f"{values.dtype} there: {error}. Convert that column to numbers."
             ) from error
+
+    def floats(self, feature: int, rows: slice) -> np.ndarray:
+        """The same, in single precision if they came so."""
+        values = self.column(feature)
+        if values.dtype == np.float32:
+            return np.ascontiguousarray(values[rows])
+        return self.numbers(feature, rows)
 
     def missing(self, feature: int, rows: slice) -> np.ndarray:
         """Whether some values of one feature are missing."""
@@ -500,10 +509,12 @@ class Conclusions:
 #: so that without blocks the memory would grow with the square of the number of rules.
 _BLOCK = 1024
 #: Rows worked on at a time: a column of them stays in a core's cache.
-_CHUNK = 16384
+_CHUNK = 65536
 #: Up to so many cuts are counted one by one (vectorised); more are searched by bisection.
 _COUNTED_CUTS = 96
 _WORD = 64
+#: Pieces of several features that have a table together: it stays in a core's cache.
+_TOGETHER = 4096
 
 
 class _FeatureCuts:
@@ -529,6 +540,11 @@ class _FeatureCuts:
         piece = np.arange(len(self.cuts) + 1)[:, None]
         accepted = (piece >= first) & (piece < after) & accepts_known
         self.masks = pack_bits(np.vstack([accepted, accepts_missing]), n_words)
+        # Of single precision, just those numbers are at least a cut that are at least this one.
+        with np.errstate(over="ignore"):
+            near = self.cuts.astype(np.float32)
+            above = np.nextafter(near, np.float32(np.inf))
+        self._single = np.where(near.astype(np.float64) < self.cuts, above, near)
 
     def pieces(self, table: Table, rows: slice) -> np.ndarray:
         """Number of the piece that holds each value."""
@@ -536,16 +552,55 @@ class _FeatureCuts:
         result: np.ndarray
         if n_cuts == 0:  # only whether the value is missing counts, which may be a text
             return table.missing(self.feature, rows).astype(np.uint8)
-        values = table.numbers(self.feature, rows)
+        values = table.floats(self.feature, rows)
+        cuts = self._single if values.dtype == np.float32 else self.cuts
         if n_cuts <= _COUNTED_CUTS:
-            result = np.zeros(len(values), dtype=np.uint8)
-            for cut in self.cuts:
-                result += values >= cut
+            result = np.empty(len(values), dtype=np.uint8)
+            np.greater_equal(values, cuts[0], out=result.view(bool))
+            flags = np.empty(len(values), dtype=bool)
+            for cut in cuts[1:]:
+                np.greater_equal(values, cut, out=flags)
+                result += flags.view(np.uint8)
         else:
-            result = np.searchsorted(self.cuts, values, side="right")
+            result = np.searchsorted(cuts, values, side="right")
         missing = np.isnan(values)
         if missing.any():
             result[missing] = n_cuts + 1
+        return result
+
+
+class _JointCuts:
+    """Features with few pieces together, so that one look-up tells which boxes accept all."""
+
+    def __init__(self, features: list[_FeatureCuts]) -> None:
+        self._features = features
+        self.masks = features[0].masks
+        for feature in features[1:]:
+            both = self.masks[:, None, :] & feature.masks[None, :, :]
+            self.masks = both.reshape(-1, both.shape[2])
+
+    @classmethod
+    def of(cls, features: Sequence[_FeatureCuts], n_words: int) -> list[_JointCuts]:
+        """Put features together as far as their tables stay small."""
+        groups: list[list[_FeatureCuts]] = []
+        size = 0
+        for feature in sorted(features, key=lambda f: len(f.masks)):
+            if not groups or size * len(feature.masks) * n_words > _TOGETHER:
+                groups.append([])
+                size = 1
+            groups[-1].append(feature)
+            size *= len(feature.masks)
+        return [cls(group) for group in groups]
+
+    def pieces(self, table: Table, rows: slice) -> np.ndarray:
+        """Number of the line of the table that each row has."""
+        result = self._features[0].pieces(table, rows)
+        if len(self._features) == 1:
+            return result
+        result = result.astype(np.uint16)
+        for feature in self._features[1:]:
+            result *= np.uint16(len(feature.masks))
+            result += feature.pieces(table, rows).astype(np.uint16, copy=False)
         return result
 
 
@@ -591,11 +646,11 @@ class Matcher:
             result |= block.covers(table)
         return result
 
-    def first(self, table: Table) -> np.ndarray:
-        """Index of the first rule that holds for each row, -1 where none does."""
-        result = self.blocks[0][1].first(table)
+    def first(self, table: Table, rows: slice) -> np.ndarray:
+        """Index of the first rule that holds for each of some rows, -1 where none does."""
+        result = self.blocks[0][1].first(table, rows)
         for begin, block in self.blocks[1:]:
-            found = block.first(table)
+            found = block.first(table, rows)
             result = np.where((result < 0) & (found >= 0), found + begin, result)
         return result
 
@@ -619,13 +674,14 @@ class Block:
                     used[condition.feature] = True
                 else:
                     self._others.setdefault(i, []).append(condition)
-        self._cuts = [
+        cuts = [
             _FeatureCuts(
                 j, start[:, j], stop[:, j], below[:, j], above[:, j], missing[:, j], known[:, j],
                 self.n_words,
             )
             for j in np.flatnonzero(used).tolist()
         ]  # fmt: skip
+        self._cuts = _JointCuts.of(cuts, self.n_words)
         all_rules = np.ones((1, self.n_rules), dtype=bool)
         self._all = pack_bits(all_rules, self.n_words)[0]
 
@@ -672,12 +728,29 @@ class Block:
             result[rows] = self._words(table, rows).any(axis=1)
         return result
 
-    def first(self, table: Table) -> np.ndarray:
-        """Index of the first rule that holds for each row, -1 where none does."""
-        result = np.empty(len(table), dtype=np.intp)
-        for rows in self._chunks(len(table)):
-            result[rows] = first_bit(self._words(table, rows))
-        return result
+    def first(self, table: Table, rows: slice) -> np.ndarray:
+        """Index of the first rule that holds for each of some rows, -1 where none does."""
+        parts = list(self._chunks(rows.stop, rows.start))
+        if len(parts) == 1:
+            return first_bit(self._words(table, rows))
+        return np.concatenate([first_bit(self._words(table, part)) for part in parts])
+
+
+def for_each_part(work: Callable[[slice], None], n_rows: int, n_jobs: int | None) -> None:
+    """Carry out some work for a few rows at a time, in threads if wanted."""
+
+    def some(begin: int, end: int) -> None:
+        for start in range(begin, end, _CHUNK):
+            work(slice(start, min(start + _CHUNK, end)))
+
+    n_chunks = -(-n_rows // _CHUNK)
+    threads = min(1 if n_jobs is None else effective_n_jobs(n_jobs), n_chunks)
+    if threads <= 1:
+        some(0, n_rows)
+        return
+    ends = [n_chunks * i // threads * _CHUNK for i in range(1, threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(some, [0, *ends], [*ends, n_rows]))
 
 
 def first_bit(words: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from skescore._text import listed
 from skescore.rules._conditions import Missing
 from skescore.rules._domain import Fallback, label_array
-from skescore.rules._matching import Table, nearest_box
+from skescore.rules._matching import Table, for_each_part, nearest_box
 from skescore.rules._rule import LinearOutput
 
 if TYPE_CHECKING:
@@ -222,10 +222,15 @@ def _vote(ruleset: RuleSet, table: Table) -> np.ndarray:
     return _labelled(ruleset, table, sums.argmax(axis=1), np.flatnonzero(~covered))
 
 
-def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
+def predict(ruleset: RuleSet, table: Table, n_jobs: int | None = None) -> np.ndarray:
     """Predict every row; see :meth:`RuleSet.predict`."""
     if ruleset.voting is not None:
         return _vote(ruleset, table)
+    fallback = ruleset.fallback
+    if len(ruleset) and not ruleset.conclusions.linear and (
+        fallback is None or fallback.policy == "default"
+    ):  # fmt: skip
+        return _constants_of(ruleset, table, n_jobs)
     index = assigned_rule(ruleset, table)
     lost = np.flatnonzero(index < 0)
     if ruleset.task == "regression":
@@ -236,6 +241,30 @@ def predict(ruleset: RuleSet, table: Table) -> np.ndarray:
         return result
     codes = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)[index]
     return _labelled(ruleset, table, codes, lost)
+
+
+def _constants_of(ruleset: RuleSet, table: Table, n_jobs: int | None) -> np.ndarray:
+    """Predict every row by rules with constant outputs, a few rows at a time."""
+    outputs = ruleset.conclusions.outputs
+    if ruleset.classes is not None:
+        outputs = label_array(list(ruleset.classes))[outputs.astype(np.intp)]
+    # What stands at the end is for rows without a rule.
+    outputs = np.concatenate([outputs, outputs[:1]])
+    if ruleset.fallback is not None:
+        outputs[-1] = ruleset.fallback.output
+    result = np.empty(len(table), dtype=outputs.dtype)
+    lost: list[np.ndarray] = []
+
+    def fill(rows: slice) -> None:
+        index = ruleset.assigned(table, rows)
+        result[rows] = outputs.take(index)
+        if ruleset.fallback is None and index.size and index.min() < 0:
+            lost.append(np.flatnonzero(index < 0) + rows.start)
+
+    for_each_part(fill, len(table), n_jobs)
+    if lost:
+        _fallback_for(ruleset, table, np.concatenate(lost))  # which there is none for
+    return result
 
 
 def _labelled(ruleset: RuleSet, table: Table, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:

@@ -16,13 +16,14 @@ from skescore._validation import (
     check_choice,
     check_flag,
     check_instance,
+    check_integer,
     check_label,
     check_sequence,
     label_order,
 )
 from skescore.rules._domain import Domain, Fallback, domain_around
 from skescore.rules._json import ruleset_from_json, ruleset_to_json
-from skescore.rules._matching import BoxTable, Conclusions, Matcher, Table
+from skescore.rules._matching import BoxTable, Conclusions, Matcher, Table, for_each_part
 from skescore.rules._prediction import check_voting, predict, predict_proba
 from skescore.rules._rule import LinearOutput, Rule, check_rules
 from skescore.rules._text import NumberFormat, plain_number
@@ -468,8 +469,15 @@ class RuleSet(Sequence[Rule]):
         """
         return self.matcher.covers(Table.of(X, self.feature_names))
 
-    def assign(self, X: Any) -> np.ndarray:
+    def assign(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """Find the rule that each row is assigned to.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        n_jobs : int, optional
+            Threads; None is one, -1 all processors.
 
         Returns
         -------
@@ -482,7 +490,32 @@ class RuleSet(Sequence[Rule]):
             If the rules predict together (``voting``).
         """
         self.check_one_rule_per_row("assign")
-        first = self._matcher_by_priority.first(Table.of(X, self.feature_names))
+        check_integer("n_jobs", n_jobs, -1, optional=True)
+        table = Table.of(X, self.feature_names)
+        result = np.empty(len(table), dtype=np.intp)
+
+        def fill(rows: slice) -> None:
+            result[rows] = self.assigned(table, rows)
+
+        for_each_part(fill, len(table), n_jobs)
+        return result
+
+    def assigned(self, table: Table, rows: slice) -> np.ndarray:
+        """Find the rule that each of some rows of a table is assigned to.
+
+        Parameters
+        ----------
+        table : Table
+            The table.
+        rows : slice
+            The rows, from a start to a stop.
+
+        Returns
+        -------
+        ndarray of int
+            As :meth:`assign` gives them.
+        """
+        first = self._matcher_by_priority.first(table, rows)
         if self.ordered or self.disjoint:
             return first
         return np.append(self.assignment_order, -1)[first]
@@ -502,8 +535,15 @@ class RuleSet(Sequence[Rule]):
                 "covers(X) tell which rules hold; replace(voting=None) lets the purest predict."
             )
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """Predict every row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        n_jobs : int, optional
+            Threads where one rule predicts each row; None is one, -1 all processors.
 
         Returns
         -------
@@ -515,7 +555,8 @@ class RuleSet(Sequence[Rule]):
         ValueError
             If some row has no rule and there is no fallback.
         """
-        return predict(self, Table.of(X, self.feature_names))
+        check_integer("n_jobs", n_jobs, -1, optional=True)
+        return predict(self, Table.of(X, self.feature_names), n_jobs)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, by what the assigned rule saw of each class.

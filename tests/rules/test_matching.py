@@ -222,6 +222,82 @@ def test_rows_in_chunks(case, chunk):
         assert_same(*case)
 
 
+#: Beside what single precision holds, and what it rounds to.
+SINGLE = [
+    -INF, -LARGEST, -3.5e38, float(np.finfo(np.float32).min), -1.0, -0.1, float(np.float32(-0.1)),
+    -1e-46, -0.0, 0.0, 1e-46, 1e-45, 0.1, float(np.float32(0.1)), 1.0, 1.0 + 1e-9, 16777217.0,
+    float(np.finfo(np.float32).max), 3.4028235e38, 3.4028236e38, LARGEST, INF,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("n_cuts", [2, 200])
+def test_single_precision_is_compared_as_the_numbers_it_holds(closed, n_cuts):
+    pairs = [(low, high) for low in SINGLE for high in SINGLE if low < high]
+    rules = [
+        Rule([Interval(0, low, high, closed, not closed), Interval(1, low)], i % 2)
+        for i, (low, high) in enumerate(pairs[:: 1 if n_cuts > 2 else 17])
+    ]
+    ruleset = RuleSet(rules, ["x", "y"], task="classification", fallback=Fallback(0))
+    with np.errstate(over="ignore"):
+        near = np.array([*SINGLE, NAN], dtype=np.float32)
+        beside = [np.nextafter(near, np.float32(way)) for way in (-INF, INF)]
+    column = np.concatenate([near, *beside])
+    X = np.column_stack([column, column[::-1]])
+    assert X.dtype == np.float32
+    for rows in (X, np.asfortranarray(X), pd.DataFrame(X, columns=["x", "y"])):
+        assert (ruleset.match(rows) == ruleset.match(X.astype(float))).all()
+        assert (ruleset.predict(rows) == ruleset.predict(X.astype(float))).all()
+
+
+@given(case=cases(conditions), chunk=st.integers(1, 7), n_jobs=st.sampled_from([2, 3, -1]))
+def test_threads_change_nothing(case, chunk, n_jobs):
+    ruleset, X = case
+    expected = ruleset.assign(X)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_CHUNK", chunk)
+        assert (ruleset.assign(X, n_jobs=n_jobs) == expected).all()
+
+
+def test_threads_predict_and_complain_alike(monkeypatch):
+    monkeypatch.setattr(kernels, "_CHUNK", 10)
+    rules = [Rule([Interval(0, i, i + 1)], f"class {i % 3}") for i in range(40)]
+    X = np.random.default_rng(0).uniform(-5, 45, (300, 1))
+    labelled = RuleSet(rules, ["x"], task="classification", disjoint=True)
+    covered = labelled.covers(X)
+    expected = np.array([f"class {math.ceil(x - 1) % 3}" for x in X[:, 0]])
+    for n_jobs in (None, 1, 2, 5):
+        assert (labelled.predict(X[covered], n_jobs=n_jobs) == expected[covered]).all()
+        with pytest.raises(ValueError, match=f"No rule holds for {(~covered).sum()} rows"):
+            labelled.predict(X, n_jobs=n_jobs)
+        abstaining = labelled.replace(fallback=Fallback("class 0", "abstain"))
+        assert (abstaining.predict(X, n_jobs=n_jobs)[~covered] == "no rule").all()
+        found = labelled.replace(fallback=Fallback("class 1")).predict(X, n_jobs=n_jobs)
+        assert (found == np.where(covered, expected, "class 1")).all()
+    with pytest.raises(ValueError, match="n_jobs must be"):
+        labelled.predict(X, n_jobs=-2)
+
+
+@pytest.mark.parametrize("n_rules", [5, 64, 150])
+def test_look_ups_of_several_features(n_rules):
+    """Features are looked up together as long as the table is small."""
+    rng = np.random.default_rng(n_rules)
+    ends = np.sort(rng.integers(0, 6, (n_rules, 9, 2)), axis=2) + np.array([0, 0.5])
+    rules = [
+        Rule(
+            [Interval(j, *pair, missing=bool((i + j) % 5 == 0)) for j, pair in enumerate(row)]
+            + [Missing(9 + i % 2, negated=bool(i % 3))],
+            i % 4,
+        )
+        for i, row in enumerate(ends.tolist())
+    ]
+    names = [f"x{j}" for j in range(11)]
+    ruleset = RuleSet(rules, names, task="classification", fallback=Fallback(0))
+    X = rng.integers(0, 13, (400, 11)) / 2
+    X[rng.random(X.shape) < 0.1] = NAN
+    assert_same(ruleset, X)
+
+
 @given(case=cases(conditions), block=st.integers(1, 3))
 def test_rules_in_blocks(case, block):
     with pytest.MonkeyPatch.context() as patch:

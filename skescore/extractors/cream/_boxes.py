@@ -151,7 +151,8 @@ def _closed(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
 
 def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> np.ndarray:
     """The first box that holds each row."""
-    return Matcher(_closed(lower, upper), [()] * len(lower)).first(Table(X, names))
+    matcher = Matcher(_closed(lower, upper), [()] * len(lower))
+    return matcher.first(Table(X, names), slice(0, len(X)))
 
 
 @dataclass(frozen=True, eq=False)
