@@ -22,7 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import cache_folder, package_versions, write_atomically
-from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, FETCHED, MODEL_KINDS, SEARCH
+from skescore._names import (
+    BLACK_BOX_NAMES,
+    DATA_SET_TASKS,
+    FETCHED,
+    MODEL_KINDS,
+    SEARCH,
+    SET_SCORER_NAMES,
+)
 from skescore._optional import import_optional
 from skescore._text import did_you_mean, plural
 from skescore.bench._suites import RANKED, SUITES, suite_config
@@ -49,7 +56,7 @@ _MOST_AT_ONCE = 8
 
 
 @contextlib.contextmanager
-def rows_folder(given: Path | None, plan: Plan) -> Iterator[Path]:
+def rows_folder(given: Path | None, plan: Plan, measures: Sequence[str] = ()) -> Iterator[Path]:
     """Give the folder of ``--output``, or one in the user's cache that is deleted at the end."""
     from skescore.bench._running import is_in_use
 
@@ -65,7 +72,8 @@ def rows_folder(given: Path | None, plan: Plan) -> Iterator[Path]:
             ) from error
         yield given
         return
-    about = json.dumps([plan.record(), package_versions()], sort_keys=True, default=str)
+    known = [plan.record(), package_versions(), *measures]
+    about = json.dumps(known, sort_keys=True, default=str)
     digest = hashlib.sha256(about.encode()).hexdigest()[:16]
     try:
         cache = cache_folder() / "bench"
@@ -231,7 +239,8 @@ def _means(
     )
     printer.heading(f"{data} ({rows} rows, {columns}); {box}: {shown}")
     sign = -1 if ranked_columns()[options.rank_by] else 1
-    measured = (*((name, 3) for name in arguments.scores()), *_COLUMNS)
+    own = ((name, 3) for name in options.measures)
+    measured = (*((name, 3) for name in arguments.scores()), *_COLUMNS, *own)
     order = part.assign(
         _without=(part["failed"] + part["undefined"]) / part["runs"],
         _score=sign * part[f"{options.rank_by}_mean"],
@@ -460,6 +469,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "rules are scored on the rows that they come from",
     )
     group.add_argument(
+        "--measures",
+        type=arguments.rule_measures,
+        default=(),
+        metavar="NAME,...",
+        help="further columns: measures of single rules, such as min_rule_precision (c2 alone "
+        "stands for mean_rule_c2), and what scores leave out: "
+        + ", ".join(name.removeprefix("neg_") for name in SET_SCORER_NAMES),
+    )
+    group.add_argument(
         "--trust",
         action="store_true",
         help="read black boxes from files that can run code when they are read",
@@ -663,13 +681,14 @@ def run(options: argparse.Namespace) -> str:
     notes = output.Notes(options.quiet)
     plan = make_plan(config, load_model=functools.partial(load_black_box, trust=options.trust))
     with (
-        rows_folder(options.output, plan) as folder,
+        rows_folder(options.output, plan, options.measures) as folder,
         BenchProgress(shown=not options.quiet) as progress,
     ):
         try:
             result = run_plan(
                 plan,
                 folder,
+                measures=options.measures,
                 n_jobs=options.n_jobs,
                 command_line=shown_command_line(options.command_line),
                 overwrite=options.overwrite,

@@ -64,6 +64,19 @@ def test_tables_ranks_and_verdict(run, cache):
     assert list(cache.iterdir()) == []  # nothing stays behind
 
 
+def test_further_measures_are_columns(run, tmp_path):
+    words = ["bench", "--data", "iris", "--black-boxes", "decision-tree", "--extractors", "cart",
+             "--folds", "1", "--measures", "overlap,fidelity_uniform", "--output"]  # fmt: skip
+    code, out, _ = run(*words, str(tmp_path / "out"))
+    assert code == 0
+    assert "neg_overlap" in out
+    rows = read_rows(tmp_path / "out" / "rows.csv")
+    assert rows["fidelity_uniform"].between(0, 1).all()
+    code, _, err = run(*words, str(tmp_path / "out"), "--measures", "overlap")
+    assert code == 1
+    assert "rows.csv" in err
+
+
 def test_the_means_shown_are_those_of_the_rows(run, tmp_path):
     _, out, _ = run(*SMALL, "--output", str(tmp_path / "out"), "--format", "json")
     result = json.loads(out)

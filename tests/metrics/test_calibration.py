@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -44,6 +44,7 @@ def cases(draw: st.DrawFn) -> tuple[Any, ...]:
 
 
 @given(case=cases())
+@settings(max_examples=50)
 def test_rules_one_by_one(case: Any) -> None:
     rules, X, y, weights, confidence = case
     found = rule_calibration(rules, X, y, weights, confidence=confidence)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
@@ -59,6 +59,7 @@ def cases(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
 
 
 @given(case=cases())
+@settings(max_examples=50)
 def test_rows_that_rules_meet_on_one_by_one(case: Any) -> None:
     rules, X, weights = case
     total, shares, pairs = weights.sum(), np.zeros(3), np.zeros((len(rules), len(rules)))
@@ -108,6 +109,7 @@ def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
 
 
 @given(case=cases())
+@settings(max_examples=50)
 def test_what_could_be_left_out_is_tried_out(case: Any) -> None:
     rules, X, weights = case
     stand_in = Fallback(0.0 if rules.classes is None else "a")
@@ -181,6 +183,7 @@ def test_volume() -> None:
 
 
 @given(case=cases(), seed=st.integers(0, 99))
+@settings(max_examples=50)
 def test_a_volume_is_a_share_of_uniform_rows(case: Any, seed: int) -> None:
     rules = case[0].replace(domain=Domain((0, 0), (5, 5)), voting=None)
     # Sides lie on whole numbers, so that one row in each cell stands for its volume.

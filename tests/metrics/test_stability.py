@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skescore.metrics import prediction_agreement, rule_similarity, stability
@@ -43,6 +43,7 @@ def rule_sets(task: str = "classification") -> st.SearchStrategy[RuleSet]:
 
 
 @given(one=rule_sets(), other=rule_sets(), n_bins=st.integers(1, 6))
+@settings(max_examples=50)
 def test_rules_in_common_one_by_one(one: RuleSet, other: RuleSet, n_bins: int) -> None:
     edges = np.quantile(ROWS[:, 0], np.arange(1, n_bins) / n_bins)
 
@@ -98,6 +99,7 @@ def test_what_counts_as_the_same_rule() -> None:
 
 
 @given(data=st.data(), task=st.sampled_from(["classification", "regression"]))
+@settings(max_examples=50)
 def test_agreement_row_by_row(data: st.DataObject, task: str) -> None:
     one, other = (data.draw(rule_sets(task)) for _ in range(2))
     n = data.draw(st.integers(1, 8))
@@ -128,6 +130,7 @@ def test_agreement_row_by_row(data: st.DataObject, task: str) -> None:
 
 
 @given(rules=st.lists(rule_sets(), min_size=2, max_size=4))
+@settings(max_examples=50)
 def test_stability_is_the_mean_over_pairs(rules: list[RuleSet]) -> None:
     pairs = list(itertools.combinations(rules, 2))
     found = stability(rules, ROWS, n_bins=4)
