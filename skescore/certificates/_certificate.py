@@ -16,6 +16,7 @@ import numpy as np
 from skescore._text import plural
 from skescore._validation import (
     check_choice,
+    check_instance,
     check_integer,
     check_number,
     python_value,
@@ -89,12 +90,15 @@ class CertificateSettings(TypedDict):
     cuts_per_feature : int or None
         Most cuts of a number, beside those of the given rules; None for all between neighbouring
         values.
+    stated : bool
+        Whether the cuts were stated one by one.
     """
 
     metric: str
     completeness: str
     weights: dict[str, float]
     cuts_per_feature: int | None
+    stated: NotRequired[bool]
 
 
 class CertifiedRows(TypedDict):
@@ -555,6 +559,11 @@ class Certificate:
             if conditions is not None:
                 most += f" with at most {plural(conditions, 'condition')} each"
         per_feature = self.settings.get("cuts_per_feature")
+        if self.settings.get("stated"):
+            known = frontier.space["cuts"]
+            n_cuts = sum(len(cuts) for cuts in known["thresholds"].values())
+            n_cuts += sum(len(values) for values in known["categories"].values())
+            return f"decision {frontier.kind} of at most {most} over {n_cuts} stated cuts"
         cuts = (
             "all cuts between neighbouring values"
             if per_feature is None
@@ -796,6 +805,7 @@ def certify(
     max_rules: int | None = None,
     max_conditions: int = 2,
     cuts_per_feature: int | None = 8,
+    cuts: Cuts | None = None,
     tolerance: float | None = None,
     time_limit: float | None = 60.0,
     max_nodes: int | None = None,
@@ -827,6 +837,8 @@ def certify(
     cuts_per_feature : int, optional, default=8
         Most cuts of a number, beside those of the given rules; None for all between neighbouring
         values.
+    cuts : Cuts, optional
+        The cuts themselves instead, beside those of the given rules: of fewer features, say.
     tolerance : float, optional
         A gap to the best rules known that is small enough: no more is proven than that none are
         better by more than this, which takes far less time. Other scores and weights then have
@@ -878,6 +890,7 @@ def certify(
         check_choice("kinds", kind, KINDS)
     check_integer("max_rules", max_rules, 1, optional=True)
     check_integer("cuts_per_feature", cuts_per_feature, 1, optional=True)
+    check_instance("cuts", cuts, Cuts, optional=True)
     check_number("tolerance", tolerance, 0, optional=True)
     check_number("time_limit", time_limit, 0, optional=True)
     asked, completeness = _read_scoring(scoring)
@@ -902,7 +915,12 @@ def certify(
     names = list(evaluation.ruleset.feature_names)
     columns = getattr(X, "columns", None)
     names = [str(c) for c in columns] if columns is not None else names
-    cuts = _with_cuts_of(evaluation.ruleset, candidate_cuts(X, cuts_per_feature), names)
+    stated = cuts is not None
+    if cuts is None:
+        cuts = candidate_cuts(X, cuts_per_feature)
+    else:
+        cuts_per_feature = max(1, *map(len, cuts.thresholds.values()), 1)
+    cuts = _with_cuts_of(evaluation.ruleset, cuts, names)
     w = np.ones(len(target)) if weights is None else weights
     rows: CertifiedRows = {
         "n_rows": len(target),
@@ -972,6 +990,8 @@ def certify(
         "weights": dict(asked.weights),
         "cuts_per_feature": cuts_per_feature,
     }
+    if stated:
+        settings["stated"] = True
     return Certificate(
         tuple(frontiers), tuple(measured), asked.spec.name, settings, rows, given, None, bounds
     )
@@ -1049,9 +1069,9 @@ def _with_cuts_of(ruleset: RuleSet, cuts: Cuts, names: Sequence[str]) -> Cuts:
     for rule in ruleset.rules:
         for condition in rule.intervals:
             name = ruleset.feature_names[condition.feature]
-            known = thresholds.get(names.index(name)) if name in names else None
-            if known is None:
+            if name not in names or names.index(name) in cuts.categories:
                 continue
+            known = thresholds.setdefault(names.index(name), set())
             # x < c is x ≤ the number before c, and so on.
             if np.isfinite(condition.upper):
                 closed = condition.upper_closed

@@ -234,13 +234,7 @@ class _Earned(RowErrors):
     def earned(self, sums: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """What leaves of that weight earn with each of the classes."""
         weight = weight[..., None]
-        n = self._n
-        hits = np.where(
-            self._linear,
-            self._hit * sums,
-            n * sums / np.maximum(n + np.maximum(weight, self._low), 1e-300),
-        )
-        return np.asarray(hits - self._row * weight)
+        return self.earned_of(sums, np.maximum(weight, self._low), weight)
 
     def of_sums(self, sums: np.ndarray) -> np.ndarray:
         """The loss of leaves by the sums of their points' statistics."""
@@ -248,17 +242,31 @@ class _Earned(RowErrors):
         return np.asarray(weight - self.earned(sums, weight).max(axis=-1))
 
     def least(self, sums: np.ndarray, most: int) -> np.ndarray:
-        """The same of 2, 3, ... leaves, from below: each class earns no more than all its rows."""
+        """The same of 2, 3, ... leaves, from below.
+
+        Each class earns no more than all its rows would by themselves, and one leaf has all rows of
+        other classes, as what leaves earn is convex in these: beyond the lower limits.
+        """
+        weight = sums.sum(axis=-1)
+        pure = np.maximum(self.earned_of(sums, np.maximum(sums, self._low), sums), 0.0)
+        best = np.cumsum(-np.sort(-pure, axis=-1), axis=-1)
+        largest = np.cumsum(-np.sort(-sums, axis=-1), axis=-1)
+        n_classes = sums.shape[-1]
+        chosen = np.minimum(np.arange(2, most + 1), n_classes) - 1
+        free = np.where(self._linear, 0.0, np.maximum(self._low - sums, 0.0)).sum(axis=-1)
+        others = np.maximum((weight - free)[..., None] - largest[..., chosen], 0.0)[..., None]
+        some = sums[..., None, :]
+        last = self.earned_of(some, np.maximum(some, self._low) + others, some + others)
+        last = np.maximum(last.max(axis=-1, initial=0.0), 0.0)
+        before = best[..., np.minimum(np.arange(1, most), n_classes) - 1]
+        earned = np.minimum(best[..., chosen], before + last)
+        return np.asarray(np.maximum(weight[..., None] - earned, 0.0))
+
+    def earned_of(self, hits: np.ndarray, among: np.ndarray, taken: np.ndarray) -> np.ndarray:
+        """What so many hits earn among so many predictions, with prices for those taken."""
         n = self._n
-        pure = np.where(
-            self._linear,
-            self._hit * sums,
-            n * sums / np.maximum(n + np.maximum(sums, self._low), 1e-300),
-        )
-        pure = np.sort(np.maximum(pure - self._row * sums, 0.0), axis=-1)[..., ::-1]
-        best = np.cumsum(pure, axis=-1)
-        chosen = np.minimum(np.arange(2, most + 1), pure.shape[-1]) - 1
-        return np.asarray(np.maximum(sums.sum(axis=-1, keepdims=True) - best[..., chosen], 0.0))
+        curved = n * hits / np.maximum(n + among, 1e-300)
+        return np.asarray(np.where(self._linear, self._hit * hits, curved) - self._row * taken)
 
     def _pairs_named(
         self, quarters: Sequence[np.ndarray], weights: Sequence[np.ndarray], k: int

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore import ExtractorSearchCV
 from skescore.certificates import Certificate, certify, check_certificate
 from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTreeExtractor
+from skescore.optimal import Cuts
 from skescore.rules import Interval, Rule, RuleSet, as_ruleset
 from skescore.scorers import SCORE_SPECS, ice, make_fire_scorer, make_ice_scorer, neg_q
 
@@ -304,3 +305,18 @@ def test_no_more_is_proven_than_the_tolerance_asks_for(scoring: str) -> None:
     assert signed(possible) - signed(found) <= 0.01 + slack + 1e-9
     assert (enough.frontiers[0].lower <= whole.frontiers[0].lower).all()
     assert check_certificate(enough.to_json(), X, y).verdict == "confirmed"
+
+
+def test_cuts_may_be_stated_one_by_one(extractor: CARTExtractor, iris: Any) -> None:
+    X, y = iris
+    cuts = Cuts(4, {2: (2.45, 4.75)}, {})
+    certificate = certify(extractor, X, y, kinds=["tree"], max_rules=3, cuts=cuts)
+    used = certificate.frontiers[0].space["cuts"]["thresholds"]
+    assert {2.45, 4.75} <= set(used["2"])
+    n_cuts = sum(map(len, used.values()))
+    own = {
+        (c.feature, b) for r in extractor.rules_ for c in r.intervals for b in (c.lower, c.upper)
+    }
+    assert n_cuts <= 2 + len({one for one in own if np.isfinite(one[1])})  # and those given
+    assert f"over {n_cuts} stated cuts" in certificate.to_text()
+    assert check_certificate(certificate.to_json(), X, y).verdict == "confirmed"
