@@ -55,9 +55,9 @@ from skescore.registry import extractor_spec
 HERE = Path(__file__).parent
 #: Which files come first: all tables with what is cheap, then what takes its time.
 TIERS = (
-    ("ours", "scikit_learn", "imodels", "interpret"),
-    ("ours_searched", "rulekit", "wittgenstein", "ruleopt", "ours_slower"),
-    ("imodels_rulefit", "te2rules", "psyke"),
+    ("ours", "scikit_learn", "imodels", "interpret", "ours_optimal"),
+    ("ours_searched", "wittgenstein", "ruleopt", "ours_slower"),
+    ("rulekit", "ours_searched_fire", "imodels_rulefit", "psyke"),
 )
 SUITES = ("keel-balanced", "keel-imbalanced", "regression", "categorical")
 BLACK_BOXES = ("random-forest", "hist-gradient-boosting", "mlp", "svm", "xgboost")

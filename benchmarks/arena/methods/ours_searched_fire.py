@@ -1,0 +1,3 @@
+"""Our search after 20 trials, for FiRe."""
+
+METHODS = {"search FiRe": {"name": "search", "trials": 20, "scoring": "neg_fire"}}
