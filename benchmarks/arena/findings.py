@@ -173,7 +173,7 @@ def losses(table: pd.DataFrame) -> list[str]:
     others = done[~done["method"].isin(OURS)].sort_values("ice", ascending=False)
     best = others.drop_duplicates(keys).set_index(keys)
     joined = ours[["ice", "n_rules", "fidelity", "performance"]].join(
-        best[["method", "ice", "n_rules", "performance"]], rsuffix="_other", how="inner"
+        best[["method", "ice", "n_rules", "performance"]].add_suffix("_other"), how="inner"
     )
     joined["lost"] = joined["ice_other"] - joined["ice"]
     won, lost = joined["lost"] < -1e-9, joined["lost"] > 1e-9
@@ -203,7 +203,7 @@ def losses(table: pd.DataFrame) -> list[str]:
         )
         lines = [
             [f"{k[1]} ({k[0]}, {k[2]})", shown(r.ice), shown(r.n_rules, 0), shown(r.performance),
-             str(r.method), shown(r.ice_other), shown(r.n_rules_other, 0),
+             str(r.method_other), shown(r.ice_other), shown(r.n_rules_other, 0),
              shown(r.performance_other)]
             for k, r in zip(worst.index, worst.itertuples(), strict=True)
         ]  # fmt: skip
@@ -300,7 +300,8 @@ def write_readme(table: pd.DataFrame) -> None:
         "are against the truth, fidelity against the black box. The search is told the truth of "
         "the training rows as well, and chooses its parameters on folds of them; trees *tuned for "
         "ICE* or *for FiRe* choose their leaves on folds of the black box's predictions; everyone "
-        "else has defaults. Bold: ours. What fails on a table has the last rank there. Tables have "
+        "else has defaults. Bold: ours. What fails on a table has the last rank there; means are over "
+        "the tables where a method gave rules. Tables have "
         "2,000 rows at most (those of keel-imbalanced all).",
         "",
         "## What was run",

@@ -57,7 +57,7 @@ HERE = Path(__file__).parent
 TIERS = (
     ("ours", "scikit_learn", "imodels", "interpret", "ours_optimal"),
     ("ours_searched", "wittgenstein", "ruleopt", "ours_slower"),
-    ("rulekit", "ours_searched_fire", "imodels_rulefit", "psyke"),
+    ("rulekit", "ours_searched_fire", "imodels_rulefit", "te2rules", "psyke"),
 )
 SUITES = ("keel-balanced", "keel-imbalanced", "regression", "categorical")
 BLACK_BOXES = ("random-forest", "hist-gradient-boosting", "mlp", "svm", "xgboost")
