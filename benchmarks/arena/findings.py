@@ -300,9 +300,8 @@ def write_readme(table: pd.DataFrame) -> None:
         "are against the truth, fidelity against the black box. The search is told the truth of "
         "the training rows as well, and chooses its parameters on folds of them; trees *tuned for "
         "ICE* or *for FiRe* choose their leaves on folds of the black box's predictions; everyone "
-        "else has defaults. Bold: ours. What fails on a table has the last rank there; means are over "
-        "the tables where a method gave rules. Tables have "
-        "2,000 rows at most (those of keel-imbalanced all).",
+        "else has defaults. Bold: ours. What fails on a table has the last rank there; means are "
+        "over the tables where a method gave rules. Tables have 2,000 rows at most (those of keel-imbalanced all).",
         "",
         "## What was run",
         "",
