@@ -301,7 +301,8 @@ def write_readme(table: pd.DataFrame) -> None:
         "the training rows as well, and chooses its parameters on folds of them; trees *tuned for "
         "ICE* or *for FiRe* choose their leaves on folds of the black box's predictions; everyone "
         "else has defaults. Bold: ours. What fails on a table has the last rank there; means are "
-        "over the tables where a method gave rules. Tables have 2,000 rows at most (those of keel-imbalanced all).",
+        "over the tables where a method gave rules. Tables have 2,000 rows at most (those of "
+        "keel-imbalanced all).",
         "",
         "## What was run",
         "",
