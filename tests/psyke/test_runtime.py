@@ -32,6 +32,7 @@ def run(code, **environment):
     """Run code in a fresh process with nothing in its environment but what is given."""
     # What was compiled once is not to be compiled anew.
     kept = {name: os.environ[name] for name in ["PYTHONPYCACHEPREFIX"] if name in os.environ}
+    environment.pop("JAVA_TOOL_OPTIONS", None)  # Java tells of what it finds there
     done = subprocess.run(
         [sys.executable, "-c", FIT + textwrap.dedent(code)],
         capture_output=True, text=True, timeout=180, env=kept | environment,
@@ -89,8 +90,7 @@ def test_nothing_is_left_behind():
         except KeyboardInterrupt:
             print("interrupted")
         """,
-        # Java tells of options that it finds there.
-        **{name: text for name, text in os.environ.items() if name != "JAVA_TOOL_OPTIONS"},
+        **os.environ,
     )
     assert done.stdout == "interrupted\n"
     assert done.stderr == ""
@@ -164,8 +164,7 @@ def test_a_java_machine_that_runs_already_is_used_and_one_is_enough():
         assert fit("gridex").n_rules_ > 3
         assert jpype.startJVM is start
         """,
-        # Java tells of options that it finds there.
-        **{name: text for name, text in os.environ.items() if name != "JAVA_TOOL_OPTIONS"},
+        **os.environ,
     )
 
 
@@ -182,8 +181,7 @@ def test_a_java_machine_that_was_ended_cannot_be_started_again():
         else:
             raise AssertionError("no error")
         """,
-        # Java tells of options that it finds there.
-        **{name: text for name, text in os.environ.items() if name != "JAVA_TOOL_OPTIONS"},
+        **os.environ,
     )
 
 
@@ -204,8 +202,7 @@ def test_a_forked_process_is_told():
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         """,
-        # Java tells of options that it finds there.
-        **{name: text for name, text in os.environ.items() if name != "JAVA_TOOL_OPTIONS"},
+        **os.environ,
     )
 
 
