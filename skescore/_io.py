@@ -5,13 +5,17 @@ And what they say of the packages that they were made with.
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import platform
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
@@ -20,11 +24,13 @@ __all__ = [
     "LineFile",
     "cache_folder",
     "check_regular",
+    "json_of",
     "package_versions",
     "try_lock",
     "write_atomically",
 ]
 
+_LARGEST = int(sys.float_info.max)
 #: What a kept result says of where it was made.
 _RESULTS_DEPEND_ON = (
     "skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib", "psyke",
@@ -75,6 +81,44 @@ def check_regular(path: Path, where: str) -> None:
             f"{where} is a device or a pipe, which cannot be read twice. Save what comes out of it "
             "as a file, and name that."
         )
+
+
+def json_of(text: str | bytes, *, finite: bool = False) -> Any:
+    """Read JSON of strangers: what ends the reader, or what no float holds, is a ValueError.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The JSON.
+    finite : bool, default=False
+        Whether to refuse ``NaN``, ``Infinity`` and ``1e999`` as well.
+
+    Examples
+    --------
+    >>> json_of('{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    >>> json_of("[" * 100_000)
+    Traceback (most recent call last):
+        ...
+    ValueError: it is nested too deeply
+    """
+
+    def whole(digits: str) -> int:
+        value = int(digits)
+        if abs(value) > _LARGEST:
+            raise ValueError("a number must be no larger than the largest float, 1.8e308")
+        return value
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if finite and not math.isfinite(value):
+            raise ValueError(f"{digits} is no finite number")
+        return value
+
+    try:
+        return json.loads(text, parse_int=whole, parse_float=number, parse_constant=number)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 @contextmanager

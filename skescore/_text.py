@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import re
 from collections import Counter
@@ -10,6 +11,8 @@ from dataclasses import fields
 from typing import Any
 
 __all__ = [
+    "cell_text",
+    "csv_of",
     "did_you_mean",
     "listed",
     "nearest",
@@ -18,10 +21,61 @@ __all__ = [
     "printable",
     "repeated",
     "short_repr",
+    "without_formula",
 ]
 
 #: Control signs but for tabs and ends of lines, and those that turn the direction of writing.
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+#: What makes a spreadsheet take a text for a formula, or for one that was made a text already.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def without_formula(text: str) -> str:
+    """Write a text for a cell of CSV: no spreadsheet takes it for a formula.
+
+    Examples
+    --------
+    >>> without_formula("=1+1"), without_formula("-1"), without_formula("1=1")
+    ("'=1+1", '-1', '1=1')
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def csv_of(table: Any) -> str:
+    r"""Write a data frame as CSV of which a spreadsheet calculates nothing, without its index.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> csv_of(pd.DataFrame({"@a": ["=1+1", "x"], "b": [-1.5, 2.0]}))
+    "'@a,b\n'=1+1,-1.5\nx,2.0\n"
+    """
+    safe = table.copy()
+    safe.columns = [without_formula(str(name)) for name in table.columns]
+    for place, kind in enumerate(table.dtypes):
+        if kind.kind not in "biuf":
+            column = table.iloc[:, place].astype(object)
+            told = column.map(lambda cell: without_formula(cell) if isinstance(cell, str) else cell)
+            safe.isetitem(place, told)
+    text = str(safe.to_csv(index=False, lineterminator="\n"))
+    if "\r" in text:  # which is left without quotation marks, but ends a line for many readers
+        quoting = csv.QUOTE_NONNUMERIC
+        text = str(safe.to_csv(index=False, lineterminator="\n", quoting=quoting))
+    return text
+
+
+def cell_text(cell: str) -> str:
+    """Read what :func:`without_formula` has written.
+
+    Examples
+    --------
+    >>> cell_text("'=1+1"), cell_text("'tis"), cell_text(without_formula("'=1"))
+    ('=1+1', "'tis", "'=1")
+    """
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell[1:]) else cell
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

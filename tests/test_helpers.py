@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import os
 import re
@@ -12,14 +14,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import skescore
 from skescore import _names
-from skescore._io import LineFile, try_lock, write_atomically
+from skescore._io import LineFile, json_of, try_lock, write_atomically
 from skescore._optional import import_optional
 from skescore._random import combine, draw_seed, mix, uniform_points
-from skescore._text import did_you_mean
+from skescore._text import cell_text, csv_of, did_you_mean
 from skescore.black_boxes import BLACK_BOXES
 from skescore.datasets import BUILT_IN
 from skescore.metrics import MEASURES, METRICS
@@ -331,3 +334,23 @@ def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path):
     (tmp_path / "x.part").symlink_to("/dev/full")
     with pytest.raises(OSError, match=r"No space left.*x'"):
         write_atomically(tmp_path / "x", "text" * 10_000)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 400, "[1, NaN]", "1e999"])
+def test_json_of_strangers_is_refused_by_a_value_error(text):
+    with pytest.raises(ValueError, match=r"nested|largest float|no finite number|delimiter"):
+        json_of(text, finite=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'tis", "-1", "+1e9", ""],
+)
+def test_texts_of_csv_are_no_formulas_and_come_back(text):
+    table = pd.DataFrame({text: [text, "x"], "number": [-1.5, 2.0]})
+    header, first, _ = csv.reader(io.StringIO(csv_of(table), newline=""))
+    assert [cell_text(header[0]), cell_text(first[0]), first[1]] == [text, text, "-1.5"]
+    is_number = text in ("-1", "+1e9")
+    assert is_number or not any(
+        cell.startswith(tuple("=+-@\t\r")) for cell in (header[0], first[0])
+    )

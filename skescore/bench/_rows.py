@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from skescore._io import LineFile, write_atomically
-from skescore._text import listed
+from skescore._text import cell_text, listed, without_formula
 from skescore.bench._plan import Cell
 from skescore.scorers import SCORE_SPECS
 
@@ -23,8 +23,6 @@ _FIRST = (
     "n_rules", "size",
 )  # fmt: skip
 _LAST = ("seconds", "black_box_calls", "black_box_rows", "warnings")
-#: How texts begin that spreadsheets calculate; in the file there is an apostrophe before them.
-_FORMULA = ("=", "+", "-", "@", "'=", "'+", "'-", "'@")
 #: Those that hold no floats.
 _TYPES = {
     **dict.fromkeys(
@@ -129,7 +127,7 @@ def read_rows(path: Path) -> pd.DataFrame:
 def _value(name: str, cell: str) -> Any:
     kind = _TYPES.get(name)
     if kind == "object":
-        return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
+        return cell_text(cell)
     return int(cell) if kind == "int64" else float(cell or "nan")
 
 
@@ -165,7 +163,8 @@ def _cell(value: Any) -> str:
     if not isinstance(value, str):
         return str(value)
     text = " ".join(value.split())
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    # Numbers among texts are no formulas, but would be aligned and rounded as numbers.
+    return f"'{text}" if text.startswith(("+", "-")) else without_formula(text)
 
 
 def _line(cells: Sequence[str]) -> str:

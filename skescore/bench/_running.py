@@ -25,7 +25,7 @@ from rich.progress import (
 )
 from sklearn.base import BaseEstimator
 
-from skescore._io import LineFile, package_versions, try_lock, write_atomically
+from skescore._io import LineFile, json_of, package_versions, try_lock, write_atomically
 from skescore._processes import end_with_parent
 from skescore.bench._cells import Group, measure_group
 from skescore.bench._configuration import BenchConfig
@@ -391,7 +391,7 @@ def _earlier(folder: Path, plan: Plan, overwrite: bool) -> dict[str, Any] | None
             )
         return None
     try:
-        earlier = json.loads(path.read_text(encoding="utf-8"))
+        earlier = json_of(path.read_text(encoding="utf-8"))
         there = earlier["configuration"]
         earlier["run"]["versions"]
     except (ValueError, KeyError, TypeError):

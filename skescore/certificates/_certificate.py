@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
 
+from skescore._io import json_of
 from skescore._text import plural
 from skescore._validation import (
     check_choice,
@@ -697,8 +698,8 @@ class Certificate:
             If the text is no certificate.
         """
         try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
+            data = json_of(text, finite=True)
+        except ValueError as error:
             raise ValueError(f"text must be a certificate in JSON, but {error}.") from error
         if not isinstance(data, dict) or data.get("format") != JSON_FORMAT:
             raise ValueError(f"text must be a certificate (format {JSON_FORMAT!r}).")

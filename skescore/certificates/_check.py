@@ -145,7 +145,7 @@ def check_certificate(
     except _WrongError as error:
         return CheckResult("rejected", (*findings, f"Wrong: {error}."))
     except (
-        AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError,
+        AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError,
         ZeroDivisionError,
     ) as error:  # fmt: skip
         return CheckResult(

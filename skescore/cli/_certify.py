@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skescore._io import json_of
 from skescore._names import SCORES
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -197,7 +198,7 @@ def _check(options: argparse.Namespace) -> str:
 
     try:
         text = options.rules.read_text(encoding="utf-8")
-        data = json.loads(text)
+        data = json_of(text)
         about = data["rows"]["reference"]
         ruleset = RuleSet.from_json(json.dumps(data["frontiers"][0]["rules"][0]))
     except FileNotFoundError:

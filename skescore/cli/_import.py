@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._names import MODEL_KINDS, VOTING_TEXTS
-from skescore._text import listed, plural
+from skescore._text import cell_text, listed, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_DATA, OF_FILE, OF_MODEL
@@ -166,7 +166,11 @@ def _conditions(path: Path) -> Any:
     separator = max(_SEPARATORS, key=first.count)
     try:
         records = csv.reader(StringIO(text, newline=""), delimiter=separator, strict=True)
-        rows = [(records.line_num, cells) for cells in records if any(cells)]
+        rows = [
+            (records.line_num, [cell_text(cell) for cell in cells])
+            for cells in records
+            if any(cells)
+        ]
     except csv.Error as error:
         raise ValueError(f"it cannot be read as a table: {error}.") from error
     header = [name.strip() for name in rows[0][1]] if rows else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from skescore._text import csv_of
 from skescore.cli._rule_files import (
     add_output_options,
     add_rules_and_rows,
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> str:
     else:
         rule = [""] * len(rows)
     table = pd.DataFrame({"prediction": ruleset.predict(rows), "rule": rule})
-    text = table.to_csv(index=False, lineterminator="\n")
+    text = csv_of(table)
     if options.output is None:
         return text
     write_output(options.output, text)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import check_regular
+from skescore._io import check_regular, json_of
 from skescore._names import BLACK_BOX_NAMES
 from skescore.bench._suites import SUITES
 from skescore.cli import _arguments as arguments
@@ -133,7 +132,7 @@ def _rankings(folder: Path) -> list[dict[str, Any]]:
     if rows is None or not len(rows) or not set(row_columns()) - {"warnings"} <= set(rows.columns):
         return []
     try:
-        name = json.loads((folder / "run.json").read_text(encoding="utf-8"))["name"]
+        name = json_of((folder / "run.json").read_text(encoding="utf-8"))["name"]
     except (OSError, ValueError, KeyError, TypeError):
         name = ""
     score = SUITES[name].rank_by if name in SUITES else "ice"
@@ -143,7 +142,7 @@ def _rankings(folder: Path) -> list[dict[str, Any]]:
 def _about(folder: Path) -> dict[str, Any] | None:
     """What a tune run says of itself; None for any other folder, which the page judges."""
     try:
-        about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        about = json_of((folder / "run.json").read_text(encoding="utf-8"))
         return about if {"data", "black_box", "search"} <= about.keys() else None
     except (OSError, ValueError, AttributeError):
         return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._io import package_versions, write_atomically
 from skescore._names import BREX_METHOD_NAMES, ICE_DATA, ICE_EXTRACTORS
 from skescore._optional import install_commands
-from skescore._text import plural
+from skescore._text import csv_of, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FOLDER
@@ -287,7 +287,7 @@ def _run_table(
         "versions": package_versions(),
     }
     if folder is not None:
-        write_atomically(folder / f"{name}.csv", as_frame(table).to_csv(index=False))
+        write_atomically(folder / f"{name}.csv", csv_of(as_frame(table)))
         write_atomically(folder / f"{name}.json", output.to_json(table))
     if options.format == "json":
         return output.json_for_stdout(table)

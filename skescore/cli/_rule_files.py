@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import write_atomically
+from skescore._io import json_of, write_atomically
 from skescore._names import DATA_SET_TASKS, no_data_text
 from skescore._text import listed
 from skescore.cli._arguments import (
@@ -106,7 +105,7 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
 
     beside = path.parent / "run.json"
     try:
-        data = json.loads(beside.read_text(encoding="utf-8"))["data"]
+        data = json_of(beside.read_text(encoding="utf-8"))["data"]
         if data["table"] is not None and data["features"] == list(ruleset.feature_names):
             return Preparation.from_dict(data["table"])
     except (OSError, ValueError, KeyError, TypeError):

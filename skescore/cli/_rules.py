@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from skescore._names import SQL_KINDS
+from skescore._text import csv_of
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_DATA, OF_RULES, add_reading_options, refuse_reading_options
 from skescore.cli._rule_files import (
@@ -81,7 +82,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "prolog": Form(_prolog, ("name", "missing")),
         "sql": Form(_sql, ("dialect", "table", "kind", "boolean", "exact")),
         "python": Form(_python, ("name",)),
-        "csv": Form(lambda ruleset, _: ruleset.to_conditions().to_csv(index=False)),
+        "csv": Form(lambda ruleset, _: csv_of(ruleset.to_conditions())),
         "json": Form(lambda ruleset, _: ruleset.to_json()),
     }
 )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._io import package_versions, write_atomically
 from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, SET_SCORER_NAMES, no_data_text
 from skescore._optional import import_optional
-from skescore._text import did_you_mean, plural
+from skescore._text import csv_of, did_you_mean, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import (
@@ -379,7 +379,7 @@ def write_files(
     table = pd.concat([board.drop(columns="params"), params], axis=1)
     contents = (
         search.rules_.to_json() + "\n",
-        table.to_csv(index=False, lineterminator="\n"),
+        csv_of(table),
         _candidates(search),
         output.to_json(result),
     )

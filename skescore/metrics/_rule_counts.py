@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from skescore._io import json_of
 from skescore._validation import finite_numbers, python_value, row_weights
 from skescore.metrics._prediction import NO_RULE, LabelSums
 from skescore.rules._domain import Fallback
@@ -395,7 +396,7 @@ class RuleCounts(_Sums):
             If the text is no JSON of counts.
         """
         try:
-            data = json.loads(text)
+            data = json_of(text, finite=True)
             if data.pop("format") != JSON_FORMAT or data.pop("version") != JSON_VERSION:
                 raise ValueError("of another format or version")
             for name, kind in (("classes", ClassCounts), ("numbers", NumberSums)):
@@ -403,7 +404,7 @@ class RuleCounts(_Sums):
                     data[name] = _read(kind, data[name])
             found = _read(cls, data)
             return replace(found, n_rows=(int(found.n_rows[0]), int(found.n_rows[1])))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"The text is no JSON that RuleCounts.to_json wrote: {error}. It begins with "
                 f"{text[:40]!r}."

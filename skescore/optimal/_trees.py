@@ -9,6 +9,7 @@ is no worse on fewer rows, and every further row costs it no more than its own w
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -646,7 +647,7 @@ class TreeSearch:
             self.loss = _Absolute(target[order], weights[order], group[order])
         self.scale = float(self.loss.heaviest.sum())
         # What rounding leaves of the errors of equal numbers.
-        noise = 4 * np.finfo(float).eps * float(np.abs(target).max(initial=0))
+        noise = 4 * sys.float_info.epsilon * float(np.abs(target).max(initial=0))
         powers = {"errors": 0.0, "squared_error": noise**2}
         noise = float(weights.sum()) * powers.get(loss, noise)
         self.tolerance = max(1e-9 * max(self.scale, 1e-300), noise)

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from skescore._io import json_of
 from skescore.scorers import SCORE_SPECS
 from skescore.scorers._specs import measured_names
 from skescore.tuning._candidates import Candidate, Candidates
@@ -147,8 +148,8 @@ def read_candidates(text: str) -> Kept:
         If it is not JSON, of another format or version, or a candidate lacks a measure.
     """
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        data = json_of(text, finite=True)
+    except ValueError as error:
         raise ValueError(f"This is not JSON: {error}.") from error
     found = data.get("format") if isinstance(data, dict) else type(data).__name__
     if found != FORMAT or data.get("version") != VERSION:
@@ -157,6 +158,15 @@ def read_candidates(text: str) -> Kept:
             f"candidates.json must have the format {FORMAT!r} in version {VERSION}, got {found!r} "
             f"in version {version!r}. Make the run again with this skescore."
         )
+    try:
+        return _kept(data)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"candidates.json must tell candidates and the winner: {error!r}. Make the run again."
+        ) from error
+
+
+def _kept(data: dict[str, Any]) -> Kept:
     read = []
     for number, record in enumerate(data.get("candidates", []), 1):
         try:

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from skescore._io import check_regular
+from skescore._io import check_regular, json_of
 from skescore._names import NO_RUN_TEXT
-from skescore._text import listed
+from skescore._text import cell_text, listed
 from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.extractors import fit_black_box, is_prefit
@@ -320,7 +320,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         check_regular(path, str(path))
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json_of(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no file {path}, which every run has. Make the run again."
@@ -561,7 +561,9 @@ def _failures(path: Path) -> list[dict[str, Any]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             return _counted_failures(
-                row for row in csv.DictReader(file) if row.get("state") in _FAILED
+                {name: cell_text(c) if isinstance(c, str) else c for name, c in row.items()}
+                for row in csv.DictReader(file)
+                if row.get("state") in _FAILED
             )
     except (OSError, ValueError, csv.Error):
         return []

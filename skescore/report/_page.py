@@ -6,7 +6,8 @@ import base64
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
@@ -150,7 +151,8 @@ def write_report(
                 )
             rules = one if isinstance(one, RuleSet) else one.rules_
             rows = data_of_arrays(rules, X, y, title)
-        content, rows = gather(one, rows, black_box, time_limit, certificate)
+        with _damage_told(one):
+            content, rows = gather(one, rows, black_box, time_limit, certificate)
         contents.append(content | {"directions": TO_FEWER_ERRORS})
         tables.append(rows)
     content = contents[0] if len(contents) == 1 else _side_by_side(sources, contents, tables)
@@ -158,13 +160,32 @@ def write_report(
         folder = sources[0] if isinstance(sources[0], str | Path) else "."
         path = Path(folder) / ("report.html" if len(contents) == 1 else "comparison.html")
     path = Path(path)
+    with _damage_told(sources[0], jinja2.TemplateError):
+        page = _rendered(jinja2, content, title, rankings)
     try:
-        write_atomically(path, _rendered(jinja2, content, title, rankings))
+        write_atomically(path, page)
     except OSError as error:
         raise ValueError(
             f"The report cannot be written to {path}: {error.strerror or error}. Name another file."
         ) from error
     return path
+
+
+@contextmanager
+def _damage_told(source: Any, *kinds: type[Exception]) -> Iterator[None]:
+    """Name the record of a run where something in it is not what a run writes there."""
+    caught: tuple[type[Exception], ...] = (
+        AttributeError, LookupError, OverflowError, TypeError, *kinds,
+    )  # fmt: skip
+    try:
+        yield
+    except caught as error:
+        if not isinstance(source, str | Path):
+            raise
+        raise ValueError(
+            f"{Path(source) / 'run.json'} does not tell what the record of a run tells "
+            f"({type(error).__name__}: {error}). Make the run again."
+        ) from error
 
 
 def _rendered(

@@ -12,6 +12,7 @@ A missing value (NaN, None, pandas' NA) satisfies a condition only if the condit
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -225,7 +226,8 @@ def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
     if kind in "iu":
         whole = [int(value) for value in numbers if value == int(value)]
         return np.array(whole, dtype=None if whole else float)
-    return np.array([float(value) for value in numbers if float(value) == value])
+    within = (value for value in numbers if abs(value) <= sys.float_info.max)
+    return np.array([float(value) for value in within if float(value) == value])
 
 
 @dataclass(frozen=True, slots=True)

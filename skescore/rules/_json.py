@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from skescore._io import json_of
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
@@ -196,7 +196,6 @@ _CONDITION_READERS: dict[str, Callable[[dict[str, Any]], Condition]] = {
 
 #: Conditions within conditions; more is nobody's rule, and would end some walk through them.
 _DEEPEST = 50
-_LARGEST = int(sys.float_info.max)
 
 
 def _check_depth(data: Any) -> None:
@@ -230,8 +229,6 @@ def _conditions_from_json(what: str, data: Any) -> tuple[Condition, ...]:
 
 
 def _value_from_json(value: Any) -> Any:
-    if isinstance(value, int) and abs(value) > _LARGEST:
-        raise ValueError("a number must be no larger than the largest float, 1.8e308")
     if not isinstance(value, dict):
         return value
     _fields("a linear output", value, ("intercept", "terms"))
@@ -281,18 +278,11 @@ def _domain_from_json(data: Any) -> Domain:
     return Domain(lower, upper, tuple(categories), missing)
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is no finite number")
-    return value
-
-
 def _parsed(text: str) -> dict[str, Any]:
     """The JSON as it stands, if it claims to be a rule set of this version."""
     try:
-        data = json.loads(text, parse_float=_finite, parse_constant=_finite)
-    except (ValueError, RecursionError) as error:
+        data = json_of(text, finite=True)
+    except ValueError as error:
         raise ValueError(f"This is not JSON: {error}.") from error
     if not isinstance(data, dict) or data.get("format") != JSON_FORMAT:
         found = data.get("format") if isinstance(data, dict) else type(data).__name__

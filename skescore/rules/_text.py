@@ -78,7 +78,7 @@ def plain_number(feature: int, value: float) -> str:
 
 def decimals_for_range(low: float, high: float) -> int | None:
     """Digits after the point that tell apart 1/1000 of a range; None for none or an endless one."""
-    span = high - low
+    span = float(high) - float(low)  # which give infinity without a warning
     if not (math.isfinite(span) and span > 0):
         return None
     return _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(span))

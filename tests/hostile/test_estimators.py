@@ -257,7 +257,7 @@ def check_rows(rng):
 
 
 def test_bad_rows_are_refused_or_explained(attack):
-    attack(check_rows, 60)
+    attack(check_rows, 50)
 
 
 def check_boxes(rng):
@@ -287,4 +287,4 @@ def check_boxes(rng):
 
 
 def test_bad_black_boxes_are_refused_or_explained(attack):
-    attack(check_boxes, 50)
+    attack(check_boxes, 40)

@@ -118,7 +118,7 @@ def check_volume(rng):
 
 
 def test_volumes_are_those_of_rational_arithmetic(attack):
-    attack(check_volume, 150)
+    attack(check_volume, 80)
 
 
 # --- scores -----------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def check_scores(rng):
 
 
 def test_scores_are_those_of_many_digits(attack):
-    attack(check_scores, 250)
+    attack(check_scores, 150)
 
 
 def check_performance(rng):
@@ -206,7 +206,7 @@ def check_performance(rng):
 
 
 def test_shares_of_rows_are_those_of_fractions(attack):
-    attack(check_performance, 250)
+    attack(check_performance, 150)
 
 
 def check_counts(rng):
@@ -247,4 +247,4 @@ def check_counts(rng):
 
 
 def test_measures_of_rules_are_those_of_fractions(attack):
-    attack(check_counts, 150)
+    attack(check_counts, 60)

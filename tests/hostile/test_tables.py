@@ -331,7 +331,7 @@ def check_answers(rng):
 
 
 def test_answers_are_those_of_a_loop_over_rows(attack):
-    attack(check_answers, 250)
+    attack(check_answers, 120)
 
 
 def check_refusals(rng):
@@ -361,7 +361,7 @@ def check_refusals(rng):
 
 
 def test_tables_that_do_not_fit_are_refused(attack):
-    attack(check_refusals, 60, 0.2)
+    attack(check_refusals, 40, 0.2)
 
 
 def exact_distance(ruleset, rule, row):
@@ -420,7 +420,7 @@ def check_nearest(rng):
 
 
 def test_the_nearest_box_is_the_nearest(attack):
-    attack(check_nearest, 120)
+    attack(check_nearest, 80)
 
 
 def check_simplify(rng):
@@ -446,4 +446,4 @@ def check_simplify(rng):
 
 
 def test_simpler_rules_answer_alike(attack):
-    attack(check_simplify, 60, 0.5)
+    attack(check_simplify, 30, 0.5)

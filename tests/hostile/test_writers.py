@@ -104,4 +104,4 @@ def test_what_is_written_answers_alike(attack, tables, duck):
             ]
             assert not wrong, (dialect, str(ruleset), wrong[:2], expression)
 
-    attack(check, 60)
+    attack(check, 30)

@@ -521,7 +521,7 @@ class _Journal(JournalFileBackend):
     def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
         try:
             yield from super().read_logs(log_number_from)
-        except (FileNotFoundError, ValueError) as error:
+        except (FileNotFoundError, RecursionError, ValueError) as error:
             if not self.in_use:
                 raise
             raise ValueError(
@@ -573,7 +573,15 @@ def _open_journal(path: str) -> BaseStorage:
         storage = JournalStorage(journal)
         journal.in_use = True
         return storage
-    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        AssertionError,
+    ) as error:
         raise _no_journal(path, str(error)) from error
 
 
