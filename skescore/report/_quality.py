@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from skescore.datasets import Dataset
+from skescore.metrics import redundancy, rule_overlap
 from skescore.rules import RuleSet
 from skescore.rules._text import feature_name, format_label
 
-__all__ = ["predictions_on", "quality_on", "worst_segments"]
+__all__ = ["left_out_by_scores", "predictions_on", "quality_on", "worst_segments"]
 
 #: Segments shown; rows of the smallest, at least and as a share; share of rows of the largest.
 _SHOWN, _FEWEST, _LEAST, _MOST = 5, 10, 0.02, 0.6
@@ -39,10 +40,11 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
     Returns
     -------
     dict
-        Ready for JSON. ``total`` rows, ``silent`` ones of them without a prediction, and
-        ``segments``, see :func:`worst_segments`; for a classification ``right`` rows, those of the
-        majority class (``always``) and ``classes``, for a regression the mean absolute ``error``,
-        ``r2`` and the error of the mean (``always``).
+        Ready for JSON. ``total`` rows, ``silent`` ones of them without a prediction,
+        ``segments``, see :func:`worst_segments`, and ``left_out``, see
+        :func:`left_out_by_scores`; for a classification ``right`` rows, those of the majority class
+        (``always``) and ``classes``, for a regression the mean absolute ``error``, ``r2`` and the
+        error of the mean (``always``).
     """
     predicted, silent = predictions_on(ruleset, data)
     found: dict[str, Any] = {"total": len(data.X), "silent": int(silent.sum())}
@@ -78,7 +80,43 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
         }
         errors = (~right).astype(float)
     found["segments"] = worst_segments(ruleset, data.X, errors)
+    found["left_out"] = left_out_by_scores(ruleset, data.X)
     return found
+
+
+def left_out_by_scores(ruleset: RuleSet, X: pd.DataFrame) -> list[dict[str, Any]]:
+    """Measure how rules are written and meet, which no score looks at.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    X : DataFrame
+        The rows; of many, some.
+
+    Returns
+    -------
+    list of dict
+        What it is (``text``), its ``value``, and whether that is a ``share`` of rows or rules.
+    """
+    if not len(ruleset):
+        return []
+    X = X if len(X) <= _ROWS else X.sample(_ROWS, random_state=0)
+    met = rule_overlap(ruleset, X, pairs=False)
+    terms = [rule.n_terms for rule in ruleset.rules]
+    found: list[tuple[str, float, bool]] = [
+        ("bounds, names and linear terms of a rule on average", float(np.mean(terms)), False),
+        ("those of the longest rule", float(max(terms)), False),
+        ("rows without a rule", met.uncovered, True),
+        ("rows that several rules hold for", met.overlap, True),
+        ("rows that rules with different conclusions hold for", met.negative_overlap, True),
+    ]
+    if ruleset.voting is None:
+        spare = redundancy(ruleset, X)
+        found.append(("rules that no row would miss", spare.share_of_rules, True))
+        if sum(map(len, spare.literals)):
+            found.append(("comparisons that no row would miss", spare.share_of_literals, True))
+    return [{"text": text, "value": value, "share": share} for text, value, share in found]
 
 
 def predictions_on(ruleset: RuleSet, data: Dataset) -> tuple[np.ndarray, np.ndarray]:

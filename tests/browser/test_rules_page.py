@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skescore.datasets import load_dataset
-from skescore.metrics import rule_report
+from skescore.metrics import rule_overlap, rule_report
 from skescore.report import rule_view, write_report
 from skescore.rules import (
     AtLeast,
@@ -346,6 +346,12 @@ def test_quality_is_told_class_by_class_and_beside_others(usual, runs) -> None:
         assert float(trusted.split()[0]) == pytest.approx(
             100 * right / (predicted == name).sum(), abs=0.51
         )
+    left_out = usual.texts("#left-out tbody td")
+    met = rule_overlap(rules, iris.X)
+    shares = [met.uncovered, met.overlap, met.negative_overlap]
+    assert [float(text.split()[0]) for text in left_out[2:5]] == pytest.approx(
+        [100 * share for share in shares], abs=0.51
+    )
     loss = runs.random_candidates(20).means("loss")[0]
     beside = usual.texts(".bars .bar-value")
     assert [float(text.split()[0]) for text in beside] == [round(100 * (1 - loss)), 95, 33]

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.certificates import certify
 from skescore.datasets import Dataset, load_dataset
-from skescore.metrics import rule_report
+from skescore.metrics import redundancy, rule_report
 from skescore.report import candidates_json, rule_view, write_report
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
 from skescore.scorers import SCORE_SPECS
@@ -370,6 +370,22 @@ def test_rules_without_a_fallback_and_numbers_are_measured_where_they_predict() 
     quality = rule_view(words, Dataset(X, labels, "classification", "", "", ""))["quality"]
     assert (quality["silent"], quality["right"]) == (20, 20)
     assert [one["said"] for one in quality["classes"]] == [20, 0]
+
+
+def test_what_scores_leave_out_is_told_of_the_rules_shown() -> None:
+    X = pd.DataFrame({"a": [0.5, 1.5, 2.5, 3.5]})
+    y = pd.Series(["low", "high", "high", "low"], name="y")
+    low, high = Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, 1, 3)], "high")
+    rules = RuleSet([low, high], ["a"], task="classification", fallback=Fallback("low"))
+    data = Dataset(X, y, "classification", "", "", "")
+    told = {one["text"]: one["value"] for one in rule_view(rules, data)["quality"]["left_out"]}
+    found = redundancy(rules, X)
+    assert list(told.values()) == [1.5, 2, 0.25, 0.25, 0.25, found.share_of_rules,
+                                   found.share_of_literals]  # fmt: skip
+    votes = rules.replace(ordered=False, voting="votes")
+    assert len(rule_view(votes, data)["quality"]["left_out"]) == 5
+    always = rules.replace(rules=[Rule([], "low")], classes=["high", "low"])
+    assert len(rule_view(always, data)["quality"]["left_out"]) == 6
 
 
 def bench_rows() -> pd.DataFrame:

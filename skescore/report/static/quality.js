@@ -144,9 +144,27 @@ function failures(rules) {
   return box;
 }
 
+function leftOut(rules) {
+  const { quality } = rules.view;
+  if (!quality || !quality.left_out || !quality.left_out.length) return null;
+  const text = (one) => (one.share ? `${ofHundred(100 * one.value)} of 100` : shortNumber(one.value));
+  return element("div", { class: "panel", id: "left-out" },
+    element("h3", { text: "What the scores leave out" }),
+    element("table", { class: "stacked" },
+      caption("How long rules are, how they meet on rows, and what of them could be left out"),
+      element("thead", {}, element("tr", {},
+        element("th", { scope: "col", class: "text", text: "Of these rules" }),
+        element("th", { scope: "col", class: "number", text: "Here" }))),
+      element("tbody", {}, ...quality.left_out.map((one) => element("tr", {},
+        element("th", { scope: "row", class: "text", text: one.text }),
+        element("td", { class: "number", "data-label": "Here", text: text(one) }))))),
+    element("p", { class: "hint", text: "Less is easier to read. In a list the first rule that holds predicts: " +
+      "so many rows would get something else if its rules were read without their ELSE." }));
+}
+
 function showQuality(content, group, place, rules) {
   const parts = [comparison(content, group, place, rules)];
-  if (rules) parts.push(classTable(rules, content.kind === "tune"), failures(rules));
+  if (rules) parts.push(classTable(rules, content.kind === "tune"), failures(rules), leftOut(rules));
   const shown = parts.filter(Boolean);
   byId("quality").hidden = !shown.length;
   byId("quality-body").replaceChildren(...shown);
