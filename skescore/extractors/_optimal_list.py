@@ -7,9 +7,8 @@ from typing import Any
 from skescore import _validation as check
 from skescore.extractors._base import Extraction
 from skescore.extractors._docstrings import documented
-from skescore.extractors._optimal_space import BaseOptimalExtractor, coded_rules
+from skescore.extractors._optimal_space import BaseOptimalExtractor
 from skescore.optimal import Frontier, optimal_lists
-from skescore.rules import RuleSet
 
 #: Without a limit of nodes there are as many as this divided by the rows, but not fewer than 30.
 _ROWS, _FEWEST_NODES = 1_000_000, 30
@@ -39,7 +38,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
-    start : RuleSet, optional
+    start : RuleSet or fitted extractor, optional
         Rules about the same features to begin with, those of another extractor say: the list is
         never worse than these are where the space holds them. What they ask beside it is replaced
         by what is nearest. Conclusions do not matter.
@@ -89,7 +88,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
         cuts_per_feature: int | None = 8,
         n_features_to_select: int | None = 20,
         criterion: str | None = None,
-        start: RuleSet | None = None,
+        start: Any = None,
         max_nodes: int | None = None,
         time_limit: float | None = None,
         features: Any = None,
@@ -116,7 +115,6 @@ class OptimalListExtractor(BaseOptimalExtractor):
     def _check_parameters(self) -> None:
         check.check_integer("max_rules", self.max_rules, 1)
         check.check_integer("max_conditions", self.max_conditions, 1, 2)
-        check.check_instance("start", self.start, RuleSet, optional=True)
         super()._check_parameters()
 
     def _search(self, extraction: Extraction, **options: Any) -> Frontier:
@@ -126,7 +124,6 @@ class OptimalListExtractor(BaseOptimalExtractor):
             extraction.predictions,
             max_rules=self.max_rules,
             max_conditions=self.max_conditions,
-            start=[] if self.start is None else [coded_rules(self.start, extraction)],
             max_nodes=nodes if self.max_nodes is None else self.max_nodes,
             **options,
         )

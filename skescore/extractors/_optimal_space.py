@@ -24,6 +24,7 @@ class BaseOptimalExtractor(BaseExtractor):
 
     takes_categories = True
 
+    start: Any
     cuts_per_feature: int | None
     n_features_to_select: int | None
     criterion: str | None
@@ -40,6 +41,15 @@ class BaseOptimalExtractor(BaseExtractor):
         check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
         check.check_number("time_limit", self.time_limit, 0, optional=True)
         check.check_choice("criterion", self.criterion, (None, *_CRITERIA[self._task()]))
+        if not isinstance(self._start(), RuleSet | None):
+            raise TypeError(
+                f"start must be rules or a fitted extractor, got {self.start!r}. Fit it, and pass "
+                "it in FrozenEstimator where it would be cloned."
+            )
+
+    def _start(self) -> Any:
+        """The rules to begin with, if there are any."""
+        return getattr(self.start, "rules_", self.start)
 
     def _named_rules(self, extraction: Extraction) -> RuleSet:
         return self._extract(extraction)  # which takes missing values as they are
@@ -52,6 +62,7 @@ class BaseOptimalExtractor(BaseExtractor):
             classes=None if extraction.classes is None else range(len(extraction.classes)),
             feature_names=extraction.settings["feature_names"],
             time_limit=self.time_limit,
+            start=[] if self.start is None else [_coded_rules(self._start(), extraction)],
         )
         self.frontier_ = _named_frontier(frontier, extraction)
         self.lower_bounds_ = frontier.lower
@@ -84,7 +95,7 @@ def _cuts_to_compare(
     )
 
 
-def coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
+def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
     """Rules that ask about codes of categories, as the extraction's table holds them."""
     names = list(extraction.settings["feature_names"])
     unknown = [name for name in rules.feature_names if name not in names]
@@ -99,9 +110,9 @@ def coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
         if not isinstance(condition, Interval | Missing | OneOf):
             return None
         j = names.index(rules.feature_names[condition.feature])
-        if not isinstance(condition, OneOf):
+        if not isinstance(condition, OneOf) or j not in extraction.categories:
             return replace(condition, feature=j)
-        known = list(extraction.categories.get(j, ()))
+        known = list(extraction.categories[j])
         codes = tuple(float(known.index(value)) for value in condition.values if value in known)
         return replace(condition, feature=j, values=codes) if codes else None
 

@@ -31,6 +31,9 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
+    start : RuleSet or fitted extractor, optional
+        Rules about the same features to begin with, CART's say: the tree is never worse than these
+        are where they are leaves of one that the space holds. Conclusions do not matter.
     max_nodes : int or None, default=100
         Sets of rows that the search looks at, after which the best tree found is taken; see
         ``status_``. None for no limit.
@@ -75,6 +78,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         cuts_per_feature: int | None = 16,
         n_features_to_select: int | None = 20,
         criterion: str | None = None,
+        start: Any = None,
         max_nodes: int | None = 100,
         time_limit: float | None = None,
         features: Any = None,
@@ -88,6 +92,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         self.cuts_per_feature = cuts_per_feature
         self.n_features_to_select = n_features_to_select
         self.criterion = criterion
+        self.start = start
         self.max_nodes = max_nodes
         self.time_limit = time_limit
         self.features = features

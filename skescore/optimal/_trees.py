@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore._validation import (
     check_choice,
+    check_instance,
     check_integer,
     check_number,
     check_squares,
@@ -61,6 +62,7 @@ def optimal_trees(
     cuts: Cuts | int | None = 16,
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
+    start: Sequence[RuleSet] = (),
     targets: Sequence[float] | None = None,
     feature_names: Sequence[str] | None = None,
     time_limit: float | None = None,
@@ -88,6 +90,9 @@ def optimal_trees(
         The labels, in the order of the rules' class counts; by default the sorted ones of y.
     sample_weight : array-like of shape (n_rows,), optional
         How much each row counts.
+    start : sequence of RuleSet, default=()
+        Rules to begin with: trees are never worse than the leaves of one that the space holds. Of
+        others the nearest tree is taken, unless it has more leaves.
     targets : sequence of float, optional
         Lower bounds that are enough, for 1, 2, ... leaves: no more is proven of trees of that size,
         unless their least loss is smaller. By default the least loss is looked for.
@@ -172,7 +177,7 @@ def optimal_trees(
     search = TreeSearch(
         families, target, weights, loss, labels, max_rules, began, time_limit, max_nodes
     )
-    lower, upper, trees = search.run(enough)
+    lower, upper, trees = search.run(enough, [_matched(rules, table) for rules in start])
     makes = RuleMaker(families, table, target, weights, loss, labels, feature_names)
     rules = [makes.rules(tree) for tree in trees]
     losses = np.array([makes.loss_of(tree) for tree in trees])
@@ -198,6 +203,19 @@ def optimal_trees(
         tuple(np.where(lower == upper, "optimal", ended).tolist()),
         time.monotonic() - began,
     )
+
+
+def _matched(rules: RuleSet, table: Table) -> np.ndarray:
+    """The first rule that holds for each row; as many as there are rules where none does."""
+    check_instance("start", rules, RuleSet)
+    table = Table.of(table, rules.feature_names)
+    result = np.full(len(table), len(rules))
+    for place, rule in reversed(list(enumerate(rules))):
+        held = np.ones(len(table), dtype=bool)
+        for condition in rule.conditions:
+            held &= table.holds(condition)
+        result[held] = place
+    return result
 
 
 # --- the table as the search sees it -------------------------------------------------------------
@@ -628,10 +646,11 @@ class TreeSearch:
         self.families, self.target, self.weights = families, target, weights
         codes = families.codes
         if codes.shape[1]:
-            points, group = np.unique(codes, axis=0, return_inverse=True)
+            points, first, group = np.unique(codes, axis=0, return_index=True, return_inverse=True)
             group = group.ravel()
         else:
             points, group = codes[:1], np.zeros(len(codes), dtype=np.intp)
+            first = np.zeros(1, dtype=np.intp)
         self.loss: Any
         if loss == "errors":
             n_classes = len(labels or ())
@@ -643,8 +662,9 @@ class TreeSearch:
             self.loss = _Squares(target, weights, group)
         else:
             order = np.argsort(target, kind="stable")
-            points = codes[order]
+            points, first = codes[order], order
             self.loss = _Absolute(target[order], weights[order], group[order])
+        self._row_of_point = first
         self.scale = float(self.loss.heaviest.sum())
         # What rounding leaves of the errors of equal numbers.
         noise = 4 * sys.float_info.epsilon * float(np.abs(target).max(initial=0))
@@ -662,12 +682,18 @@ class TreeSearch:
             column_of_level,
         )  # fmt: skip
 
-    def run(self, enough: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[_Tree]]:
-        """Lower bounds, losses and trees by leaves."""
+    def run(
+        self, enough: np.ndarray, given: Sequence[np.ndarray] = ()
+    ) -> tuple[np.ndarray, np.ndarray, list[_Tree]]:
+        """Lower bounds, losses and trees by leaves, given the rule of each row of other rules."""
         root = self._node(self.rows)
         if len(self.rows.at):
             try:
                 self._start(root)
+                for rule_of_row in given:
+                    found, n_leaves = self._nearest(self.rows, rule_of_row[self._row_of_point])
+                    if n_leaves <= self.max_rules:
+                        root.found(n_leaves, self._loss_of(found), found)
                 end = self.deadline
                 for share in (0.5, 1.0):
                     for leaves in range(2, self.max_rules + 1):
@@ -848,6 +874,31 @@ class TreeSearch:
 
                 found = shape(0)
                 root.found(leaves, self._loss_of(found), found)
+
+    def _nearest(self, rows: _Rows, rule: np.ndarray) -> tuple[_Tree, int]:
+        """A tree that parts rows by their rule, and its number of leaves.
+
+        The cut at the root leaves the fewest rows of a rule on the other side than the rest of it,
+        and some rule on either side; so it is one that no rule is on both sides of, if there is.
+        """
+        known, code = np.unique(rule, return_inverse=True)
+        if len(known) < 2 or not len(rows.at):
+            return None, 1
+        below = rows.sums(np.eye(len(known))[code])
+        above = np.bincount(code, minlength=len(known)) - below
+        parted = (below > above).any(axis=1) & (below <= above).any(axis=1)
+        if not parted.any():
+            return None, 1
+        at = int(np.where(parted, np.minimum(below, above).sum(axis=1), np.inf).argmin())
+        holds, mostly = rows.holds(at), below[at] > above[at]
+        trees, n_leaves = [], 0
+        for side in (True, False):
+            # Rows of a rule that is on the other side belong to none here.
+            mask = (holds == side) & (mostly[code] == side)
+            tree, n = self._nearest(rows.part(mask), code[mask])
+            trees.append(tree)
+            n_leaves += n
+        return (int(rows.cuts[at]), *trees), n_leaves
 
     def _loss_of(self, tree: _Tree) -> float:
         return math.fsum(self._node(rows).upper[1] for rows in self._parted(tree, self.rows))

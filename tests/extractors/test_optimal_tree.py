@@ -9,10 +9,17 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsRegressor
 
-from skescore.extractors import CallableClassifier, CARTExtractor, OptimalTreeExtractor
-from skescore.optimal import optimal_trees
+from skescore.extractors import (
+    CallableClassifier,
+    CARTExtractor,
+    OptimalListExtractor,
+    OptimalTreeExtractor,
+)
+from skescore.optimal import Cuts, optimal_trees
+from skescore.rules import Interval, Rule, RuleSet
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +95,54 @@ def test_regression(criterion: str) -> None:
     power = 2 if criterion == "squared_error" else 1
     assert (difference**power).sum() == pytest.approx(extractor.frontier_.upper[-1])
     assert extractor.gap_ == 0
+
+
+def test_begins_with_rules_or_with_the_extractor_that_found_them() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (400, 6)).astype(float), columns=list("abcdef"))
+    X["g"] = rng.choice(["u", "v", "w"], 400)
+    box = CallableClassifier(
+        lambda rows: np.where((rows["a"] + rows["b"] + (rows["g"] == "v")) % 2 == 1, "odd", "even"),
+        classes=["even", "odd"],
+    )
+    whole = OptimalTreeExtractor(box, max_leaf_nodes=8, max_nodes=None).fit(X)
+    assert whole.frontier_.upper[-1] == 0
+    options = {"max_leaf_nodes": 8, "max_nodes": 1}
+    few = OptimalTreeExtractor(box, **options).fit(X)
+    assert few.frontier_.upper[-1] > 0  # greedy trees know nothing of parity
+    for start in (whole, whole.rules_, FrozenEstimator(whole)):
+        begun = OptimalTreeExtractor(box, **options, start=start).fit(X)
+        assert begun.frontier_.upper[-1] == 0
+        assert (begun.lower_bounds_ <= whole.lower_bounds_).all()
+    # Fewer leaves than the rules have: they are of no use, and do no harm.
+    small = OptimalTreeExtractor(box, max_leaf_nodes=3, start=whole).fit(X)
+    assert (
+        small.frontier_.upper[-1]
+        == OptimalTreeExtractor(box, max_leaf_nodes=3).fit(X).frontier_.upper[-1]
+    )
+    as_list = OptimalListExtractor(box, max_rules=8, max_nodes=1, start=whole).fit(X)
+    assert (
+        as_list.frontier_.upper[-1]
+        <= OptimalListExtractor(box, max_rules=8, max_nodes=1).fit(X).frontier_.upper[-1]
+    )
+    with pytest.raises(TypeError, match="start must be rules or a fitted extractor"):
+        OptimalTreeExtractor(box, start=OptimalTreeExtractor(box)).fit(X)
+    other = RuleSet([Rule((), "odd")], ["height"], task="classification", classes=["even", "odd"])
+    with pytest.raises(ValueError, match="start must hold rules about features of X, but 'height'"):
+        OptimalTreeExtractor(box, start=other).fit(X)
+
+
+def test_rules_that_are_no_tree_of_the_space_give_the_nearest_one() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] > 0.3).astype(int) + 2 * (X[:, 1] > 0)
+    rules = [
+        Rule((Interval(0, upper=0.31), Interval(1, upper=0.02)), 0),
+        Rule((Interval(0, lower=0.31), Interval(1, upper=0.02)), 1),
+        Rule((Interval(1, lower=0.02), Interval(0, upper=0.27)), 2),
+        Rule((Interval(1, lower=0.02), Interval(0, lower=0.27)), 3),
+    ]
+    start = RuleSet(rules, ["x0", "x1"], task="classification", classes=[0, 1, 2, 3])
+    options = {"cuts": Cuts(2, {0: (-1.0, 0.3), 1: (0.0, 1.0)}, {}), "max_rules": 4}
+    found = optimal_trees(X, y, **options, start=[start], max_nodes=1)
+    assert found.upper[-1] == optimal_trees(X, y, **options).upper[-1] == 0
