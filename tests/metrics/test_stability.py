@@ -67,6 +67,14 @@ def test_rules_in_common_one_by_one(one: RuleSet, other: RuleSet, n_bins: int) -
     assert rule_similarity(one, other) <= rule_similarity(one, other, ROWS, n_bins=1)
 
 
+def test_a_bound_on_a_quantile_belongs_to_the_part_below() -> None:
+    def below(bound: float) -> RuleSet:
+        return RuleSet([Rule([Interval(0, upper=bound)], "a")], ["x"], task="classification")
+
+    assert rule_similarity(below(33), below(32.5), ROWS, n_bins=3) == 1.0
+    assert rule_similarity(below(33), below(33.5), ROWS, n_bins=3) == 0.0
+
+
 def test_what_counts_as_the_same_rule() -> None:
     def similarity(
         one: Any, other: Any, *, task: str = "classification", outputs: Any = "aa"

@@ -31,7 +31,7 @@ from skescore.metrics import (
     rule_overlap,
     stability,
 )
-from skescore.rules import Interval, LinearOutput, OneOf, Rule, RuleSet
+from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
 from skescore.scorers import (
     SET_MEASURES,
     SET_SCORERS,
@@ -153,6 +153,24 @@ def test_measures_of_the_black_box() -> None:
     assert SET_SCORERS["neg_fidelity_gap"].score(told) == -by_class.gap
     of_box = evaluate_rules(rules, TEST, reference="black_box", black_box=box.predict)
     assert of_box.performance("accuracy", "ignore") == FITTED.fidelity(TEST)
+
+
+def test_rows_without_a_rule_agree_with_no_class() -> None:
+    def always(X: Any) -> np.ndarray:
+        return np.array([RULES.classes[0]] * len(X), dtype=object)
+
+    e = evaluate_rules(RULES, ROWS, LABELS, black_box=always)
+    said = RULES.replace(fallback=Fallback(RULES.classes[0])).predict(ROWS)
+    right = (said == RULES.classes[0]) & RULES.covers(ROWS)
+    assert SET_SCORERS["fidelity_rows"].score(e) == right.mean()
+    two = RULES.replace(rules=RULES.rules[:1], classes=["low", "high"])
+    half = evaluate_rules(two, ROWS, LABELS, black_box=lambda X: np.array([*"ab"])[[0, 0, 1, 1]])
+    assert SET_SCORERS["neg_fidelity_gap"].score(half) == 0.0  # both classes are never met
+    low = evaluate_rules(
+        two, ROWS, LABELS, black_box=lambda X: np.array(["low", "high", "low", "low"], dtype=object)
+    )
+    # Of three rows that are low the rules know one; the others have no rule.
+    assert SET_SCORERS["neg_fidelity_gap"].score(low) == -0.25
 
 
 def test_the_gap_of_numbers_is_that_of_quarters() -> None:
