@@ -55,7 +55,7 @@ from skescore.registry import extractor_spec
 HERE = Path(__file__).parent
 #: Which files come first: all tables with what is cheap, then what takes its time.
 TIERS = (
-    ("ours", "scikit_learn", "imodels", "interpret", "ours_optimal"),
+    ("ours", "scikit_learn", "imodels", "interpret", "ours_optimal", "ours_variants"),
     ("ours_searched", "wittgenstein", "ruleopt", "ours_slower"),
     ("rulekit", "ours_searched_fire", "imodels_rulefit", "te2rules", "psyke"),
 )
