@@ -174,7 +174,9 @@ def variants(table: pd.DataFrame) -> list[str]:
     """What other defaults of CART would be worth, on even and odd tables apart."""
     lines = []
     for suite, part in table[table["error"].isna()].groupby("suite"):
-        wide = part.pivot_table(index=["data", "black_box", "seed"], columns="method")
+        wide = part.pivot_table(
+            ["ice", "fidelity", "n_rules"], ["data", "black_box", "seed"], "method"
+        )
         tables = sorted(set(wide.index.get_level_values("data")))
         half = pd.Series(wide.index.get_level_values("data").map(tables.index) % 2, wide.index)
         for method in [name for name in wide["ice"] if name.startswith(VARIANT)]:
