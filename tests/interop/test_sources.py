@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import warnings
 from collections.abc import Iterator
@@ -136,8 +138,13 @@ def test_a_lost_connection_is_an_error(database: str) -> None:
             "CREATE VIEW dying_rows AS SELECT other, "
             'CASE WHEN dead THEN 0 ELSE "size" END AS "size", colour, label FROM dying'
         )
+    dying = url.replace("some rows", "dying_rows")
     with pytest.raises(SourceError, match="no part of it was"):
-        count_source(here.CLASSES, url.replace("some rows", "dying_rows"), "label")
+        count_source(here.CLASSES, dying, "label")
+    with pytest.raises(SourceError, match="no part of it was"):
+        extract_source(CARTExtractor(None), dying, "label")
+    with pytest.raises(SourceError, match="no part of it was"):
+        sample_source(dying, "label", features=["size"])
 
 
 # --- Spark ----------------------------------------------------------------------------------------
@@ -268,6 +275,44 @@ def test_dask_has_the_numbers_of_memory(cluster: Any, ruleset: RuleSet) -> None:
     counts = count_source(ruleset, parts, "label", sample_weight="weight")
     X, y = frame[["size", "colour"]], frame["label"]
     here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_is_killed_is_replaced_or_an_error(tmp_path: Path) -> None:
+    """Its part is counted anew; a part that kills every worker is an error, not left out."""
+    storages.need("distributed", "distributed", "dask.dataframe")
+    import dask.dataframe
+    from distributed import Client, LocalCluster
+
+    mark = str(tmp_path / "killed")
+
+    def black_box(X: pd.DataFrame) -> np.ndarray:  # the workers know no module of tests
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(mark)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.where(X["size"] > 0, "yes", "no")
+
+    def deadly(X: pd.DataFrame) -> np.ndarray:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return np.empty(0)
+
+    frame = here.table_of(here.CLASSES)
+    X = frame[["size", "colour"]]
+    settings = {"distributed.scheduler.allowed-failures": 1}
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            host="127.0.0.1",
+        ) as made,
+        Client(made),
+    ):  # fmt: skip
+        parts = dask.dataframe.from_pandas(frame, npartitions=4)
+        counts = count_source(here.CLASSES, parts, black_box=black_box)
+        assert Path(mark).is_dir()
+        here.same_numbers(here.CLASSES, counts, X, black_box(X))
+        with pytest.raises(SourceError, match="no part of it was: KilledWorker"):
+            count_source(here.CLASSES, parts, black_box=deadly)
 
 
 def missing_in_a_part(X: pd.DataFrame) -> np.ndarray:

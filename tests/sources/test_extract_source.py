@@ -424,6 +424,18 @@ def test_a_file_that_vanishes_is_an_error(tmp_path: Path) -> None:
         extract_source(CARTExtractor(None), source, "label")
 
 
+def test_a_file_that_is_listed_but_gone_is_an_error(tmp_path: Path) -> None:
+    folder = SOURCES["folder"](table_of("classification"), tmp_path)
+    (folder / "part9.parquet").symlink_to(folder / "gone.parquet")
+    calls: list[Any] = [
+        lambda: extract_source(CARTExtractor(None), folder, "label"),
+        lambda: sample_source(folder, "label"),
+    ]
+    for call in calls:
+        with pytest.raises(SourceError, match="no part of it was"):
+            call()
+
+
 def test_an_iterator_cannot_be_gone_through_again() -> None:
     with pytest.raises(SourceError, match="several times"):
         extract_source(CARTExtractor(None), iter([table_of("classification")]), "label")
