@@ -2,6 +2,8 @@
 
     pip install pystreed pycontree pytrees-rs   # those that are missing are left out
     python benchmarks/quality/tree_solvers.py [--seconds 60] [--solvers ours pystreed]
+    python benchmarks/quality/tree_solvers.py --large    # 100,000 rows, all cuts, at most 3 leaves
+    python benchmarks/quality/tree_solvers.py --marks    # optimal trees beside PSyKE's marks
 
 Prints a Markdown table: errors and processor seconds; a "?" behind errors that were not proven in
 time. The cuts are those of `skescore.optimal.candidate_cuts`, the same for all; pycontree and
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import resource
 import time
 import warnings
 from collections.abc import Callable
@@ -67,13 +70,69 @@ def pytrees(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
     return float(tree.train_error_), tree.status_ == "optimal"
 
 
+def large(n_rows: int = 100_000) -> None:
+    """At most 3 leaves with all cuts: processor seconds, and the most memory of the process."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 10))
+    y = ((X[:, 0] > 0.2) & (X[:, 1] < 0.5)) ^ (rng.random(n_rows) < 0.1)
+    began = time.process_time()
+    found = optimal_trees(X, y.astype(int), max_rules=3, cuts=None)
+    seconds = time.process_time() - began
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print("| rows | leaves | errors | status | processor seconds | memory (GiB) |")
+    print("| --: | --: | --: | :-- | --: | --: |")
+    print(
+        f"| {n_rows} | 3 | {found.upper[-1]:.0f} | {found.status[-1]} | {seconds:.1f} "
+        f"| {memory:.2f} |"
+    )
+
+
+def marks() -> None:
+    """Optimal trees of the one half of breast_cancer, scored on the other, and those of the other.
+
+    The latter know what they are scored on: nothing that is extracted can be better than the best
+    of them.
+    """
+    from tuners_data import MARKS, make_problem, measure
+
+    problem = make_problem("breast_cancer", 0)
+    fire, ice = MARKS["breast_cancer"]
+    print("| trees of | cuts | leaves | proven | FiRe(1) | ICE(1, 1) |")
+    print("| :-- | --: | --: | :-- | --: | --: |")
+    print(f"| (marks) | | | | {fire:.4f} | {ice:.4f} |")
+    halves = {
+        "the half searched on": (problem.rows, problem.model.predict(problem.rows)),
+        "the half that scores": (problem.others, problem.truth),
+    }
+    for half, (X, y) in halves.items():
+        for cuts in (8, 16, None):
+            found = optimal_trees(X, y, max_rules=4, cuts=cuts, time_limit=60.0)
+            for size, rules, status in zip(found.sizes, found.rules, found.status, strict=True):
+                if size == 1:
+                    continue
+                values = [
+                    measure(rules, "breast_cancer", problem.others, problem.truth, score)["marked"]
+                    for score in ("fire1", "ice11")
+                ]
+                print(
+                    f"| {half} | {cuts or 'all'} | {size} | {status} | {values[0]:.4f} "
+                    f"| {values[1]:.4f} |",
+                    flush=True,
+                )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     solvers = {f.__name__: f for f in (ours, pystreed, pycontree, pytrees)}
     parser.add_argument("--solvers", nargs="+", choices=list(solvers), default=list(solvers))
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--marks", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.large or options.marks:
+        large() if options.large else marks()
+        return
     print("| table | cuts | leaves | " + " | ".join(options.solvers) + " |")
     print("| :-- | --: | --: |" + " --: |" * len(options.solvers), flush=True)
     for name, load in TABLES.items():

@@ -893,7 +893,8 @@ class _LeastEarned(_LeastTree):
         self.low, self.high = low, high
         self.linear = np.isin(np.arange(len(n)), part["linear"])
         prices = np.array(part["prices"], dtype=float)
-        slope = n * np.minimum(n, high) / ((n + low) * (n + high)) * self.linear
+        most = np.minimum(np.minimum(n, high) / (n + low), 0.5)  # of hits / (n + predictions)
+        slope = n * most / (n + high) * self.linear
         row = slope + prices
         self.row = row - row.min()  # each row is predicted once
         beyond = np.maximum(prices, 0) @ high + np.minimum(prices, 0) @ low

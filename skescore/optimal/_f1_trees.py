@@ -122,8 +122,9 @@ def most_f1_of_trees(
 
     - the sum over its leaves of :math:`n_k c_k / (n_k + \max(s, l_k))`, where a leaf of weight s
       has the weight :math:`c_k` of that class, which is all there is to it if a class has one leaf;
-    - and at most :math:`n_k t_k / (n_k + u_k) + n_k \min(n_k, u_k) (u_k - q_k) / ((n_k + l_k)
-      (n_k + u_k))`, as t / (n + q) is convex in q.
+    - and at most :math:`n_k t_k / (n_k + u_k) + n_k m_k (u_k - q_k) / (n_k + u_k)`, where no
+      :math:`t_k / (n_k + q_k)` is more than :math:`m_k`, which is at most 1/2 as :math:`t_k` is at
+      most :math:`n_k` and :math:`q_k`.
 
     Both are sums over leaves, as are prices of the rows that exceed a limit, by Lagrange. The
     largest sum is found by the search of :func:`optimal_trees`, whose bounds hold for it: a row
@@ -216,7 +217,7 @@ class _Earned(RowErrors):
         n = self._n = counts.sum(axis=0)
         self._low, self._linear = low, linear
         self._hit = np.divide(n, n + high, out=np.zeros_like(n), where=n > 0)  # where linear
-        slope = n * np.minimum(n, high) / np.maximum((n + low) * (n + high), 1e-300)
+        slope = _slope(n, low, high)
         row = np.where(linear, slope, 0.0) + prices
         #: What no tree has to pay, beside the weight of all rows.
         self.free = float(
@@ -325,6 +326,12 @@ class _Earned(RowErrors):
         return weight - named[0], total.sum() - weight - named[1], at[0], at[1]
 
 
+def _slope(n: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """What the linear bound gains by each row less that is predicted."""
+    most = np.minimum(n, high) / np.maximum(n + low, 1e-300)
+    return np.asarray(n * np.minimum(0.5, most) / np.maximum(n + high, 1e-300))
+
+
 class _Limits:
     """Between what limits each class is predicted; both are tightened as all sum to the weight."""
 
@@ -430,8 +437,8 @@ class _Bounding:
         """For which classes the linear bound is the lower one, for a tree known."""
         n, low, high = self._n, limits.low, limits.high
         one = hits / np.maximum(n + np.where(low > 0, low, taken), 1e-300)
-        slope = np.minimum(n, high) / np.maximum((n + low) * (n + high), 1e-300)
-        other = hits / np.maximum(n + high, 1e-300) + slope * (high - taken)
+        one, slope = n * one, _slope(n, low, high)
+        other = n * hits / np.maximum(n + high, 1e-300) + slope * (high - taken)
         return np.asarray((other < one) & (high < self._total))
 
     def _predicted(self, loss: _Earned, tree: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -473,7 +480,7 @@ class _Bounding:
         for counts, k in zip(self._search.leaves(tree), named.tolist(), strict=True):
             weight = n[k] + max(float(counts.sum()), low[k])
             bounded[k] += n[k] * counts[k] / (n[k] + high[k] if linear[k] else weight)
-        slope = n * np.minimum(n, high) / np.maximum((n + low) * (n + high), 1e-300)
+        slope = _slope(n, low, high)
         bounded += np.where(linear, slope * (high - taken), 0.0)
         above = bounded - self._terms(hits, taken)
         width = high - low
