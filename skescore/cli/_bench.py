@@ -253,7 +253,9 @@ def _means(
         [
             extractor_label(row["extractor"]),
             *[
-                _spread(row[f"{name}_mean"], row[f"{name}_std"], digits)
+                _spread(
+                    row[f"{name}_mean"], row[f"{name}_std"] if row["runs"] > 1 else math.nan, digits
+                )
                 for name, digits in measured
             ],
             *[f"{row[name]} of {row['runs']}" for name in more],
@@ -282,12 +284,12 @@ def _fits(printer: output.Printer, grid: Sequence[Sequence[str]]) -> bool:
 
 
 def _spread(mean: float, std: float, digits: int) -> str:
-    """A mean and its deviation, which has as many decimals."""
+    """A mean and its deviation, if it has one, which has as many decimals."""
     if math.isnan(mean):
         return "-"
-    if digits == 1:
-        return f"{mean:.1f} ± {std:.1f}"
-    text = output.number(mean, digits)
+    text = f"{mean:.1f}" if digits == 1 else output.number(mean, digits)
+    if math.isnan(std):
+        return text
     if "e" in text:
         return f"{text} ± {std:.{digits}g}"
     return f"{text} ± {std:.{len(text.partition('.')[2])}f}"

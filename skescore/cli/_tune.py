@@ -894,8 +894,10 @@ def _print_all_rows(
 ) -> None:
     """Write what all rows say."""
     name = "accuracy" if "accuracy" in result else "r2"
+    known = arguments.scores()
     scores = ", ".join(
-        f"{spec_name} {output.number(value, 4)}" for spec_name, value in result["scores"].items()
+        f"{known[score].label} {output.number(value, 4)}"
+        for score, value in result["scores"].items()
     )
     printer.line(
         f"on all {plural(result['rows'], 'row')}: {output.MEASURE_NAMES.get(name, name)} "
