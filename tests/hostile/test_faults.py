@@ -1,0 +1,253 @@
+"""Faults in the middle of searches and benches: what was finished stays, and the rest is the same.
+
+Commands are signalled at random moments and repeated until one ends by itself; disks and memory run
+out; journals lose their ends. ``SKESCORE_HOSTILE=10000`` makes some hundred times as many signals.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from skescore.tuning.storage import open_storage
+
+if not hasattr(os, "fork"):
+    pytest.skip("commands are forked", allow_module_level=True)
+
+FORKED = Path(__file__).parents[1] / "cli" / "forked_commands.py"
+JOURNAL = Path(__file__).parents[1] / "data" / "formats" / "journal.log"
+SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
+SEARCH = (
+    "tune", "iris", "--black-box", "decision-tree", "--cv", "2", "--extractors", "cart,gridex",
+    "--format", "json", "--trials", "8", "--quiet",
+)  # fmt: skip
+BENCH = (
+    "bench", "--data", "iris,diabetes", "--black-boxes", "decision-tree", "--extractors",
+    "cart,gridex,real", "--folds", "3", "--quiet",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def commands():
+    started = runpy.run_path(str(FORKED))["Commands"]()
+    yield started
+    started.close()
+
+
+def board(result):
+    """The leaderboard but for what it took; no trial is there twice."""
+    # What was asked before a break is asked once more; a trial that is tried again has another
+    # number, and may come too late to be a candidate that is made of all rows as well.
+    kept = "extractor", "params", "score", "score_std", "state", "n_rules", "performance"
+    rows = [{name: row[name] for name in kept} for row in result]
+    numbers = [(row["extractor"], row["trial"]) for row in result]
+    assert len(set(numbers)) == len(numbers), "a trial is there twice"
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def broken(rng, commands, folder, words, longest):
+    """Signal a command up to three times at random moments; the one that ends by itself."""
+    told = []
+    for sign in [*rng.permutation(SIGNALS)[: rng.integers(1, 4)].tolist(), None]:
+        command = commands.start(folder, *words)
+        if sign is not None:
+            moment = float(rng.uniform(0, longest))
+            told.append((sign, round(moment, 3)))
+            time.sleep(moment)
+            if command.running:
+                os.kill(command.pid, sign)
+        command.end()
+        if (command.folder / "code").exists() and command.code == 0:
+            return command, told
+        assert sign is not None, (told, command.code, command.err)
+        assert "Traceback" not in command.err, (told, command.err)
+    raise AssertionError(told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("storage", ["trials.journal", "sqlite:///trials.db", None])
+def test_searches_that_are_signalled_give_what_an_unbroken_one_gives(
+    attack, commands, tmp_path, storage
+):
+    stored = [] if storage is None else ["--storage", storage]
+    folder = tmp_path / "unbroken"
+    folder.mkdir()
+    begin = time.monotonic()
+    unbroken = commands.run(folder, *SEARCH, *stored)
+    longest = time.monotonic() - begin
+    assert unbroken.code == 0, unbroken.err
+
+    def check(rng):
+        place = tmp_path / f"broken-{rng.integers(2**60)}"
+        place.mkdir()
+        command, told = broken(rng, commands, place, [*SEARCH, *stored], longest)
+        assert command.result["rules"] == unbroken.result["rules"], told
+        expected = board(unbroken.result["leaderboard"])
+        assert board(command.result["leaderboard"]) == expected, told
+        assert (
+            command.result["leaderboard"][0]["score"] == unbroken.result["leaderboard"][0]["score"]
+        )
+        shutil.rmtree(place)
+
+    attack(check, 3, 0.003)
+
+
+@pytest.mark.slow
+def test_benches_that_are_signalled_give_what_an_unbroken_one_gives(attack, commands, tmp_path):
+    begin = time.monotonic()
+    unbroken = commands.run(tmp_path, *BENCH, "--output", "unbroken")
+    longest = time.monotonic() - begin
+    assert unbroken.code == 0, unbroken.err
+
+    def rows(folder):
+        table = pd.read_csv(folder / "rows.csv")
+        cells = ["data", "black_box", "extractor", "seed", "fold"]
+        assert not table.duplicated(cells).any(), "a row is there twice"
+        return table.drop(columns="seconds").sort_values(cells).to_csv(index=False)
+
+    expected = rows(tmp_path / "unbroken")
+
+    def check(rng):
+        name = f"broken-{rng.integers(2**60)}"
+        _, told = broken(rng, commands, tmp_path, [*BENCH, "--output", name], longest)
+        assert rows(tmp_path / name) == expected, told
+        shutil.rmtree(tmp_path / name)
+
+    attack(check, 3, 0.003)
+
+
+def states(path):
+    storage = open_storage(str(path))
+    return [
+        (trial.number, trial.state, trial.params)
+        for study in storage.get_all_studies()
+        for trial in storage.get_all_trials(study._study_id)
+    ]
+
+
+def test_a_journal_cut_at_each_byte_of_its_last_records_loses_these_alone(tmp_path):
+    content = JOURNAL.read_bytes()
+    path = tmp_path / "cut.journal"
+    lines = content.splitlines(keepends=True)
+    for gone in (1, 2):
+        whole = b"".join(lines[:-gone])
+        path.write_bytes(whole)
+        before = states(path)
+        last = lines[-gone]
+        for length in range(0, len(last), max(1, len(last) // 40)):
+            path.write_bytes(whole + last[:length])
+            assert states(path) == before
+
+
+def test_a_journal_damaged_in_its_middle_is_named(attack, tmp_path):
+    content, path = JOURNAL.read_bytes(), tmp_path / "damaged.journal"
+    path.write_bytes(content)
+    whole = [number for number, *_ in states(path)]
+
+    def check(rng):
+        damaged = bytearray(content)
+        at = int(rng.integers(len(content) // 4, 3 * len(content) // 4))
+        length = int(rng.integers(1, 40))
+        damaged[at : at + length] = rng.integers(0, 256, length).astype("uint8").tobytes()
+        path.write_bytes(damaged)
+        try:
+            found = [number for number, *_ in states(path)]
+        except ValueError as error:
+            refusal = str(error)
+        else:
+            assert found == whole  # where a text within a record has changed
+            return
+        assert str(path) in refusal
+        assert "Move it away" in refusal
+
+    attack(check, 40)
+
+
+# --- what runs out ----------------------------------------------------------------------------
+
+
+def limited(folder, words, **limits):
+    """Run a command that has less than it needs; gives its code and what it tells."""
+
+    def limit():
+        for name, most in limits.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-m", "skescore", *words],
+        cwd=folder, env=environment, preexec_fn=limit, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_told_and_the_search_goes_on_later(commands, tmp_path):
+    words = [*SEARCH, "--storage", "trials.journal"]
+    code, told = limited(tmp_path, words, FSIZE=20_000)
+    assert code not in (0, 99)
+    assert "Traceback" not in told
+    assert "trials.journal" in told
+    resumed = commands.run(tmp_path, *words)
+    assert resumed.code == 0, resumed.err
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    unbroken = commands.run(fresh, *words)
+    assert board(resumed.result["leaderboard"]) == board(unbroken.result["leaderboard"])
+
+
+@pytest.mark.slow
+def test_a_full_disk_of_a_bench_is_told_and_the_rest_measured_later(commands, tmp_path):
+    code, told = limited(tmp_path, [*BENCH, "--output", "rows"], FSIZE=3_000)
+    assert code != 0
+    assert "Traceback" not in told
+    assert "rows" in told
+    resumed = commands.run(tmp_path, *BENCH, "--output", "rows")
+    assert resumed.code == 0, resumed.err
+    assert len(pd.read_csv(tmp_path / "rows" / "rows.csv")) == 15  # REAL knows classes alone
+
+
+@pytest.mark.slow
+def test_too_little_memory_is_told_in_one_line(tmp_path):
+    rows = "a,b,y\n" + "\n".join(f"{i},{i % 7},{i % 3}" for i in range(600_000))
+    (tmp_path / "many.csv").write_text(rows)
+    words = ["tune", "many.csv", "--target", "y", "--task", "classification", "--black-box", "knn"]
+    code, told = limited(tmp_path, [*words, "--trials", "2", "--quiet"], AS=450 << 20)
+    assert code != 0
+    assert "Traceback" not in told, told
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_deleted_in_the_middle_is_named(commands, tmp_path):
+    words = [*SEARCH, "--storage", "gone/trials.journal"]
+    (tmp_path / "gone").mkdir()
+    command = commands.start(tmp_path, *words, wait_at=6)
+    command.until_it_waits()
+    shutil.rmtree(tmp_path / "gone")
+    command.go_on().end()
+    assert command.code not in (0, 99)
+    assert "Traceback" not in command.err
+    assert "gone/trials.journal" in command.err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
+def test_a_folder_that_cannot_be_written_is_named(commands, tmp_path):
+    shut = tmp_path / "shut"
+    shut.mkdir(mode=0o500)
+    for words in ([*SEARCH, "--storage", "shut/t.journal"], [*SEARCH, "--output", "shut/out"]):
+        command = commands.run(tmp_path, *words)
+        assert command.code not in (0, 99)
+        assert "shut" in command.err
+        assert "Traceback" not in command.err
