@@ -121,11 +121,11 @@ def ranks(table: pd.DataFrame) -> list[str]:
             best = comparison.average_ranks.index[0]
             against = comparison.against_best.set_index("extractor")["p_value_holm"]
             alike = [name for name, p in against.items() if not p < 0.05]
+            told = f"it cannot be told from {', '.join(alike)}" if alike else "it beats all others"
             text += [
                 f"- {score}: {best} has the best mean rank; critical difference "
                 f"{comparison.critical_difference:.2f} (Nemenyi), Friedman p = "
-                f"{comparison.p_value:.2g}. Holm at 5 % does not tell it from "
-                f"{', '.join(alike) or 'nobody'}."
+                f"{comparison.p_value:.2g}. At 5 % (Holm) {told}."
             ]
         absent = sorted(set(part["method"]) - set(kept["method"]))
         if absent:
