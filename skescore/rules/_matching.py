@@ -47,20 +47,21 @@ class Table:
 
     def __init__(self, X: Any, names: Sequence[str]) -> None:
         self._names = names
-        X = as_known_rows(X)
-        self._frame: Any = X if _is_frame(X) else None
+        X = X if _is_arrow(X) else as_known_rows(X)
+        self._frame: Any = X if _is_frame(X) or _is_arrow(X) else None
         self._cache: dict[int, np.ndarray] = {}
         self._coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._held: dict[Condition, np.ndarray] = {}
         if self._frame is not None:
-            found = [str(c) for c in self._frame.columns]
+            columns = self._frame.schema.names if _is_arrow(X) else self._frame.columns
+            found = [str(c) for c in columns]
             known = set(found)
             missing = [n for n in names if n not in known]
             if not missing:
                 self._position = _positions(names, found)
                 self._n_rows = len(self._frame)
                 return
-            if any(isinstance(c, str) for c in self._frame.columns):
+            if any(isinstance(c, str) for c in columns):
                 raise ValueError(
                     f"X lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} "
                     f"that the rules were made with; its columns are {listed(found)}."
@@ -102,14 +103,16 @@ class Table:
         return self._cache[feature]
 
     def _series(self, feature: int) -> np.ndarray:
-        at = self._position[feature]
-        if not hasattr(self._frame, "iloc"):
-            series = self._frame[:, at]
+        frame, at = self._frame, self._position[feature]
+        if _is_arrow(frame):  # only columns that are looked at are converted
+            frame, at = as_known_rows(frame.select([at])), 0
+        if not hasattr(frame, "iloc"):
+            series = frame[:, at]
             values = np.asarray(series.to_numpy())
             if series.dtype.is_integer() and _rounded(values):
                 values = np.array(series.to_list(), dtype=object)
             return values
-        series = self._frame.iloc[:, at]
+        series = frame.iloc[:, at]
         values = np.asarray(series.to_numpy())
         if values.dtype.kind == "f" and _rounded(values) and _holds_integers(series):
             values = series.astype(object).to_numpy()
@@ -174,6 +177,10 @@ class Table:
         return result
 
 
+def _is_arrow(X: Any) -> bool:
+    return all(hasattr(X, name) for name in ("columns", "to_pandas", "schema")) and not _is_frame(X)
+
+
 def _rounded(values: np.ndarray) -> bool:
     """Whether whole numbers, made floats for the gaps among them, are no longer exact."""
     return values.dtype.kind == "f" and bool((np.abs(values) >= 2.0**53).any())
@@ -201,7 +208,7 @@ def as_known_rows(X: Any) -> Any:
         return np.ma.filled(X.astype(kind), np.nan if kind is float else None)
     if not hasattr(X, "columns") or _is_frame(X) or isinstance(X, np.ndarray | Table):
         return X
-    if hasattr(X, "to_pandas") and hasattr(X, "schema"):  # of Arrow
+    if _is_arrow(X):
         frame = X.to_pandas()
         for i, kind in enumerate(X.schema.types):
             name = str(kind).replace("i", "I").replace("u", "U")  # as pandas calls it

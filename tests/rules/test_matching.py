@@ -278,6 +278,25 @@ def test_threads_predict_and_complain_alike(monkeypatch):
         labelled.predict(X, n_jobs=-2)
 
 
+@pytest.mark.parametrize("kind", [pa.Table, pa.RecordBatch])
+def test_columns_of_arrow_that_no_rule_uses_are_left_alone(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2)).astype(np.float32)
+    texts = rng.choice(["red", "blue"], 50)
+    columns = {
+        "x": pa.array(X[:, 0]), "odd": pa.array([{"a": [1, 2]}] * 50),
+        "y": pa.array(X[:, 1], mask=X[:, 1] > 1), "colour": pa.array(texts).dictionary_encode(),
+    }  # fmt: skip
+    rules = [Rule([Interval(0, upper=0.1), Interval(2, upper=0.5, missing=True)], "a"),
+             Rule([OneOf(3, ["red"])], "b")]  # fmt: skip
+    ruleset = RuleSet(rules, list(columns), task="classification", fallback=Fallback("b"))
+    first = (X[:, 0] <= 0.1) & ((X[:, 1] <= 0.5) | (X[:, 1] > 1))
+    found = ruleset.match(kind.from_pydict(columns))
+    assert (found == np.column_stack([first, texts == "red"])).all()
+    with pytest.raises(ValueError, match="lacks the feature 'colour'"):
+        ruleset.match(kind.from_pydict({n: c for n, c in columns.items() if n != "colour"}))
+
+
 @pytest.mark.parametrize("n_rules", [5, 64, 150])
 def test_look_ups_of_several_features(n_rules):
     """Features are looked up together as long as the table is small."""
