@@ -781,6 +781,8 @@ _TOGETHER = 4
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 #: Seconds between two looks at trials of other workers.
 _PATIENCE = 0.5
+#: Seconds of such looks before a word is said.
+_SILENCE = 20.0
 
 
 @dataclass
@@ -829,6 +831,8 @@ class Runner:
         self._up_to_date = False
         #: Whether others ever were at work; after that it takes few trials at a time to the end.
         self._has_company = False
+        self._waits_since: float | None = None
+        self._has_told = False
         #: Trials that could not be ended, as the storage did not answer.
         self._unended: list[_Open] = []
         #: The extractors whose trials were to be begun together with them.
@@ -867,10 +871,12 @@ class Runner:
     def _go_on(self, begin: float, workers: Workers) -> bool:
         """Work at what comes next, or wait for others; return whether there is more to do."""
         if batch := self._next_batch(time.perf_counter() - begin, workers.n_jobs):
+            self._waits_since = None
             if not self._work_at(batch, workers):
                 time.sleep(_PATIENCE)  # others were quicker, or have another clock
             return True
         if self.studies.shared and self._others(time.perf_counter() - begin):
+            self._tell_of_waiting()
             time.sleep(_PATIENCE)
             return True
         return False
@@ -893,6 +899,20 @@ class Runner:
             f"{sum(_PAUSES):g} s: {_reason(error)}. What was finished is kept: see to the storage, "
             "and repeat the search to go on with it."
         )
+
+    def _tell_of_waiting(self) -> None:
+        """Say a word, once, where others take long: one of them may have been killed."""
+        now = time.monotonic()
+        self._waits_since = now if self._waits_since is None else self._waits_since
+        if now - self._waits_since > _SILENCE and not self._has_told:
+            self._has_told = True
+            warnings.warn(
+                f"All that is left is {plural(self.studies.unfinished(), 'trial')} of other "
+                "processes, which are waited for. One that is killed on another machine is given "
+                "up after 120 s without a sign of life, and its trial tried again.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _others(self, elapsed: float) -> bool:
         """Whether trials of other workers may still come to something."""

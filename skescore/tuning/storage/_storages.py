@@ -530,6 +530,7 @@ class _Journal(JournalFileBackend):
             ) from error
 
     def _append(self, lines: str, logs: list[dict[str, Any]]) -> None:
+        self._tell_of_a_lock()
         self._guard.acquire()
         try:
             with open(self._path, "ab+") as file:
@@ -540,6 +541,26 @@ class _Journal(JournalFileBackend):
                     os.fsync(file.fileno())
         finally:
             self._guard.release()
+
+    def _tell_of_a_lock(self) -> None:
+        """Say a word of a lock so old that whoever took it has probably ended."""
+        lock = f"{self._path}.lock"  # as Optuna names it
+        try:
+            age = time.time() - os.lstat(lock).st_mtime
+        except OSError:
+            return
+        if age > _OLD_LOCK:
+            warnings.warn(
+                f"The journal {self._path!r} is locked since {age:.0f} s by a process that has "
+                f"probably been killed. The lock is removed after 30 s; delete {lock!r} if no "
+                "process uses the journal.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+#: Locks are held for milliseconds; seconds after which one is a left-over.
+_OLD_LOCK = 5.0
 
 
 def _cut_unfinished_line(file: BinaryIO) -> None:

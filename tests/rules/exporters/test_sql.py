@@ -643,3 +643,21 @@ def test_sqlglot_is_asked_for_by_name(monkeypatch):
     assert one_rule().to_sql(dialect="sqlite") == "1e0"
     with pytest.raises(ImportError, match="sqlglot"):
         one_rule().to_sql(exact=True, dialect="spark")
+
+
+def test_sums_beyond_the_largest_float_are_infinite_everywhere(duck):
+    parts = [(0, 1.7e308), (1, 1.7e308), (2, -1.7e308), (3, 1.0)]
+    rules = RuleSet(
+        [Rule([Interval(0, lower=bound)], output) for bound, output in parts],
+        ["x"],
+        task="regression",
+        ordered=False,
+        voting="sum",
+        fallback=Fallback(0.0),
+    )
+    X = pd.DataFrame({"x": [-1.0, 0.5, 1.5, 2.5, 3.5]})
+    with np.errstate(over="ignore"):
+        expected = rules.predict(X).tolist()
+    assert expected == [0.0, 1.7e308, INF, INF, INF]
+    assert in_duckdb(duck, rules, X, [rules.to_sql(exact=True)])[0] == expected
+    assert list(in_sqlite(rules, X, [rules.to_sql(dialect="sqlite")])[0]) == expected

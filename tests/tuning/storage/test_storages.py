@@ -9,6 +9,7 @@ import pickle
 import sqlite3
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -376,3 +377,19 @@ def test_names_of_open_files(tmp_path: Path) -> None:
     storage: Any = open_storage(f"sqlite:///{tmp_path}/a.db")
     assert storage_name(storage) == f"sqlite:///{tmp_path}/a.db"
     storage.engine.dispose()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks are symbolic links")
+def test_a_lock_that_was_left_over_is_named_while_one_waits(tmp_path: Path) -> None:
+    path = tmp_path / "a.journal"
+    study = optuna.create_study(study_name="s", storage=open_storage(str(path)))
+    lock = tmp_path / "a.journal.lock"
+    lock.symlink_to(path)
+    an_hour_ago = time.time() - 3600
+    os.utime(lock, (an_hour_ago, an_hour_ago), follow_symlinks=False)
+    freed = threading.Timer(0.3, lock.unlink)
+    freed.start()
+    with pytest.warns(UserWarning, match=r"locked since 3600 s .* delete '.*a\.journal\.lock'"):
+        study.ask()
+    freed.join()
+    assert len(study.trials) == 1
