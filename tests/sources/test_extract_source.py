@@ -79,10 +79,13 @@ def same(found: RuleSet, expected: RuleSet) -> None:
 TASKS = pytest.mark.parametrize("task", ["classification", "regression"])
 
 
+#: What others are read like.
+_ALIKE = ("glob", "file", "arrow dataset", "function")
 #: One of each kind with numbers for labels, all with classes.
-BOTH = [(name, "classification") for name in SOURCES] + [
-    (name, "regression") for name in ("folder", "sqlite", "arrow table", "list of frames")
-]
+BOTH = [
+    pytest.param(name, "classification", marks=[pytest.mark.slow] * (name in _ALIKE))
+    for name in SOURCES
+] + [(name, "regression") for name in ("folder", "sqlite", "arrow table", "list of frames")]
 
 
 @pytest.mark.parametrize(("name", "task"), BOTH)
@@ -308,6 +311,7 @@ def test_samples_are_drawn_class_by_class(name: str, weighted: bool, tmp_path: P
     assert sample.missed(0.95)["few"] == pytest.approx(1 - 0.05**0.01)
 
 
+@pytest.mark.slow
 def test_what_a_sample_misses_is_bounded() -> None:
     """A group just as large as the bound is missed about as often as the bound says."""
     frame = pd.DataFrame({"x": np.arange(5000.0), "label": "a"})
