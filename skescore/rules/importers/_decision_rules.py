@@ -392,7 +392,7 @@ def _classes(meta: Mapping[str, Any], outputs: Sequence[Any]) -> list[Any]:
         labels.append(_label(python_value(key), outputs))
     default = _default(meta)
     if default not in (None, ""):
-        labels.append(default)
+        labels.append(check_label("The value of default_conclusion", default))
     return sorted(set(labels), key=label_order)
 
 
@@ -403,7 +403,9 @@ def _label(key: Any, outputs: Sequence[Any]) -> Any:
         return key
     try:
         label = json.loads(key.lower() if key in ("True", "False") else key)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
+        return key
+    if not isinstance(label, bool | int | float):
         return key
     kind = kinds.pop()
     return float(label) if kind is float and type(label) is int else label

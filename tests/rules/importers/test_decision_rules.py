@@ -312,3 +312,17 @@ def test_a_zero_bound_that_leaves_nothing_still_asks_for_a_value() -> None:
     assert ours.covers(rows).tolist() == [True, True, False]
     written = read_decision_rules(data, zero_bounds="written")
     assert written.covers(rows).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("value", [[], {}, [["a"]]])
+def test_a_default_that_is_no_label_is_refused(value):
+    sets = classification(rule(nominal(1, "red"), "a"), default_conclusion={"value": value})
+    with pytest.raises(TypeError, match="The value of default_conclusion must be a str"):
+        read_decision_rules(sets)
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1", []])
+def test_weights_that_are_no_numbers_are_refused_with_their_rule(weight):
+    sets = classification(rule(nominal(1, "red"), "a", weight))
+    with pytest.raises((TypeError, ValueError), match="rule 1"):
+        read_decision_rules(sets)
