@@ -523,6 +523,8 @@ class _Check:
         n = np.bincount(y, w, len(labels))
         total, enough = float(n.sum()), proof["enough"]
         whole = bool((w == np.floor(w)).all())
+        if told["found"] > most + _ROUNDING:
+            raise _WrongError(f"a tree has an F1 of {told['found']}, more than the bound {most}")
         if enough > most:
             raise _WrongError(f"it asks for an F1 of {enough}, but says {most}")
         if (n == 0).any():
@@ -547,9 +549,8 @@ class _Check:
             search.deadline = end
             limit = total + search.free - most * total / 2 - _TOLERANCE * total
             least = search.least(size, limit)
-            if least < limit:
-                f1 = 2 * (total + search.free - least) / total
-                raise _WrongError(f"tree: the F1 of {size} rules is only proven to be {f1} at most")
+            if least < limit:  # no tree is known that is better, but nothing is proven
+                raise _TooLongError
 
         # Where F1 is more than enough in all, each class has at least this.
         f1 = np.maximum(1 - total * (1 - enough) / n, 0.0)
@@ -913,9 +914,20 @@ class _LeastEarned(_LeastTree):
         return weight - earned.max(axis=-1)
 
     def _floor(self, sums: Any, size: int) -> Any:
+        """Each class named has its own leaf at best, and one of these all other rows as well."""
         sums = np.asarray(sums, dtype=float)
-        earned = np.sort(np.maximum(self._hits(sums, sums) - self.row * sums, 0), axis=-1)
-        return np.maximum(sums.sum(axis=-1) - earned[..., -size:].sum(axis=-1), 0)
+        alone = np.maximum(self._hits(sums, sums) - self.row * sums, 0)
+        alone = np.sort(alone, axis=-1)[..., ::-1]
+        largest = np.sort(sums, axis=-1)[..., ::-1][..., :size].sum(axis=-1)
+        short = np.where(self.linear, 0, np.maximum(self.low - sums, 0)).sum(axis=-1)
+        total = sums.sum(axis=-1)
+        others = np.maximum(total - short - largest, 0)[..., None]
+        last = self._hits(sums, np.maximum(sums, self.low) + others) - self.row * (sums + others)
+        last = np.maximum(last.max(axis=-1), 0)
+        earned = np.minimum(
+            alone[..., :size].sum(axis=-1), alone[..., : size - 1].sum(axis=-1) + last
+        )
+        return np.maximum(total - earned, 0)
 
 
 class _LeastList(_Least):
