@@ -58,8 +58,10 @@ def csv_of(table: Any) -> str:
     for place, kind in enumerate(table.dtypes):
         if kind.kind not in "biuf":
             column = table.iloc[:, place].astype(object)
-            told = column.map(lambda cell: without_formula(cell) if isinstance(cell, str) else cell)
-            safe.isetitem(place, told)
+            for row, cell in enumerate(column):
+                if isinstance(cell, str):
+                    column.iat[row] = without_formula(cell)
+            safe.isetitem(place, column)
     text = str(safe.to_csv(index=False, lineterminator="\n"))
     if "\r" in text:  # which is left without quotation marks, but ends a line for many readers
         quoting = csv.QUOTE_NONNUMERIC

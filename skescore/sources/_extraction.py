@@ -35,7 +35,7 @@ class SourceExtraction:
         Where numeric columns were cut.
     n_rows : int
         Rows that were summed.
-    n_looks : int
+    n_passes : int
         How often the rows were gone through to grow the rules, once a level; 0 with a sample.
     sample : SourceSample or None
         The rows that an extractor which needs more than sums has learned from.
@@ -50,7 +50,7 @@ class SourceExtraction:
     >>> print(found.rules)
     1. IF length ≤ 2 THEN s   [2 rows, 100 % pure]
     2. ELSE l   [2 rows, 100 % pure]
-    >>> found.cuts, found.n_rows, found.n_looks
+    >>> found.cuts, found.n_rows, found.n_passes
     ({'length': (1.0, 2.0, 3.0)}, 4, 1)
     """
 
@@ -58,7 +58,7 @@ class SourceExtraction:
     rules: RuleSet
     cuts: Mapping[str, tuple[float, ...]]
     n_rows: int
-    n_looks: int
+    n_passes: int
     sample: SourceSample | None = None
 
 
@@ -199,7 +199,7 @@ def extract_source(
         histograms = Histograms(rows(task), columns, scale, (survey.label.low, survey.label.high))
         fitted = clone(extractor).fit_sums(histograms)
     found = {column.name: column.cuts for column in columns if column.values is None}
-    return SourceExtraction(fitted, fitted.rules_, found, survey.n_rows, histograms.n_looks)
+    return SourceExtraction(fitted, fitted.rules_, found, survey.n_rows, histograms.n_passes)
 
 
 def _from_sample(

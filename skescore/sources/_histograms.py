@@ -287,11 +287,11 @@ class Histograms:
         self.columns, self.classes = list(columns), scale.classes
         self.label_range, self.weighted = label_range, scale.weight_unit is not None
         self.unit, self.label_unit = scale.weight_unit or 1.0, scale.label_unit
-        self.n_looks = 0
+        self.n_passes = 0
 
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
         """Sums of each node's rows, per column."""
-        self.n_looks += 1
+        self.n_passes += 1
         found = self._rows.sums(nodes, self.columns, self._scale)
         n_nodes = 1 if nodes is None else len(nodes)
         # Every column has to tell the same rows, and the same as the looks before.
@@ -304,7 +304,7 @@ class Histograms:
 
     def labels(self, nodes: RuleSet) -> list[LabelMoments]:
         """Labels of each node's rows."""
-        self.n_looks += 1
+        self.n_passes += 1
         found = self._rows.labels(nodes, self.columns, self._scale)
         return [sums.moments(self._scale) for sums in found]
 

@@ -201,7 +201,7 @@ def test_one_look_for_each_level() -> None:
 
     cuts = {"size": [-0.5, 0.0, 0.5], "age": [1000, 2000], "whole": [5.5], "weight": [1]}
     found = extract_source(CARTExtractor(None, max_depth=3), batches, "label", cuts=cuts)
-    assert found.n_looks == 3  # the leaves of the fourth level follow from their parents
+    assert found.n_passes == 3  # the leaves of the fourth level follow from their parents
     assert len(looked) == 3 + 2  # the names of columns, and what they hold
     assert found.cuts["age"] == (1000.0, 2000.0)
 
@@ -333,7 +333,7 @@ def test_other_extractors_learn_from_a_sample(task: str, tmp_path: Path) -> None
     found = extract_source(extractor, source, "label", sample_size=600)
     assert found.sample is not None
     assert len(found.sample.frame) == pytest.approx(600, abs=5)
-    assert (found.n_rows, found.n_looks, len(found.rules)) == (3000, 0, 3)
+    assert (found.n_rows, found.n_passes, len(found.rules)) == (3000, 0, 3)
     again = extract_source(extractor, source, "label", sample_size=600)
     same(found.rules, again.rules)
     fitted = kind(max_depth=4).fit(frame.drop(columns="label"), frame["label"])

@@ -796,7 +796,6 @@ def test_what_is_no_rule_set(text, error):
         (["rules", 0, "if", 0, "lower"], "0", "rule 1", "condition 1: lower must be a number"),
         (["rules", 0, "if", 0, "lower"], None, "rule 1", "condition 1: lower must be a number"),
         (["rules", 0, "if", 0, "lower"], 5, "rule 1", "condition 1: No number lies between"),
-        (["rules", 0, "if", 0, "upper"], 10**400, "rule 1", "upper must fit a float"),
         (["rules", 0, "if", 0, "closed"], True, "rule 1", "unknown field 'closed'"),
         (["rules", 0, "if", 0, "lower_closed"], "yes", "rule 1", "must be True or False"),
         (["rules", 0, "if", 1, "values"], "abc", "rule 1", "condition 2: values must be a list"),
