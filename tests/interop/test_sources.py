@@ -167,7 +167,7 @@ def java_for_spark() -> str | None:
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session in a Java process of its own."""
-    storages.need("pyspark")
+    storages.need("pyspark", "pyspark")
     home = java_for_spark()
     if home is None:
         pytest.skip("no Java with jdk.incubator.vector, as Debian's openjdk-17-jre-headless has")
