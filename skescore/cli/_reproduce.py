@@ -120,16 +120,19 @@ class _Progress:
         self._every, self._begin = every, time.monotonic()
         self._last, self._first = -every, 0
 
-    def __call__(self, key: tuple[Any, ...], done: int, total: int) -> None:
+    def __call__(
+        self, key: tuple[Any, ...], done: int, total: int, left: float | None = None
+    ) -> None:
         now = time.monotonic()
         self._first = self._first or done  # what an earlier run has done took no time now
         if done < total and now - self._last < self._every:
             return
         self._last = now
         seconds = now - self._begin
-        left = _duration(seconds / (done - self._first + 1) * (total - done))
+        if left is None:
+            left = seconds / (done - self._first + 1) * (total - done)
         what = " ".join(str(part) for part in key if part != -1).replace("_", " ")
-        rest = f", about {left} left" if done < total else f" in {_duration(seconds)}"
+        rest = f", about {_duration(left)} left" if done < total else f" in {_duration(seconds)}"
         sys.stderr.write(f"{done} of {total}: {what}{rest}\n")
 
 
@@ -363,7 +366,8 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
         f"{plural(settings['n_trials'], 'trial')}, searched by ICE with phi = "
         f"{settings['phi']:g} and rho = {settings['rho']:g}. 'Recomputed' is made of the printed "
         "F1, rules and completeness; held out figures are means over "
-        f"{plural(splits, 'split')} into halves."
+        f"{plural(splits, 'split')} into halves. 'At settings' is in sample with the settings named "
+        "below, which come to the printed figures."
     )
     left = ("extractor", "figures")
     for name in dict.fromkeys(row["data"] for row in table["rows"]):
@@ -409,6 +413,7 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
     mean = {key: value["mean"] for key, value in held_out.items() if key != "params"}
     several = len(held_out["params"]) > 1
     f1 = number(mean["f1"]) + (f" ± {held_out['f1']['std']:.3f}" if several else "")
+    known = row.get("at_settings")
     return [
         [
             extractor_label(row["extractor"]),
@@ -419,11 +424,17 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
             *(printed[name] for name in _ICE_NAMES),
         ],
         ["", "recomputed", "", "", "", *(number(row["recomputed"][name]) for name in _ICE_NAMES)],
-        ["", "in sample", number(inside["f1"]), str(inside["n_rules"]),
-         number(inside["completeness"], 2), *(number(inside[name]) for name in _ICE_NAMES)],
+        *([] if known is None else [_ice_line("at settings", known)]),
+        _ice_line("in sample", inside),
         ["", "held out", f1, f"{mean['n_rules']:.1f}",
          number(mean["completeness"], 2), *(number(mean[name]) for name in _ICE_NAMES)],
     ]  # fmt: skip
+
+
+def _ice_line(what: str, cell: Mapping[str, Any]) -> list[str]:
+    number = output.number
+    figures = number(cell["f1"]), str(cell["n_rules"]), number(cell["completeness"], 2)
+    return ["", what, *figures, *(number(cell[name]) for name in _ICE_NAMES)]
 
 
 def _notes(printer: output.Printer, table: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -21,8 +22,9 @@ _PACKAGES = ("skescore", "scikit-learn", "optuna")
 
 #: A cell's name, such as ("wine", "cart", "half", 0); of texts and numbers, as JSON knows them.
 Key = tuple[Any, ...]
-#: Told the name of every cell that is measured, and how many are done out of how many.
-Progress = Callable[[Key, int, int], None]
+#: Told the name of every cell that is measured, how many are done out of how many, and in how many
+#: seconds the others will be.
+Progress = Callable[[Key, int, int, float], None]
 
 
 class CellFile:
@@ -58,19 +60,26 @@ def measure_cells(
     path: Path | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
+    cost: Callable[[Key], float] = lambda key: 1.0,
 ) -> dict[Key, Any]:
-    """Measure cells; those that an earlier run has written to the file are not measured again."""
+    """Measure cells; those that an earlier run has written to the file are not measured again.
+
+    The time left follows from what cells `cost` beside each other, in any unit.
+    """
     about = {**settings, **{f"{name} version": version(name) for name in _PACKAGES}}
     cells = CellFile(path, json.loads(json.dumps(about)))
     left = [key for key in keys if key not in cells.values]
     found = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
         delayed(_named)(measure, key) for key in left
     )
+    begin, cost_left, cost_done = time.monotonic(), sum(map(cost, left)), 0.0
     try:
         for count, (key, value) in enumerate(found, start=len(keys) - len(left) + 1):
             cells.add(key, value)
+            cost_left, cost_done = cost_left - cost(key), cost_done + cost(key)
             if progress is not None:
-                progress(key, count, len(keys))
+                seconds = (time.monotonic() - begin) / cost_done * max(cost_left, 0.0)
+                progress(key, count, len(keys), seconds)
     finally:
         if hasattr(found, "close"):
             found.close()

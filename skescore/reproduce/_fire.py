@@ -121,7 +121,7 @@ def reproduce_fire(
     path : Path, optional
         File to which measurements are added as they come, to go on with after a break.
     progress : callable, optional
-        Called as ``progress(key, done, total)``.
+        Called as ``progress(key, done, total, seconds_left)``.
 
     Returns
     -------

@@ -108,9 +108,12 @@ def test_ice_in_text_has_the_printed_beside_ours(run):
     assert lines[first + 1].split() == [
         "recomputed", "0.330", "0.349", "0.116", "0.972", "0.950", "0.898",
     ]  # fmt: skip
-    assert lines[first + 2].startswith("           in sample")
-    assert "±" in lines[first + 3]
-    assert len(err.splitlines()) == 3
+    assert lines[first + 2].split() == [
+        "at", "settings", "0.887", "3", "1.00", *lines[first].split()[5:],
+    ]  # fmt: skip
+    assert lines[first + 3].startswith("           in sample")
+    assert "±" in lines[first + 4]
+    assert len(err.splitlines()) == 4
     code, out, _ = run(*SHORT_ICE[:-1], "1")
     assert "±" not in out  # one split has no spread
 
@@ -134,13 +137,13 @@ def test_the_same_command_measures_nothing_again(run, tmp_path):
     first = run(*SHORT_ICE, "--output", tmp_path, "--format", "json")
     again = run(*SHORT_ICE, "--output", tmp_path, "--format", "json")
     assert without_run(json.loads(first[1])) == without_run(json.loads(again[1]))
-    assert (len(first[2].splitlines()), again[2]) == (3, "")
+    assert (len(first[2].splitlines()), again[2]) == (4, "")
     code, out, err = run(*SHORT_ICE, "--output", tmp_path, "--seed", "1")
     assert (code, out) == (1, "")
     assert "random_state 0 instead of 1" in err
     assert "--overwrite" in err
     code, _, err = run(*SHORT_ICE, "--output", tmp_path, "--seed", "1", "--overwrite")
-    assert (code, len(err.splitlines())) == (0, 3)
+    assert (code, len(err.splitlines())) == (0, 4)
 
 
 @pytest.mark.slow
