@@ -366,8 +366,8 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
         f"{plural(settings['n_trials'], 'trial')}, searched by ICE with phi = "
         f"{settings['phi']:g} and rho = {settings['rho']:g}. 'Recomputed' is made of the printed "
         "F1, rules and completeness; held out figures are means over "
-        f"{plural(splits, 'split')} into halves. 'At settings' is in sample with the settings named "
-        "below, which come to the printed figures."
+        f"{plural(splits, 'split')} into halves. 'At settings' is in sample with the settings "
+        "named below, which come to the printed figures."
     )
     left = ("extractor", "figures")
     for name in dict.fromkeys(row["data"] for row in table["rows"]):

@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore._names import ICE_DATA, ICE_EXTRACTORS
 from skescore.datasets import load_dataset
+from skescore.registry import extractor_class
 from skescore.reproduce._cells import Key, Progress, measure_cells
 from skescore.reproduce._printed import (
     ICE_MEASURES,
@@ -24,7 +25,6 @@ from skescore.reproduce._printed import (
     ice_reachable,
     rounding_interval,
 )
-from skescore.registry import extractor_class
 from skescore.scorers import evaluate_rules, make_ice_scorer
 from skescore.tuning import ExtractorSearchCV
 
