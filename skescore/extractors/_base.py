@@ -397,6 +397,13 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self.n_features_in_ = len(columns)
         self.coverage_ = 1.0
 
+    def _learn_sums(self, source: Any, rules: RuleSet) -> None:
+        """Keep rules learned from sums."""
+        if source.classes is not None:
+            self.classes_ = np.array(source.classes)
+        self.rules_ = rules
+        self._expect({column.name: column.values for column in source.columns})
+
     def _named_rules(self, extraction: Extraction) -> RuleSet:
         """Learn the rules, with categories by their values and gaps as what they are."""
         if any(extraction.settings["domain"].missing):

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skescore.extractors._features import important_histograms
 from skescore.extractors._histogram_tree import Path, Sums
 from skescore.extractors._input import name_categories, order_of_means
 from skescore.extractors._missing import GAP, GapTerms, is_nearer, known_value
-from skescore.rules import Condition, Domain, Interval, Rule, RuleSet
+from skescore.rules import (
+    Condition,
+    Domain,
+    Fallback,
+    Interval,
+    Rule,
+    RuleSet,
+    RuleStatistics,
+)
+from skescore.rules.exporters import readable_outputs
+from skescore.rules.simplification import without_repeated_end
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,15 @@ class Column:
         """Bins of known values."""
         return len(self.cuts) + 1 if self.values is None else len(self.values)
 
+    def values_in(self, bins: NDArray[np.intp]) -> NDArray[Any]:
+        """A value of each of some bins; NaN or None for that after the last."""
+        if self.values is not None:
+            values = np.empty(len(self.values) + 1, dtype=object)
+            values[:] = [*self.values, None]
+            return values[bins]
+        last = np.nextafter(self.cuts[-1], np.inf) if self.cuts else 0.0
+        return np.array([*self.cuts, last, np.nan])[bins]
+
 
 @dataclass(frozen=True)
 class LabelMoments:
@@ -57,13 +79,21 @@ class LabelMoments:
     mean: float
     standard_deviation: float
 
+    def told_by(self, rule: Rule) -> Rule:
+        """The rule of that node, which concludes the mean."""
+        statistics = RuleStatistics(
+            self.weight, mean=self.mean, standard_deviation=self.standard_deviation
+        )
+        return replace(rule, output=self.mean, statistics=statistics)
+
 
 class HistogramSource(Protocol):
     """Rows of which only sums are known.
 
     Sums are whole numbers, so that they do not depend on the order of the rows. In a
-    classification there is one for each class, in a regression the weight and the label times the
-    weight; units turn them into what they stand for.
+    classification there is one for each class, in a regression the weight, the label times the
+    weight, and its square times the weight; labels are told as they differ from `centre`, and units
+    turn sums into what they stand for.
     """
 
     @property
@@ -90,6 +120,14 @@ class HistogramSource(Protocol):
     def label_unit(self) -> float:
         """What a sum of labels of 1 stands for."""
 
+    @property
+    def square_unit(self) -> float:
+        """What a sum of squares of 1 stands for."""
+
+    @property
+    def centre(self) -> float:
+        """What labels differ from."""
+
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
         """Sums of each node's rows: per column an array of shape (n_bins + 1, n_sums).
 
@@ -98,8 +136,30 @@ class HistogramSource(Protocol):
         of the nodes' `totals`, where these are known.
         """
 
+    def cells(self) -> tuple[NDArray[np.intp], Sums]:
+        """The bins in which rows lie together, one column each, and the sums of these rows."""
+
     def labels(self, nodes: RuleSet) -> list[LabelMoments]:
         """Labels of each node's rows, of a regression."""
+
+
+def needs_rows(extractor: Any, **settings: bool | str) -> None:
+    """Raise a ValueError for a setting that needs the rows themselves.
+
+    Parameters
+    ----------
+    extractor : BaseExtractor
+        Whose settings they are.
+    **settings : bool or str
+        Whether it does, or what can be done then beside leaving it out.
+    """
+    for name, wrong in settings.items():
+        if wrong:
+            remedy = wrong if isinstance(wrong, str) else "leave it out"
+            raise ValueError(
+                f"{name}={getattr(extractor, name)!r} needs the rows themselves, but of these only "
+                f"sums are known: {remedy}, or fit a sample."
+            )
 
 
 class BinnedTable:
@@ -129,6 +189,8 @@ class BinnedTable:
         self._source, columns = source, source.columns
         root = source.histograms(None, None)[0]
         self.total: Sums = root[0].sum(axis=0)
+        self._used: frozenset[int] | None = None
+        self._mean: float | None = None
         self._orders: dict[int, NDArray[np.intp]] = {}
         fill: dict[int, float] = {}
         categories = {}
@@ -160,11 +222,11 @@ class BinnedTable:
 
     def _profile(self, sums: Sums) -> NDArray[np.float64]:
         """Class probabilities, or the mean."""
-        means = sums if self._source.classes is not None else sums[..., 1:]
+        means = sums if self._source.classes is not None else sums[..., 1:2]
         return np.asarray(means / np.maximum(self._weights(sums), 1)[..., None])
 
     def _order(self, sums: Sums) -> NDArray[np.intp]:
-        means = sums if self._source.classes is not None else sums[:, 1:]
+        means = sums if self._source.classes is not None else sums[:, 1:2]
         weights = self._weights(sums)
         there = np.flatnonzero(weights)  # a value may have rows of no weight only
         order = there[order_of_means(weights[there], means[there])]
@@ -212,6 +274,53 @@ class BinnedTable:
             result.append(known)
         return result + told
 
+    def important_features(self, n: int | None) -> NDArray[np.intp]:
+        """The features that say most of the labels, see :func:`important_features`."""
+        assert self._first is not None
+        features = self._first[0]
+        weights = [self._weights(sums) * self._source.unit for sums in features]
+        if self._source.classes is not None:
+            means = [sums * self._source.unit for sums in features]
+            counts = self.total * self._source.unit
+            scatter = float(counts.sum() - (counts**2).sum() / counts.sum())
+        else:
+            means = [sums[:, 1:2] * self._source.label_unit for sums in features]
+            scatter = float(self.moments(self.total[None])[0, 2])
+        return important_histograms(weights, means, scatter, n, self._terms.categories)
+
+    def use(self, features: NDArray[np.intp]) -> None:
+        """Tell of some features only."""
+        self._used = frozenset(features.tolist())
+        assert self._first is not None
+        self._first = [self._narrowed(features) for features in self._first]
+
+    def _narrowed(self, features: list[Sums]) -> list[Sums]:
+        if self._used is None:
+            return features
+        return [
+            sums if j in self._used else sums.sum(axis=0, keepdims=True)
+            for j, sums in enumerate(features)
+        ]
+
+    def moments(self, sums: Sums) -> NDArray[np.float64]:
+        """Weight, mean and summed squared deviation of labels, of sums of a regression."""
+        source, result = self._source, np.empty((len(sums), 3))
+        for place, (weight, first, second) in enumerate(sums.tolist()):
+            whole = Fraction(source.unit) * weight
+            of_labels = Fraction(source.label_unit) * first
+            squares = Fraction(source.square_unit) * second
+            mean = of_labels / whole
+            deviation = max(squares - of_labels * mean, Fraction(0))
+            result[place] = whole, mean + Fraction(source.centre), deviation
+        return result
+
+    def box(self, margin: float) -> Domain:
+        """The domain of the algorithm: numbers of bins that hold rows, widened by a share."""
+        assert self._first is not None
+        held = [np.flatnonzero(self._weights(sums)) for sums in self._first[0]]
+        ends = np.array([[bins[side] if len(bins) else 0.0 for bins in held] for side in (0, -1)])
+        return Domain.around(ends, margin, self._terms.categories)
+
     def look(self, paths: Sequence[Path], totals: Sequence[Sums] | None) -> list[list[Sums]]:
         """Histograms of the nodes at the ends of some ways.
 
@@ -238,7 +347,27 @@ class BinnedTable:
             ordered=False, disjoint=True,
         )  # fmt: skip
         found = self._source.histograms(self.named(nodes), totals)
-        return [self._features(raw) for raw in found]
+        return [self._narrowed(self._features(raw)) for raw in found]
+
+    def told(self, rules: RuleSet) -> RuleSet:
+        """Rules that conclude the means of the rows for which they hold, one each."""
+        moments = self._source.labels(rules)
+        return rules.replace(rules=list(map(LabelMoments.told_by, moments, rules.rules)))
+
+    def finished(self, rules: RuleSet, uncovered: str, abstain_label: Any) -> RuleSet:
+        """Rules about the table, with what is said where none holds, as a fit leaves them."""
+        source, rules = self._source, without_repeated_end(rules)
+        if source.classes is not None:
+            counts = (self.total * source.unit).tolist()
+            majority = source.classes[int(np.argmax(self.total))]
+            return rules.replace(
+                fallback=Fallback(majority, uncovered, tuple(counts), abstain_label)
+            )
+        if self._mean is None:
+            everything = RuleSet([Rule((), 0.0)], rules.feature_names, task="regression")
+            self._mean = source.labels(everything)[0].mean
+        rules = rules.replace(fallback=Fallback(self._mean, uncovered))
+        return readable_outputs(rules, np.array(source.label_range))
 
     def named(self, ruleset: RuleSet) -> RuleSet:
         """Rules about numbers of bins, in terms of the table.
@@ -266,12 +395,22 @@ class BinnedTable:
     def _in_units(self, condition: Condition) -> Condition:
         if not isinstance(condition, Interval):
             return condition
-        cuts = self._source.columns[condition.feature].cuts
-        low, high = (
-            bound if np.isinf(bound) else cuts[int(np.floor(bound))]
-            for bound in (condition.lower, condition.upper)
-        )
-        return replace(condition, lower=low, upper=high)
+        # The last bin that lies below it, and the last one in it.
+        cuts, low, high = self._source.columns[condition.feature].cuts, -np.inf, np.inf
+        if not np.isinf(condition.lower):
+            at = condition.lower
+            low = _cut_above(cuts, math.ceil(at) - 1 if condition.lower_closed else math.floor(at))
+        if not np.isinf(condition.upper):
+            at = condition.upper
+            high = _cut_above(cuts, math.floor(at) if condition.upper_closed else math.ceil(at) - 1)
+        return Interval(condition.feature, low, high, missing=condition.missing)
+
+
+def _cut_above(cuts: Sequence[float], bin_: int) -> float:
+    """Where a bin ends."""
+    if bin_ < 0:
+        return -np.inf
+    return cuts[bin_] if bin_ < len(cuts) else np.inf
 
 
 def _step(feature: int, cut: int, left: bool) -> Interval:

@@ -14,14 +14,17 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore import _validation as check
 from skescore._validation import LARGEST_SQUARED
 from skescore.extractors._base import BaseExtractor, Extraction
-from skescore.extractors._binned import BinnedTable, HistogramSource, LabelMoments
+from skescore.extractors._binned import (
+    BinnedTable,
+    HistogramSource,
+    LabelMoments,
+    needs_rows,
+)
 from skescore.extractors._docstrings import documented
 from skescore.extractors._histogram_tree import Growth, grow
 from skescore.extractors._missing import known_value
-from skescore.rules import Domain, Fallback, Rule, RuleSet, RuleStatistics
-from skescore.rules.exporters import readable_outputs
+from skescore.rules import Domain, Rule, RuleSet
 from skescore.rules.importers import tree_to_ruleset
-from skescore.rules.simplification import without_repeated_end
 
 _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
@@ -168,8 +171,9 @@ class CARTExtractor(BaseExtractor):
         classes = None if source.classes is None else list(source.classes)
         task = "regression" if classes is None else "classification"
         self._check_settings(task)
-        criterion = self._criterion_of_sums(task, len(source.columns))
+        criterion = self._criterion_of_sums(task)
         table = BinnedTable(source)
+        table.use(table.important_features(self.n_features_to_select))
         total = table.total
         growth = Growth(
             task, criterion, self.max_leaf_nodes, self.max_depth, 0.0, source.unit,
@@ -188,50 +192,28 @@ class CARTExtractor(BaseExtractor):
             # A leaf of the tree holds where its rule is the first of an ordered list to hold.
             leaves = tree_to_ruleset(model, feature_names=table.names, missing=False)
             moments = source.labels(table.named(leaves))
-            rules = rules.replace(rules=list(map(_with_moments, rules.rules, moments)))
+            rules = rules.replace(rules=list(map(LabelMoments.told_by, moments, rules.rules)))
         elif source.weighted:
             weights = model.tree_.weighted_n_node_samples[model.tree_.children_left < 0]
             rules = rules.replace(rules=list(map(_with_weight, rules.rules, weights.tolist())))
-        rules = without_repeated_end(table.named(rules))
-        if classes is None:
-            everything = source.labels(rules.replace(rules=[Rule((), 0.0)]))[0]
-            fallback = Fallback(everything.mean, self.uncovered)
-        else:
-            counts = (total * source.unit).tolist()
-            fallback = Fallback(
-                classes[int(np.argmax(total))], self.uncovered, tuple(counts), self.abstain_label
-            )
-            self.classes_ = np.array(classes)
-        self.rules_ = rules.replace(fallback=fallback)
-        if classes is None:
-            self.rules_ = readable_outputs(self.rules_, np.array(source.label_range))
         self.category_order_ = table.category_order
-        self._expect({column.name: column.values for column in source.columns})
+        rules = table.finished(table.named(rules), self.uncovered, self.abstain_label)
+        self._learn_sums(source, rules)
         return self
 
     def _check_parameters(self) -> None:
         self._check_settings(self._task())
 
-    def _criterion_of_sums(self, task: str, n_features: int) -> str:
+    def _criterion_of_sums(self, task: str) -> str:
         """The criterion, if sums are enough for all settings."""
         criterion = self.criterion or _CRITERIA[task][0]
-        most = self.n_features_to_select
-        needs = {
-            "criterion": criterion in ("absolute_error", "poisson"),
-            "max_features": self.max_features is not None,
-            "ccp_alpha": self.ccp_alpha > 0,
-            "prune": self.prune is not None,
-            "n_features_to_select": most is not None and most < n_features,
-        }
-        for name, rows in needs.items():
-            if rows:
-                remedy = "name the columns in features=..." if name.startswith("n_") else (
-                    "leave it out"
-                )  # fmt: skip
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} needs the rows themselves, but of these only "
-                    f"sums of {n_features} features are known: {remedy}, or fit a sample."
-                )
+        needs_rows(
+            self,
+            criterion=criterion in ("absolute_error", "poisson"),
+            max_features=self.max_features is not None,
+            ccp_alpha=self.ccp_alpha > 0,
+            prune=self.prune is not None,
+        )
         return criterion
 
     def _check_settings(self, task: str) -> None:
@@ -290,13 +272,6 @@ class CARTExtractor(BaseExtractor):
             power = exponents[tree.tree_.feature[inner]]
             tree.tree_.threshold[inner] = np.ldexp(tree.tree_.threshold[inner], -power)
         return rules
-
-
-def _with_moments(rule: Rule, moments: LabelMoments) -> Rule:
-    statistics = RuleStatistics(
-        moments.weight, mean=moments.mean, standard_deviation=moments.standard_deviation
-    )
-    return replace(rule, output=moments.mean, statistics=statistics)
 
 
 def _with_weight(rule: Rule, weight: float) -> Rule:

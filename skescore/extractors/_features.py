@@ -118,6 +118,59 @@ def important_features(
         sums = np.array([np.bincount(group, column) for column in columns.T])
         share[j] = min((sums**2 / np.maximum(size, 1)).sum() / total, 1.0)
         groups[j] = np.count_nonzero(size)
+    return _most_telling(share, groups, n_rows, n)
+
+
+def important_histograms(
+    weights: Sequence[np.ndarray],
+    sums: Sequence[np.ndarray],
+    total: float,
+    n: int | None,
+    categories: Container[int] = (),
+) -> np.ndarray:
+    """The same from the histograms of features.
+
+    Parameters
+    ----------
+    weights : sequence of ndarray of shape (n_bins,)
+        Per feature the weight of the rows in each bin.
+    sums : sequence of ndarray of shape (n_bins, n_sums)
+        What the predictions, or the indicators of classes, sum up to there.
+    total : float
+        The variance of all rows, or their Gini impurity, times their weight.
+    n : int or None
+        How many at most.
+    categories : container of int, default=()
+        Features whose bins are the values of a category.
+
+    Returns
+    -------
+    ndarray of int
+        The features, in order of columns.
+    """
+    if n is None or n >= len(weights):
+        return np.arange(len(weights))
+    all_rows = float(weights[0].sum())
+    borders = np.floor(np.linspace(0, all_rows, _INTERVALS + 1)[1:-1])
+    share, groups = np.empty(len(weights)), np.empty(len(weights))
+    for j, (weight, values) in enumerate(zip(weights, sums, strict=True)):
+        held = np.flatnonzero(weight)
+        edges = held
+        if j not in categories:
+            edges = np.unique(np.searchsorted(np.cumsum(weight), borders, side="right"))
+        group = np.searchsorted(edges, held, side="right")
+        size = np.bincount(group, weight[held])
+        deviation = values[held] - weight[held, None] * (values.sum(axis=0) / all_rows)
+        found = np.array([np.bincount(group, column) for column in deviation.T])
+        there = size > 0
+        between = (found[:, there] ** 2 / size[there]).sum()
+        share[j] = min(between / max(total, np.finfo(float).tiny), 1.0)
+        groups[j] = np.count_nonzero(there)
+    return _most_telling(share, groups, all_rows, n)
+
+
+def _most_telling(share: np.ndarray, groups: np.ndarray, n_rows: float, n: int) -> np.ndarray:
+    n_features = len(share)
     order = np.argsort(-np.round(share, 9), kind="stable")[:n]
     inner, outer = np.maximum(groups - 1, 1), np.maximum(n_rows - groups, 1)
     with np.errstate(divide="ignore"):

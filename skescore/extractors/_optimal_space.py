@@ -36,11 +36,14 @@ class BaseOptimalExtractor(BaseExtractor):
         """Find the frontier; the options are those of all kinds."""
 
     def _check_parameters(self) -> None:
+        self._check_settings(self._task())
+
+    def _check_settings(self, task: str) -> None:
         check.check_integer("cuts_per_feature", self.cuts_per_feature, 1, optional=True)
         check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
         check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
         check.check_number("time_limit", self.time_limit, 0, optional=True)
-        check.check_choice("criterion", self.criterion, (None, *_CRITERIA[self._task()]))
+        check.check_choice("criterion", self.criterion, (None, *_CRITERIA[task]))
         if not isinstance(self._start(), RuleSet | None):
             raise TypeError(
                 f"start must be rules or a fitted extractor, got {self.start!r}. Fit it, and pass "
@@ -64,12 +67,15 @@ class BaseOptimalExtractor(BaseExtractor):
             time_limit=self.time_limit,
             start=[] if self.start is None else [_coded_rules(self._start(), extraction)],
         )
-        self.frontier_ = _named_frontier(frontier, extraction)
-        self.lower_bounds_ = frontier.lower
-        self.gap_, self.status_ = float(frontier.gap[-1]), frontier.status[-1]
+        self._keep(_named_frontier(frontier, extraction))
         rules = self.frontier_.rules[-1]
         assert rules is not None
         return rules
+
+    def _keep(self, frontier: Frontier) -> None:
+        """Keep the proof."""
+        self.frontier_, self.lower_bounds_ = frontier, frontier.lower
+        self.gap_, self.status_ = float(frontier.gap[-1]), frontier.status[-1]
 
 
 def _cuts_to_compare(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from skescore import _validation as check
 from skescore.extractors._base import Extraction
+from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
 from skescore.extractors._docstrings import documented
 from skescore.extractors._optimal_space import BaseOptimalExtractor
-from skescore.optimal import Frontier, optimal_trees
+from skescore.optimal import Cuts, Frontier, optimal_trees
+from skescore.rules import RuleSet
 
 
 @documented
@@ -101,9 +107,85 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         self.abstain_label = abstain_label
         self.batch_size = batch_size
 
-    def _check_parameters(self) -> None:
+    def _check_settings(self, task: str) -> None:
         check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
-        super()._check_parameters()
+        super()._check_settings(task)
+
+    def fit_sums(self, source: HistogramSource) -> OptimalTreeExtractor:
+        """Find the best tree over the cuts of rows of which only sums are known.
+
+        Rows that lie in the same bins are one cell; all trees over the cuts follow from the sums of
+        the cells, of which there may be 262144.
+
+        Parameters
+        ----------
+        source : HistogramSource
+            The rows, see :func:`skescore.sources.extract_source`, which calls this.
+
+        Returns
+        -------
+        self
+            The fitted extractor. It knows no black box, so that ``fidelity`` is not to be had.
+
+        Raises
+        ------
+        ValueError
+            If a setting needs the rows themselves, or there are too many cells.
+        """
+        columns, classes = source.columns, source.classes
+        self._check_settings("regression" if classes is None else "classification")
+        most = self.n_features_to_select
+        needs_rows(
+            self,
+            criterion=self.criterion == "absolute_error",
+            prune=self.prune is not None,
+            n_features_to_select=most is not None
+            and most < len(columns)
+            and "name the columns in features=...",
+        )
+        table = BinnedTable(source)
+        bins, sums = source.cells()
+        lacking = tuple(
+            j for j, c in enumerate(columns) if 0 < (bins[:, j] == c.n_bins).sum() < len(bins)
+        )
+        cuts = Cuts(
+            len(columns),
+            {j: c.cuts for j, c in enumerate(columns) if c.values is None},
+            {j: c.values for j, c in enumerate(columns) if c.values is not None},
+            lacking,
+        )
+        if classes is not None:
+            cell, label = np.nonzero(sums)
+            y = np.array(list(classes), dtype=object)[label]
+            weights = sums[cell, label] * source.unit
+        else:
+            # Two rows have the sums of a cell, and so its loss in every leaf.
+            weight, mean, deviation = table.moments(sums).T
+            cell = np.tile(np.arange(len(sums)), 2)
+            spread = np.sqrt(deviation / weight)
+            y, weights = np.concatenate([mean - spread, mean + spread]), np.tile(weight / 2, 2)
+        names = [column.name for column in columns]
+        values = {c.name: c.values_in(bins[cell, j]) for j, c in enumerate(columns)}
+        frontier = optimal_trees(
+            pd.DataFrame(values, columns=names), y,
+            loss="errors" if classes is not None else "squared_error",
+            max_rules=self.max_leaf_nodes, cuts=cuts, classes=classes, sample_weight=weights,
+            start=[] if self.start is None else [self._start()], time_limit=self.time_limit,
+            max_nodes=self.max_nodes,
+        )  # fmt: skip
+
+        def finished(rules: RuleSet | None) -> RuleSet | None:
+            if rules is None:
+                return None
+            found = rules.replace(domain=table.domain)
+            if classes is None and rules is frontier.rules[-1]:
+                found = table.told(found)
+            return table.finished(found, self.uncovered, self.abstain_label)
+
+        self._keep(replace(frontier, rules=tuple(map(finished, frontier.rules))))
+        assert self.frontier_.rules[-1] is not None
+        self._learn_sums(source, self.frontier_.rules[-1])
+        return self
 
     def _search(self, extraction: Extraction, **options: Any) -> Frontier:
         return optimal_trees(

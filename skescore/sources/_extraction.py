@@ -67,7 +67,7 @@ def extract_source(
     source: Any,
     target: str | None = None,
     *,
-    cuts: int | Mapping[str, Sequence[float]] = 64,
+    cuts: int | Mapping[str, Sequence[float]] | None = None,
     task: str | None = None,
     sample_weight: str | None = None,
     sample_size: int = 20_000,
@@ -84,18 +84,19 @@ def extract_source(
     Parameters
     ----------
     extractor : BaseExtractor
-        The extractor with its settings; it is not changed. CARTExtractor learns from sums over all
-        rows, and its `estimator` may be None if `target` is given. Others learn from a sample, see
-        :func:`sample_source`; their `estimator` is fitted to it unless it is fitted already.
+        The extractor with its settings; it is not changed. CARTExtractor, GridExExtractor and
+        OptimalTreeExtractor learn from sums over all rows, and their `estimator` may be None if
+        `target` is given. Others learn from a sample, see :func:`sample_source`; their `estimator`
+        is fitted to it unless it is fitted already.
     source : str, path, frame, dataset or batches
         As for :func:`count_source`; an iterator of batches cannot be gone through again.
     target : str, optional
         The column of labels that the rules imitate: the predictions of a black box, or the truth.
         None: the extractor's `estimator`, which must be fitted, predicts batch by batch, anew for
         each level. A sample needs the column.
-    cuts : int or mapping of str to sequence of float, default=64
+    cuts : int or mapping of str to sequence of float, optional
         Where numbers may be cut: so many places per column, next to quantiles, or those given by
-        column. Columns that are not named have 64.
+        column. Other columns have 64, or as many as the extractor's `cuts_per_feature` says.
     task : {"classification", "regression"}, optional
         What labels are; by default what the extractor's `estimator` predicts, and classes if
         labels are text.
@@ -137,6 +138,10 @@ def extract_source(
     and the lowest. So the rules are those that the extractor would learn in memory from the numbers
     of the bins, but for ties, which are broken at random there.
 
+    CART and GridEx sum per node, column and bin, node by node. OptimalTree sums once per cell, the
+    rows that lie in the same bins of all columns, of which there may be 262144; it compares all
+    trees over the cuts. With a grid, slices have equally many bins.
+
     Cuts next to quantiles are round numbers: ends of 1000 bins of equal width, which are divided
     up to three times where they are too crowded.
 
@@ -165,7 +170,7 @@ def extract_source(
     check_choice("task", task, (None, "classification", "regression"))
     if not isinstance(extractor, BaseExtractor):
         raise TypeError(f"extractor must be an extractor, got {type(extractor).__name__}.")
-    if not hasattr(extractor, "fit_sums"):
+    if getattr(extractor, "fit_sums", None) is None:
         return _from_sample(
             extractor, source, target, task=task, sample_weight=sample_weight, n_rows=sample_size,
             random_state=random_state, batch_size=batch_size, memory=memory,
@@ -195,7 +200,10 @@ def extract_source(
         if task == "classification":
             classes = tuple(sorted(survey.label.values))
         scale = Scale.of(survey, classes, weighted=sample_weight is not None)
-        columns = _cut(rows(task), survey.describe(names), scale, cuts)
+        n_cuts = getattr(extractor, "cuts_per_feature", None) or 64
+        if isinstance(cuts, int):
+            n_cuts, cuts = check_integer("cuts", cuts, 1), None
+        columns = _cut(rows(task), survey.describe(names), scale, n_cuts, cuts or {})
         histograms = Histograms(rows(task), columns, scale, (survey.label.low, survey.label.high))
         fitted = clone(extractor).fit_sums(histograms)
     found = {column.name: column.cuts for column in columns if column.values is None}
@@ -223,23 +231,20 @@ def _from_sample(
 
 
 def _cut(
-    rows: Rows, columns: Sequence[Column], scale: Scale, cuts: int | Mapping[str, Sequence[float]]
+    rows: Rows,
+    columns: Sequence[Column],
+    scale: Scale,
+    n_cuts: int,
+    given: Mapping[str, Sequence[float]],
 ) -> list[Column]:
     """The columns with their cuts."""
-    given: Mapping[str, Sequence[float]] = {}
-    n_cuts = 64
-    if isinstance(cuts, Mapping):
-        given = cuts
-        names = [column.name for column in columns if column.values is None]
-        for name in given:
-            if name not in names:
-                raise ValueError(
-                    f"cuts names the column {name!r}, which is no numeric feature of {rows.name}; "
-                    f"these are {listed(names)}. {did_you_mean(name, names)}"
-                )
-    else:
-        check_integer("cuts", cuts, 1)
-        n_cuts = int(cuts)
+    names = [column.name for column in columns if column.values is None]
+    for name in given:
+        if name not in names:
+            raise ValueError(
+                f"cuts names the column {name!r}, which is no numeric feature of {rows.name}; "
+                f"these are {listed(names)}. {did_you_mean(name, names)}"
+            )
     result = []
     for column in columns:
         if column.name in given:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -18,6 +20,7 @@ from skescore.rules import Rule, RuleSet
 from skescore.rules.exporters._sql import SqlParts, sql_parts, translated
 from skescore.sources._histograms import (
     MOST_VALUES,
+    Cells,
     Coded,
     LabelSums,
     Scale,
@@ -229,14 +232,14 @@ class QueryRows:
             n_cuts += len(column.cuts)
         yield part
 
-    def _grouped(
-        self, node: str, columns: Sequence[Column], scale: Scale
-    ) -> Iterator[tuple[int, Any, Any, int, list[int]]]:
-        """Which column, its bin, the label, the node, and the sums."""
+    def _asked(
+        self, columns: Sequence[Column], scale: Scale
+    ) -> tuple[list[str], list[str], list[str], list[str]]:
+        """Names of bins, what a query has to compute of a row, the label's key, and the sums."""
         bins = [f"b{j}" for j in range(len(columns))]
-        inner = [f"{node} AS node"]
-        inner += [f"{self._bin(c)} AS {name}" for c, name in zip(columns, bins, strict=True)]
-        keys, sums = ["node"], ["count(*)"]
+        inner = [f"{self._bin(c)} AS {name}" for c, name in zip(columns, bins, strict=True)]
+        keys: list[str] = []
+        sums = ["count(*)"]
         if self._weight is not None:
             whole = f"{self._scaled(self._weight, scale.weight_unit or 1.0)} + 0.5"
             inner.append(f"{self._floor(whole)} AS weight")
@@ -245,11 +248,53 @@ class QueryRows:
             inner.append(f"{self._label} AS label")
             keys.append("label")
         elif scale.of_labels:
-            value = self._deviation(scale)
+            first = self._deviation(scale)
             if self._weight is not None:
-                value = f"{self._weight} * {value}"
-            inner.append(f"{self._floor(f'{self._scaled(value, scale.label_unit)} + 0.5')} AS y")
-            sums.append("sum(y)")
+                first = f"{self._weight} * {first}"
+            square = f"({first}) * {self._deviation(scale)}"
+            for name, value, unit in (
+                ("y", first, scale.label_unit), ("square", square, scale.square_unit)
+            ):  # fmt: skip
+                inner.append(f"{self._floor(f'{self._scaled(value, unit)} + 0.5')} AS {name}")
+                sums.append(f"sum({name})")
+        return bins, inner, keys, sums
+
+    def cells(self, columns: Sequence[Column], scale: Scale) -> Cells:
+        """The sums of the rows that lie in the same bins."""
+        bins, inner, keys, sums = self._asked(columns, scale)
+        grouped = ", ".join([*bins, *keys])
+        most = Cells.MOST * (1 if scale.classes is None else len(scale.classes)) + 1
+        found = self._fetch(
+            f"SELECT {grouped}, {', '.join(sums)} FROM (SELECT {', '.join(inner)} FROM "
+            f"{self._table.source}{self._where}) AS some_rows GROUP BY {grouped} LIMIT {most}"
+        )
+        cells, totals = (
+            np.zeros(len(found), np.int64),
+            np.zeros((len(found), scale.n_sums), np.int64),
+        )
+        for place, row in enumerate(found):
+            key = 0
+            for column, size, value in zip(columns, Cells.sizes(columns), row, strict=False):
+                line = column.n_bins
+                if column.values is None:
+                    line = int(value)
+                elif value is not None:
+                    line = self._place(_plain(value), column.values)
+                key = key * size + line
+            cells[place] = key
+            numbers = [int(v) for v in row[len(bins) + len(keys) :]]
+            if scale.classes is None:
+                totals[place] = numbers
+            else:
+                totals[place, self._place(_plain(row[len(bins)]), scale.classes)] = numbers[0]
+        return Cells.of(cells, totals)
+
+    def _grouped(
+        self, node: str, columns: Sequence[Column], scale: Scale
+    ) -> Iterator[tuple[int, Any, Any, int, list[int]]]:
+        """Which column, its bin, the label, the node, and the sums."""
+        bins, inner, keys, sums = self._asked(columns, scale)
+        inner, keys = [f"{node} AS node", *inner], ["node", *keys]
         if len(bins) == 1:
             which, grouped = [], ", ".join([*keys, *bins])
         else:
@@ -406,6 +451,11 @@ class StreamedRows(QueryRows):
             for total, found in zip(totals, coded.sums(n_nodes, columns, scale), strict=True):
                 total += found
         return totals
+
+    def cells(self, columns: Sequence[Column], scale: Scale) -> Cells:
+        """The sums of the rows that lie in the same bins."""
+        parts = (coded.cells(columns, scale) for coded in self._coded(None, columns, scale))
+        return functools.reduce(operator.add, parts)
 
     def labels(self, nodes: RuleSet, columns: Sequence[Column], scale: Scale) -> list[LabelSums]:
         """Labels of each node's rows."""

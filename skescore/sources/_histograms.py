@@ -6,14 +6,16 @@ Labels and weights become whole numbers by units, of which so many fit that no s
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
@@ -197,7 +199,7 @@ class Scale:
         """How many sums there are of each bin."""
         if not self.of_labels:
             return 1
-        return 2 if self.classes is None else len(self.classes)
+        return 3 if self.classes is None else len(self.classes)
 
     def whole(self, values: Floats, unit: float) -> Floats:
         """Multiples of a unit, which is a power of two, so that nothing but this is rounded."""
@@ -267,11 +269,53 @@ class Rows(Protocol):
     def labels(self, nodes: RuleSet, columns: Sequence[Column], scale: Scale) -> list[LabelSums]:
         """The labels of each node's rows."""
 
+    def cells(self, columns: Sequence[Column], scale: Scale) -> Cells:
+        """The sums of the rows that lie in the same bins."""
+
     def counts(self) -> dict[Any, int]:
         """How many rows each class has; all of them as None in a regression."""
 
     def draw(self, chances: Mapping[Any, float], seed: int) -> pd.DataFrame:
         """Rows of each class, each with a chance."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Bins in which rows lie together: a number that tells them, and the sums of their rows."""
+
+    #: Search trees of all cells take too long with more.
+    MOST: ClassVar[int] = 1 << 18
+
+    keys: NDArray[np.int64]
+    sums: Sums
+
+    def __add__(self, other: Cells) -> Cells:
+        keys = np.concatenate([self.keys, other.keys])
+        return Cells.of(keys, np.concatenate([self.sums, other.sums]))
+
+    @classmethod
+    def of(cls, keys: NDArray[np.int64], sums: Sums) -> Cells:
+        """Cells of which some may be the same."""
+        found, cell = np.unique(keys, return_inverse=True)
+        if len(found) > cls.MOST:
+            raise ColumnError(cls.too_many("more than"))
+        totals = np.zeros((len(found), sums.shape[1]), dtype=np.int64)
+        np.add.at(totals, cell, sums)
+        return cls(found, totals)
+
+    @classmethod
+    def too_many(cls, how: str) -> str:
+        """What to do about it."""
+        return (
+            f"Cut, the rows must lie in at most {cls.MOST} cells, so that all trees over the cuts "
+            f"can be compared, but they lie in {how} that. Pass fewer cuts=..., name fewer columns "
+            "in features=..., or fit a sample, see sample_source."
+        )
+
+    @staticmethod
+    def sizes(columns: Sequence[Column]) -> list[int]:
+        """How many bins each column has, that of missing values among them."""
+        return [column.n_bins + 1 for column in columns]
 
 
 class Histograms:
@@ -287,6 +331,7 @@ class Histograms:
         self.columns, self.classes = list(columns), scale.classes
         self.label_range, self.weighted = label_range, scale.weight_unit is not None
         self.unit, self.label_unit = scale.weight_unit or 1.0, scale.label_unit
+        self.square_unit, self.centre = scale.square_unit, scale.centre
         self.n_passes = 0
 
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
@@ -301,6 +346,19 @@ class Histograms:
                 f"{self._rows.name} changed while it was read. Read a table at rest, or a snapshot."
             )
         return [[sums[node] for sums in found] for node in range(n_nodes)]
+
+    def cells(self) -> tuple[NDArray[np.intp], Sums]:
+        """The bins in which rows lie together, one column each, and the sums of these rows."""
+        sizes = Cells.sizes(self.columns)
+        if math.prod(sizes) >= 1 << 62:
+            raise ColumnError(Cells.too_many("perhaps far more than"))
+        self.n_passes += 1
+        found = self._rows.cells(self.columns, self._scale)
+        bins = np.empty((len(found.keys), len(sizes)), dtype=np.intp)
+        rest = found.keys
+        for j in reversed(range(len(sizes))):
+            rest, bins[:, j] = np.divmod(rest, sizes[j])
+        return bins, found.sums
 
     def labels(self, nodes: RuleSet) -> list[LabelMoments]:
         """Labels of each node's rows."""
@@ -425,6 +483,28 @@ class Coded:
                         total[:, :, place] += found[:, 0]
         return totals
 
+    def cells(self, columns: Sequence[Column], scale: Scale) -> Cells:
+        """The sums of the rows that lie in the same bins."""
+        binners = [Binner(c.cuts) if c.values is None else None for c in columns]
+        found = Cells(np.zeros(0, np.int64), np.zeros((0, scale.n_sums), np.int64))
+        for piece in self.pieces():
+            key = np.zeros(len(piece.label), dtype=np.int64)
+            for size, binner, values in zip(
+                Cells.sizes(columns), binners, piece.columns, strict=True
+            ):
+                key = key * size + (values if binner is None else binner.bins(values))
+            cells, cell = np.unique(key, return_inverse=True)
+            factors = piece.factors(scale)
+            if scale.classes is None:
+                sums = [np.bincount(cell, factor, len(cells)) for factor in factors]
+                totals = np.column_stack(sums)
+            else:
+                n = len(scale.classes)
+                group = cell * n + piece.label
+                totals = np.bincount(group, factors[0], len(cells) * n).reshape(-1, n)
+            found += Cells(cells, totals.astype(np.int64))
+        return found
+
     def factors(self, scale: Scale) -> list[Floats | None]:
         """What is summed in each group: whole numbers, None for ones."""
         weight = self.weight
@@ -433,9 +513,9 @@ class Coded:
         ]
         if scale.of_labels and scale.classes is None:
             deviation = self.label - scale.centre
-            if weight is not None:
-                deviation = weight * deviation
-            factors.append(scale.whole(deviation, scale.label_unit))
+            first = deviation if weight is None else weight * deviation
+            factors.append(scale.whole(first, scale.label_unit))
+            factors.append(scale.whole(first * deviation, scale.square_unit))
         return factors
 
     def label_sums(self, n_nodes: int, scale: Scale) -> list[LabelSums]:
@@ -690,6 +770,10 @@ def _seen_values(column: pd.Series) -> Seen:
     return Seen(values=frozenset(map(python_value, values[: MOST_VALUES + 1])), n_missing=gone)
 
 
+def _cells(batch: Any, table: TableOfRows, columns: Sequence[Column], scale: Scale) -> Cells:
+    return table.coded(batch, columns, scale, None).cells(columns, scale)
+
+
 def _counts(batch: Any, table: TableOfRows, task: str) -> Counter[Any]:
     return table.counts(batch, task)
 
@@ -746,6 +830,11 @@ class BatchRows:
         for found in self._found(look):
             total = [a + b for a, b in zip(total, found, strict=True)] if total else found
         return total
+
+    def cells(self, columns: Sequence[Column], scale: Scale) -> Cells:
+        """The sums of the rows that lie in the same bins."""
+        look = partial(_cells, table=self._table, columns=columns, scale=scale)
+        return functools.reduce(operator.add, self._found(look))
 
     def labels(self, nodes: RuleSet, columns: Sequence[Column], scale: Scale) -> list[LabelSums]:
         """Labels of each node's rows."""

@@ -21,13 +21,17 @@ from sklearn.dummy import DummyClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import (
+    BaseExtractor,
     CallableClassifier,
     CallableRegressor,
     CARTExtractor,
+    GridExExtractor,
+    OptimalListExtractor,
     OptimalTreeExtractor,
 )
 from skescore.metrics import confusion
-from skescore.rules import Interval, RuleSet
+from skescore.optimal import Cuts, optimal_trees
+from skescore.rules import Interval, RuleSet, RuleStatistics
 from skescore.rules.exporters import readable_outputs
 from skescore.rules.simplification import without_repeated_end
 from skescore.sources import SourceError, extract_source, sample_source, score_source
@@ -108,7 +112,7 @@ def test_all_sources_give_the_same_rules(name: str, task: str, tmp_path: Path) -
 
 
 def in_memory(
-    extractor: CARTExtractor, frame: pd.DataFrame, cuts: Mapping[str, Sequence[float]]
+    extractor: BaseExtractor, frame: pd.DataFrame, cuts: Mapping[str, Sequence[float]]
 ) -> RuleSet:
     """The rules that the numbers of the bins give, about the columns themselves."""
     features = [name for name in frame.columns if name not in ("label", "weight")]
@@ -127,11 +131,10 @@ def in_memory(
         if not isinstance(condition, Interval):
             return condition
         places = cuts[features[condition.feature]]
-        low, high = (
-            bound if math.isinf(bound) else places[math.floor(bound)]
-            for bound in (condition.lower, condition.upper)
-        )
-        return replace(condition, lower=low, upper=high)
+        held = np.flatnonzero(condition.holds(lambda _: np.arange(len(places) + 1.0)))
+        low = -math.inf if held[0] == 0 else places[held[0] - 1]
+        high = math.inf if held[-1] == len(places) else places[held[-1]]
+        return Interval(condition.feature, low, high, missing=condition.missing)
 
     rules = rules.replace(
         rules=[
@@ -142,13 +145,16 @@ def in_memory(
     return rules if rules.classes else readable_outputs(rules, labels)
 
 
-def _without(rules: RuleSet) -> RuleSet:
-    """Rules without their domain and standard deviations."""
-    known = [
-        replace(rule, statistics=replace(rule.statistics, standard_deviation=None))
-        for rule in rules
-        if rule.statistics
-    ]
+def _without(rules: RuleSet, digits: int | None = None) -> RuleSet:
+    """Rules without their domain and standard deviations, with so many digits of means."""
+
+    def shown(statistics: RuleStatistics) -> RuleStatistics:
+        mean = statistics.mean
+        if mean is not None and digits is not None:  # those of joined boxes are rounded in memory
+            mean = round(mean, digits)
+        return replace(statistics, mean=mean, standard_deviation=None)
+
+    known = [replace(rule, statistics=shown(rule.statistics)) for rule in rules if rule.statistics]
     return rules.replace(rules=known, domain=None)
 
 
@@ -159,7 +165,52 @@ SETTINGS: list[dict[str, Any]] = [
     {"max_leaf_nodes": 9, "max_depth": None},
     {"max_leaf_nodes": 6, "max_depth": 3, "min_samples_leaf": 7, "simplify": False},
     {"criterion": "entropy", "max_depth": None, "max_leaf_nodes": 12},
+    {"n_features_to_select": 2},
 ]
+
+
+#: Grids, over all of the features or some.
+GRIDS: list[dict[str, Any]] = [
+    {},
+    {"max_rules": 6, "n_slices": 3, "depth": 2},
+    {"n_features_to_select": 2, "max_rules": 30, "threshold": 0.02},
+    {"n_slices": 5, "max_rules": 9, "n_features_to_select": None},
+    {"importances": [1, 0.5, 0.2, 0.9], "n_slices": [2, 3], "importance_threshold": [0.4, 0.8]},
+]
+
+
+@TASKS
+@pytest.mark.parametrize(
+    "place", [0, 4, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))]
+)
+def test_grids_are_those_of_the_bins_in_memory(place: int, task: str) -> None:
+    gaps = place % 2 == 0 and "importances" not in GRIDS[place]
+    frame = table_of(task, seed=place, gaps=gaps).drop(columns="weight")
+    extractor = GridExExtractor(None, random_state=0, **GRIDS[place])
+    found = extract_source(extractor, frame, "label", cuts=15, task=task)
+    expected = in_memory(extractor, frame, found.cuts)
+    same(*(_without(rules, 9) for rules in (found.rules, expected)))
+    assert len(found.rules) > 3
+    if place == 0:  # boxes that will probably be cut are looked at together
+        assert found.n_passes < len(found.rules) - 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sqlite", *(pytest.param(n, marks=pytest.mark.slow) for n in ("folder", "arrow table"))],
+)
+def test_all_sources_give_the_same_grid(name: str, tmp_path: Path) -> None:
+    frame = table_of("regression")
+    extractor = GridExExtractor(None, max_rules=7)
+    options: dict[str, Any] = {"cuts": 12, "task": "regression", "sample_weight": "weight"}
+    expected = extract_source(extractor, frame, "label", **options)
+    source = SOURCES[name](frame, tmp_path)
+    found = extract_source(extractor, source, "label", batch_size=180, **options)
+    same(found.rules, expected.rules)
+    score = score_source(found.rules, source, "label", sample_weight="weight")
+    weights = [rule.statistics.n_rows for rule in found.rules if rule.statistics]
+    covered = confusion(found.rules, score.counts, assigned=True).covered
+    assert covered.tolist() == weights
 
 
 @TASKS
@@ -324,12 +375,60 @@ def test_what_a_sample_misses_is_bounded() -> None:
     assert 0.12 < np.mean(missed) < 0.28
 
 
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("sqlite", "classification"), ("folder", "regression"),
+        pytest.param("list of frames", "classification", marks=pytest.mark.slow),
+        pytest.param("sqlite", "regression", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_optimal_trees_are_those_of_memory_over_the_same_cuts(
+    name: str, task: str, tmp_path: Path
+) -> None:
+    frame = table_of(task, 300)[["size", "colour", "whole", "label"]]
+    extractor = OptimalTreeExtractor(None, max_leaf_nodes=4, cuts_per_feature=6)
+    found = extract_source(
+        extractor, SOURCES[name](frame, tmp_path), "label", task=task, batch_size=90
+    )
+    cuts = Cuts(
+        3, {0: found.cuts["size"], 2: found.cuts["whole"]}, {1: ("blue", "green", "grey", "red")},
+        (0, 1),
+    )  # fmt: skip
+    expected = optimal_trees(
+        frame.drop(columns="label"), frame["label"], cuts=cuts, max_nodes=100,
+        loss="errors" if task == "classification" else "squared_error",
+    )  # fmt: skip
+    assert len(found.cuts["size"]) == 6
+    assert found.extractor.lower_bounds_.tolist() == pytest.approx(
+        expected.lower.tolist(), rel=1e-9
+    )
+    assert found.extractor.status_ == expected.status[-1]
+    of_memory = expected.rules[-1]
+    assert of_memory is not None
+    if task == "regression":
+        of_memory = readable_outputs(of_memory, frame["label"].to_numpy())
+    learned = _without(found.rules).replace(fallback=of_memory.fallback)
+    same(learned, _without(of_memory))
+    assert found.n_passes == (2 if task == "classification" else 4)
+
+
+def test_too_many_cells_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.normal(size=(30, 16)), columns=[f"x{j}" for j in range(16)])
+    frame = wide.assign(label=np.where(wide["x0"] > 0, "a", "b"))
+    with pytest.raises(ValueError, match=r"at most 262144 cells.* fewer cuts"):
+        extract_source(OptimalTreeExtractor(None), frame, "label")
+    found = extract_source(OptimalTreeExtractor(None, features=["x0", "x1"]), frame, "label")
+    assert len(found.rules) >= 2
+
+
 @TASKS
 def test_other_extractors_learn_from_a_sample(task: str, tmp_path: Path) -> None:
     frame = table_of(task, 3000, gaps=False).drop(columns=["colour", "weight"])
     source = SOURCES["folder"](frame, tmp_path)
     kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
-    extractor = OptimalTreeExtractor(kind(max_depth=4), max_leaf_nodes=3)
+    extractor = OptimalListExtractor(kind(max_depth=4), max_rules=3)
     found = extract_source(extractor, source, "label", sample_size=600)
     assert found.sample is not None
     assert len(found.sample.frame) == pytest.approx(600, abs=5)
@@ -338,7 +437,7 @@ def test_other_extractors_learn_from_a_sample(task: str, tmp_path: Path) -> None
     same(found.rules, again.rules)
     fitted = kind(max_depth=4).fit(frame.drop(columns="label"), frame["label"])
     frozen = extract_source(
-        OptimalTreeExtractor(fitted, max_leaf_nodes=3), source, "label", sample_size=600
+        OptimalListExtractor(fitted, max_rules=3), source, "label", sample_size=600
     )
     assert frozen.extractor.estimator_ is fitted
     assert score_source(found.rules, source, "label").counts.n_rows[0] == 3000
@@ -346,8 +445,8 @@ def test_other_extractors_learn_from_a_sample(task: str, tmp_path: Path) -> None
 
 def test_samples_that_cannot_be_drawn() -> None:
     frame = table_of("classification")
-    with pytest.raises(ValueError, match=r"OptimalTreeExtractor needs more than sums.*estimator"):
-        extract_source(OptimalTreeExtractor(None), frame, "label")
+    with pytest.raises(ValueError, match=r"OptimalListExtractor needs more than sums.*estimator"):
+        extract_source(OptimalListExtractor(None), frame, "label")
     with pytest.raises(TypeError, match="must be an extractor"):
         extract_source(DecisionTreeClassifier(), frame, "label")
     with pytest.raises(SourceError, match="at least one row"):
@@ -382,7 +481,7 @@ def test_what_cannot_be_used() -> None:
     with pytest.raises(ValueError, match="predicts batches"):
         extract(CARTExtractor(DummyClassifier()), "duckdb:///x.db?table=t")
     settings: list[dict[str, Any]] = [
-        {"max_features": 2}, {"ccp_alpha": 0.1}, {"prune": "ice"}, {"n_features_to_select": 2}
+        {"max_features": 2}, {"ccp_alpha": 0.1}, {"prune": "ice"}
     ]  # fmt: skip
     for setting in settings:
         with pytest.raises(ValueError, match=f"{next(iter(setting))}=.* needs the rows"):

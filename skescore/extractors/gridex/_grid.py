@@ -8,8 +8,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from skescore._deadline import check_deadline
 from skescore._random import combine, uniform_points
 from skescore.extractors._base import Extraction
+from skescore.extractors._histogram_tree import Look, Path, Sums
 from skescore.extractors.gridex._statistics import JoinableTable, StatisticsTable
 from skescore.rules import BoxTable
 
@@ -488,6 +489,14 @@ class _Points:
         self.n_rows = int(np.count_nonzero(keep[: self.n_rows]))
         self.X, self.predictions, self.box = self.X[keep], self.predictions[keep], box[keep]
 
+    def along(self, feature: int) -> _Points:
+        """The points, of which a cut along a feature needs no others."""
+        return self
+
+    def parts(self, boxes: Boxes, feature: int) -> list[_Points]:
+        """The points of each of the boxes that they have been put into."""
+        return [self.part(box) for box in range(len(boxes.lower))]
+
     def part(self, box: int) -> _Points:
         """The points of one box."""
         inside = np.flatnonzero(self.box == box)
@@ -501,6 +510,77 @@ class _Points:
         self.X = np.concatenate([self.X, X])
         self.predictions = np.concatenate([self.predictions, predictions])
         self.box = np.concatenate([self.box, box])
+
+
+class Histogram:
+    """A box of which only histograms are known: sums per feature and number of a bin.
+
+    Parameters
+    ----------
+    path : tuple
+        The way to the box.
+    total : ndarray of int
+        The sums of all its rows.
+    bins : list of ndarray of int, optional
+        The histograms; None until they are looked at.
+    """
+
+    def __init__(self, path: Path, total: Sums, bins: list[Sums] | None = None) -> None:
+        self.path, self.total, self.bins = path, total, bins
+
+    def along(self, feature: int) -> _Points:
+        """Bins in place of rows, which say as much of a cut along that feature."""
+        assert self.bins is not None
+        sums = self.bins[feature]
+        held = np.flatnonzero(sums.any(axis=1))
+        X = np.zeros((len(held), len(self.bins)))
+        X[:, feature] = held
+        return _Points(X, sums[held], np.zeros(len(held), np.intp), len(held))
+
+    def parts(self, boxes: Boxes, feature: int) -> list[Histogram]:
+        """The boxes that it has been cut into, not looked at."""
+        assert self.bins is not None
+        sums, result = self.bins[feature], []
+        for lower, upper in zip(boxes.lower[:, feature], boxes.upper[:, feature], strict=True):
+            low, high = max(math.ceil(lower), 0), min(math.ceil(upper), len(sums))
+            path = self.path
+            if low > 0:
+                path = (*path, (feature, low - 1, False))
+            if high < len(sums):
+                path = (*path, (feature, high - 1, True))
+            result.append(Histogram(path, sums[low:high].sum(axis=0)))
+        return result
+
+
+#: Makes the histograms of some boxes known, each with the parts that it has been cut into.
+Fetch = Callable[[Sequence[tuple[Histogram, Sequence[Histogram]]]], None]
+
+
+def fetched(look: Look) -> Fetch:
+    """Look at the parts of several boxes at once; what is left for the heaviest follows."""
+
+    def fetch(families: Sequence[tuple[Histogram, Sequence[Histogram]]]) -> None:
+        lighter = []
+        for whole, parts in families:
+            heaviest = max(parts, key=lambda part: int(part.total.sum()))
+            if len(parts) == 1:
+                heaviest.bins = whole.bins
+            lighter += [part for part in parts if part is not heaviest]
+        if lighter:
+            found = look([part.path for part in lighter], [part.total for part in lighter])
+            for part, bins in zip(lighter, found, strict=True):
+                part.bins = bins
+        for whole, parts in families:
+            for part in parts:
+                if part.bins is None:
+                    assert whole.bins is not None
+                    others = [other.bins for other in parts if other.bins is not None]
+                    part.bins = [
+                        sums - np.sum(rest, axis=0)
+                        for sums, *rest in zip(whole.bins, *others, strict=True)
+                    ]
+
+    return fetch
 
 
 def cut_domain(
@@ -536,48 +616,95 @@ def cut_domain(
 class _Node:
     """A box that may be cut along one feature: the best one, and how much scatter that takes away.
 
-    `depth` is how often it has been cut along each feature, `place` the order of being made.
+    `depth` is how often it has been cut along each feature, `place` the order of being made. Once
+    it has been cut into so many slices, there are its `parts`.
     """
 
     box: Boxes
-    points: _Points
+    points: Any
     depth: np.ndarray
-    feature: int
-    gain: float
-    place: int
+    feature: int = 0
+    gain: float = 0.0
+    place: int = 0
+    n_slices: int = 0
+    parts: list[_Node] = field(default_factory=list)
 
     def __lt__(self, other: _Node) -> bool:
         return (-self.gain, self.place) < (-other.gain, other.place)
 
 
 def cut_adaptively(
-    extraction: Extraction, levels: list[Level], seed: int, collect: Collector, max_rules: int
+    extraction: Any,
+    levels: list[Level],
+    seed: int,
+    collect: Collector,
+    max_rules: int,
+    whole: Histogram | None = None,
+    fetch: Fetch | None = None,
 ) -> tuple[BoxTable, list[Boxes]]:
     """Cut one box at a time along one feature, where it says most; gives at most `max_rules` boxes.
 
     Along each feature boxes are cut once per level, so that their faces are those of the grid that
     :func:`cut_domain` refines, unless there is no room for so many slices. Gives the same as that.
+    In place of the extraction's rows, boxes may have histograms: those that will probably be cut
+    before more is known are looked at together.
     """
-    domain, n_rows = extraction.settings["domain"], len(extraction.X)
+    domain = extraction.settings["domain"]
     lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
-    points = _Points(extraction.X, extraction.predictions, np.zeros(n_rows, np.intp), n_rows)
+    root: Any = whole
+    if whole is None:
+        n_rows = len(extraction.X)
+        root = _Points(extraction.X, extraction.predictions, np.zeros(n_rows, np.intp), n_rows)
+    points = root.along(0)
     table = collect(points.X, points.predictions, points.box, 1)
-    whole = Boxes(
+    everything = Boxes(
         lower[None], upper[None], np.zeros(1, np.uint64), table.closed(lower[None], upper[None]),
-        np.array([n_rows]),
+        np.array([points.n_rows]),
     )  # fmt: skip
     least = max(0.0, _LEAST_GAIN * float(table.scatter[0]))
-    places = itertools.count()
     # What is of one class only may yet be cut into parts of several.
     pure = extraction.classes is not None
 
-    def node(box: Boxes, points: _Points, depth: np.ndarray) -> _Node:
-        feature, gain = 0, 0.0
-        if box.statistics.impurity[0] >= levels[0].threshold:
-            feature, gain = _best_cut(box, points, _next_slices(levels, depth), collect)
-        return _Node(box, points, depth, feature, gain, next(places))
+    def is_final(node: _Node) -> bool:
+        return bool(node.box.statistics.impurity[0] < levels[0].threshold)
 
-    queue = [node(whole, points, np.zeros(len(lower), dtype=np.intp))]
+    def find_cut(node: _Node) -> None:
+        if not is_final(node):
+            n_slices = _next_slices(levels, node.depth)
+            node.feature, node.gain = _best_cut(node.box, node.points, n_slices, collect)
+
+    def cut(node: _Node, room: int) -> None:
+        level = levels[node.depth[node.feature]]
+        slices = np.ones_like(level.n_slices)
+        node.n_slices = slices[node.feature] = min(level.n_slices[node.feature], room)
+        region = Regions(node.box.lower, node.box.upper, combine(node.box.key, node.feature))
+        parts = _cut(
+            extraction, node.points.along(node.feature), region, replace(level, n_slices=slices),
+            seed, collect, pure,
+        )  # fmt: skip
+        depth = node.depth.copy()
+        depth[node.feature] += 1
+        node.parts = [
+            _Node(parts.take(np.array([i])), points, depth)
+            for i, points in enumerate(node.points.parts(parts, node.feature))
+        ]
+
+    def divide(nodes: list[_Node], room: int) -> None:
+        for node in nodes:
+            cut(node, room)
+        if fetch is not None:
+            fetch([
+                (node.points, [part.points for part in node.parts])
+                for node in nodes
+                if not all(map(is_final, node.parts))
+            ])  # fmt: skip
+        for node in nodes:
+            for part in node.parts:
+                find_cut(part)
+
+    places = itertools.count()
+    queue = [_Node(everything, root, np.zeros(len(lower), dtype=np.intp), place=next(places))]
+    find_cut(queue[0])
     done: list[Boxes] = []
     while queue:
         best = heapq.heappop(queue)
@@ -585,17 +712,16 @@ def cut_adaptively(
         if best.gain <= least or room < 2:
             done.append(best.box)
             continue
-        level = levels[best.depth[best.feature]]
-        slices = np.ones_like(level.n_slices)
-        slices[best.feature] = min(level.n_slices[best.feature], room)
-        region = Regions(best.box.lower, best.box.upper, combine(best.box.key, best.feature))
-        best.points.move(np.zeros(len(best.points.box), np.intp))
-        cut = replace(level, n_slices=slices)
-        parts = _cut(extraction, best.points, region, cut, seed, collect, pure)
-        depth = best.depth.copy()
-        depth[best.feature] += 1
-        for i in range(len(parts.lower)):
-            queue.append(node(parts.take(np.array([i])), best.points.part(i), depth))
+        most = int(levels[best.depth[best.feature]].n_slices[best.feature])
+        if best.n_slices != min(most, room):
+            some = [best]
+            if fetch is not None:
+                near = heapq.nsmallest(room - 2, queue)
+                some += [node for node in near if node.gain > least and not node.n_slices]
+            divide(some, room)
+        for part in best.parts:
+            part.place = next(places)
+            queue.append(part)
         heapq.heapify(queue)
     lower_bounds = np.concatenate([part.lower for part in done])
     upper_bounds = np.concatenate([part.upper for part in done])
@@ -609,22 +735,24 @@ def _next_slices(levels: list[Level], depth: np.ndarray) -> np.ndarray:
 
 
 def _best_cut(
-    box: Boxes, points: _Points, n_slices: np.ndarray, collect: Collector
+    box: Boxes, points: Any, n_slices: np.ndarray, collect: Collector
 ) -> tuple[int, float]:
     """The feature along which cutting a box takes away most scatter, and how much."""
-    inside = np.zeros(len(points.X), np.intp)
-    scatter = float(collect(points.X, points.predictions, inside, 1).scatter[0])
-    features = np.flatnonzero(n_slices > 1)
-    numbers = slice_numbers(points.X, inside, box.lower, box.upper, n_slices)
-    best, least = 0, scatter
-    for feature, number in zip(features.tolist(), numbers, strict=True):
+    best, least, scatter = 0, math.inf, math.inf
+    for feature in np.flatnonzero(n_slices > 1).tolist():
+        along = points.along(feature)
+        inside = np.zeros(len(along.X), np.intp)
+        if scatter == math.inf:
+            least = scatter = float(collect(along.X, along.predictions, inside, 1).scatter[0])
+        only = np.where(np.arange(len(n_slices)) == feature, n_slices, 1)
+        (number,) = slice_numbers(along.X, inside, box.lower, box.upper, only)
         cell, n_cells = _ranks(number.astype(np.int64), int(n_slices[feature]))
         if n_cells < 2:
             continue
-        left = float(collect(points.X, points.predictions, cell, n_cells).scatter.sum())
+        left = float(collect(along.X, along.predictions, cell, n_cells).scatter.sum())
         if left < least:
             best, least = feature, left
-    return best, scatter - least
+    return best, 0.0 if scatter == math.inf else scatter - least
 
 
 def _cut(

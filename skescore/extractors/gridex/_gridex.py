@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy as np
 from skescore import _validation as check
 from skescore._random import draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
 from skescore.extractors._docstrings import documented
 from skescore.extractors._features import (
     feature_importances,
@@ -19,13 +22,21 @@ from skescore.extractors._features import (
 )
 from skescore.extractors._joining import join_touching
 from skescore.extractors._sharing import Sharing, once
-from skescore.extractors.gridex._grid import Boxes, Collector, Level, cut_adaptively, cut_domain
+from skescore.extractors.gridex._grid import (
+    Boxes,
+    Collector,
+    Histogram,
+    Level,
+    cut_adaptively,
+    cut_domain,
+    fetched,
+)
 from skescore.extractors.gridex._statistics import (
     ClassCountsTable,
     MomentsTable,
     joined_conclusions,
 )
-from skescore.rules import BoxTable, Conclusions, RuleSet
+from skescore.rules import BoxTable, Conclusions, Domain, RuleSet
 
 #: More slices than this are a mistake, and would not leave room for the numbers of cells.
 _MOST_SLICES = 1_000_000
@@ -185,6 +196,92 @@ class GridExExtractor(BaseExtractor):
             boxes, conclusions, ordered=False, disjoint=True, **extraction.settings
         )
 
+    def fit_sums(self, source: HistogramSource) -> GridExExtractor:
+        """Learn rules from rows of which only histograms are known, however many there are.
+
+        The black box is not queried: the labels of the rows are what the rules imitate.
+
+        Parameters
+        ----------
+        source : HistogramSource
+            The rows, see :func:`skescore.sources.extract_source`, which calls this.
+
+        Returns
+        -------
+        self
+            The fitted extractor. It knows no black box, so that ``fidelity`` is not to be had.
+
+        Raises
+        ------
+        ValueError
+            If a setting needs the rows themselves.
+
+        Notes
+        -----
+        The rules are those of :meth:`fit` on the numbers of the bins: slices have equally many of
+        these, and so, with cuts at quantiles, about equally many rows.
+        """
+        self._check_parameters()
+        limits = any(limit is not None for _, limit in self._strategies())
+        needs_rows(
+            self,
+            max_rules=self.max_rules is None and "pass a number",
+            min_examples=self.min_examples > 1,
+            prune=self.prune is not None,
+            importance_threshold=limits and self.importances is None and "pass importances=...",
+        )
+        table = BinnedTable(source)
+        classes = None if source.classes is None else list(source.classes)
+        settings: dict[str, Any] = {
+            "feature_names": table.names,
+            "task": "regression" if classes is None else "classification",
+            "classes": classes,
+            "domain": table.box(self._domain_margin),
+        }
+        threshold, tolerance = self.threshold, 0.0
+        if classes is None:
+            n_rows, _, deviation = table.moments(table.total[None])[0].tolist()
+            tolerance = _TIE * (source.label_range[1] - source.label_range[0])
+            threshold = math.sqrt(deviation / n_rows) / 2 if threshold is None else threshold
+        elif threshold is None:
+            threshold = 0.1
+
+        def collect(_: Any, sums: np.ndarray, box: np.ndarray, n_boxes: int) -> Any:
+            total = np.zeros((n_boxes, sums.shape[1]), dtype=np.int64)
+            np.add.at(total, box, sums)
+            if classes is None:
+                return MomentsTable(table.moments(total), tolerance)
+            return ClassCountsTable(total * source.unit)
+
+        self.importances_ = np.zeros(len(table.names))
+        if self.importances is not None:
+            self.importances_ = given_importances(self.importances, len(table.names)).copy()
+        chosen = table.important_features(self.n_features_to_select)
+        table.use(chosen)
+        levels = self._levels_of(settings["domain"], chosen, threshold)
+        assert self.max_rules is not None
+        whole = Histogram((), table.total, table.look([()], None)[0])
+        known = SimpleNamespace(settings=settings, classes=classes)
+        boxes, done = cut_adaptively(
+            known, levels, 0, collect, self.max_rules, whole, fetched(table.look)
+        )
+        tables: list[Any] = [part.statistics for part in done]
+        n_rows = np.concatenate([
+            part.moments[:, 0] if classes is None else part.counts.sum(axis=1) for part in tables
+        ])  # fmt: skip
+        if not source.weighted:
+            n_rows = n_rows.astype(np.intp)
+        conclusions = replace(
+            joined_conclusions([part.conclude(part.impurity) for part in tables]), n_rows=n_rows
+        )
+        if classes is not None:
+            boxes, conclusions = _joined(boxes, conclusions)
+        rules = RuleSet.from_boxes(boxes, conclusions, ordered=False, disjoint=True, **settings)
+        named = table.named(rules)
+        named = table.told(named) if classes is None else named
+        self._learn_sums(source, table.finished(named, self.uncovered, self.abstain_label))
+        return self
+
     def _boxes(self, extraction: Extraction, levels: list[Level]) -> tuple[BoxTable, list[Boxes]]:
         """Cut the domain."""
         seed, collect = draw_seed(self.random_state), self._collector(extraction)
@@ -207,7 +304,6 @@ class GridExExtractor(BaseExtractor):
     def _levels(self, extraction: Extraction) -> list[Level]:
         """How to cut at each level; learns the features' importances."""
         X, n_features = extraction.X, extraction.X.shape[1]
-        domain = extraction.settings["domain"]
         extraction.check_magnitude(_LARGEST_FEATURE, "a grid over them would overflow")
         extraction.check_predictions(_LARGEST_PREDICTION)
         strategies = self._strategies()
@@ -221,20 +317,24 @@ class GridExExtractor(BaseExtractor):
                 lambda: feature_importances(X, extraction.predictions, extraction.task),
             )
         self.importances_ = importances.copy()
-        # Cutting a constant feature would only make cells without rows.
-        varies = np.asarray(domain.lower) < np.asarray(domain.upper)
-        chosen = extraction.important_features(self.n_features_to_select)
-        varies &= np.isin(np.arange(n_features), chosen)
         threshold = self.threshold
         if threshold is None:
             threshold = self._default_threshold(extraction)
+        chosen = extraction.important_features(self.n_features_to_select)
+        return self._levels_of(extraction.settings["domain"], chosen, threshold)
+
+    def _levels_of(self, domain: Domain, chosen: np.ndarray, threshold: float) -> list[Level]:
+        """How to cut some of the features."""
+        # Cutting a constant feature would only make cells without rows.
+        varies = np.asarray(domain.lower) < np.asarray(domain.upper)
+        varies &= np.isin(np.arange(len(varies)), chosen)
         return [
             Level(
-                np.where(varies, _slices_per_feature(n, t, importances), 1),
+                np.where(varies, _slices_per_feature(n, t, self.importances_), 1),
                 threshold,
                 self.min_examples,
             )
-            for n, t in strategies
+            for n, t in self._strategies()
         ]
 
     def _default_threshold(self, extraction: Extraction) -> float:
@@ -249,7 +349,8 @@ def _joined(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclu
     first, union = join_touching(lower, upper, conclusions.outputs)
     assert conclusions.class_counts is not None
     assert conclusions.n_rows is not None
-    n_rows, counts = np.zeros(len(first), np.intp), np.zeros_like(conclusions.class_counts[first])
+    n_rows = np.zeros(len(first), conclusions.n_rows.dtype)
+    counts = np.zeros_like(conclusions.class_counts[first])
     np.add.at(n_rows, union, conclusions.n_rows)
     np.add.at(counts, union, conclusions.class_counts)
     closed = np.isfinite(lower[first])

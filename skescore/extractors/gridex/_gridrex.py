@@ -353,6 +353,8 @@ class GridRExExtractor(GridExExtractor):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    #: Mean absolute residuals do not follow from sums.
+    fit_sums: ClassVar[Any] = None
 
     def __init__(
         self,
