@@ -15,12 +15,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, partial, reduce
 from itertools import combinations, pairwise
+from operator import and_
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 #: What two sums of the same numbers may differ by, relative to the numbers.
 _ROUNDING = 1e-10
@@ -28,10 +30,8 @@ _ROUNDING = 1e-10
 _TOLERANCE = 1e-7
 #: Up to so many sets of rows, all rules are tried one by one.
 _MOST_TRIED = 100_000
-#: Most premises of lists, and entries of their table.
-_MOST_PREMISES, _MOST_ENTRIES = 200_000, 300_000_000
-#: Entries of a table of pairs of premises.
-_BLOCK = 4_000_000
+#: How much more than is needed is looked for, for the sake of similar rows, of how many others.
+_MORE, _MOST_SIMILAR = 1.05, 256
 #: Up to so many products all pairs of tests are counted at once.
 _PAIRS = 1e8
 #: Most parts of the domain that are looked at to sum up its volume.
@@ -74,7 +74,13 @@ class CheckResult:
 
 
 def check_certificate(
-    certificate: Any, X: Any, y: Any, sample_weight: Any = None, *, time_limit: float | None = 60.0
+    certificate: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    time_limit: float | None = 60.0,
+    memory_limit: float = 2**30,
 ) -> CheckResult:
     """Check a certificate against the rows that it speaks of.
 
@@ -90,6 +96,8 @@ def check_certificate(
         Weights of the rows, if it was made with some.
     time_limit : float, optional, default=60.0
         Seconds after which no further bound is checked; None for none.
+    memory_limit : float, default=2**30
+        Bytes that a search may take; bounds that need one which takes more are not checked.
 
     Returns
     -------
@@ -128,14 +136,15 @@ def check_certificate(
         data = json.loads(text)
         if data["format"] != "skescore.Certificate" or data["version"] != 1:
             raise _WrongError("it is no certificate of version 1")
-        check = _Check(data, X, y, sample_weight, time_limit)
+        check = _Check(data, X, y, sample_weight, time_limit, memory_limit)
         findings.append(check.rows_are_the_same())
         findings += check.given_rules()
         if not data["frontiers"]:
             raise _WrongError("it proves nothing")
         for place, part in enumerate(data["frontiers"]):
             findings.append(check.found_rules(part))
-            sentences, all_proven = check.bounds(part, len(data["frontiers"]) - place)
+            with threadpool_limits(1):  # products of small tables gain nothing from threads
+                sentences, all_proven = check.bounds(part, len(data["frontiers"]) - place)
             findings += sentences
             complete = complete and all_proven
         complete = complete and not check.unknown
@@ -157,8 +166,10 @@ def check_certificate(
 class _Check:
     """A certificate beside the rows."""
 
-    def __init__(self, data: Any, X: Any, y: Any, weights: Any, limit: float | None) -> None:
-        self.data = data
+    def __init__(
+        self, data: Any, X: Any, y: Any, weights: Any, limit: float | None, memory: float
+    ) -> None:
+        self.data, self.memory = data, memory
         self.end = math.inf if limit is None else time.monotonic() + limit
         names, columns = _columns(X)
         self.names = names
@@ -452,30 +463,33 @@ class _Check:
         self._cuts_are_those_told(cuts)
         everything = (1 << len(self.rows)) - 1
         tests = {test for test in self._tests(cuts) if test not in (0, everything)}
-        sets: list[int] | None = sorted({min(test, everything ^ test) for test in tests})
+        splits = sorted({min(test, everything ^ test) for test in tests})
         cost = self._cost(loss)
         cells = [everything]
         for test in tests:
             cells = [cell for c in cells for cell in (c & test, c & ~test) if cell]
         floor = math.fsum(cost(cell) for cell in cells)
         tolerance = _TOLERANCE * max(1e-9, cost(everything))
-        if kind == "list":
-            sets = _premises(sets or [], everything, part["space"]["max_conditions"])
-        steps, best = (_best_tree if kind == "tree" else _best_list)(sets or [], cost)
+        if kind == "tree":
+            steps, best = _best_tree(splits, cost)
+        else:
+            steps, best = _best_list(splits, everything, part["space"]["max_conditions"], cost)
         tried: list[int] = []
         searched: list[int] = []
         proven: dict[int, float] = {}  # what no rules of a size are better than
-        search: _Least | None = None
+        search: _Least | _LeastList | None = None
         for size, low in enumerate(part["lower"], start=1):
             proven[size] = floor
-            if sets is None or (low <= floor + tolerance and size > 1):
+            if low <= floor + tolerance and size > 1:
                 continue
             if steps(size) <= _MOST_TRIED:
                 tried.append(size)
                 proven[size] = best(everything, size)
-            elif len(sets) * len(self.rows) <= _MOST_ENTRIES:
+            else:
                 if search is None:
-                    search = self._search(kind, sets, loss)
+                    search = self._search(part, splits)
+                if search is None:
+                    continue
                 # What is left of the time is for this size and for those after it.
                 now, n_left = time.monotonic(), len(part["lower"]) - size + 1
                 search.deadline = now + (end - now) / n_left
@@ -500,7 +514,7 @@ class _Check:
         if open_:
             sentences.append(
                 f"{kind}: the bounds for {_listed(open_)} rules are not checked; there are too "
-                "many rules for the time limit."
+                f"many rules for the {'time' if search else 'memory'} limit."
             )
         for told in part.get("f1", ()):
             size, most = told["size"], told["most"]
@@ -564,15 +578,22 @@ class _Check:
         bits = np.frombuffer(raw, dtype=np.uint8).reshape(len(sets), n_bytes)
         return np.unpackbits(bits, axis=1, bitorder="little", count=len(self.rows)).T == 1
 
-    def _search(self, kind: str, sets: Sequence[int], loss: str) -> _Least:
-        """The checker's own search, with the sets of rows as a table."""
-        held = self._held(sets)
-        target = np.array(self.y) if loss != "errors" else np.zeros(len(self.y), dtype=np.intp)
+    def _search(self, part: Any, tests: Sequence[int]) -> _Least | _LeastList | None:
+        """The checker's own search, with the sets of rows as a table; None if it is too large."""
+        loss, n, m = part["loss"], len(self.rows), len(tests)
+        most = 1 if part["kind"] == "tree" else part["space"]["max_conditions"]
+        if most not in (1, 2, 3):
+            raise _WrongError(f"lists with {most} conditions in a rule are not known")
+        if 24 * n * m + 100 * 2 * m**most > self.memory:
+            return None
+        held = self._held(tests)
+        target = np.array(self.y) if loss != "errors" else np.zeros(n, dtype=np.intp)
         if loss == "errors":
             labels = {value: code for code, value in enumerate(sorted(set(self.y), key=repr))}
             target = np.array([labels[value] for value in self.y])
-        made = _LeastTree if kind == "tree" else _LeastList
-        return made(held, target, np.array(self.w), loss)
+        if part["kind"] == "tree":
+            return _LeastTree(held, target, np.array(self.w), loss)
+        return _LeastList(held, target, np.array(self.w), loss, most, self.memory)
 
     def _cost(self, loss: str) -> Callable[[int], float]:
         """The least loss of one conclusion for some rows."""
@@ -632,19 +653,6 @@ def _listed(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes))
 
 
-def _premises(tests: Sequence[int], everything: int, most: int) -> list[int] | None:
-    """The rows where premises of lists hold; None if there are too many."""
-    single = [side for test in tests for side in (test, everything ^ test)]
-    if most > 2:
-        raise _WrongError("lists with more than 2 conditions in a rule are not known")
-    premises = set(single)
-    if most == 2:
-        if len(single) ** 2 > 10 * _MOST_PREMISES:
-            return None
-        premises |= {one & other for one, other in combinations(single, 2)} - {0}
-    return sorted(premises) if len(premises) <= _MOST_PREMISES else None
-
-
 def _best_tree(tests: Sequence[int], cost: Callable[[int], float]) -> tuple[Any, Any]:
     """How many sets of rows trees of a size have, and the least loss by trying all trees."""
 
@@ -671,11 +679,20 @@ def _best_tree(tests: Sequence[int], cost: Callable[[int], float]) -> tuple[Any,
     return steps, best
 
 
-def _best_list(premises: Sequence[int], cost: Callable[[int], float]) -> tuple[Any, Any]:
+def _best_list(
+    tests: Sequence[int], everything: int, most: int, cost: Callable[[int], float]
+) -> tuple[Any, Any]:
     """The same of lists."""
+    sides = [side for test in tests for side in (test, everything ^ test)]
+    premises: set[int] = set()
+    n_premises = sum(math.comb(len(sides), n) for n in range(1, most + 1))
+    if n_premises <= _MOST_TRIED:
+        for n in range(1, most + 1):
+            premises |= {reduce(and_, chosen) for chosen in combinations(sides, n)}
+        n_premises = len(premises := premises - {0})
 
     def steps(size: int) -> float:
-        return float((2 * len(premises)) ** (size - 1))
+        return float((2 * n_premises) ** (size - 1))
 
     costs = cache(cost)
 
@@ -930,61 +947,237 @@ class _LeastEarned(_LeastTree):
         return np.maximum(total - earned, 0)
 
 
-class _LeastList(_Least):
-    """Lists: a premise, then the rest of the rows with fewer rules."""
+class _LeastList:
+    """The least loss of lists, above what rows that no test parts cost in any case.
 
-    def _search(self, rows: Any, size: int, limit: float, one: float) -> tuple[float, bool]:
-        used, held, heads, rest = self._sides(rows)
-        if not len(used):
-            return one, True
-        value = min(one, float((heads + rest).min()))
-        if size == 2:
-            return value, True
-        # One rule less, for all the rows, bounds what premises of few rows leave.
-        fewer, _ = self._part(rows, size - 1, math.inf)
-        value = min(value, fewer)
-        left = 1 - held
-        everything = np.ones(len(rows), dtype=bool)
-        lower = np.maximum(self.equal[rows] @ left, self._lower(rows, left, everything, fewer))
-        lower = np.minimum(lower, rest)
-        if size == 3 and self.loss != "absolute_error":
-            return self._three(rows, held, heads, lower, value, limit)
-        while True:
-            sums = heads + lower
-            at = int(sums.argmin())
-            total, most = float(sums[at]), min(value, limit)
-            if total >= most:
-                return (value, True) if value <= limit else (min(total, value), False)
-            part = held[:, at] == 0
-            bound, reached = self._part(rows[part], size - 1, most - float(heads[at]))
-            better = np.minimum(self._lower(rows, left, part, bound), rest)
-            np.maximum(lower, better, out=lower)
-            lower[at] = max(bound, lower[at])
-            if reached:
-                value = min(value, float(heads[at]) + bound)
+    A list is a premise, then a list of one rule less for the rows that it leaves. What the rows of
+    all premises, conjunctions of sides of tests, sum up to is a product of tables. Rows that are
+    added to others cost no more than their `cap`; so what is known of some rows bounds what is to
+    be expected of others.
 
-    def _three(
-        self, rows: Any, held: Any, heads: Any, lower: Any, value: float, limit: float
-    ) -> tuple[float, bool]:
-        """Three rules: what first premises leave with two rules, for many of them at once."""
-        stats = self.stats[rows].astype(held.dtype)
-        block = max(1, _BLOCK // held.shape[1])
-        sums = heads + lower
-        while True:
-            open_ = np.flatnonzero(sums < min(value, limit))
-            if not len(open_):
-                return (value, True) if value <= limit else (min(float(sums.min()), value), False)
-            if time.monotonic() > self.deadline:
-                raise _TooLongError
-            some = open_[np.argsort(sums[open_], kind="stable")[:block]]
-            left = 1 - held[:, some]
-            total = left.T @ stats
-            inside = np.stack(
-                [(left * stats[:, [k]]).T @ held for k in range(stats.shape[1])], axis=-1
+    Parameters
+    ----------
+    held : ndarray of bool, shape (n_rows, n_tests)
+        Where each test holds.
+    y : ndarray
+        Codes of classes, or numbers.
+    w : ndarray of float
+        Weights.
+    loss : {"errors", "squared_error", "absolute_error"}
+        What is summed.
+    most : int
+        Most sides of tests in a premise.
+    memory : float
+        Bytes that may be taken.
+    """
+
+    def __init__(
+        self, held: Any, y: Any, w: Any, loss: str, most: int, memory: float = math.inf
+    ) -> None:
+        self.loss, self.most, self.memory = loss, most, memory
+        #: When to give up, by the clock of :func:`time.monotonic`.
+        self.deadline = math.inf
+        exact = loss == "errors" and bool((w == np.floor(w)).all()) and w.sum() < 2**24
+        first, point = np.unique(
+            np.packbits(held, axis=1), axis=0, return_index=True, return_inverse=True
+        )[1:]
+        n, point = len(first), point.ravel()
+        if loss == "errors":
+            stats = np.zeros((n, int(y.max()) + 1))
+            np.add.at(stats, (point, y), w)
+            self.base = float((stats.sum(axis=1) - stats.max(axis=1)).sum())
+            stats -= stats.min(axis=1, keepdims=True)
+            cap = stats.max(axis=1)
+        elif loss == "squared_error":
+            y = y - np.average(y, weights=w)
+            weight, total = np.bincount(point, w, n), np.bincount(point, w * y, n)
+            mean = total / np.where(weight > 0, weight, 1)
+            stats = np.column_stack([weight, total, total * mean])
+            self.base = float((w * y * y).sum() - stats[:, 2].sum())
+            cap = weight * np.maximum((mean - mean.min()) ** 2, (mean.max() - mean) ** 2)
+        else:  # each number that a rule could conclude has its costs
+            first, self.base = np.arange(len(y)), 0.0
+            stats = w[:, None] * np.abs(y[:, None] - np.unique(y))
+            cap = stats.max(axis=1)
+        dtype = np.float32 if exact else np.float64
+        self.held, self.stats, self.cap = (
+            values.astype(dtype) for values in (held[first], stats, cap)
+        )
+        self.pure = loss == "errors" and bool(((stats > 0).sum(axis=1) <= 1).all())
+        self.useful: Any = None
+        self.useful = self._useful()
+        #: Of all rows, by the number of rules.
+        self.known: dict[int, tuple[float, bool, Any, Any]] = {}
+
+    def least(self, size: int, limit: float) -> float:
+        """The least loss of all rows, or a bound of it that is not less than the limit."""
+        return self.base + self._whole(size, limit - self.base)[0]
+
+    def _whole(self, size: int, limit: float) -> tuple[float, bool, Any, Any]:
+        if size not in self.known or not (self.known[size][1] or self.known[size][0] >= limit):
+            self.known[size] = self._part(np.arange(len(self.cap)), size, limit)
+        return self.known[size]
+
+    # --- premises ---
+
+    def _sums(self, rows: Any, values: Any) -> Any:
+        """What the values of the rows that each premise holds for sum up to."""
+        held = self.held[rows]
+        parts = [self._pairs(held, values)]
+        if self.most == 3:
+            for t in range(held.shape[1]):
+                yes = values * held[:, t]
+                parts += [self._pairs(held[:, t + 1 :], side) for side in (yes, values - yes)]
+        sums = np.concatenate([part.ravel() for part in parts])
+        return sums if self.useful is None else sums[self.useful]
+
+    def _pairs(self, held: Any, values: Any) -> Any:
+        """Sums of both of two tests, of the first without the second, and of neither."""
+        one, total = values @ held, values.sum()
+        if self.most == 1:
+            return np.stack([one, total - one])
+        both = held.T @ (held * values[:, None])
+        without = one[:, None] - both
+        return np.stack([both, without, total - one - without])
+
+    def _useful(self) -> Any:
+        """The premises that hold for some rows, and for fewer than their parts."""
+        n, m = self.held.shape
+        counts = self._sums(np.arange(n), np.ones(n, dtype=self.held.dtype))
+        if self.most == 1:
+            return np.flatnonzero((counts > 0) & (counts < n))
+
+        def fewer(counts: Any) -> Any:
+            yes, no = counts[0].diagonal(), counts[2].diagonal()
+            parts = np.minimum(
+                np.stack([yes, yes, no])[:, :, None], np.stack([yes, no, no])[:, None, :]
             )
-            two = (self._cost(inside) + self._cost(total[:, None] - inside)).min(axis=1)
-            sums[some] = heads[some] + np.minimum(two, self._cost(total))
-            value = min(value, float(sums[some].min()))
+            result = (counts > 0) & (counts < parts)
+            result[[0, 2]] &= np.tri(counts.shape[1], k=-1, dtype=bool).T
+            return result
+
+        pairs = counts[: 3 * m * m].reshape(3, m, m)
+        used, single = fewer(pairs), np.arange(m)
+        for block in (0, 2):
+            sizes = pairs[block].diagonal()
+            used[block, single, single] = (sizes > 0) & (sizes < n)
+        masks, at = [used.ravel()], 3 * m * m
+        for t in range(m if self.most == 3 else 0):
+            shape = 3, m - t - 1, m - t - 1
+            for _ in (0, 1):
+                three = counts[at : at + math.prod(shape)].reshape(shape)
+                masks.append((fewer(three) & (three < pairs[:, t + 1 :, t + 1 :])).ravel())
+                at += three.size
+        return np.flatnonzero(np.concatenate(masks))
+
+    def _left(self, premise: int, rows: Any) -> Any:
+        """The rows that a premise does not hold for."""
+        at, m = int(self.useful[premise]), self.held.shape[1]
+        held, first = self.held[rows] > 0, 0
+        kept = np.ones(len(rows), dtype=bool)
+        if self.most == 1:
+            return rows[~held[:, at] if at < m else held[:, at - m]]
+        if at >= 3 * m * m:
+            at -= 3 * m * m
+            while at >= 6 * (m - first - 1) ** 2:
+                at -= 6 * (m - first - 1) ** 2
+                first += 1
+            side, at = divmod(at, 3 * (m - first - 1) ** 2)
+            kept = held[:, first] if side == 0 else ~held[:, first]
+            first += 1
+        block, at = divmod(at, (m - first) ** 2)
+        one, two = (held[:, first + t] for t in divmod(at, m - first))
+        kept = kept & (one if block < 2 else ~one) & (two if block == 0 else ~two)
+        return rows[~kept]
+
+    # --- the search ---
+
+    def _pieces(self, rows: Any) -> tuple[Any, Any, Any]:
+        """The loss inside and outside of each premise, with one conclusion, and its cap."""
+        sums, totals = [], []
+        for k in range(self.stats.shape[1]):
+            some = rows[self.stats[rows, k] != 0]
+            sums.append(self._sums(some, self.stats[some, k]))
+            totals.append(self.stats[some, k].sum())
+        cap = sum(sums) if self.pure else self._sums(rows, self.cap[rows])
+        sides = sums, [total - part for total, part in zip(totals, sums, strict=True)]
+        caps = cap, self.cap[rows].sum() - cap
+        inside, outside = (self._cost(*pair) for pair in zip(sides, caps, strict=True))
+        return inside, outside, cap
+
+    def _cost(self, sums: Any, cap: Any) -> Any:
+        if self.loss == "errors":
+            most = sums[0]
+            for one in sums[1:]:
+                most = np.maximum(most, one)
+            return cap - most
+        if self.loss == "absolute_error":
+            return np.maximum(np.min(sums, axis=0), 0.0)
+        weight = np.where(sums[0] > 1e-12 * self.stats[:, 0].sum(), sums[0], np.inf)
+        return np.maximum(sums[2] - sums[1] ** 2 / weight, 0.0)
+
+    def _part(
+        self, rows: Any, size: int, limit: float, fewer: float | None = None, hint: Any = None
+    ) -> tuple[float, bool, Any, Any]:
+        """The least loss of some rows, or a bound that is not less than the limit.
+
+        Also whether it is the least loss, the cap of each premise and, but for two rules, bounds of
+        what each of them leaves. `fewer` and `hint` are such bounds, of one rule less for all the
+        rows and of what each premise leaves.
+        """
+        if time.monotonic() > self.deadline:
+            raise _TooLongError
+        inside, outside, cap = self._pieces(rows)
+        totals = [self.stats[rows].sum(axis=0)[k] for k in range(self.stats.shape[1])]
+        value = float(self._cost(totals, self.cap[rows].sum()))
+        value = min(value, float((inside + outside).min(initial=math.inf)))
+        if size == 2 or value <= 0 or not len(cap):
+            return value, True, cap, None
+        before = None
+        if size == 3:
+            fewer = value
+        elif fewer is None:
+            fewer, reached, _, before = self._whole(size - 1, limit)
+            value = min(value, fewer) if reached else value
+        lower = np.maximum(fewer - cap, 0.0 if hint is None else np.maximum(hint, 0.0))
+        everything = len(rows) == len(self.cap)
+        n_kept = min(_MOST_SIMILAR, int(self.memory / (8 * size * cap.nbytes)))
+        solved: list[int] = []
+        caps: list[Any] = []
+        rests: list[Any] = []
+        while True:
+            most = min(value, limit)
+            sums = inside + lower
+            if size == 3 and not everything:
+                # All have to be looked at or bounded; those of many rows bound more of the others.
+                at = int(np.where(sums < most, cap, -1.0).argmax())
+            else:
+                at = int(sums.argmin())
+            if sums[at] >= most:
+                reached = value <= limit
+                return value if reached else min(float(sums.min()), value), reached, cap, lower
+            hint = None
+            if rests and size > 3:
+                apart = [float(one[at]) for one in caps]
+                near = int(np.argmin(apart))
+                hint = rests[near] - apart[near]
+                # Two premises leave the same, whichever is the first.
+                hint[solved] = np.maximum(hint[solved], [rest[at] for rest in rests])
+            bound, reached, shared, rest = self._part(
+                self._left(at, rows),
+                size - 1,
+                _MORE * most - float(inside[at]),
+                0.0 if before is None else float(before[at]),
+                hint,
+            )
+            if reached:
+                value = min(value, float(inside[at]) + bound)
+            np.maximum(lower, bound - shared, out=lower)
+            lower[at] = max(float(lower[at]), bound)
+            if rest is not None and len(rests) < n_kept:
+                solved.append(at)
+                caps.append(shared)
+                rests.append(rest)
 
 
 # --- values, conditions, boxes -------------------------------------------------------------------

@@ -269,7 +269,8 @@ def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weigh
     weights = np.random.default_rng(0).integers(1, 4, len(y)) if weighted else None
     options = {
         "scoring": "fire" if loss == "absolute_error" else "ice",
-        "sample_weight": weights, "max_conditions": 1,
+        "sample_weight": weights,
+        "max_conditions": 2 if weighted and loss != "absolute_error" else 1,
     }  # fmt: skip
     best = claims(X, y, **options)
     poor = claims(X, y, max_nodes=1, **options)
@@ -298,6 +299,16 @@ def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weigh
     result = check_certificate(json.dumps(best), X, y, weights, time_limit=0)
     assert result.verdict == "not checked"
     assert any("are not checked" in sentence for sentence in result.findings)
+
+
+def test_what_takes_too_much_memory_is_not_checked(larger: Any) -> None:
+    """It was rejected: a bound that no search had been asked for was compared with nothing."""
+    X, y = larger
+    data = claims(X, y.to_numpy(), kinds=["list"])
+    result = check_certificate(json.dumps(data), X, y, memory_limit=1e4)
+    assert result.verdict == "not checked", str(result)
+    assert "too many rules for the memory limit" in result.findings[-1]
+    assert check_certificate(json.dumps(data), X, y).verdict == "confirmed"
 
 
 def test_the_volume_of_overlapping_rules_is_summed_up(larger: Any) -> None:
