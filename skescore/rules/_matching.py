@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
+from scipy import sparse
 
 from skescore._text import listed
 from skescore.rules._conditions import Condition, Interval, Missing, as_numbers, is_missing
@@ -30,7 +31,7 @@ class Table:
 
     Parameters
     ----------
-    X : array-like, pandas or polars DataFrame of shape (n_rows, n_features)
+    X : array-like, sparse matrix, pandas or polars DataFrame of shape (n_rows, n_features)
         The rows. Columns of a frame are found by name, so their order does not matter and further
         columns are ignored; columns of an array, or of a frame whose columns are only numbered,
         are taken by position.
@@ -39,8 +40,6 @@ class Table:
 
     Raises
     ------
-    TypeError
-        If X is sparse.
     ValueError
         If X is not two-dimensional, or columns are missing, ambiguous or too many.
     """
@@ -49,6 +48,7 @@ class Table:
         self._names = names
         X = X if _is_arrow(X) else as_known_rows(X)
         self._frame: Any = X if _is_frame(X) or _is_arrow(X) else None
+        self._sparse = sparse.issparse(X)  # columns that are looked at are written out
         self._cache: dict[int, np.ndarray] = {}
         self._coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._held: dict[Condition, np.ndarray] = {}
@@ -67,7 +67,7 @@ class Table:
                     f"that the rules were made with; its columns are {listed(found)}."
                 )
             self._frame = None  # numbered columns are no names: by position, then
-        array = _as_array(X)
+        array = X.tocsc() if self._sparse and X.ndim == 2 else _as_array(X)
         if array.ndim != 2:
             raise ValueError(
                 f"X must be two-dimensional (rows, features), got shape {array.shape}. "
@@ -78,8 +78,8 @@ class Table:
                 f"X has {array.shape[1]} features, but the rules were made with "
                 f"{len(names)}: {listed(names)}."
             )
-        self._array = array
-        self._n_rows = len(array)
+        self._array: Any = array
+        self._n_rows = array.shape[0]
 
     @classmethod
     def of(cls, X: Any, names: Sequence[str]) -> Table:
@@ -96,10 +96,14 @@ class Table:
 
     def column(self, feature: int) -> np.ndarray:
         """All values of one feature, as they came."""
-        if self._frame is None:
+        if self._frame is None and not self._sparse:
             return self._checked(feature, self._array[:, feature])
         if feature not in self._cache:
-            self._cache[feature] = self._checked(feature, self._series(feature))
+            values = (
+                self._array[:, [feature]].toarray()[:, 0] if self._frame is None
+                else self._series(feature)
+            )  # fmt: skip
+            self._cache[feature] = self._checked(feature, values)
         return self._cache[feature]
 
     def _series(self, feature: int) -> np.ndarray:
@@ -223,7 +227,10 @@ def as_known_rows(X: Any) -> Any:
 
 def _as_array(X: Any) -> np.ndarray:
     if hasattr(X, "toarray"):
-        raise TypeError("X is sparse, which rules cannot read: pass X.toarray().")
+        raise TypeError(
+            f"X must be a sparse matrix of SciPy with rows and columns, got {type(X).__name__} of "
+            f"shape {getattr(X, 'shape', None)}. Pass X.toarray()."
+        )
     array = np.asarray(X)
     if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _rounded(array)):
         array = np.asarray(
@@ -520,6 +527,8 @@ _CHUNK = 65536
 #: Up to so many cuts are counted one by one (vectorised); more are searched by bisection.
 _COUNTED_CUTS = 96
 _WORD = 64
+#: The index that so many bits stand for.
+_INDEX_OF_BIT = np.append(np.arange(_WORD), -1)
 #: Pieces of several features that have a table together: it stays in a core's cache.
 _TOGETHER = 4096
 
@@ -695,13 +704,13 @@ class Block:
     def _words(self, table: Table, rows: slice) -> np.ndarray:
         """The matching rules of some rows as bits, shape (n_rows, n_words)."""
         n_rows = rows.stop - rows.start
-        words = np.broadcast_to(self._all, (n_rows, self.n_words)).copy()
+        words = None
         for feature in self._cuts:
-            pieces = feature.pieces(table, rows)
-            if self.n_words == 1:
-                words[:, 0] &= feature.masks[:, 0].take(pieces)
-            else:
-                words &= feature.masks.take(pieces, axis=0)
+            # All pieces have a line, so that nothing is to be checked.
+            held = feature.masks.take(feature.pieces(table, rows), axis=0, mode="clip")
+            words = held if words is None else np.bitwise_and(words, held, out=words)
+        if words is None:
+            words = np.broadcast_to(self._all, (n_rows, self.n_words)).copy()
         for index, conditions in self._others.items():
             word, bit = divmod(index, _WORD)
             flag = np.uint64(1 << bit)
@@ -762,17 +771,17 @@ def for_each_part(work: Callable[[slice], None], n_rows: int, n_jobs: int | None
 
 def first_bit(words: np.ndarray) -> np.ndarray:
     """Index of the lowest bit set in each row of words, -1 for none."""
-    if words.shape[1] == 1:
-        word = words[:, 0]
-        base: np.ndarray | int = 0
-    else:
+    word, index = words[:, 0], None
+    if words.shape[1] > 1:
         index = (words != 0).argmax(axis=1)
         word = words[np.arange(len(words)), index]
-        base = index * _WORD
-    # The bits below the lowest one set number its index: x ^ (x - 1) has one more.
-    result = np.bitwise_count(word ^ (word - np.uint64(1))).astype(np.intp) - 1 + base
-    result[word == 0] = -1
-    return result
+    # The bits below the lowest one set number its index; of no bit all 64 are.
+    below = word - np.uint64(1)
+    np.bitwise_and(below, np.bitwise_not(word), out=below)
+    number = np.bitwise_count(below)
+    if index is None:
+        return _INDEX_OF_BIT.take(number, mode="clip")
+    return np.where(number == _WORD, -1, index * _WORD + number)
 
 
 def nearest_box(

@@ -257,7 +257,7 @@ def _constants_of(ruleset: RuleSet, table: Table, n_jobs: int | None) -> np.ndar
 
     def fill(rows: slice) -> None:
         index = ruleset.assigned(table, rows)
-        result[rows] = outputs.take(index)
+        outputs.take(index, out=result[rows], mode="wrap")  # -1 is the last
         if ruleset.fallback is None and index.size and index.min() < 0:
             lost.append(np.flatnonzero(index < 0) + rows.start)
 

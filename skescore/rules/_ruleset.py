@@ -424,7 +424,7 @@ class RuleSet(Sequence[Rule]):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
+        X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
             The rows. Columns of a frame are found by name. Missing values (NaN, None) satisfy only
             conditions that say so.
 
@@ -442,7 +442,7 @@ class RuleSet(Sequence[Rule]):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
+        X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
             The rows.
         batch_size : int, optional
             Rows at a time; by default fewer for more rules.
@@ -474,7 +474,7 @@ class RuleSet(Sequence[Rule]):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
+        X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
             The rows.
         n_jobs : int, optional
             Threads; None is one, -1 all processors.
@@ -540,7 +540,7 @@ class RuleSet(Sequence[Rule]):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
+        X : array-like, sparse matrix or DataFrame of shape (n_rows, n_features)
             The rows.
         n_jobs : int, optional
             Threads where one rule predicts each row; None is one, -1 all processors.

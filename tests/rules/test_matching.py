@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csc_matrix, csr_array
 
 from skescore.rules import (
     AtLeast,
@@ -1062,8 +1062,8 @@ def test_rows_that_are_no_rows():
         for method in (RULES.match, RULES.assign, RULES.covers, RULES.predict):
             with pytest.raises(ValueError, match=text):
                 method(X)
-    with pytest.raises(TypeError, match=r"X is sparse.*X.toarray\(\)"):
-        RULES.predict(csr_array(np.eye(3)))
+    with pytest.raises(TypeError, match=r"sparse matrix of SciPy.*X.toarray\(\)"):
+        RULES.predict(coo_array(np.ones(3)))
 
 
 def test_columns_that_no_rule_needs_may_be_there_twice():
@@ -1157,6 +1157,26 @@ def test_tables_that_nobody_knows_are_refused_rather_than_read_by_position():
     )
     with pytest.raises(TypeError, match="a Strange of"):
         rules.predict(Strange())
+
+
+@pytest.mark.parametrize("kind", [csr_array, csc_matrix, coo_array])
+@pytest.mark.parametrize("number", [float, np.float32, np.int64])
+def test_sparse_rows_are_those_of_the_whole_table(kind, number):
+    rng = np.random.default_rng(0)
+    dense = (rng.integers(-3, 4, (500, 40)) * (rng.random((500, 40)) < 0.2)).astype(number)
+    rules = [
+        Rule([Interval(3, upper=-0.5), Interval(39, upper=1)], "a"),
+        Rule([Interval(3, lower=0, lower_closed=True)], "b"),
+    ]
+    ruleset = RuleSet(
+        rules, [f"x{j}" for j in range(40)], task="classification", fallback=Fallback("c"),
+    )  # fmt: skip
+    rows = kind(dense)
+    assert set(ruleset.predict(dense)) == {"a", "b", "c"}
+    np.testing.assert_array_equal(ruleset.predict(rows), ruleset.predict(dense))
+    np.testing.assert_array_equal(ruleset.assign(rows, n_jobs=2), ruleset.assign(dense))
+    with pytest.raises(ValueError, match="X has 39 features"):
+        ruleset.predict(kind(dense[:, 1:]))
 
 
 def test_masked_values_are_missing():
