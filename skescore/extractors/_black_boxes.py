@@ -23,7 +23,13 @@ from sklearn.base import (
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_array, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+)
 
 from skescore._optional import import_optional
 from skescore._text import listed
@@ -303,10 +309,10 @@ class _CallableEstimator(BaseEstimator):
                 f"function must be callable on rows, got {self.function!r}. Pass for example "
                 f"{type(self).__name__}(model.predict)."
             )
-        given = np.asarray(_predict_function(self.function)(X))
-        if given.ndim not in (1, 2) or len(given) != len(X):
+        given, n_rows = np.asarray(_predict_function(self.function)(X)), _num_samples(X)
+        if given.ndim not in (1, 2) or len(given) != n_rows:
             raise ValueError(
-                f"function must predict every row, but for {len(X)} rows it gave an array of shape "
+                f"function must predict every row, but for {n_rows} rows it gave an array of shape "
                 f"{given.shape}. Let it return one prediction per row, in order."
             )
         return given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
@@ -320,9 +326,11 @@ class _CallableEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.requires_fit = False
         tags.target_tags.required = False
+        # What it takes and predicts is up to the function.
         tags.no_validation = True
-        tags._skip_test = True  # what it predicts is up to the function
+        tags.input_tags.sparse = True
         return tags
 
 
@@ -406,8 +414,14 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         self.classes = classes
         self.threshold = threshold
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # the function may know nothing of a table
+        return tags
+
     def fit(self, X: Any, y: Any = None) -> CallableClassifier:
-        """Do nothing: the function knows what it knows."""
+        """Learn nothing, as the function knows what it knows; y must be as long as X."""
+        check_consistent_length(X, y)
         return self
 
     @property
@@ -507,8 +521,14 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
     def __init__(self, function: Any) -> None:
         self.function = function
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # the function may know nothing of a table
+        return tags
+
     def fit(self, X: Any, y: Any = None) -> CallableRegressor:
-        """Do nothing: the function knows what it knows."""
+        """Learn nothing, as the function knows what it knows; y must be as long as X."""
+        check_consistent_length(X, y)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

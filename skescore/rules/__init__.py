@@ -11,7 +11,12 @@ from skescore.rules._explanation import Explanation
 from skescore.rules._matching import BoxTable, Conclusions, Table
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules._survival import SurvivalCurve, SurvivalRules, read_outcomes
+from skescore.rules._survival import (
+    SurvivalCurve,
+    SurvivalRules,
+    SurvivalRulesEstimator,
+    read_outcomes,
+)
 from skescore.rules.importers._as_ruleset import as_ruleset, as_rulesets
 
 __all__ = [
@@ -32,6 +37,7 @@ __all__ = [
     "RuleStatistics",
     "SurvivalCurve",
     "SurvivalRules",
+    "SurvivalRulesEstimator",
     "Table",
     "as_ruleset",
     "as_rulesets",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 from skescore.extractors import (
@@ -49,7 +50,36 @@ class Network:
         raise AssertionError("the model was copied")
 
 
+class FirstColumn:
+    """A function whose name is the same in every process, of rows in any container."""
+
+    def __init__(self, label=False):
+        self.label = label
+
+    def __call__(self, rows):
+        values = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+        return (values[:, 0] > 0).astype(int) if self.label else values[:, 0]
+
+    def __repr__(self):
+        return f"FirstColumn({self.label})"
+
+
 # --- what they are ---
+
+
+def what_fitting_alone_could_meet(adapter):
+    return {
+        "check_supervised_y_no_nan": "labels are not looked at",
+        "check_classifiers_classes": "classes are those of the function",
+    }
+
+
+@parametrize_with_checks(
+    [CallableClassifier(FirstColumn(True), classes=[0, 1]), CallableRegressor(FirstColumn())],
+    expected_failed_checks=what_fitting_alone_could_meet,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_adapters_are_fitted_estimators_of_their_kind():

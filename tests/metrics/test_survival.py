@@ -17,12 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_X_y
 
 from skescore.metrics import (
     adjust_p_values,
@@ -35,7 +38,15 @@ from skescore.metrics import (
     survival_rules_log_rank,
     survival_scores,
 )
-from skescore.rules import Domain, Interval, Rule, RuleSet, SurvivalRules, as_ruleset
+from skescore.rules import (
+    Domain,
+    Interval,
+    Rule,
+    RuleSet,
+    SurvivalRules,
+    SurvivalRulesEstimator,
+    as_ruleset,
+)
 from skescore.scorers import make_survival_scorer
 
 if "sksurv" not in os.environ.get("SKESCORE_ENGINES", "").split(","):
@@ -519,6 +530,70 @@ def test_scorers_see_through_pipelines() -> None:
         scorer(plain, X, y)
     with pytest.raises(TypeError, match="StandardScaler has no rules to score"):
         scorer(StandardScaler(), X, y)
+
+
+class OfTargets(SurvivalRulesEstimator):
+    """Takes the targets of scikit-learn's checks for times at which events happened."""
+
+    def fit(self, X, y):
+        X, y = check_X_y(X, y, dtype=None, y_numeric=True, estimator=self)
+        return super().fit(X, (abs(y) + 1, np.ones(len(y), dtype=bool)))
+
+    def score(self, X, y):
+        return super().score(X, (abs(np.asarray(y, dtype=float)) + 1, np.ones(len(y), dtype=bool)))
+
+
+@parametrize_with_checks([OfTargets(DecisionTreeRegressor(max_leaf_nodes=4, random_state=0))])
+def test_the_estimator_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_the_estimator_is_one_of_scikit_survival() -> None:
+    from sksurv.metrics import as_integrated_brier_score_scorer, concordance_index_censored
+
+    X, y = patients(240)
+    y_all, times = structured(y), [1.0, 3.0, 5.0, 8.0]
+    tree = DecisionTreeRegressor(max_leaf_nodes=3, random_state=0)
+    model = SurvivalRulesEstimator(tree)
+    search = GridSearchCV(
+        model, {"rules__max_leaf_nodes": [2, 100]}, scoring=make_survival_scorer(times=times), cv=3
+    ).fit(X, y_all)
+    assert search.best_params_ == {"rules__max_leaf_nodes": 2}
+    assert 0.6 < search.best_estimator_.score(X, y_all) <= 1
+    theirs = GridSearchCV(
+        as_integrated_brier_score_scorer(model, times),
+        {"estimator__rules__max_leaf_nodes": [2, 100]}, cv=3,
+    ).fit(X, y_all)  # fmt: skip
+    ours = search.cv_results_["mean_test_score"]
+    assert theirs.cv_results_["mean_test_score"] == pytest.approx(ours, rel=0.02)
+    model.fit(X, y_all)
+    curves = model.predict_survival_function(X)
+    assert np.array([curve(times) for curve in curves]) == pytest.approx(
+        model.rules_.predict_survival_function(X, times)
+    )
+    # The area above a curve, step by step.
+    ends = model.unique_times_
+    area = sum((1 - curves[0](a)) * (b - a) for a, b in zip(ends, ends[1:], strict=False))
+    risk = model.predict(X)
+    assert risk[0] == pytest.approx(area)
+    assert model.score(X, y_all) == concordance_index_censored(y[1], y[0], risk)[0]
+    assert ends.tolist() == sorted(set(y[0]))
+    assert model.event_times_.tolist() == sorted(set(y[0][y[1]]))
+
+
+def test_the_estimator_takes_rules_that_are_there() -> None:
+    X, y = patients(100)
+    rules = age_rules((20, 50), (50, 80))
+    fitted = SurvivalRulesEstimator(rules).fit(X, y)
+    assert fitted.rules_ == SurvivalRules.fit(rules, X, y)
+    copied = clone(fitted).fit(X, y)
+    assert copied.rules_ == fitted.rules_
+    frozen = FrozenEstimator(DecisionTreeRegressor(max_leaf_nodes=2).fit(X, y[0]))
+    assert SurvivalRulesEstimator(frozen).fit(X, y).rules_.ruleset == as_ruleset(frozen)
+    with pytest.raises(TypeError, match="structured array"):
+        SurvivalRulesEstimator(rules).fit(X, y[0])
+    with pytest.raises(NotFittedError):
+        SurvivalRulesEstimator(rules).predict(X)
 
 
 def test_scorers_are_ordinary_objects() -> None:
