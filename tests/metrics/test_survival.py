@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import math
 import os
@@ -573,7 +574,7 @@ def test_the_estimator_is_one_of_scikit_survival() -> None:
     )
     # The area above a curve, step by step.
     ends = model.unique_times_
-    area = sum((1 - curves[0](a)) * (b - a) for a, b in zip(ends, ends[1:], strict=False))
+    area = sum((1 - curves[0](a)) * (b - a) for a, b in itertools.pairwise(ends))
     risk = model.predict(X)
     assert risk[0] == pytest.approx(area)
     assert model.score(X, y_all) == concordance_index_censored(y[1], y[0], risk)[0]
