@@ -245,14 +245,11 @@ def count_finished(kept: Kept, extractors: Sequence[str], *, scored: bool = Fals
 def _count(trials: Sequence[FrozenTrial], scored: bool) -> int:
     from optuna.trial import TrialState
 
-    from skescore.tuning._runner import INTERRUPTED
-    from skescore.tuning.storage import RETRY_OF
+    from skescore.tuning._runner import counts
 
-    again = {trial.user_attrs.get(RETRY_OF) for trial in trials}
     return sum(
         (trial.state == TrialState.COMPLETE if scored else trial.state.is_finished())
-        and INTERRUPTED not in trial.user_attrs
-        and trial.number not in again
+        and counts(trial)
         for trial in trials
     )
 

@@ -46,9 +46,9 @@ from skescore.tuning._objective import (
 )
 from skescore.tuning._pareto import hypervolume
 from skescore.tuning.storage import (
-    HEARTBEAT,
-    RETRY_OF,
+    RETRIED,
     Heartbeat,
+    announce_worker,
     is_storage_failure,
     retry_stale,
     storage_name,
@@ -370,7 +370,8 @@ def _shortened(text: str) -> str:
 _OF_GIVEN = ("rows", "black_box")
 #: Marks trials that were stopped by hand: they count for nothing and are tried again.
 INTERRUPTED = "interrupted"
-#: Beside a trial's signs of life: the extractors whose trials were to be begun with it.
+#: User attribute of a search's first study: the extractors whose trials are begun together, and
+#: how many trials each had before.
 _TO_BEGIN = "to_begin"
 
 
@@ -449,6 +450,8 @@ class Studies:
     def ask(self, name: str) -> tuple[optuna.Trial, dict[str, Any]]:
         """Begin a trial of an extractor; gives it and its hyper-parameters."""
         study = self.studies[name]
+        if self.shared:
+            announce_worker(study)
         trial = study.ask()
         before = study.sampler
         try:
@@ -464,15 +467,20 @@ class Studies:
             return trial, self.objectives[name].suggest(trial)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
-                self.interrupt(name, trial)
+                self.interrupt(name, trial, asked=False)
             else:
                 study.tell(trial, state=TrialState.FAIL)
             raise
         finally:
             study.sampler = before
 
-    def interrupt(self, name: str, trial: optuna.Trial, *, again: bool = True) -> None:
-        """End a trial that does not count; in a storage its parameters may be tried again."""
+    def interrupt(
+        self, name: str, trial: optuna.Trial, *, again: bool = True, asked: bool = True
+    ) -> None:
+        """End a trial that does not count; in a storage its parameters may be tried again.
+
+        Where not all of them had been asked for, those are that it was queued with.
+        """
         study = self.studies[name]
         with contextlib.suppress(UpdateFinishedTrialError):
             trial.set_user_attr(INTERRUPTED, True)
@@ -480,7 +488,7 @@ class Studies:
             if again and self.shared:
                 self.read(name)
                 fixed = self.trials[name][trial.number].system_attrs.get("fixed_params", {})
-                study.enqueue_trial(fixed | trial.params)
+                study.enqueue_trial(fixed | trial.params if asked else fixed)
 
     def has_pruner(self, name: str) -> bool:
         """Whether a study of the caller's stops trials between folds."""
@@ -509,15 +517,7 @@ class Studies:
 
     def counted(self, name: str) -> list[FrozenTrial]:
         """The trials of an extractor that were begun, but for those that are to be repeated."""
-        trials = self.trials[name]
-        again = {trial.user_attrs[RETRY_OF] for trial in trials if RETRY_OF in trial.user_attrs}
-        return [
-            trial
-            for trial in trials
-            if trial.state != TrialState.WAITING
-            and INTERRUPTED not in trial.user_attrs
-            and trial.number not in again
-        ]
+        return [trial for trial in self.trials[name] if counts(trial)]
 
     def standings(
         self,
@@ -548,6 +548,12 @@ class Studies:
         """How many trials are being worked at, where there are some; between batches by others."""
         return self._number(TrialState.RUNNING)
 
+    def plan(self, names: list[str]) -> None:
+        """Write down what is about to begin, should this process end in the midst of it."""
+        if len(names) > 1:
+            before = {name: len(self.trials[name]) for name in names}
+            self._first().set_user_attr(_TO_BEGIN, {"names": names, "before": before})
+
     def left_to_begin(self) -> list[str]:
         """What a broken-off search was about to begin together with its last trial."""
         begun = [
@@ -561,8 +567,21 @@ class Studies:
         name, last = max(begun, key=lambda pair: _begun(*pair))
         if last.number in {trial.number for trial in self.counted(name)}:
             return []
-        names = (last.user_attrs.get(HEARTBEAT) or {}).get(_TO_BEGIN, [])
-        return [name for name in names if name in self.studies]
+        planned = self._first().user_attrs.get(_TO_BEGIN) or {}
+        done = {
+            name: sum(one == name and trial.number >= number for one, trial in begun)
+            for name, number in planned.get("before", {}).items()
+        }
+        left = []
+        for name in planned.get("names", []):
+            if done.get(name, 0) > 0:
+                done[name] -= 1
+            elif name in self.studies:
+                left.append(name)
+        return left
+
+    def _first(self) -> optuna.Study:
+        return next(iter(self.studies.values()))
 
     def unfinished(self) -> int:
         """How many trials are queued or being worked at."""
@@ -591,6 +610,13 @@ def call_back(
     finally:
         local.in_optimize_loop = before
     return study._stop_flag
+
+
+def counts(trial: FrozenTrial) -> bool:
+    """Whether a trial was begun, and is not to be repeated."""
+    given_up = RETRIED in trial.user_attrs and trial.state == TrialState.FAIL
+    waits = trial.state == TrialState.WAITING
+    return not (waits or given_up or INTERRUPTED in trial.user_attrs)
 
 
 def _begun(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, int]:
@@ -968,12 +994,12 @@ class Runner:
             try:
                 queued = self.studies.waiting()
                 fresh = [(name, _is_fresh(queued, name)) for name in names]
-                for place, name in enumerate(names, start=1):
+                if self.studies.shared:
+                    self.studies.plan([name for name, new in fresh if new])
+                for name in names:
                     opened.append(_Open(name, *self.studies.ask(name)))
                     if self.studies.shared:
-                        # Should this process end before it has begun the others.
-                        note = {_TO_BEGIN: [other for other, new in fresh[place:] if new]}
-                        beats = Heartbeat(opened[-1].trial, note=note)
+                        beats = Heartbeat(opened[-1].trial)
                         opened[-1].heartbeat = alive.enter_context(beats)
                 if self.studies.shared:
                     self.studies.read()

@@ -454,6 +454,52 @@ def test_a_search_that_was_broken_off_between_two_waves_goes_on_as_it_would_have
     assert going_on.rules_ == unbroken.rules_
 
 
+@pytest.fixture(scope="module")
+def journal_of_the_dead(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """What a whole search wrote, line by line, as if by a process that has ended."""
+    path = tmp_path_factory.mktemp("whole") / "s.journal"
+    search_of(storage=open_storage(path)).fit(X, Y)
+    ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    ended.wait()
+    ours, theirs = (f'"process":{number},'.encode() for number in (os.getpid(), ended.pid))
+    journal = path.read_bytes()
+    assert ours in journal
+    return journal.replace(ours, theirs).splitlines(keepends=True)
+
+
+def check_killed_at(lines: list[bytes], unbroken: ExtractorSearchCV, path: Path) -> None:
+    path.write_bytes(b"".join(lines))
+    search = search_of(storage=open_storage(path)).fit(X, Y)
+    columns = ["extractor", "params", "score", "state", "n_rules"]
+    found, expected = (
+        sorted(one.leaderboard_[columns].itertuples(index=False), key=str)
+        for one in (search, unbroken)
+    )
+    assert found == expected, f"killed after line {len(lines)}: {lines[-1]!r}"
+    assert search.rules_ == unbroken.rules_
+
+
+# Fault: a search that was killed when a trial was in the storage, but no sign of its worker's life,
+# went on as if another worker were there: it waited two minutes, and had other trials.
+def test_a_search_that_is_killed_as_a_trial_is_created_goes_on_as_it_would_have(
+    journal_of_the_dead: list[bytes], unbroken: ExtractorSearchCV, tmp_path: Path
+) -> None:
+    creates = [n for n, line in enumerate(journal_of_the_dead) if b'"op_code":4,' in line]
+    assert len(creates) == 12
+    for number in creates[:2] + creates[6:8]:
+        lines = journal_of_the_dead[: number + 1]
+        check_killed_at(lines, unbroken, tmp_path / f"{number}.journal")
+
+
+@pytest.mark.slow
+def test_a_search_that_is_killed_at_any_line_goes_on_as_it_would_have(
+    journal_of_the_dead: list[bytes], unbroken: ExtractorSearchCV, tmp_path: Path
+) -> None:
+    every = 1 if os.environ.get("SKESCORE_HOSTILE") else 31
+    for number in range(1, len(journal_of_the_dead), every):
+        check_killed_at(journal_of_the_dead[:number], unbroken, tmp_path / f"{number}.journal")
+
+
 def test_an_error_of_a_callback_leaves_no_trial_behind(
     opened: Callable[[], Any], unbroken: ExtractorSearchCV
 ) -> None:

@@ -2,8 +2,10 @@
 
 from skescore.tuning.storage._storages import (
     HEARTBEAT,
+    RETRIED,
     RETRY_OF,
     Heartbeat,
+    announce_worker,
     is_storage_failure,
     open_storage,
     retry_stale,
@@ -12,8 +14,10 @@ from skescore.tuning.storage._storages import (
 
 __all__ = [
     "HEARTBEAT",
+    "RETRIED",
     "RETRY_OF",
     "Heartbeat",
+    "announce_worker",
     "is_storage_failure",
     "open_storage",
     "retry_stale",

@@ -16,7 +16,7 @@ import time
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from numbers import Real
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +46,7 @@ from skescore._optional import import_optional, install_commands
 #
 #     while budget_is_left(study):
 #         retry_stale(study)
+#         announce_worker(study)
 #         trial = study.ask(space)
 #         with Heartbeat(trial) as heartbeat:
 #             values = objective(trial)
@@ -56,8 +57,12 @@ from skescore._optional import import_optional, install_commands
 RETRY_OF = "retry_of"
 #: User attribute of a trial: who runs it, and how many signs of life there have been.
 HEARTBEAT = "heartbeat"
+#: User attribute of a trial that is failed because it is repeated: it counts for nothing.
+RETRIED = "retried"
 #: User attribute of a study: its workers give signs of life, so that silence means something.
 _HEARTBEATS = "heartbeats"
+#: How user attributes of a study begin that say who asks for its trials.
+_WORKER = "worker:"
 #: Clocks may be set while a process runs: starts that are so many seconds apart are one.
 _SAME_START = 2.0
 
@@ -69,6 +74,33 @@ _SEEN: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float]]]] =
 _SEEN_LOCK = threading.Lock()
 #: Studies that this process has marked by `_HEARTBEATS`, so that it need not look for every trial.
 _MARKED: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
+#: Studies that have been told of a worker, and its process: a fork is another.
+_ANNOUNCED: weakref.WeakKeyDictionary[optuna.Study, int] = weakref.WeakKeyDictionary()
+
+
+def announce_worker(study: optuna.Study) -> None:
+    """Say in a study that this process asks for its trials.
+
+    Call it before the first trial is asked for, and after :func:`retry_stale`. A worker that is
+    killed between asking and its first :class:`Heartbeat` is then known by its end: where all
+    announced workers have ended, :func:`retry_stale` gives up their trials at once. All workers of
+    a study should announce themselves, or none.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        The study. In memory, where a dead process leaves nothing behind, nothing is said.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> announce_worker(optuna.create_study())
+    """
+    if _is_lasting(study._storage) and _ANNOUNCED.get(study) != os.getpid():
+        _mark(study)
+        study.set_user_attr(f"{_WORKER}{platform.node()}:{os.getpid()}", _this_worker())
+        _ANNOUNCED[study] = os.getpid()
 
 
 class Heartbeat:
@@ -84,8 +116,6 @@ class Heartbeat:
     interval : float, default=60
         Seconds between two signs of life; at most half of the grace period of
         :func:`retry_stale`.
-    note : mapping, optional
-        What else is written with each sign of life, such as what the worker was about to do.
 
     Attributes
     ----------
@@ -117,11 +147,8 @@ class Heartbeat:
     'COMPLETE'
     """
 
-    def __init__(
-        self, trial: Any, *, interval: float = 60, note: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, trial: Any, *, interval: float = 60) -> None:
         self.trial = trial
-        self.note = dict(note or {})
         self.interval = _seconds("interval", interval)
         self._lost = threading.Event()
         self._stop = threading.Event()
@@ -135,7 +162,7 @@ class Heartbeat:
     def __enter__(self) -> Heartbeat:
         if _is_lasting(getattr(self.trial, "storage", None)):
             _mark(self.trial.study)
-            worker = self.note | _this_worker()
+            worker = _this_worker()
             self._beat(worker, 0)
             if not self.lost:
                 # The process may end while the storage hangs: nothing waits for the thread.
@@ -210,8 +237,9 @@ def retry_stale(
     -----
     Of several workers that find the same trial one fails it, and only that one enqueues it again:
     storages accept one end of a trial. A trial without any sign of life was killed between being
-    asked for and starting, and has the same grace; where no worker gives signs of life, nothing is
-    failed.
+    asked for and starting. It is given up at once where all workers that were announced by
+    :func:`announce_worker` are gone, and has the same grace otherwise; as it did no harm, it may be
+    a repetition and is repeated. Where no worker gives signs of life, nothing is failed.
 
     Examples
     --------
@@ -226,7 +254,10 @@ def retry_stale(
         return []
     if running is None:
         running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    is_marked = bool(running) and _HEARTBEATS in study.user_attrs
+    about = study.user_attrs if running else {}
+    is_marked = _HEARTBEATS in about
+    announced = [worker for key, worker in about.items() if key.startswith(_WORKER)]
+    all_gone = bool(announced) and all(map(_is_gone, announced))
     reasons = {}
     with _SEEN_LOCK:
         studies = _SEEN.setdefault(study._storage, {})
@@ -235,8 +266,10 @@ def retry_stale(
         seen = {}
         for trial in running:
             beat = trial.user_attrs.get(HEARTBEAT)
-            if isinstance(beat, dict) and _is_gone(beat):
+            if _is_gone(beat):
                 reasons[trial.number] = f"The process of its {_name_of(beat)} ended in mid-trial."
+            elif beat is None and all_gone:
+                reasons[trial.number] = "Its process ended before the trial began."
             elif is_marked:
                 sign = json.dumps(beat, sort_keys=True)
                 last, since = before.get(trial.number, (None, now))
@@ -256,21 +289,29 @@ def retry_stale(
 def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
     """Fail a trial and enqueue it again, unless its worker or another one was quicker."""
     second = trial.user_attrs.get(RETRY_OF)
+    # What did not begin cannot have been what ended its process.
+    again = second is None or HEARTBEAT not in trial.user_attrs
     outlook = (
         "Its hyper-parameters are tried once more."
-        if second is None
+        if again
         else f"It was the second attempt, after trial {second}, so that there is no other."
     )
     storage = study._storage
     try:
         storage.set_trial_user_attr(trial._trial_id, "error", f"{reason} {outlook}")
+        if again:
+            # Before it fails: this process may end as well before it is enqueued.
+            storage.set_trial_user_attr(trial._trial_id, RETRIED, True)
         if not storage.set_trial_state_values(trial._trial_id, state=TrialState.FAIL):
             return False
     except UpdateFinishedTrialError:
         return False
-    if second is None:
-        # Killed before it suggested what it was enqueued with, it has that in no parameter yet.
-        params = trial.system_attrs.get("fixed_params", {}) | trial.params
+    if again:
+        # Killed before it suggested what it was enqueued with, it has that in no parameter yet; in
+        # the midst of that, the other parameters would not fit what a sampler adds to them.
+        params = trial.system_attrs.get("fixed_params", {})
+        if HEARTBEAT in trial.user_attrs:
+            params = params | trial.params
         study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number})
     return True
 
@@ -324,8 +365,10 @@ def _machine() -> str:
         return f"{platform.node()} {uuid.getnode():x}"
 
 
-def _is_gone(beat: dict[str, Any]) -> bool:
+def _is_gone(beat: Any) -> bool:
     """Whether the process behind a sign of life is known to have ended; only known nearby."""
+    if not isinstance(beat, dict):
+        return False
     pid, started = beat.get("process"), beat.get("started")
     if beat.get("machine") != _machine() or not isinstance(pid, int):
         return False

@@ -24,7 +24,13 @@ from optuna.trial import TrialState
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.tuning import ExtractorObjective, Heartbeat, open_storage, retry_stale
+from skescore.tuning import (
+    ExtractorObjective,
+    Heartbeat,
+    announce_worker,
+    open_storage,
+    retry_stale,
+)
 
 for module in ("psycopg", "grpc", "google.protobuf"):
     with contextlib.suppress(ImportError):
@@ -57,6 +63,7 @@ def work(order: dict[str, Any]) -> None:
                 return
             time.sleep(0.05)
             continue
+        announce_worker(study)
         trial = study.ask()
         with Heartbeat(trial, interval=order["interval"]) as heartbeat:
             if "hangs" in order:
