@@ -41,6 +41,10 @@ ENGINES = (
 )  # fmt: skip
 
 
+#: What is written in the files of tests that run in `tox -e engines` and in `tox -e slow`.
+_MARKS = {"engine": "mark.engine", "slow and not engine": "mark.slow"}
+
+
 def _engine(path: Path) -> str | None:
     """The engine that a folder or file needs, by its place."""
     place = os.path.relpath(path, Path(__file__).parent)
@@ -52,11 +56,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     wanted = config.option.markexpr
     if wanted == "not slow and not engine":
         return _engine(collection_path) is not None or None
-    if wanted == "slow or engine" and collection_path.suffix == ".py":
-        text = collection_path.read_text(encoding="utf-8")
-        marked = "mark.slow" in text or "mark.engine" in text
-        return None if marked or _engine(collection_path) else True
-    return None
+    if wanted not in _MARKS or collection_path.suffix != ".py":
+        return None
+    if _engine(collection_path):
+        return wanted != "engine" or None
+    return _MARKS[wanted] not in collection_path.read_text(encoding="utf-8") or None
 
 
 @pytest.hookimpl(tryfirst=True)  # before those are named after their groups that run together

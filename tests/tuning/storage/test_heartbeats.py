@@ -17,7 +17,7 @@ import pytest
 from optuna.storages import BaseStorage
 from optuna.trial import Trial, TrialState
 
-from skescore.tuning import Heartbeat, open_storage, retry_stale
+from skescore.tuning import Heartbeat, announce_worker, open_storage, retry_stale
 
 Open = Callable[[], BaseStorage]
 
@@ -167,6 +167,28 @@ def test_a_worker_killed_before_its_first_sign_of_life(study: optuna.Study, cloc
     assert study.trials[1].params == {}
     study.ask()
     assert study.ask().suggest_float("x", 0, 1) == 0.25  # what it was enqueued with
+
+
+@pytest.mark.parametrize("is_repetition", [False, True])
+def test_where_all_that_were_announced_are_gone_it_is_given_up_at_once(
+    study: optuna.Study, ended: int, is_repetition: bool
+) -> None:
+    announce_worker(study)
+    ((key, worker),) = [item for item in study.user_attrs.items() if item[0].startswith("worker")]
+    assert worker["process"] == os.getpid()
+    study.enqueue_trial({"x": 0.25}, user_attrs={"retry_of": 7} if is_repetition else None)
+    study.ask().suggest_float("y", 0, 1)  # and nothing more
+    assert retry_stale(study) == []
+    study.set_user_attr(f"{key}1", worker | ELSEWHERE)
+    study.set_user_attr(key, worker | {"process": ended})
+    assert retry_stale(study) == []  # another machine may be at work
+    study.set_user_attr(f"{key}1", worker | {"process": ended})
+    assert retry_stale(study) == [0]
+    # It did no harm, even if it was a second attempt.
+    again = study.trials[1]
+    assert again.state == TrialState.WAITING
+    assert again.user_attrs == {"retry_of": 0}
+    assert again.system_attrs["fixed_params"] == {"x": 0.25}  # the sampler's own come anew
 
 
 def test_where_nobody_gives_signs_of_life_silence_means_nothing(
