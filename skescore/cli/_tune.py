@@ -813,10 +813,10 @@ def _sampled(options: argparse.Namespace, notes: output.Notes) -> Dataset:
 
     if options.target is None:
         options.parser.error("rows that stay where they are need --target COLUMN")
-    if options.reference != "data":
+    if options.reference != "data" and "://" in options.data:
         options.parser.error(
-            "--reference black-box: all rows judge the rules by their --target, which a column of "
-            "the black box's predictions may be"
+            "--reference black-box: a database hands over no rows to be predicted; store the "
+            "predictions in a column and name it as --target, or export the table to Parquet"
         )
     settings: dict[str, Any] = {
         "n_rows": options.sample or _SAMPLE, "random_state": options.seed, "least_per_class": 0,
@@ -849,7 +849,10 @@ def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict
     from skescore.scorers import SCORE_SPECS, evaluate_rules
     from skescore.sources import count_source
 
-    counts = count_source(search.rules_, options.data, options.target, rule_measures=False)
+    settings: dict[str, Any] = {"target": options.target}
+    if options.reference != "data":
+        settings = {"black_box": search.best_extractor_.estimator_, "n_jobs": options.n_jobs}
+    counts = count_source(search.rules_, options.data, rule_measures=False, **settings)
     evaluation = evaluate_rules(search.rules_, counts)
     scores = arguments.knowledge_scorer_from(options).score(evaluation)
     measure = "accuracy" if search.rules_.task == "classification" else "r2"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+import cloudpickle
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skescore._optional import import_optional
+from skescore._processes import end_with_parent
 from skescore.metrics._rule_counts import RowLooks, RuleCounts
 from skescore.rules import RuleSet
 from skescore.sources._query import near_labels
@@ -149,8 +154,8 @@ class _Once:
         return batches
 
 
-def each_batch(source: Any, reading: Wanted, batch_size: int) -> Each:
-    """How to go through a source batch by batch."""
+def each_batch(source: Any, reading: Wanted, batch_size: int, n_jobs: int | None = None) -> Each:
+    """How to go through a source batch by batch, in so many processes."""
     module = type(source).__module__.partition(".")[0]
     if module == "dask" or hasattr(source, "to_delayed"):
         return _on_dask(source, reading)
@@ -177,7 +182,31 @@ def each_batch(source: Any, reading: Wanted, batch_size: int) -> Each:
             "a frame of pandas, polars or dask, or batches of rows, got "
             f"{type(source).__name__}."
         )
+    n_processes = effective_n_jobs(n_jobs)
+    if n_processes > 1:
+        return partial(_in_processes, batches=batches, n_processes=n_processes)
     return lambda look: map(look, batches())
+
+
+def _in_processes(
+    look: Callable[[Any], Any], batches: Callable[[], Iterable[Any]], n_processes: int
+) -> Iterator[Any]:
+    """Look at a few batches at a time; what is found comes in their order."""
+    sent, waiting = cloudpickle.dumps(look), iter(batches())
+    with Parallel(n_processes) as pool:
+        while some := list(islice(waiting, 4 * n_processes)):
+            yield from pool(delayed(_looked)(os.getpid(), sent, batch) for batch in some)
+
+
+def _looked(parent: int, sent: bytes, batch: Any) -> Any:
+    end_with_parent(parent)
+    return _received(sent)(batch)
+
+
+@lru_cache(maxsize=1)
+def _received(sent: bytes) -> Any:
+    """The function that looks, with its black box, which takes long to read."""
+    return cloudpickle.loads(sent)
 
 
 def _of_arrow(source: Any, reading: Wanted, batch_size: int) -> Callable[[], Iterable[Any]]:

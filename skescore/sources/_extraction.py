@@ -74,6 +74,7 @@ def extract_source(
     random_state: int = 0,
     batch_size: int = 1 << 17,
     memory: str | None = None,
+    n_jobs: int | None = None,
 ) -> SourceExtraction:
     """Extract rules from rows that stay where they are, however many there are.
 
@@ -110,6 +111,10 @@ def extract_source(
         Rows of a batch, of sources that are read batch by batch.
     memory : str, optional
         How much memory DuckDB may take for Parquet files, such as ``"1GB"``.
+    n_jobs : int, optional
+        Processes that look at batches, of sources that are read batch by batch; None is one, -1
+        all processors, see :func:`joblib.parallel_config`. The rules are the same. DuckDB and
+        dask use all processors they are given.
 
     Returns
     -------
@@ -167,6 +172,7 @@ def extract_source(
     3. ELSE virginica   [46 rows, 98 % pure]
     """
     check_integer("batch_size", batch_size, 1)
+    check_integer("n_jobs", n_jobs, -1, optional=True)
     check_choice("task", task, (None, "classification", "regression"))
     if not isinstance(extractor, BaseExtractor):
         raise TypeError(f"extractor must be an extractor, got {type(extractor).__name__}.")
@@ -183,7 +189,7 @@ def extract_source(
     if task is None and extractor.estimator is not None:
         task = black_box_task(extractor.estimator)
     black_box = extractor.estimator if target is None else None
-    reading = SourceReading(source, target, sample_weight, black_box, batch_size, memory)
+    reading = SourceReading(source, target, sample_weight, black_box, batch_size, memory, n_jobs)
     with reading.opened(extractor.features) as (rows, names):
         survey = rows(task or "classification").survey()
         label = "The target" if target is not None else "What the black box predicts"

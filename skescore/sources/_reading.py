@@ -26,6 +26,7 @@ class SourceReading:
     black_box: Any
     batch_size: int
     memory: str | None
+    n_jobs: int | None = None
 
     @contextmanager
     def opened(self, features: Any) -> Iterator[tuple[Callable[[str], Rows], list[str]]]:
@@ -64,7 +65,7 @@ class SourceReading:
         self._check(columns, names, name)
         names = names or [column for column in columns if column not in others]
         wanted = TableOfRows(name, tuple(names), self.target, self.weight, self.black_box)
-        each = each_batch(self.source, wanted, self.batch_size)
+        each = each_batch(self.source, wanted, self.batch_size, self.n_jobs)
         yield lambda task: BatchRows(wanted, each, task), names
 
     def _check(self, columns: Sequence[str], names: list[str] | None, name: str) -> None:

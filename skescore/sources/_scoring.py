@@ -87,6 +87,7 @@ def count_source(
     rule_measures: bool = True,
     batch_size: int = 1 << 17,
     memory: str | None = None,
+    n_jobs: int | None = None,
 ) -> RuleCounts:
     """Count rows where they lie, for the scores and reports of a rule set.
 
@@ -117,6 +118,10 @@ def count_source(
         Rows of a batch, of sources that are read batch by batch.
     memory : str, optional
         How much memory DuckDB may take for Parquet files, such as ``"1GB"``.
+    n_jobs : int, optional
+        Processes that look at batches, of sources that are read batch by batch; None is one, -1
+        all processors, see :func:`joblib.parallel_config`. The numbers are the same. DuckDB and
+        dask use all processors they are given.
 
     Returns
     -------
@@ -152,6 +157,7 @@ def count_source(
     ruleset = as_ruleset(rules)
     check_flag("rule_measures", rule_measures)
     check_integer("batch_size", batch_size, 1)
+    check_integer("n_jobs", n_jobs, -1, optional=True)
     if (target is None) == (black_box is None):
         raise ValueError(
             "Either target must name the column of labels, or black_box must predict them; got "
@@ -168,7 +174,7 @@ def count_source(
         )
     name = str(source) if isinstance(source, str | Path) else f"the {type(source).__name__}"
     reading = Reading(ruleset, target, sample_weight, black_box, name)
-    batches = BatchLooks(reading, each_batch(source, reading, batch_size))
+    batches = BatchLooks(reading, each_batch(source, reading, batch_size, n_jobs))
     return complete(ruleset, batches, rule_measures=rule_measures)
 
 
@@ -193,6 +199,7 @@ def score_source(
     rule_measures: bool = True,
     batch_size: int = 1 << 17,
     memory: str | None = None,
+    n_jobs: int | None = None,
     **scoring: Any,
 ) -> SourceScore:
     """Score rules on rows that stay where they are, however many there are.
@@ -201,7 +208,7 @@ def score_source(
     ----------
     rules : RuleSet or estimator
         The rules, or a fitted extractor or decision tree.
-    source, target, sample_weight, black_box, rule_measures, batch_size, memory
+    source, target, sample_weight, black_box, rule_measures, batch_size, memory, n_jobs
         See :func:`count_source`.
     **scoring : object
         Weights and settings of the scores, see :func:`skescore.scorers.make_knowledge_scorer`.
@@ -239,6 +246,6 @@ def score_source(
     scorer = make_knowledge_scorer(**scoring)
     counts = count_source(
         ruleset, source, target, sample_weight=sample_weight, black_box=black_box,
-        rule_measures=rule_measures, batch_size=batch_size, memory=memory,
+        rule_measures=rule_measures, batch_size=batch_size, memory=memory, n_jobs=n_jobs,
     )  # fmt: skip
     return SourceScore(ruleset, counts, scorer.score(evaluate_rules(ruleset, counts)))

@@ -1130,6 +1130,13 @@ def test_a_sample_is_searched_and_all_rows_judge(run, tmp_path):
     assert everything["scores"]["ice"] == max(row["score"] for row in finalists)
     _, out, _ = run(*words)
     assert "on all 600 rows: accuracy" in out
+    # The black box predicts the rows that it has not seen, as it does those of the sample.
+    code, out, _ = run(*words, "--reference", "black-box", "--format", "json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["all_rows"]["rows"] == 600
+    assert found["all_rows"]["accuracy"] != everything["accuracy"]
+    assert found["all_rows"]["accuracy"] > 0.9
 
 
 def test_rows_that_stay_need_a_target_and_judge_by_it(run, tmp_path):
@@ -1137,6 +1144,7 @@ def test_rows_that_stay_need_a_target_and_judge_by_it(run, tmp_path):
     code, _, err = run("tune", tmp_path)
     assert code == 2
     assert "need --target COLUMN" in err
-    code, _, err = run("tune", tmp_path, "--target", "y", "--reference", "black-box")
+    url = f"sqlite:///{tmp_path}/some.db?table=t"
+    code, _, err = run("tune", url, "--target", "y", "--reference", "black-box")
     assert code == 2
-    assert "judge the rules by their --target" in err
+    assert "a database hands over no rows" in err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sqlite3
 from collections.abc import Callable
@@ -253,6 +254,31 @@ def test_predictions_of_a_black_box_are_asked_for_batch_by_batch(tmp_path: Path)
     assert sum(sizes) == len(frame)
     assert max(sizes) <= 40
     assert counts.to_json() == count_rows(CLASSES, X, black_box(X)).to_json()
+
+
+@pytest.mark.slow
+def test_black_boxes_predict_in_processes(tmp_path: Path) -> None:
+    def from_size(X: pd.DataFrame) -> Any:
+        return np.where(X["size"] > 0.25, "yes", "no")
+
+    def dying(X: pd.DataFrame) -> Any:
+        os._exit(1)
+
+    frame = table_of(CLASSES, 700)
+    source = pa.dataset.dataset(parquet(frame, tmp_path, 3))
+    found = {
+        n_jobs: count_source(CLASSES, source, black_box=from_size, batch_size=40, n_jobs=n_jobs)
+        for n_jobs in (1, 2)
+    }
+    assert found[1].to_json() == found[2].to_json()
+    X = frame[["size", "colour"]]
+    assert found[2].to_json() == count_rows(CLASSES, X, from_size(X)).to_json()
+
+    with pytest.raises(SourceError, match="no part of it was: TerminatedWorkerError"):
+        count_source(CLASSES, source, black_box=dying, batch_size=40, n_jobs=2)
+    (tmp_path / "part2.parquet").unlink()
+    with pytest.raises(SourceError, match="no part of it was: FileNotFoundError"):
+        count_source(CLASSES, source, black_box=from_size, batch_size=40, n_jobs=2)
 
 
 def test_scores_and_reports(tmp_path: Path) -> None:
