@@ -247,9 +247,7 @@ def _evaluated_counts(estimator: Any, counts: RuleCounts, y: Any, weights: Any) 
             "Counts of rows know labels and weights already, but y or sample_weight came as well. "
             "Pass the counts alone."
         )
-    if not isinstance(estimator, RuleSet):
-        estimator = unwrap(estimator).model
-    ruleset = as_ruleset(estimator)
+    ruleset = as_ruleset(unwrap(estimator).model)
     counts.check(ruleset)
     if counts.classes is None:
         nothing = np.empty(0)

@@ -435,6 +435,7 @@ LETTERS = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "
         (LETTERS, [[0.0]], ["a", "b"], {}, r"y must hold one label per row, shape \(1,\)"),
         (LETTERS, [[0.0]], [["a"]], {}, r"got shape \(1, 1\)"),
         (LETTERS, [[0.0]], "a", {}, "one label per row"),
+        (LETTERS, [[0.0]], None, {}, "a label per row, but it is None"),
         (LETTERS, [[0.0], [1.0]], ["a", None], {}, "row 1 has none"),
         (LETTERS, [[0.0], [1.0]], [0, 1], {}, r"labels that the rules know, \['a', 'b'\]"),
         (LETTERS, [[0.0], [1.0]], ["a", "b"], {"sample_weight": [0, 0]}, "got 2 zeros"),

@@ -170,6 +170,17 @@ def test_how_rows_are_drawn() -> None:
     assert len(set(dice)) == 6
 
 
+@pytest.mark.parametrize("where", ["jittered", "uniform", "interpolated"])
+def test_columns_with_gaps_stay_what_they_are(where: str) -> None:
+    nothing = np.full(60, np.nan)
+    some = pd.array([*range(1, 31), *[None] * 30], dtype="Int64")
+    drawn = rows_off_data(pd.DataFrame({"nothing": nothing, "some": some}), where, 200)
+    assert drawn["nothing"].isna().all()
+    assert drawn["some"].dtype == "Int64"
+    assert 0.2 < drawn["some"].isna().mean() < 0.8
+    assert drawn["some"].dropna().between(1, 30).all()
+
+
 def test_rows_at_the_boundary_lie_on_both_sides_of_it() -> None:
     drawn = rows_off_data(SQUARE, "boundary", 500, black_box=halves)
     assert len(drawn) == 500
@@ -242,6 +253,7 @@ def test_features() -> None:
     assert both.agreement == pytest.approx(0.5, abs=0.1)
     assert both.agreement == pytest.approx(1 - np.abs(both.black_box - both.rules).sum() / 2)
     constant = HALVES.replace(rules=[Rule([], "low")])
+    assert feature_agreement(HALVES, lambda X: ["low"] * len(X), SQUARE).agreement == 0.0
     assert feature_agreement(constant, lambda X: ["low"] * len(X), SQUARE).agreement == 1.0
     assert feature_agreement(constant, halves, SQUARE).agreement == 0.0
     again = feature_agreement(HALVES, halves, SQUARE, max_rows=20)
@@ -276,6 +288,7 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
     (fidelity, {"where": "far"}, ValueError, "where must be"),
     (fidelity, {"n_rows": 0, "where": "uniform"}, ValueError, "n_rows must be"),
     (fidelity, {"scale": -1, "where": "jittered"}, ValueError, "scale must be"),
+    (fidelity, {"scale": np.inf, "where": "jittered"}, ValueError, "scale must be"),
     (fidelity, {"X": np.empty((0, 2))}, ValueError, "at least one row"),
     (fidelity, {"black_box": 3}, TypeError, "black_box must be a fitted model with predict"),
     (feature_agreement, {"n_repeats": 0}, ValueError, "n_repeats must be"),
@@ -291,6 +304,8 @@ def test_what_is_refused(function: Any, changes: Any, kind: type[Exception], mes
 
 
 def test_the_boundary_needs_the_black_box() -> None:
+    with pytest.raises(ValueError, match="at least one row to draw others from, got 0"):
+        rows_off_data(np.empty((0, 2)), "uniform")
     with pytest.raises(TypeError, match="needs the black box, but black_box is None"):
         rows_off_data(SQUARE, "boundary")
     with warnings.catch_warnings():

@@ -105,6 +105,23 @@ def test_parts_of_numbers_add_up_for_scores_alone() -> None:
         confusion(NUMBERS, total)
 
 
+def test_the_same_rows_twice_weigh_twice() -> None:
+    for ruleset in (CLASSES, NUMBERS):
+        X, y, weights = rows(ruleset)
+        counts = count_rows(ruleset, X, y, weights)
+        same_numbers(ruleset, counts + counts, X, y, 2 * weights)
+
+
+def test_what_does_not_add_up() -> None:
+    X, y, _ = rows(NUMBERS)
+    counts = count_rows(NUMBERS, X, y)
+    with pytest.raises(ValueError, match="same number stands for rows without a rule, got"):
+        counts + count_rows(NUMBERS.replace(fallback=Fallback(0.25)), X, y)
+    for add in (lambda: counts + 3, lambda: 3 + counts):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            add()
+
+
 def test_labels_far_from_zero_keep_their_digits() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 10, (500, 1))
@@ -116,6 +133,29 @@ def test_labels_far_from_zero_keep_their_digits() -> None:
     np.testing.assert_allclose(found.std, [np.std(y[h]) for h in ruleset.match(X).T], rtol=1e-11)
     assert found.p.tolist() == expected.p.tolist()
     assert found.P.tolist() == expected.P.tolist()
+
+
+def test_a_rule_whose_labels_are_close_together_far_from_those_of_others() -> None:
+    X, y, _ = rows(NUMBERS)
+    near = X[:, 0] <= 2
+    y = np.where(near, 1e9 + y / 64, y)  # no centre is near both
+    found, expected = confusion(NUMBERS, count_rows(NUMBERS, X, y)), confusion(NUMBERS, X, y)
+    held = NUMBERS.match(X)
+    stds = [np.std(y[h] - 1e9 * near[h].all()) for h in held.T]
+    np.testing.assert_allclose(found.std, stds, rtol=1e-9)
+    assert found.std[0] < 0.03
+    for part in "pnPN":
+        assert getattr(found, part).tolist() == getattr(expected, part).tolist()
+
+
+def test_few_rows_and_means_near_zero() -> None:
+    one = count_rows(NUMBERS, [[0.5]], [1.5])
+    assert math.isnan(confusion(NUMBERS, one).label_std)
+    X, y = [[0.5], [1.5]], [1.0, -1.0 + 2**-40]
+    two = count_rows(NUMBERS, X, y)
+    assert confusion(NUMBERS, two).label_std == pytest.approx(math.sqrt(2))
+    expected = evaluate_rules(NUMBERS, X, y).performance("r2", "penalise")
+    assert evaluate_rules(NUMBERS, two).performance("r2", "penalise") == pytest.approx(expected)
 
 
 def test_a_row_without_a_rule_is_predicted_by_the_mean_of_all() -> None:

@@ -226,5 +226,7 @@ def test_bad_input(iris: Any) -> None:
         rule_report(rules, X, y, correction="bonferroni")
     with pytest.raises(ValueError, match="alpha must be"):
         rule_report(rules, X, y, alpha=0)
+    with pytest.raises(ValueError, match="a label per row, but it is None"):
+        rule_report(rules, X)
     with pytest.raises(ValueError, match="one label per row"):
         rule_report(rules, X, y[:-1])

@@ -312,6 +312,7 @@ def test_corrections_do_not_care_about_the_order_and_forgive_nothing(values, ran
 
 
 def test_where_rulekits_false_discovery_rate_differs():
+    assert adjust_p_values(np.array([0, 1])).tolist() == [0.0, 1.0]  # whole numbers
     values = [0.001, 0.02, 0.03, 0.04, 0.6]
     assert significant_fraction(values, 0.05, "fdr_bh") == 0.8
     assert significant_fraction(values, 0.05, "rulekit_fdr") == 0.2

@@ -226,6 +226,13 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 # --- what cannot be a score ----------------------------------------------------------------------
 
 
+def test_the_best_score_is_that_of_perfect_rules() -> None:
+    specs = [SCORE_SPECS[name] for name in ("fire", "q", "ice", "terse")]
+    best = [spec.best({weight.name: weight.default for weight in spec.weights}) for spec in specs]
+    assert best == [0.0, 0.0, pytest.approx(1 / (1 + np.exp(-5)) / (1 + np.exp(0.3 - 5))), 0.0]
+    assert [spec.sign for spec in specs] == [-1.0, -1.0, 1.0, -1.0]
+
+
 def test_registering_it_again_changes_nothing() -> None:
     scorer = SCORERS["neg_terse"]
     register_score(TERSE)

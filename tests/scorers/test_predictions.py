@@ -439,6 +439,6 @@ def test_a_function_by_name_is_a_measure() -> None:
     expected = matthews_corrcoef(y, tree.predict(X), sample_weight=weights)
     assert scorer(tree, X, y, sample_weight=weights) == expected
     assert pickle.loads(pickle.dumps(clone(scorer, safe=False)))(tree, X, y) == scorer(tree, X, y)
-    for wrong in ({}, {"a": max, "b": min}, {"a": 3}, {1: max}):
+    for wrong in ({}, {"a": max, "b": min}, {"a": 3}, {1: max}, {1: 3}):
         with pytest.raises(TypeError, match="metric as a dict must hold one name and its function"):
             make_performance_scorer(wrong)

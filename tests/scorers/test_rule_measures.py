@@ -175,6 +175,8 @@ def test_without_rules_or_rows_of_rules() -> None:
         assert math.isnan(make_rule_scorer()(none, X, Y))
     assert make_rule_scorer(undefined=-1)(none, X, Y) == -1
     nowhere = RULES.replace(rules=[SPARE[2]])
+    with pytest.warns(UndefinedMetricWarning, match="1 of 1 rules have no value"):
+        assert math.isnan(make_rule_scorer("precision")(nowhere, X, Y))
     with pytest.warns(UndefinedMetricWarning, match="no rule holds for any of these 5 rows"):
         assert math.isnan(make_rule_scorer(aggregate="weighted")(nowhere, X, Y))
 
@@ -286,6 +288,18 @@ def test_it_is_copied_pickled_and_cloned_and_says_what_it_is() -> None:
     evaluation = evaluate_rules(RULES, X, Y)
     assert scorer.score(evaluation) == scorer(RULES, X, Y)
     assert not scorer.gives_dict
+
+
+def test_a_function_by_name_is_a_measure() -> None:
+    own = {"net": lambda p, n, P, N: p - n + P / 10 + N / 100}
+    scorer = make_rule_scorer(own, aggregate="max")
+    assert scorer(RULES, X, Y) == pytest.approx(2 + 0.3 + 0.02)
+    assert scorer.name == "max_rule_net"
+    for wrong in ({}, {"a": max, "b": min}, {"a": 3}, {1: max}):
+        with pytest.raises(TypeError, match=r"measure must be .* with one name"):
+            make_rule_scorer(wrong)
+    with pytest.raises(ValueError, match="As a measure of single rules it is called 'mean_rule_c2"):
+        get_rule_scorer("c2")
 
 
 @pytest.mark.parametrize("name", ["mean_rule_c2", "min_rule_lift", "weighted_rule_rule_interest"])

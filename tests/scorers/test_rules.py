@@ -6,6 +6,7 @@ import inspect
 import math
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 from math import exp, nan
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import __version__ as sklearn_version
 from sklearn import metrics as sk
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
@@ -25,7 +26,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 from sklearn.utils.fixes import parse_version
 
@@ -35,7 +36,7 @@ from skescore.extractors import (
     CARTExtractor,
     GridExExtractor,
 )
-from skescore.metrics import METRICS
+from skescore.metrics import METRICS, count_rows
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
 from skescore.scorers import (
     SCORERS,
@@ -244,6 +245,13 @@ def test_defaults_are_those_of_the_papers_and_of_the_plan() -> None:
         (make_ice_scorer(), ice),
     ]:
         assert made.settings == pytest.approx(ready.settings, nan_ok=True)
+
+
+def test_one_rule_of_many_literals_is_as_long_as_they_are() -> None:
+    one = CLASSES.replace(rules=CLASSES.rules[1:])
+    assert evaluate_rules(one, X_CLASSES, Y_CLASSES).size("literals") == 3.0
+    assert evaluate_rules(one, X_CLASSES, Y_CLASSES).n_rows == (1, 5)
+    assert evaluate_rules(one, count_rows(one, X_CLASSES, Y_CLASSES)).n_rows == (1, 5)
 
 
 def test_a_rule_that_always_holds_is_read_as_one_condition() -> None:
@@ -489,6 +497,13 @@ def test_a_pipeline_is_scored_in_the_units_of_its_rules() -> None:
     assert knowledge(FrozenEstimator(pipeline), BESIDE, Y_BESIDE) == expected
     fidelity = make_fire_scorer(reference="black_box")
     assert fidelity(pipeline, BESIDE) == fidelity(inner, rows) == pytest.approx(fire(2 / 62, 2))
+    # Of three steps the first two go before; counts need none.
+    thrice = make_pipeline(StandardScaler(), FunctionTransformer(np.negative), clone(box))
+    thrice.fit(X_PLANE, Y_PLANE)
+    turned = thrice[:-1].transform(BESIDE)
+    assert knowledge(thrice, BESIDE, Y_BESIDE) == knowledge(thrice[-1], turned, Y_BESIDE)
+    counts = count_rows(inner.rules_, rows, Y_BESIDE)
+    assert neg_fire(pipeline, counts) == pytest.approx(neg_fire(pipeline, BESIDE, Y_BESIDE))
 
 
 def test_a_pipeline_that_hands_on_frames_is_scored() -> None:
@@ -666,6 +681,11 @@ def test_numbers_cannot_be_compared_with_anything_else(y: Any) -> None:
 def test_a_label_that_no_rule_knows_is_an_error_of_the_rules_only() -> None:
     y = ["a", "c", "b", "a", "c"]
     assert neg_fire(CLASSES, X_CLASSES, y) == pytest.approx(fire(3 / 5, 2))
+
+
+def test_numbers_of_python_are_compared_as_numbers() -> None:
+    y = np.array([11, Fraction(19), 24.0, np.float32(15)], dtype=object)
+    assert neg_fire(NUMBERS, X_NUMBERS, y) == neg_fire(NUMBERS, X_NUMBERS, Y_NUMBERS)
 
 
 def test_numbers_that_are_equal_are_equal_labels() -> None:

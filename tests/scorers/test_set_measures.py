@@ -64,6 +64,12 @@ def sign(name: str) -> float:
     return 1.0 if SET_MEASURES[name].greater_is_better else -1.0
 
 
+def test_names_and_options() -> None:
+    assert make_set_scorer("overlap").name == "neg_overlap"
+    assert make_set_scorer("stability").name == "stability"
+    assert SET_MEASURES["stability"].options == ("n_splits", "n_bins", "random_state")
+
+
 def value(name: str, *args: Any) -> float:
     found = make_set_scorer(name)(*args)
     assert isinstance(found, float)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import random
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -139,3 +143,33 @@ def test_votes_and_hundreds_of_parts_are_refused():
     many = [Rule([Interval(j, 0, 1), Interval(j + 1, 0, 1)], "a") for j in range(39)]
     with pytest.raises(ValueError, match="fall into more than 400 standalone parts"):
         RuleSet([*many, Rule([], "b")], names, task="classification").standalone()
+
+
+def test_all_that_one_feature_is_asked_for():
+    rng = random.Random(0)
+    flags = list(itertools.product([False, True], repeat=2))
+    texts = [OneOf(0, values, *how) for n in (1, 2) for how in flags
+             for values in itertools.combinations("abc", n)]  # fmt: skip
+    ends = [(-np.inf, 1), (0, 1), (1, 2), (0, 2), (1, np.inf), (1, 1)]
+    numbers = [
+        Interval(0, low, high, lower_closed, upper_closed, missing)
+        for low, high in ends for lower_closed, upper_closed in flags for missing in (False, True)
+        if low < high or (lower_closed and upper_closed)
+    ]  # fmt: skip
+    gaps = [Missing(0), Missing(0, True)]
+    for pool, values in ((texts, [*"abcd", None]), (numbers, [-1, 0, 0.5, 1, 1.5, 2, 3, np.nan])):
+        X = np.array(values, dtype=object).reshape(-1, 1)
+        for _ in range(60):
+            rules = []
+            for label in "xyz":
+                with contextlib.suppress(ValueError):  # which contradict each other
+                    asked = [rng.choice([*pool, *gaps]) for _ in range(rng.randint(1, 3))]
+                    rules.append(Rule(asked, label))
+            ruleset = RuleSet([*rules, Rule([], "w")], ["v"], task="classification")
+            ruleset = ruleset.replace(domain=ruleset.domain_around(X))
+            said = ruleset.predict(X).tolist()
+            alone = ruleset.standalone()
+            assert (alone.match(X).sum(axis=1) == 1).all()
+            assert alone.predict(X).tolist() == said
+            assert ruleset.simplify().predict(X).tolist() == said
+            assert ruleset.simplify(X).predict(X).tolist() == said
