@@ -22,12 +22,12 @@ from skescore.bench._plan import Cell, split_rows
 from skescore.black_boxes import make_black_box
 from skescore.datasets import Dataset
 from skescore.extractors import Oracle, fit_black_box
+from skescore.metrics import fidelity
 from skescore.metrics._prediction import prediction_performance
 from skescore.registry import make_extractor
 from skescore.rules import RuleSet
 from skescore.scorers import (
     SCORE_SPECS,
-    RuleEvaluation,
     RuleScorer,
     evaluate_rules,
     get_rule_scorer,
@@ -37,8 +37,6 @@ from skescore.scorers import (
 from skescore.tuning import ExtractorSearchCV
 
 __all__ = ["Group", "failed_row", "measure_group"]
-
-_FIDELITY = {"classification": "accuracy", "regression": "r2"}
 
 
 class Group(NamedTuple):
@@ -172,7 +170,11 @@ def _measured(
         scores = parts | {
             "n_rules": int(parts["n_rules"]),
             "size": evaluation.size("rules"),
-            "fidelity": _fidelity(evaluation, y_box),
+            "fidelity": (
+                fidelity(evaluation.ruleset, lambda _: y_box, evaluation.X)
+                if len(evaluation.ruleset)
+                else math.nan
+            ),
         }
         for name, measure in group.measures:
             of_rules = isinstance(measure, RuleScorer) and measure.reference == "data"
@@ -239,39 +241,6 @@ def _seeded(estimator: Any, seed: int) -> Any:
     if estimator.get_params(deep=False).get("random_state", seed) is None:
         estimator.set_params(random_state=seed)
     return estimator
-
-
-def _fidelity(evaluation: RuleEvaluation, y_box: np.ndarray) -> float:
-    """Agreement with the black box on the held-out rows, those without a rule included.
-
-    The fallback predicts those; without one they count as wrong (classification), or as predicted
-    by the mean of the black box.
-    """
-    ruleset = evaluation.ruleset
-    if not len(ruleset):
-        return math.nan
-    task = ruleset.task
-    default = float(np.mean(y_box)) if task == "regression" else None
-    covered = evaluation.covered
-    if ruleset.fallback is not None and not _abstains(evaluation):
-        covered = np.ones(len(y_box), dtype=bool)
-    return prediction_performance(
-        y_box,
-        evaluation.y_pred,
-        metric=_FIDELITY[task],
-        task=task,
-        covered=covered,
-        uncovered="penalise",
-        default=default,
-    )
-
-
-def _abstains(evaluation: RuleEvaluation) -> bool:
-    """Whether the predictions of rows without a rule are none."""
-    without = evaluation.y_pred[~evaluation.covered]
-    if evaluation.ruleset.task == "regression":
-        return bool(np.isnan(without.astype(float)).any())
-    return bool(set(without.tolist()) - set(evaluation.ruleset.classes or ()))
 
 
 def _text_of(params: dict[str, Any]) -> str:
