@@ -30,6 +30,9 @@ _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
     "regression": ("squared_error", "absolute_error", "poisson"),
 }
+#: Leaves of a tree that is not told how many: what most tables need, and what a reader can read.
+#: Of more classes than that each may have its rule, up to so many.
+_LEAVES, _MOST_LEAVES = 6, 8
 #: The largest number that a tree can hold.
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -44,12 +47,13 @@ class CARTExtractor(BaseExtractor):
     Parameters
     ----------
     {estimator}
-    max_leaf_nodes : int or None, default=None
+    max_leaf_nodes : int, None or "auto", default="auto"
         Most leaves, that is rules; the tree then grows best first. At least 2. None: no limit
-        but `max_depth`.
-    max_depth : int or None, default=3
+        but `max_depth`. "auto": None where a `max_depth` is given; else 6, or as many as there are
+        classes, up to 8.
+    max_depth : int or None, default=None
         Most conditions on the way to a leaf; None for no limit.
-    n_features_to_select : int or None, default=20
+    n_features_to_select : int or None, default=None
         {selection}
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         Features tried at each split, as in scikit-learn's trees.
@@ -111,9 +115,9 @@ class CARTExtractor(BaseExtractor):
         self,
         estimator: Any,
         *,
-        max_leaf_nodes: int | None = None,
-        max_depth: int | None = 3,
-        n_features_to_select: int | None = 20,
+        max_leaf_nodes: Any = "auto",
+        max_depth: int | None = None,
+        n_features_to_select: int | None = None,
         max_features: Any = None,
         criterion: str | None = None,
         min_samples_leaf: float = 1,
@@ -175,10 +179,10 @@ class CARTExtractor(BaseExtractor):
         table = BinnedTable(source)
         table.use(table.important_features(self.n_features_to_select))
         total = table.total
+        most = self._most_leaves(0 if classes is None else int(np.count_nonzero(total)))
         growth = Growth(
-            task, criterion, self.max_leaf_nodes, self.max_depth, 0.0, source.unit,
-            source.label_unit,
-        )  # fmt: skip
+            task, criterion, most, self.max_depth, 0.0, source.unit, source.label_unit
+        )
         weight = float(growth.weight(total))
         least = self.min_samples_leaf
         if not isinstance(least, Integral):
@@ -216,8 +220,17 @@ class CARTExtractor(BaseExtractor):
         )
         return criterion
 
+    def _most_leaves(self, n_classes: int) -> int | None:
+        if not isinstance(self.max_leaf_nodes, str):
+            return self.max_leaf_nodes
+        return max(_LEAVES, min(n_classes, _MOST_LEAVES)) if self.max_depth is None else None
+
     def _check_settings(self, task: str) -> None:
-        check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2, optional=True)
+        if self.max_leaf_nodes != "auto":
+            check.check_integer(
+                "max_leaf_nodes", self.max_leaf_nodes, 2, optional=True,
+                remedy='"auto" is 6 to 8, or None if max_depth is given.',
+            )  # fmt: skip
         check.check_integer("max_depth", self.max_depth, 1, optional=True)
         check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
         if isinstance(self.min_samples_leaf, Integral):
@@ -236,9 +249,10 @@ class CARTExtractor(BaseExtractor):
     def _extract(self, extraction: Extraction) -> RuleSet:
         classification = extraction.task == "classification"
         extraction.check_magnitude(_LARGEST, "trees work in single precision")
+        n_classes = len(np.unique(extraction.predictions)) if classification else 0
         tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(
             criterion=self.criterion or _CRITERIA[extraction.task][0],
-            max_leaf_nodes=self.max_leaf_nodes,
+            max_leaf_nodes=self._most_leaves(n_classes),
             max_depth=self.max_depth,
             max_features=self.max_features,
             min_samples_leaf=self.min_samples_leaf,
@@ -256,10 +270,10 @@ class CARTExtractor(BaseExtractor):
         exponents = _exponents(extraction.settings["domain"])
         extraction.check_predictions(LARGEST_SQUARED)
         self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.predictions)
-        most = math.inf if self.max_leaf_nodes is None else self.max_leaf_nodes
-        if classification and most < tree.n_classes_:
+        most = self.max_leaf_nodes
+        if classification and isinstance(most, Integral) and most < n_classes:
             warnings.warn(
-                f"max_leaf_nodes={most} is less than the {tree.n_classes_} classes that the black "
+                f"max_leaf_nodes={most} is less than the {n_classes} classes that the black "
                 "box predicts, so no rule can conclude some of them.",
                 UserWarning,
                 stacklevel=3,

@@ -13,7 +13,7 @@ import pandas as pd
 from skescore._text import repeated
 from skescore._validation import python_value
 from skescore.extractors._oracle import FrameKinds
-from skescore.rules import Condition, Interval, OneOf, Rule, RuleSet
+from skescore.rules import Condition, Interval, LinearOutput, OneOf, Rule, RuleSet
 
 
 def frame_column(X: Any, position: int) -> pd.Series:
@@ -182,9 +182,22 @@ def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> 
     They become conditions such as ``colour in {blue, red}``. A set of more than half of the values
     is written as what it leaves out, ``colour ≠ green``: that also holds for values never seen. A
     rule that holds for no value is left out.
+
+    Raises
+    ------
+    ValueError
+        If a rule multiplies a rank, which says nothing of its value.
     """
     rules = []
     for rule in ruleset.rules:
+        for part in (rule.output, rule.weight):
+            terms = part.terms if isinstance(part, LinearOutput) else ()
+            if ranked := [ruleset.feature_names[j] for j, _ in terms if j in values]:
+                raise ValueError(
+                    f"A rule multiplies {ranked[0]!r} by a number, but the column holds "
+                    "categories. Tell the learner to leave out linear terms (imodels' RuleFit: "
+                    "include_linear=False), or encode the column as numbers."
+                )
         conditions: list[Condition] = []
         for condition in rule.conditions:
             if isinstance(condition, Interval) and condition.feature in values:

@@ -169,7 +169,7 @@ def test_a_network_with_one_output_is_a_regressor(columns):
         with pytest.raises(ValueError, match=r"one number per row.*shape \(60, 2\).*one output at"):
             CARTExtractor(black_box).fit(X)
     else:
-        assert CARTExtractor(black_box, max_depth=None).fit(X).fidelity(X) > 0.99
+        assert CARTExtractor(black_box, max_leaf_nodes=None).fit(X).fidelity(X) > 0.99
 
 
 def test_classes_come_from_the_answers_and_y_where_none_are_declared():

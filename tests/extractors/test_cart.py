@@ -102,7 +102,7 @@ def test_regression():
         extractor = CARTExtractor(model, max_leaf_nodes=6, criterion=criterion, random_state=0)
         extractor.fit(X, y)
         expected = DecisionTreeRegressor(
-            max_leaf_nodes=6, max_depth=3, criterion=criterion or "squared_error", random_state=0
+            max_leaf_nodes=6, criterion=criterion or "squared_error", random_state=0
         ).fit(X, clone(model).fit(X, y).predict(X))
         np.testing.assert_array_equal(extractor.predict(X), expected.predict(X))
         answers = extractor.estimator_.predict(X)
@@ -154,7 +154,21 @@ def test_leaves_and_depth_are_bounded():
         extractor = CARTExtractor(model, max_depth=depth, simplify=False).fit(X, y)
         assert extractor.n_rules_ <= 2**depth
         assert max(rule.n_literals for rule in extractor.rules_) <= depth
-    assert CARTExtractor(model, max_depth=None).fit(X, y).fidelity(X) == 1.0
+    assert CARTExtractor(model, max_leaf_nodes=None).fit(X, y).fidelity(X) == 1.0
+
+
+def test_a_given_depth_is_the_only_bound_and_given_leaves_are_too():
+    rows = np.random.default_rng(0).uniform(size=(600, 2))
+    for n_classes, leaves in ((2, 6), (7, 7), (30, 8)):
+        black_box = CallableClassifier(lambda r, n=n_classes: (np.arange(len(r)) % n).astype(int))
+        assert CARTExtractor(black_box, random_state=0).fit(rows).n_rules_ == leaves
+    black_box = CallableRegressor(lambda r: np.sin(20 * r).sum(axis=1))
+    assert CARTExtractor(black_box).fit(rows).n_rules_ == 6
+    assert CARTExtractor(black_box, max_depth=4).fit(rows).n_rules_ == 2**4
+    assert CARTExtractor(black_box, max_leaf_nodes=20).fit(rows).n_rules_ == 20
+    assert CARTExtractor(black_box, max_leaf_nodes=5, max_depth=2).fit(rows).n_rules_ == 4
+    with pytest.raises(TypeError, match='"auto" is 6 to 8, or None if max_depth is given'):
+        CARTExtractor(black_box, max_leaf_nodes="many").fit(rows)
 
 
 def test_rows_that_are_all_alike_give_one_rule():

@@ -92,7 +92,7 @@ def test_many_classes(extractor):
     if isinstance(extractor, GridExExtractor):
         extractor.set_params(n_slices=30, importance_threshold=0.99, depth=1)
     else:
-        extractor.set_params(max_depth=None)
+        extractor.set_params(max_depth=None, max_leaf_nodes=None)
     extractor.fit(X, names[y])
     assert extractor.classes_.tolist() == names.tolist()
     assert extractor.n_rules_ >= 25

@@ -59,8 +59,8 @@ def test_frames_and_black_boxes_that_are_fitted_already() -> None:
     frame = pd.DataFrame(X, columns=list("abc"))
     frame["kind"] = np.where(X[:, 2] > 0.5, "u", "v")
     tree = DecisionTreeClassifier(random_state=0).fit(X, Y)
-    rules = CARTExtractor(tree).fit(X, sample_weight=WEIGHTS).rules_
-    assert rules == CARTExtractor(tree).fit(X[REPEATED]).rules_
+    rules = CARTExtractor(tree, max_depth=3).fit(X, sample_weight=WEIGHTS).rules_
+    assert rules == CARTExtractor(tree, max_depth=3).fit(X[REPEATED]).rules_
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
@@ -69,8 +69,8 @@ def test_frames_and_black_boxes_that_are_fitted_already() -> None:
         (OneHotEncoder(), make_column_selector(dtype_exclude="number")), remainder="passthrough"
     )
     pipeline = make_pipeline(encoder, DecisionTreeClassifier(random_state=0))
-    weighted = CARTExtractor(pipeline).fit(frame, Y, sample_weight=WEIGHTS)
-    repeated = CARTExtractor(pipeline).fit(frame.iloc[REPEATED], Y[REPEATED])
+    weighted = CARTExtractor(pipeline, max_depth=3).fit(frame, Y, sample_weight=WEIGHTS)
+    repeated = CARTExtractor(pipeline, max_depth=3).fit(frame.iloc[REPEATED], Y[REPEATED])
     assert weighted.rules_ == repeated.rules_
 
 

@@ -12,8 +12,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CallableClassifier, CARTExtractor, SurrogateExtractor
-from skescore.rules import Interval, Rule, RuleSet
+from skescore.extractors import (
+    CallableClassifier,
+    CallableRegressor,
+    CARTExtractor,
+    SurrogateExtractor,
+)
+from skescore.rules import Interval, LinearOutput, Rule, RuleSet
 
 IRIS = load_iris(as_frame=True)
 NAMES = IRIS.target_names[IRIS.target]
@@ -72,7 +77,7 @@ def test_categories_and_gaps_are_those_of_the_table():
     extractor = SurrogateExtractor(box, DecisionTreeClassifier(random_state=0)).fit(X)
     assert extractor.predict(X).tolist() == predict(X).tolist()
     assert "size is missing AND colour in {blue, green} THEN gap" in extractor.rules_.to_text()
-    cart = CARTExtractor(box, max_depth=None, random_state=0, simplify=False).fit(X)
+    cart = CARTExtractor(box, max_leaf_nodes=None, random_state=0, simplify=False).fit(X)
     assert set(extractor.rules_.used_features) == set(cart.rules_.used_features)
 
 
@@ -116,3 +121,23 @@ def test_a_rule_that_holds_for_no_category_is_left_out():
     rules = SurrogateExtractor(box, learn).fit(X).rules_
     assert len(rules) == 2
     assert [len(condition.values) for condition in rules[0].conditions] == [1]
+
+
+@pytest.mark.parametrize("part", ["output", "weight"])
+def test_a_category_is_not_multiplied(part):
+    def learn(X, y, random_state):
+        linear = LinearOutput(1.0, ((1, 2.0), (0, 0.5)))
+        if part == "output":
+            return RuleSet([Rule([], linear)], list(X.columns), task="regression")
+        rules = [Rule([], 1, weight=linear)]
+        return RuleSet(
+            rules, list(X.columns), task="classification", ordered=False, voting="logistic"
+        )
+
+    X = pd.DataFrame({"colour": ["red", "blue"] * 9, "size": np.arange(18.0)})
+    box = CallableRegressor(lambda t: t["size"].to_numpy())
+    if part == "weight":
+        box = CallableClassifier(lambda t: (t["size"] > 4).astype(int).to_numpy())
+    with pytest.raises(ValueError, match="A rule multiplies 'colour' by a number, but the column"):
+        SurrogateExtractor(box, learn).fit(X)
+    assert SurrogateExtractor(box, learn).fit(X.assign(colour=1.0)).n_rules_ == 1

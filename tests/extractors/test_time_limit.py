@@ -40,7 +40,7 @@ def test_an_extraction_is_stopped_between_two_queries() -> None:
 
 
 def test_pruning_is_stopped() -> None:
-    rules = as_ruleset(CARTExtractor(BLACK_BOX, simplify=False, max_depth=None).fit(X, Y))
+    rules = as_ruleset(CARTExtractor(BLACK_BOX, simplify=False, max_leaf_nodes=None).fit(X, Y))
     with time_limit(0), pytest.raises(ExtractionTimeoutError):
         prune(rules, X, BLACK_BOX.predict(X))
 

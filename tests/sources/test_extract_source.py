@@ -330,7 +330,11 @@ def test_bins_of_numbers_at_and_beside_cuts() -> None:
         bins = np.where(np.isnan(values), -1, np.searchsorted(cuts, values))
         frame = pd.DataFrame({"x": values, "label": bins.astype(float)})
         rules = extract_source(
-            CARTExtractor(None, max_depth=None), frame, "label", cuts={"x": cuts}, task="regression"
+            CARTExtractor(None, max_leaf_nodes=None),
+            frame,
+            "label",
+            cuts={"x": cuts},
+            task="regression",
         ).rules
         assert (rules.predict(frame[["x"]]) == bins).all()
 

@@ -135,7 +135,7 @@ def starting_points(
     >>> y = ["a", "b"] * 50
     >>> space = search_space("cart", [[0.0]] * 100, y).without("min_samples_leaf", "criterion")
     >>> starting_points("cart", space, y, "classification")[0]
-    {'max_leaf_nodes': 2, 'max_depth': 4}
+    {'max_leaf_nodes': 2, 'max_depth': 2}
     >>> starting_points("cart", space, y, "classification", max_rules=16)[0]
     {'max_leaf_nodes': 16, 'max_depth': 8}
     """
@@ -302,21 +302,23 @@ def _cart(problem: _Problem) -> SearchSpace:
 
 
 def _cart_points(problem: _Problem) -> _Points:
-    default = {
-        "max_leaf_nodes": _at_most(8, _leaves(problem)),  # as many as three levels can have
-        "max_depth": 3,
-        "min_samples_leaf": 1,
-        "criterion": "gini" if problem.classifies else "squared_error",
-    }
+    def tree(leaves: float) -> dict[str, Any]:
+        """A tree of so many leaves, which its depth does not limit."""
+        return {
+            "max_leaf_nodes": int(leaves),
+            "max_depth": int(max(2, min(leaves - 1, 8))),
+            "min_samples_leaf": 1,
+            "criterion": "gini" if problem.classifies else "squared_error",
+        }
+
     n = problem.n_outputs
     # Two leaves, where there are more classes, for scores that would rather miss one than read on.
-    few, fewest, more, most = (
-        default | {"max_leaf_nodes": number, "max_depth": 4} for number in (n, 2, n + 1, n + 3)
-    )
+    few, fewest, more, most = map(tree, (n, 2, n + 1, n + 3))
+    default = tree(_at_most(max(6, min(n, 8)), _leaves(problem)))
     if problem.max_rules is None:
         return [few, fewest, more, default, most]
     leaves = _at_most(problem.max_rules, _leaves(problem))
-    large = default | {"max_leaf_nodes": leaves, "max_depth": 8}
+    large = tree(leaves) | {"max_depth": 8}
     return [p for p in (large, default, most, more, few) if int(p["max_leaf_nodes"]) <= leaves]
 
 

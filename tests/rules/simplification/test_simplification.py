@@ -531,7 +531,7 @@ def test_rows_left_to_the_fallback_count_by_how_far_its_answer_lies(
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 5))
     y = X[:, 0] ** 2 + 3 * X[:, 1] * (X[:, 2] > 0) + 0.1 * rng.normal(size=300)
-    rules = CARTExtractor(KNeighborsRegressor(5), random_state=0).fit(X, y).rules_
+    rules = CARTExtractor(KNeighborsRegressor(5), max_depth=3, random_state=0).fit(X, y).rules_
     rules = rules.replace(fallback=Fallback(float(y.mean()), policy))
     short = rules.simplify(X, tolerance=tolerance)
     assert unexplained(rules, short, X) <= tolerance + 1e-12

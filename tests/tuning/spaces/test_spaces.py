@@ -158,18 +158,19 @@ def test_where_size_does_not_count_the_largest_tree_comes_first(
 
 def test_starting_points_respect_a_space_of_ones_own() -> None:
     y = np.arange(30) % 3
-    # The points have max_leaf_nodes 3, 2, 4, 8 and 6, max_depth 3 or 4, min_samples_leaf 1, gini.
+    # The points have max_leaf_nodes 3, 2, 4 and 6 (twice), min_samples_leaf 1, gini, and as many
+    # levels as so many leaves can have.
     found = starting_points("cart", {"max_leaf_nodes": IntDistribution(2, 7)}, y, "classification")
     assert found == [{"max_leaf_nodes": n} for n in (3, 2, 4, 6)]
     space: dict[str, BaseDistribution] = {
         "max_leaf_nodes": IntDistribution(2, 8, step=2),
-        "max_depth": IntDistribution(3, 5),
+        "max_depth": IntDistribution(2, 5),
         "criterion": CategoricalDistribution(["gini", "log_loss"]),
     }
     found = starting_points("cart", space, y, "classification")
     assert found == [
         {"max_leaf_nodes": leaves, "max_depth": depth, "criterion": "gini"}
-        for leaves, depth in ((2, 4), (4, 4), (8, 3), (6, 4))
+        for leaves, depth in ((2, 2), (4, 3), (6, 5))
     ]
     space["criterion"] = CategoricalDistribution(["entropy", "log_loss"])
     assert starting_points("cart", space, y, "classification") == []
