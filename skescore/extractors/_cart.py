@@ -180,9 +180,7 @@ class CARTExtractor(BaseExtractor):
         table.use(table.important_features(self.n_features_to_select))
         total = table.total
         most = self._most_leaves(0 if classes is None else int(np.count_nonzero(total)))
-        growth = Growth(
-            task, criterion, most, self.max_depth, 0.0, source.unit, source.label_unit
-        )
+        growth = Growth(task, criterion, most, self.max_depth, 0.0, source.unit, source.label_unit)
         weight = float(growth.weight(total))
         least = self.min_samples_leaf
         if not isinstance(least, Integral):
