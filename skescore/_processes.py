@@ -19,6 +19,7 @@ __all__ = [
     "end_with_parent",
     "own_environment",
     "safe_children",
+    "terminated_like_interrupted",
     "worker_command",
 ]
 
@@ -63,6 +64,28 @@ def safe_children() -> Iterator[None]:
     finally:
         _SET.pop()
         os.environ.pop(_SAFE_PATH, None)
+
+
+@contextlib.contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """Have SIGTERM end the block as ^C does, in order; a second one ends the process at once.
+
+    It is what schedulers of jobs, containers and machines that shut down send first.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def own_environment() -> dict[str, str]:

@@ -18,7 +18,7 @@ from importlib.metadata import entry_points, version
 from types import MappingProxyType
 from typing import Any
 
-from skescore._processes import safe_children
+from skescore._processes import safe_children, terminated_like_interrupted
 from skescore._text import did_you_mean, printable
 from skescore.cli._arguments import Parser, without_passwords
 
@@ -161,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             options.parser.refuse(rest)
         options.command_line = ["skescore", *arguments]
         options.parser.check_inputs(options)
-        with safe_children():
+        with safe_children(), terminated_like_interrupted():
             text = options.run(options)
         _write(text)
     except KeyboardInterrupt:

@@ -92,13 +92,16 @@ def finished(found):
     ("at", "sign"),
     [
         (1, signal.SIGKILL), (EARLY, signal.SIGKILL), (MIDDLE, signal.SIGKILL),
-        (LATE, signal.SIGKILL), (EARLY, signal.SIGINT), (LATE, signal.SIGINT),
+        (LATE, signal.SIGKILL), (EARLY, signal.SIGINT), (LATE, signal.SIGTERM),
     ],
 )  # fmt: skip
 def test_search_that_was_broken_off_ends_as_if_it_had_not_been(
     at, sign, commands, unbroken, tmp_path
 ):
-    commands.start(tmp_path, *SHORT, wait_at=at).until_it_waits().end(sign)
+    broken = commands.start(tmp_path, *SHORT, wait_at=at).until_it_waits().end(sign)
+    if sign != signal.SIGKILL:
+        assert broken.code == 1
+        assert ": interrupted" in broken.err.splitlines()[-1]
     again = commands.run(tmp_path, *SHORT)
     assert again.code == 0
     assert table(again.result) == table(unbroken)
