@@ -833,7 +833,7 @@ def certify(
     max_rules : int, optional
         Most rules to compare with; by default those that can have a better score at all, or 6 where
         more than 12 can.
-    max_conditions : {1, 2}, default=2
+    max_conditions : {1, 2, 3}, default=2
         Most conditions of a rule in a list.
     cuts_per_feature : int, optional, default=8
         Most cuts of a number, beside those of the given rules; None for all between neighbouring

@@ -30,7 +30,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
     {estimator}
     max_rules : int, default=4
         Most rules, at least 1.
-    max_conditions : {1, 2}, default=2
+    max_conditions : {1, 2, 3}, default=2
         Most tests in a premise; an interval with two bounds is two of them.
     cuts_per_feature : int or None, default=8
         Most cuts of a number, those nearest to its quantiles. None: between any two neighbouring
@@ -114,7 +114,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
 
     def _check_parameters(self) -> None:
         check.check_integer("max_rules", self.max_rules, 1)
-        check.check_integer("max_conditions", self.max_conditions, 1, 2)
+        check.check_integer("max_conditions", self.max_conditions, 1, 3)
         super()._check_parameters()
 
     def _search(self, extraction: Extraction, **options: Any) -> Frontier:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,55 +46,72 @@ _MARGIN = 0.05
 
 
 class _Premises:
-    """All conjunctions of one or two sides of tests, by number, and sums over their rows.
+    """All conjunctions of some sides of tests, by number, and sums over their rows.
 
     Of tests ``t`` and two conditions, number ``(0, i, j)`` is ``t_i and t_j`` for i <= j (one test
     by itself for i = j), ``not t_i and not t_j`` for i > j; ``(1, i, j)`` is ``t_i and not t_j``
-    (``not t_i`` by itself for i = j).
+    (``not t_i`` by itself for i = j). Of three conditions the same follows for each test, and for
+    the other side of it, with the tests after it.
     """
 
     def __init__(self, tests: np.ndarray, max_conditions: int, dtype: Any) -> None:
         self.table: np.ndarray = np.ascontiguousarray(tests, dtype=dtype)
         self.held = np.ascontiguousarray(tests.T, dtype=bool)
         self.max_conditions = max_conditions
-        self.n_tests = tests.shape[1]
-        m = self.n_tests
-        self.shape = (2, m, m) if max_conditions == 2 else (2, m)
-        self.size = math.prod(self.shape)
-        self._below: Any = np.tri(m, k=-1, dtype=dtype) if max_conditions == 2 else None
-        self._diagonal = np.arange(m) * (m + 1)
+        self.n_tests = m = tests.shape[1]
+        #: Of each block of numbers: where it begins, its third condition, its first other test.
+        self.blocks: list[tuple[int, tuple[tuple[int, bool], ...], int]] = [(0, (), 0)]
+        self.size = 2 * m ** min(max_conditions, 2)
+        if max_conditions == 3:
+            for test in range(m - 1):
+                for side in (True, False):
+                    self.blocks.append((self.size, ((test, side),), test + 1))
+                    self.size += 2 * (m - test - 1) ** 2
+        self._begins = [begin for begin, *_ in self.blocks]
+        self._below: Any = np.tri(m, k=-1, dtype=dtype) if max_conditions > 1 else None
 
     def sums(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Sum values of some rows over those that each premise holds for."""
         table = self.table[rows]
-        total = values.sum()
-        result = np.empty(self.shape, dtype=table.dtype)
         if self.max_conditions == 1:
-            result[0] = values @ table
-            result[1] = total - result[0]
-            return result.reshape(-1)
+            inside = values @ table
+            return np.concatenate([inside, values.sum() - inside])
+        result = np.empty(self.size, dtype=table.dtype)
+        for begin, third, first in self.blocks:
+            some, among = values, table[:, first:]
+            for test, side in third:
+                kept = self.held[test][rows] == side
+                some, among = values[kept], among[kept]
+            self._pairs(among, some, result[begin : begin + 2 * among.shape[1] ** 2])
+        return result
+
+    def _pairs(self, table: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+        """The same of pairs of the columns of a table."""
+        m, total = table.shape[1], values.sum()
         ones = len(values) == 0 or (values[0] == 1 and (values == 1).all())
         weighted = table if ones else table * values[:, None]
-        first, second = result
+        first, second = out.reshape(2, m, m)
         np.matmul(weighted.T, table, out=first)
-        single = first.reshape(-1)[self._diagonal]
+        diagonal = np.arange(m) * (m + 1)
+        single = first.reshape(-1)[diagonal]
         np.subtract(single[:, None], first, out=second)
-        second.reshape(-1)[self._diagonal] = total - single
+        second.reshape(-1)[diagonal] = total - single
         neither = total - single[:, None] - single
-        neither *= self._below
+        neither *= self._below[:m, :m]
         first += neither
-        return result.reshape(-1)
 
     def sides(self, number: int) -> list[tuple[int, bool]]:
         """The tests of a premise, each with the side that it takes."""
         if self.max_conditions == 1:
             block, i = divmod(number, self.n_tests)
             return [(i, block == 0)]
-        block, at = divmod(number, self.n_tests**2)
-        i, j = divmod(at, self.n_tests)
+        begin, third, first = self.blocks[bisect_right(self._begins, number) - 1]
+        m = self.n_tests - first
+        block, at = divmod(number - begin, m**2)
+        i, j = (first + test for test in divmod(at, m))
         if i == j:
-            return [(i, block == 0)]
-        return [(i, True), (j, False)] if block else [(i, i < j), (j, i < j)]
+            return [*third, (i, block == 0)]
+        return [*third, *([(i, True), (j, False)] if block else [(i, i < j), (j, i < j)])]
 
     def holds(self, number: int, rows: np.ndarray) -> np.ndarray:
         """Whether a premise holds for some rows."""
@@ -556,15 +574,20 @@ class _Kept:
 
 
 def _useless(premises: _Premises) -> np.ndarray:
-    """Premises that hold for no row or for all, or for the same rows as one of their tests."""
+    """Premises that hold for no row or for all, or for the same rows as some of their tests."""
     n_rows = len(premises.table)
     held = premises.sums(np.arange(n_rows), np.ones(n_rows, dtype=premises.table.dtype))
     useless = (held == 0) | (held == n_rows)
-    if premises.max_conditions == 2 and premises.n_tests:
-        both, one = held.reshape(premises.shape)
-        yes = both.diagonal()
-        no = n_rows - yes
-        below = np.tri(len(yes), k=-1, dtype=bool)
+    if premises.max_conditions == 1 or not premises.n_tests:
+        return useless
+    m = premises.n_tests
+    pairs = held[: 2 * m * m].reshape(2, m, m)
+    for begin, third, first in premises.blocks:
+        size = m - first
+        some = slice(begin, begin + 2 * size**2)
+        both, one = held[some].reshape(2, size, size)
+        yes, no = both.diagonal(), one.diagonal()
+        below = np.tri(size, k=-1, dtype=bool)
         same = np.stack(
             [
                 (both == np.where(below, no[:, None], yes[:, None]))
@@ -572,9 +595,11 @@ def _useless(premises: _Premises) -> np.ndarray:
                 (one == yes[:, None]) | (one == no),
             ]
         )
-        single = np.arange(len(yes))
-        same[:, single, single] = False
-        useless |= same.reshape(-1)
+        single = np.arange(size)
+        same[:, single, single] = bool(third)  # that is a pair
+        if third:
+            same |= held[some].reshape(same.shape) == pairs[:, first:, first:]
+        useless[some] |= same.reshape(-1)
     return useless
 
 
@@ -613,8 +638,8 @@ def optimal_lists(
         What is summed over the rows. Absolute errors take far longer than the others.
     max_rules : int, default=4
         The largest size of the frontier.
-    max_conditions : {1, 2}, default=2
-        Most tests in a premise.
+    max_conditions : {1, 2, 3}, default=2
+        Most tests in a premise. With 3 time and memory grow with the third power of the tests.
     cuts : Cuts, int or None, default=8
         Where features are cut; a number is passed to :func:`candidate_cuts`, None cuts between any
         two neighbouring values.
@@ -691,7 +716,7 @@ def optimal_lists(
     began = time.time()
     check_choice("loss", loss, LOSSES)
     check_integer("max_rules", max_rules, 1)
-    check_integer("max_conditions", max_conditions, 1, 2)
+    check_integer("max_conditions", max_conditions, 1, 3)
     check_number("time_limit", time_limit, 0, optional=True)
     check_integer("max_nodes", max_nodes, 1, optional=True)
     check_number("memory_limit", memory_limit, 0)

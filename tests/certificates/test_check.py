@@ -256,7 +256,8 @@ def claims(X: Any, y: Any, **options: Any) -> Any:
     task = "classification" if y.dtype.kind == "i" else "regression"
     classes = np.unique(y).tolist() if task == "classification" else None
     rules = RuleSet([Rule([], y[0].item())], list(X.columns), task=task, classes=classes)
-    made = certify(rules, X, y, max_rules=4, cuts_per_feature=3, time_limit=None, **options)
+    options = {"max_rules": 4, "cuts_per_feature": 3, "time_limit": None} | options
+    made = certify(rules, X, y, **options)
     return json.loads(made.to_json())
 
 
@@ -299,6 +300,17 @@ def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weigh
     result = check_certificate(json.dumps(best), X, y, weights, time_limit=0)
     assert result.verdict == "not checked"
     assert any("are not checked" in sentence for sentence in result.findings)
+
+
+def test_rules_of_three_conditions_are_better_than_those_of_two(larger: Any) -> None:
+    X, y = larger
+    options = {"kinds": ["list"], "max_rules": 3}
+    three, two = (claims(X, y.to_numpy(), max_conditions=n, **options) for n in (3, 2))
+    result = check_certificate(json.dumps(three), X, y)
+    assert result.verdict == "confirmed", str(result)
+    assert "3 rules, by a search of the checker's own" in result.findings[-1]
+    two["frontiers"][0]["space"]["max_conditions"] = 3
+    assert check_certificate(json.dumps(two), X, y).verdict == "rejected"
 
 
 def test_what_takes_too_much_memory_is_not_checked(larger: Any) -> None:

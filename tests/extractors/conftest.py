@@ -74,7 +74,7 @@ WRONG: dict[str, tuple[list[Any], list[Any]]] = {
             [{"n_slices": [2, 3], "importance_threshold": [0.5, 0.5]}],
         ],
     ),
-    "max_conditions": (["1", 1.0, None, True], [0, 3]),
+    "max_conditions": (["1", 1.0, None, True], [0, 4]),
     "max_candidates": (["1", 1.0, True], [0]),
     "max_depth": (["3", 3.0, True, np.nan], [0, -1]),
     "max_features": ([[2], {}, True], ["all", 0, -1, 1.5]),

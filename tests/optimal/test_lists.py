@@ -67,7 +67,9 @@ def least_losses(
     return [least(np.ones(len(y), dtype=bool), r) for r in range(1, max_rules + 1)]
 
 
-def case(seed: int, loss: str = "errors") -> tuple[dict[str, Any], list[float]]:
+def case(
+    seed: int, loss: str = "errors", max_conditions: int | None = None
+) -> tuple[dict[str, Any], list[float]]:
     """A tiny random problem, and the least losses."""
     rng = np.random.default_rng([seed, 20])
     n_rows, n_features = int(rng.integers(4, 31)), int(rng.integers(1, 7))
@@ -81,6 +83,8 @@ def case(seed: int, loss: str = "errors") -> tuple[dict[str, Any], list[float]]:
         y = rng.integers(0, rng.integers(2, 5), n_rows)
     else:
         y = np.round(rng.normal(size=n_rows), 1)
+    if max_conditions is not None:
+        max_rules, conditions = min(max_rules, 3), max_conditions
     options = {"max_rules": max_rules, "max_conditions": conditions, "loss": loss}
     least = least_losses(X, y, weights, max_rules, conditions, loss)
     return {"X": X, "y": y, "sample_weight": weights, **options}, least
@@ -132,6 +136,15 @@ def test_tiny_regressions_are_solved(loss: str) -> None:
         np.testing.assert_allclose(frontier.upper, least, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(frontier.lower, least, rtol=1e-9, atol=1e-9)
         assert set(frontier.status) == {"optimal"}
+        check_rules(frontier, problem)
+
+
+@pytest.mark.parametrize("loss", ["errors", "squared_error"])
+def test_rules_of_three_conditions(loss: str) -> None:
+    for seed in range(12):
+        problem, least = case(seed, loss, max_conditions=3)
+        frontier = optimal_lists(**problem)
+        np.testing.assert_allclose(frontier.lower, least, rtol=1e-9, atol=1e-9)
         check_rules(frontier, problem)
 
 
@@ -307,7 +320,7 @@ def test_given_cuts_are_the_space() -> None:
     [
         ({"loss": "error"}, ValueError, "loss must be one of"),
         ({"max_rules": 0}, ValueError, "max_rules must be an integer of 1 or more, got 0"),
-        ({"max_conditions": 3}, ValueError, "max_conditions must be an integer from 1 to 2"),
+        ({"max_conditions": 4}, ValueError, "max_conditions must be an integer from 1 to 3"),
         ({"cuts": "all"}, TypeError, "cuts must be an integer of 1 or more"),
         ({"time_limit": -1}, ValueError, "time_limit must be"),
         ({"max_nodes": 0}, ValueError, "max_nodes must be"),
