@@ -47,6 +47,8 @@ _PAIRED_CUTS = 1500
 _PAIRED_PRODUCTS = 4e10
 #: Most entries of a table that is made at once.
 BLOCK = 4_000_000
+#: Up to so many splits of boxes, all of them are looked at.
+_SPLITS = 20_000
 #: Most sets of rows whose bounds are remembered.
 _REMEMBERED = 300_000
 #: A tree is None (a leaf) or (cut, tree where it holds, tree where it does not).
@@ -643,6 +645,7 @@ class TreeSearch:
         self.stopped = False
         self.ended = "time_limit"
         self.known: dict[bytes, _Node] = {}
+        self._boxes: _Boxes | None = None
         self.families, self.target, self.weights = families, target, weights
         codes = families.codes
         if codes.shape[1]:
@@ -941,12 +944,103 @@ class TreeSearch:
             A lower bound, and the best tree found.
         """
         self.loss, self.known, self.stopped = loss, {}, False
+        if self._boxes is None:
+            self._boxes = _Boxes(self.families, self.rows, self.loss.stats)
+        if self._boxes.few:
+            self.n_nodes += 1
+            self._stop()
+            return self._boxes.least(loss, leaves)
         self.scale = float(loss.heaviest.sum())
         self.tolerance = 1e-9 * max(self.scale, 1e-300)
         root = self._node(self.rows)
         if leaves > 1 and len(self.rows.at):
             self._solve(root, self.rows, leaves, limit, keep=True)
         return float(root.lower[leaves]), root.trees[leaves]
+
+
+class _Boxes:
+    """All sets of rows that trees of few cuts can have in a leaf, and the best trees of them all.
+
+    Parameters
+    ----------
+    families : Families
+        The cuts.
+    rows : _Rows
+        All points.
+    stats : ndarray of shape (n_points, n_statistics)
+        What is summed over the points of a leaf.
+    """
+
+    def __init__(self, families: Families, rows: _Rows, stats: np.ndarray) -> None:
+        levels = families.n_levels.tolist()
+        #: Of each column, from which level to which a box can be.
+        ranges = [[(a, b) for a in range(n) for b in range(a, n)] for n in levels]
+        sizes = [len(some) for some in ranges]
+        n_boxes = math.prod(sizes)
+        n_splits = sum(
+            n_boxes // size * sum(b - a for a, b in some)
+            for size, some in zip(sizes, ranges, strict=True)
+        )
+        #: Whether there are few enough of them.
+        self.few = 0 < n_splits <= _SPLITS
+        if not self.few:
+            return
+        first_level = np.cumsum([0, *levels[:-1]])
+        sums = np.zeros((*levels, stats.shape[1]))
+        np.add.at(sums, tuple((rows.levels - first_level).T), stats)
+        number = np.arange(n_boxes).reshape(sizes)
+        splits = []
+        for j, some in enumerate(ranges):
+            inside = np.array([[a <= level <= b for level in range(levels[j])] for a, b in some])
+            sums = np.moveaxis(np.tensordot(inside.astype(float), sums, (1, j)), 0, j)
+            for place, (a, b) in enumerate(some):
+                for cut in range(a, b):
+                    sides = (a, b), (a, cut), (cut + 1, b)
+                    boxes = [number.take(some.index(side), j).ravel() for side in sides]
+                    splits.append(np.stack([*boxes, np.full_like(boxes[0], families.first[j] + cut)]))
+        self._sums = sums.reshape(n_boxes, -1)
+        split = np.concatenate(splits, axis=1)
+        self._box, self._left, self._right, self._cut = split[:, split[0].argsort(kind="stable")]
+        self._parted, self._starts = np.unique(self._box, return_index=True)
+        self._everything = int(
+            number[tuple(some.index((0, n - 1)) for some, n in zip(ranges, levels, strict=True))]
+        )
+
+    def least(self, loss: Any, leaves: int) -> tuple[float, _Tree]:
+        """The least loss of trees of at most so many leaves, and the tree."""
+        costs = [loss.of_sums(self._sums)]
+        for size in range(2, leaves + 1):
+            best = costs[-1].copy()
+            total = self._totals(costs, size, slice(None))[0]
+            at = self._parted
+            best[at] = np.minimum(best[at], np.minimum.reduceat(total, self._starts))
+            costs.append(best)
+        return float(costs[-1][self._everything]), self._tree(costs, self._everything, leaves)
+
+    def _totals(self, costs: list[np.ndarray], size: int, some: slice) -> tuple[Any, Any]:
+        """The least cost of splits with so many leaves, and how many of these are on the left."""
+        totals = np.stack([
+            costs[left - 1][self._left[some]] + costs[size - left - 1][self._right[some]]
+            for left in range(1, size)
+        ])  # fmt: skip
+        return totals.min(axis=0), totals.argmin(axis=0) + 1
+
+    def _tree(self, costs: list[np.ndarray], box: int, leaves: int) -> _Tree:
+        while leaves > 1 and costs[leaves - 2][box] <= costs[leaves - 1][box]:
+            leaves -= 1
+        if leaves == 1:
+            return None
+        at = int(np.searchsorted(self._parted, box))
+        ends = np.append(self._starts, len(self._box))
+        some = slice(int(ends[at]), int(ends[at + 1]))
+        totals, left = self._totals(costs, leaves, some)
+        k = int(totals.argmin())
+        sides = self._left[some][k], self._right[some][k]
+        sizes = int(left[k]), leaves - int(left[k])
+        below, above = (
+            self._tree(costs, int(side), size) for side, size in zip(sides, sizes, strict=True)
+        )
+        return int(self._cut[some][k]), below, above
 
 
 # --- rules ---------------------------------------------------------------------------------------
