@@ -993,11 +993,12 @@ class _Boxes:
         for j, some in enumerate(ranges):
             inside = np.array([[a <= level <= b for level in range(levels[j])] for a, b in some])
             sums = np.moveaxis(np.tensordot(inside.astype(float), sums, (1, j)), 0, j)
-            for place, (a, b) in enumerate(some):
+            for a, b in some:
                 for cut in range(a, b):
                     sides = (a, b), (a, cut), (cut + 1, b)
                     boxes = [number.take(some.index(side), j).ravel() for side in sides]
-                    splits.append(np.stack([*boxes, np.full_like(boxes[0], families.first[j] + cut)]))
+                    number_of_cut = np.full_like(boxes[0], families.first[j] + cut)
+                    splits.append(np.stack([*boxes, number_of_cut]))
         self._sums = sums.reshape(n_boxes, -1)
         split = np.concatenate(splits, axis=1)
         self._box, self._left, self._right, self._cut = split[:, split[0].argsort(kind="stable")]
