@@ -97,6 +97,8 @@ def test_batches_give_the_same_rules_in_every_extractor(make, rows, size):
     assert (batched.oracle_.n_calls > expected.oracle_.n_calls) == (size < len(X))
 
 
+# Threads that change filters of warnings at one moment leave scikit-learn without its own.
+@pytest.mark.filterwarnings("ignore:`sklearn.utils.parallel.delayed`:UserWarning")
 def test_workers_give_the_same_rules_in_every_extractor(make, rows):
     expected = make().fit(*rows).rules_
     found = Parallel(n_jobs=2, backend="threading")(delayed(make().fit)(*rows) for _ in range(4))
