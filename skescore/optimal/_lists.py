@@ -123,12 +123,22 @@ class _Premises:
 
 
 class _Pieces:
-    """The loss of the pieces that each premise parts some rows into."""
+    """The loss of the pieces that each premise parts some rows into, and sums that it is of."""
 
-    __slots__ = ("cap", "inside", "outside")
+    __slots__ = ("cap", "inside", "outside", "sums")
 
-    def __init__(self, inside: np.ndarray, outside: np.ndarray, cap: np.ndarray) -> None:
-        self.inside, self.outside, self.cap = inside, outside, cap
+    def __init__(
+        self,
+        inside: np.ndarray,
+        outside: np.ndarray,
+        cap: np.ndarray,
+        sums: Sequence[np.ndarray] = (),
+    ) -> None:
+        self.inside, self.outside, self.cap, self.sums = inside, outside, cap, sums
+
+
+#: What is known of some more rows, and the others of these.
+_Wider = tuple[_Pieces, np.ndarray]
 
 
 class _Errors:
@@ -156,28 +166,38 @@ class _Errors:
         """The loss of the best constant."""
         return float(self.caps[rows].sum() - self._gains[rows].sum(axis=0, dtype=float).max())
 
-    def pieces(self, premises: _Premises, rows: np.ndarray) -> _Pieces:
+    def pieces(
+        self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None
+    ) -> _Pieces:
         """The loss where each premise holds, where not, and the most it could cost."""
+        # Of whole numbers few rows can be taken off, where they are the fewer ones.
+        less = self.exact and wider is not None and len(wider[1]) < len(rows)
+        counted = wider[1] if less and wider is not None else rows
+        kept: list[np.ndarray] = []
         cap: Any = None
         most: Any = None
         other: Any = None
         for k in range(self._gains.shape[1]):
-            here = rows[self._class[rows] == k] if self._pure else rows
-            gains = self._gains[here, k]
-            sums = premises.sums(here, gains)
-            left = gains.sum() - sums
+            here = counted[self._class[counted] == k] if self._pure else counted
+            sums = premises.sums(here, self._gains[here, k])
+            if less and wider is not None:
+                np.subtract(wider[0].sums[k], sums, out=sums)
+            kept.append(sums)
+            left = self._gains[rows, k].sum() - sums
             if cap is None:
-                cap, most, other = sums.copy(), sums, left
+                cap, most, other = sums.copy(), sums.copy(), left
             else:
                 cap += sums
                 np.maximum(most, sums, out=most)
                 np.maximum(other, left, out=other)
         if not self._pure:
-            cap = premises.sums(rows, self.caps[rows].astype(self.dtype))
+            cap = premises.sums(counted, self.caps[counted].astype(self.dtype))
+            if less and wider is not None:
+                np.subtract(wider[0].cap, cap, out=cap)
         total = self.caps[rows].sum().astype(self.dtype)
         np.subtract(cap, most, out=most)
         np.subtract(total - cap, other, out=other)
-        return _Pieces(most, other, cap)
+        return _Pieces(most, other, cap, kept)
 
 
 class _Squared:
@@ -206,7 +226,9 @@ class _Squared:
         total = float(self._y[rows].sum())
         return max(0.0, float(self._squares[rows].sum()) - total * total / self._w[rows].sum())
 
-    def pieces(self, premises: _Premises, rows: np.ndarray) -> _Pieces:
+    def pieces(
+        self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None
+    ) -> _Pieces:
         """The loss where each premise holds, where not, and the most it could cost."""
         w, y, squares = (premises.sums(rows, of[rows]) for of in (self._w, self._y, self._squares))
         inside = _squared(w, y, squares)
@@ -243,7 +265,9 @@ class _Absolute:
         middle = np.searchsorted(np.cumsum(w[order]), w.sum() / 2)
         return float((w * np.abs(y - y[order[min(middle, len(y) - 1)]])).sum())
 
-    def pieces(self, premises: _Premises, rows: np.ndarray) -> _Pieces:
+    def pieces(
+        self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None
+    ) -> _Pieces:
         """The loss where each premise holds, where not, and the most it could cost."""
         y, w = self._y[rows], self._w[rows]
         inside: Any = None
@@ -290,10 +314,10 @@ class _Search:
         useless = _useless(premises)
         self._barrier = np.where(useless, 4 * (float(loss.caps.sum()) + 1), 0.0).astype(loss.dtype)
 
-    def pieces(self, rows: np.ndarray) -> _Pieces:
+    def pieces(self, rows: np.ndarray, wider: _Wider | None = None) -> _Pieces:
         """The pieces of some rows; premises that nobody needs cost more than anything."""
         self.n_nodes += 1
-        found: _Pieces = self.loss.pieces(self.premises, rows)
+        found: _Pieces = self.loss.pieces(self.premises, rows, wider)
         found.inside += self._barrier
         return found
 
@@ -315,6 +339,7 @@ class _Search:
         hint: np.ndarray | None = None,
         known: float = 0.0,
         before: np.ndarray | None = None,
+        wider: _Wider | None = None,
     ) -> _Node:
         """Find the least loss of a list of at most so many rules, if it is less than `target`.
 
@@ -335,8 +360,10 @@ class _Search:
             A lower bound of the loss with one rule less.
         before : ndarray, optional
             Lower bounds of the loss behind each premise with one rule less.
+        wider : tuple, optional
+            The pieces of some more rows, and the others of these.
         """
-        pieces = self.pieces(rows)
+        pieces = self.pieces(rows, wider)
         inside, cap = pieces.inside, pieces.cap
         pair = np.add(inside, pieces.outside, out=pieces.outside)
         at = int(pair.argmin())
@@ -363,15 +390,18 @@ class _Search:
                 tried = self._next(rows, lower, cap, bound - tolerance, n_rules)
                 if not tried:
                     break
+                held = [self.premises.holds(a, rows) for a in tried]
                 asked = [
                     (
-                        rows[~self.premises.holds(a, rows)],
+                        rows[~some],
                         n_rules - 1,
                         bound + beyond - float(inside[a]),
                         kept.behind(a),
                         0.0 if before is None else float(before[a]),
+                        None,
+                        None if self.pool is not None else (pieces, rows[some]),
                     )
-                    for a in tried
+                    for a, some in zip(tried, held, strict=True)
                 ]
                 for a, child in zip(tried, self._children(asked), strict=True):
                     price = float(inside[a])
@@ -852,7 +882,8 @@ class _Problem:
         n_rows, n_tests = self.joined.shape
         size = np.dtype(self.loss.dtype).itemsize
         vector = 2 * size * max(1, n_tests) ** self.max_conditions
-        left = memory_limit - 4 * size * n_rows * n_tests - vector * (12 + 6 * max_rules)
+        n_sums = len(self.given.classes or ())
+        left = memory_limit - 4 * size * n_rows * n_tests - vector * (12 + (6 + n_sums) * max_rules)
         if left < 0:
             return None
         search = _Search(_Premises(self.joined, self.max_conditions, self.loss.dtype), self.loss)
