@@ -166,9 +166,7 @@ class _Errors:
         """The loss of the best constant."""
         return float(self.caps[rows].sum() - self._gains[rows].sum(axis=0, dtype=float).max())
 
-    def pieces(
-        self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None
-    ) -> _Pieces:
+    def pieces(self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None) -> _Pieces:
         """The loss where each premise holds, where not, and the most it could cost."""
         # Of whole numbers few rows can be taken off, where they are the fewer ones.
         less = self.exact and wider is not None and len(wider[1]) < len(rows)
@@ -226,9 +224,7 @@ class _Squared:
         total = float(self._y[rows].sum())
         return max(0.0, float(self._squares[rows].sum()) - total * total / self._w[rows].sum())
 
-    def pieces(
-        self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None
-    ) -> _Pieces:
+    def pieces(self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None) -> _Pieces:
         """The loss where each premise holds, where not, and the most it could cost."""
         w, y, squares = (premises.sums(rows, of[rows]) for of in (self._w, self._y, self._squares))
         inside = _squared(w, y, squares)
@@ -265,9 +261,7 @@ class _Absolute:
         middle = np.searchsorted(np.cumsum(w[order]), w.sum() / 2)
         return float((w * np.abs(y - y[order[min(middle, len(y) - 1)]])).sum())
 
-    def pieces(
-        self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None
-    ) -> _Pieces:
+    def pieces(self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None) -> _Pieces:
         """The loss where each premise holds, where not, and the most it could cost."""
         y, w = self._y[rows], self._w[rows]
         inside: Any = None
