@@ -352,7 +352,7 @@ def _dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> 
         mixed: dict[str, Any] = {"format": date_format or "mixed"}
         parsed = pd.to_datetime(cells.texts, errors="coerce", utc=True, **mixed)
         values = parsed.dt.tz_localize(None).to_numpy("datetime64[us]")
-        return pd.Series(cells.taken(values, np.datetime64("NaT")), index=column.index)
+        return pd.Series(cells.taken(values, np.datetime64("NaT", "us")), index=column.index)
     if isinstance(column.dtype, pd.PeriodDtype):
         return column.dt.to_timestamp()
     return pd.to_datetime(column, utc=True).dt.tz_localize(None)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -290,8 +291,18 @@ class OneOf:
             found = pd.Series(column, dtype=object).isin(self.values).to_numpy()
         else:
             found = np.isin(column, _comparable(self.values, column.dtype.kind))
-        held = ~found if self.negated else found
         missing = is_missing(column)
+        if column.dtype.kind in "biuf" and all(isinstance(v, str) for v in self.values):
+            if not missing.all():
+                number = column[~missing][0].item()
+                warnings.warn(
+                    f"Rules compare x{self.feature} with texts such as {self.values[0]!r}, but it "
+                    f"holds numbers such as {number!r}, which equal no text. Turn that column into "
+                    "text, or give the rules numbers.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        held = ~found if self.negated else found
         return held | missing if self.missing else held & ~missing
 
     def to_text(

@@ -304,9 +304,27 @@ def test_categories_give_values_their_type() -> None:
     ours = as_ruleset(theirs, categories={"gender": [0.0, 1.0]})
     assert ours.predict(X).tolist() == theirs.predict(X).tolist() == ["a", "b", "b", "a"]
     with pytest.warns(UserWarning, match="gender = '1.0'"):
-        as_ruleset(theirs)
+        texts = as_ruleset(theirs)
+    with pytest.warns(UserWarning, match=r"texts such as '1\.0', but it holds numbers such as 0"):
+        assert not texts.covers(X).any()
     with pytest.raises(ValueError, match="none of the categories"):
         as_ruleset(theirs, categories={"gender": [0, 1]})
+
+
+def test_numbers_in_sets_are_read_as_what_they_are() -> None:
+    X = pd.DataFrame({"gender": [0, 1, 2, 0], "age": [30.0, 40.0, 50.0, 60.0]})
+    y = pd.Series(["a", "b", "b", "b"], name="y")
+    rule = ClassificationRule(
+        CompoundCondition([DiscreteSetCondition(0, {1, 2})]),
+        ClassificationConclusion("b", "y"),
+        list(X.columns),
+    )
+    theirs = ClassificationRuleSet([rule])
+    theirs.update(X, y, measures.precision)
+    theirs.default_conclusion = ClassificationConclusion("a", "y")
+    ours = as_ruleset(theirs)
+    assert ours.predict(X).tolist() == theirs.predict(X).tolist() == ["a", "b", "b", "a"]
+    assert theirs.rules[0].premise.subconditions[0].values_set == {1, 2}
 
 
 def test_a_disabled_default_abstains() -> None:

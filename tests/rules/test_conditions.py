@@ -214,6 +214,7 @@ def test_one_of_compares_as_python_does(values, negated, allowed, column):
     ids=lambda c: c.dtype.str,
 )
 @pytest.mark.parametrize("values", [[1], [2.5, "red"], [True], ["red"], [-1, 0, 7], [0.1]])
+@pytest.mark.filterwarnings("ignore:Rules compare x0 with texts")
 def test_one_of_on_plain_arrays(column, values):
     there = [v == v for v in column.tolist()]
     found = [any(v == known for known in values) for v in column.tolist()]
@@ -224,6 +225,14 @@ def test_one_of_on_plain_arrays(column, values):
     assert held(Missing(0), column) == gone
     either = [a or b for a, b in zip(gone, found, strict=True)]
     assert held(OneOf(0, values, missing=True), column) == either
+
+
+def test_texts_that_meet_numbers_are_told():
+    for column in (np.array([NAN, 1.0]), np.array([1, 2]), np.array([True])):
+        with pytest.warns(UserWarning, match=r"compare x0 with texts such as '1', but it holds"):
+            assert not held(OneOf(0, ["1"]), column)[-1]
+    # Nothing known of it: a batch may lack all values.
+    assert held(OneOf(0, ["1"]), np.array([NAN, NAN])) == [False, False]
 
 
 def test_one_of_is_a_set():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import random
+import weakref
 from collections.abc import Iterator
 from math import exp
 from pathlib import Path
@@ -359,7 +360,9 @@ def test_a_failing_extraction_raises_its_own_error() -> None:
 
 def storage_at(kind: str, folder: Path) -> Any:
     if kind == "sqlite":
-        return f"sqlite:///{folder / 'study.db'}"
+        storage = optuna.storages.RDBStorage(f"sqlite:///{folder / 'study.db'}")
+        weakref.finalize(storage, storage.engine.dispose)  # Python 3.13 asks for it
+        return storage
     journal = optuna.storages.journal
     return optuna.storages.JournalStorage(journal.JournalFileBackend(str(folder / "study.log")))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from skescore._optional import import_optional
@@ -216,7 +217,9 @@ def read_decision_rules(
         weighs most, or the first that holds. By default that of the rule set, for JSON ``"vote"``.
     categories : mapping from str to sequence, optional
         The values of categorical features. JSON compares texts; each is taken for the value of
-        which it is ``str(value)``. Features that are not named hold texts.
+        which it is ``str(value)``. Features that are not named hold texts; of a rule set, those in
+        whose sets (``DiscreteSetCondition``) numbers stand hold these. ``NominalCondition`` turns
+        every value into text, so that of its numbers a rule set tells no more than its JSON.
     zero_bounds : {"evaluated", "written"}, default="evaluated"
         decision-rules 1.9 overlooks lower bounds where a bound is exactly 0: of ``<0, 5)`` it only
         asks for ``x < 5``. ``"evaluated"`` reads such conditions as it evaluates them, so that the
@@ -270,7 +273,9 @@ def read_decision_rules(
     >>> print(rules[0])
     IF width ≥ 1.5 THEN a   [weight 0.5, 9 rows, 89 % pure]
     """
-    data, used = _json_of(model)
+    data, used, held = _json_of(model)
+    if held:
+        categories = held | dict(categories or {})
     strategy = used if strategy is None else strategy
     check_choice("strategy", strategy, STRATEGIES)
     check_choice("zero_bounds", zero_bounds, ("evaluated", "written"))
@@ -310,8 +315,8 @@ def read_decision_rules(
     )
 
 
-def _json_of(model: Any) -> tuple[Mapping[str, Any], str]:
-    """The JSON and the strategy of a rule set, which the JSON of it does not tell."""
+def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
+    """The JSON, and the strategy and numbers in sets of a rule set, which its JSON does not tell."""
     if isinstance(model, str):
         try:
             model = json.loads(model)
@@ -322,7 +327,7 @@ def _json_of(model: Any) -> tuple[Mapping[str, Any], str]:
         if not isinstance(model, Mapping):
             raise ValueError(f"The JSON must hold an object, got {type(model).__name__}.")
     if isinstance(model, Mapping):
-        return model, "vote"
+        return model, "vote", {}
     if type(model).__module__.partition(".")[0] != "decision_rules":
         raise TypeError(
             "model must be a rule set of decision-rules or its JSON (dict or str), got "
@@ -338,14 +343,31 @@ def _json_of(model: Any) -> tuple[Mapping[str, Any], str]:
     package = import_optional(
         "decision_rules.serialization", extra="decision-rules", purpose="Reading its rule sets"
     )
+    held: dict[str, list[Any]] = {}
+    if any(not isinstance(v, str) for each in _sets(model) for v in each.values_set):
+        model = copy.deepcopy(model)
+        for each in _sets(model):
+            values = [python_value(value) for value in each.values_set]
+            held.setdefault(str(model.column_names[each.column_index]), []).extend(values)
+            each.values_set = {str(value) for value in values}
     try:
-        return package.JSONSerializer.serialize(model), strategy
+        return package.JSONSerializer.serialize(model), strategy, held
     except (TypeError, ValueError, AttributeError) as error:  # pydantic's own, of what is missing
         raise ValueError(
             f"The rule set of decision-rules ({type(model).__name__}) cannot be written as its "
             f"JSON, which is read here: {type(error).__name__}: {error}. Give its rules finite "
             "weights and coverages by update(...), or pass its JSON."
         ) from error
+
+
+def _sets(model: Any) -> Iterator[Any]:
+    """The conditions of a rule set that compare with sets of values."""
+    left = [rule.premise for rule in model.rules]
+    while left:
+        condition = left.pop()
+        left += getattr(condition, "subconditions", ())
+        if hasattr(condition, "values_set"):
+            yield condition
 
 
 def _rule(data: Any, place: str, premises: Premises) -> Rule:
