@@ -292,16 +292,15 @@ class OneOf:
         else:
             found = np.isin(column, _comparable(self.values, column.dtype.kind))
         missing = is_missing(column)
-        if column.dtype.kind in "biuf" and all(isinstance(v, str) for v in self.values):
-            if not missing.all():
-                number = column[~missing][0].item()
-                warnings.warn(
-                    f"Rules compare x{self.feature} with texts such as {self.values[0]!r}, but it "
-                    f"holds numbers such as {number!r}, which equal no text. Turn that column into "
-                    "text, or give the rules numbers.",
-                    UserWarning,
-                    stacklevel=2,
-                )
+        texts = column.dtype.kind in "biuf" and all(isinstance(v, str) for v in self.values)
+        if texts and not missing.all():
+            warnings.warn(
+                f"Rules compare x{self.feature} with texts such as {self.values[0]!r}, but it holds "
+                f"numbers such as {column[~missing][0].item()!r}, which equal no text. Turn that "
+                "column into text, or give the rules numbers.",
+                UserWarning,
+                stacklevel=2,
+            )
         held = ~found if self.negated else found
         return held | missing if self.missing else held & ~missing
 

@@ -396,7 +396,7 @@ def test_what_is_no_such_model_is_refused() -> None:
         X[["some number"]].assign(survival_time=times),
         pd.Series((y == "no").astype(int).astype(str), name="event"),
     )
-    with pytest.raises(ValueError, match="SurvivalRuleSet"):
+    with pytest.raises(ValueError, match=r"SurvivalRuleSet.*task='survival'"):
         as_ruleset(survival)
     for contrast, target in [
         (ContrastSetRuleClassifier(), y),

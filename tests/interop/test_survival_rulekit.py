@@ -42,11 +42,11 @@ def fitted(X: pd.DataFrame, time: np.ndarray, event: np.ndarray, **settings: Any
 
 def premises(model: Any, X: pd.DataFrame) -> RuleSet:
     """RuleKit's premises; its texts have two decimals, which is all that our bounds have."""
-    texts = [f"{rule} risk = {{0}} [0,0]" for rule in model.model.rules]
+    texts = [str(rule) for rule in model.model.rules]
     names = list(X.columns)
     if not texts:
         return RuleSet([], names, task="regression", ordered=False)
-    return read_rulekit_text(texts, feature_names=names, default=0.0).replace(voting=None)
+    return read_rulekit_text(texts, feature_names=names, task="survival")
 
 
 def test_the_curves_are_those_of_the_engine() -> None:

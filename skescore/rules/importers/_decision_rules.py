@@ -316,7 +316,7 @@ def read_decision_rules(
 
 
 def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
-    """The JSON, and the strategy and numbers in sets of a rule set, which its JSON does not tell."""
+    """The JSON, and of a rule set the strategy and the numbers in sets, which JSON does not tell."""
     if isinstance(model, str):
         try:
             model = json.loads(model)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
@@ -150,9 +151,14 @@ def _engine(model: Any) -> Any:
     kind = _kind(engine)
     contrast = engine.getTrainingHeader().getAttributes().getColumnByRole("contrast_attribute")
     if kind not in ("ClassificationRuleSet", "RegressionRuleSet") or contrast is not None:
+        way = (
+            " Read the premises by read_rulekit_text([str(rule) for rule in model.model.rules], "
+            "feature_names=..., task='survival'), and give them their curves by SurvivalRules.fit."
+        )
         raise ValueError(
             "model must be a classification or a regression, got one of RuleKit whose rules are "
             f"{kind if contrast is None else 'contrast sets'}."
+            f"{way if kind == 'SurvivalRuleSet' and contrast is None else ''}"
         )
     if kind == "RegressionRuleSet" and hasattr(model, "label_unique_values"):
         raise ValueError(
@@ -383,13 +389,15 @@ _EQUALS = re.compile(r"\s*@?=\s*")
 _BOUNDS = re.compile(rf"([<(])\s*(-inf|{_NUMBER})\s*,\s*(inf|{_NUMBER})\s*([>)])")
 _ANYTHING = re.compile(r"Any\b|ANY\b")
 _AND = re.compile(r"\s+AND\s+")
-_THEN = re.compile(r"\s+THEN\s+")
+_THEN = re.compile(r"\s+THEN(?:\s+|$)")
 _CONCLUSION = re.compile(r"(?P<label>.*?)\s*=\s*\{(?P<value>.*)\}(?P<rest>[^}]*)", re.DOTALL)
 _RANGE = re.compile(rf"\s*\[\s*({_NUMBER}|NaN)\s*,\s*({_NUMBER}|NaN)\s*\]")
 _STATISTICS = re.compile(r"\s*(?:\(([^()\[\]]*)\)|\[([^()\[\]]*)\])")
 _BLANK = re.compile(r"\s+")
 _PAIR = re.compile(r"\s*([A-Za-z-]+)\s*=\s*(\S+)\s*")
 
+#: What rules of survival conclude, if anything.
+_UNKNOWN = "NaN"
 #: Conditions, name and value of the target, whether it has a range, statistics.
 _Ending: TypeAlias = tuple[tuple[Condition, ...], str, str, bool, dict[str, float]]
 
@@ -555,6 +563,8 @@ class Line:
         return None if said is None else ((), *said)
 
     def _conclusion(self, at: int) -> tuple[str, str, bool, dict[str, float]] | None:
+        if not self.text[at:].strip():
+            return "", _UNKNOWN, False, {}
         found = _CONCLUSION.fullmatch(self.text, at)
         if found is None:
             self._expect(at, "a conclusion such as 'label = {a}'")
@@ -620,8 +630,10 @@ def read_rulekit_text(
         which then may hold line breaks.
     feature_names : sequence of str
         Names of the columns, in order. The names in the text must be among them.
-    task : {"classification", "regression"}, optional
+    task : {"classification", "regression", "survival"}, optional
         By default a regression if the conclusions have a range, as in ``{72.97} [46.95,98.99]``.
+        Of rules of survival, which conclude nothing or ``{NaN}``, the premises are read, for
+        :meth:`skescore.rules.SurvivalRules.fit` to give them their curves; they predict 0.
     classes : sequence of str, int, float or bool, optional
         The labels that the texts in the conclusions stand for: each must be ``str(label)`` of one.
         Their order does not matter. By default the labels are texts.
@@ -641,7 +653,14 @@ def read_rulekit_text(
     ------
     ValueError
         If a text is not such a rule, naming the line and what was expected there; a name is not
-        among the features; two names fit one place; or only some rules have a weight.
+        among the features; two names fit one place; only some rules have a weight; or rules of
+        survival are read without ``task="survival"``.
+
+    Warns
+    -----
+    UserWarning
+        If classes have negative weights: where no votes above 0 are left, RuleKit predicts by the
+        order of its rules, and the rules read by votes.
 
     Notes
     -----
@@ -662,7 +681,7 @@ def read_rulekit_text(
     >>> print(rules[0])
     IF 0.8 ≤ width < 1.75 AND colour = red THEN a   [weight 0.5, 9 rows, 89 % pure]
     """
-    check_choice("task", task, (None, *TASKS))
+    check_choice("task", task, (None, *TASKS, "survival"))
     names = [str(name) for name in check_sequence("feature_names", feature_names, "names")]
     parsed = [Line(line, place, names).rule() for place, line in _rule_lines(text)]
     if not parsed:
@@ -670,6 +689,22 @@ def read_rulekit_text(
             "The text holds no rules; expected lines such as 'IF width = <1, 2) THEN label = {a}'."
         )
     _check_alike(parsed)
+    numeric = {c.feature for rule in parsed for c in rule.conditions if isinstance(c, Interval)}
+    survival = [rule.place for rule in parsed if rule.value == _UNKNOWN]
+    if task == "survival":
+        other = [rule for rule in parsed if rule.value != _UNKNOWN]
+        if other:
+            raise ValueError(
+                f"{other[0].place} concludes {other[0].value!r}, which rules of survival do not: "
+                "leave out task='survival'."
+            )
+        rules = [_made(rule, 0.0, None, 1.0, numeric) for rule in parsed]
+        return RuleSet(rules, names, task="regression", domain=domain, ordered=False)
+    if survival and (classes is None or _UNKNOWN not in map(str, classes)):
+        raise ValueError(
+            f"{survival[0]} concludes nothing, as rules of survival do: pass task='survival' to "
+            "read the premises, and give them their curves by SurvivalRules.fit(rules, X, y)."
+        )
     if task is None:
         task = "regression" if parsed[0].is_number else "classification"
     elif task == "classification" and parsed[0].is_number:
@@ -677,7 +712,6 @@ def read_rulekit_text(
             "task='classification' does not go with conclusions that have a range, such as that of "
             f"{parsed[0].place}: leave out the task, or pass task='regression'."
         )
-    numeric = {c.feature for rule in parsed for c in rule.conditions if isinstance(c, Interval)}
     settings: dict[str, Any] = {"task": task, "domain": domain, "ordered": False}
     if task == "regression":
         if classes is not None:
@@ -693,18 +727,30 @@ def read_rulekit_text(
         outputs = [labels[rule.value] for rule in parsed]
         known = [] if classes is None else ordered
         counts = [_class_counts(r, o, ordered, known) for r, o in zip(parsed, outputs, strict=True)]
+        negative = [rule.place for rule in parsed if rule.statistics.get("weight", 1.0) < 0]
+        if negative:
+            warnings.warn(
+                f"{negative[0]} has a negative weight. Where no votes above 0 are left, RuleKit "
+                "predicts by the order of its rules, the rules read by their votes.",
+                UserWarning,
+                stacklevel=2,
+            )
     if default is not None:
         settings["fallback"] = Fallback(check_label("default", default))
-    rules = []
-    for rule, output, counted in zip(parsed, outputs, counts, strict=True):
-        statistics = None if rule.n_rows is None else RuleStatistics(rule.n_rows, counted)
-        weight = rule.statistics.get("weight", 1.0)
-        try:
-            conditions = tuple(_with_numbers(c, numeric) for c in rule.conditions)
-            rules.append(Rule(conditions, output, statistics, weight))
-        except ValueError as error:
-            raise ValueError(f"{rule.place}: {error}") from error
+    rules = [
+        _made(rule, output, counted, rule.statistics.get("weight", 1.0), numeric)
+        for rule, output, counted in zip(parsed, outputs, counts, strict=True)
+    ]
     return RuleSet(rules, names, **settings)
+
+
+def _made(rule: Parsed, output: Any, counts: Any, weight: float, numeric: set[int]) -> Rule:
+    try:
+        statistics = None if rule.n_rows is None else RuleStatistics(rule.n_rows, counts)
+        conditions = tuple(_with_numbers(c, numeric) for c in rule.conditions)
+        return Rule(conditions, output, statistics, weight)
+    except ValueError as error:
+        raise ValueError(f"{rule.place}: {error}") from error
 
 
 def _rule_lines(text: str | Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -178,6 +178,7 @@ def test_a_value_of_a_feature_that_has_bounds_elsewhere_is_a_number() -> None:
         )
 
 
+@pytest.mark.filterwarnings("ignore:.* has a negative weight")
 @pytest.mark.parametrize(
     ("behind", "weight", "rows", "counts"),
     [
@@ -375,6 +376,7 @@ CONDITION = st.one_of(
 )
 
 
+@pytest.mark.filterwarnings("ignore:.* has a negative weight")
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(LETTERS.map(lambda name: f"n{name}n"), min_size=4, max_size=4, unique=True),
@@ -413,3 +415,28 @@ def test_brackets_around_several_conditions_are_read_over(signs):
 def test_reports_whose_header_has_no_colon_are_read():
     report = "Model\n\nRules\nr1: IF a = <0, 1) THEN class = {x}\n\nMeasures: 3\n"
     assert len(read_rulekit_text(report, feature_names=["a"])) == 1
+
+
+SURVIVAL = "IF age = (-inf, 57.13) THEN "
+
+
+@pytest.mark.parametrize("end", ["", " ", "survival_status = {NaN} (p=8.0, n=0.0, weight=0.9)"])
+def test_rules_of_survival_are_read_as_premises(end):
+    text = SURVIVAL.rstrip() + " " * bool(end) + end
+    rules = read_rulekit_text(text, feature_names=["age"], task="survival")
+    assert rules[0].conditions == (Interval(0, upper=57.13, upper_closed=False),)
+    assert (rules.task, rules.voting) == ("regression", None)
+    with pytest.raises(ValueError, match="Line 1 concludes nothing, as rules of survival do"):
+        read_rulekit_text(text, feature_names=["age"])
+    with pytest.raises(ValueError, match="concludes 'a', which rules of survival do not"):
+        read_rulekit_text(SURVIVAL + "c = {a}", feature_names=["age"], task="survival")
+
+
+def test_weights_that_no_votes_are_made_of_are_told():
+    for weight in ("NaN", "inf"):
+        with pytest.raises(ValueError, match="Line 1: weight must be a finite number"):
+            read_rulekit_text(SURVIVAL + f"c = {{a}} (weight={weight})", feature_names=["age"])
+    with pytest.raises(ValueError, match="Line 1: n_rows must be 0 or more"):
+        read_rulekit_text(SURVIVAL + "c = {a} (p=-3, n=0)", feature_names=["age"])
+    with pytest.warns(UserWarning, match="Line 1 has a negative weight"):
+        read_rulekit_text(SURVIVAL + "c = {a} (weight=-0.5)", feature_names=["age"])
