@@ -295,8 +295,8 @@ class OneOf:
         texts = column.dtype.kind in "biuf" and all(isinstance(v, str) for v in self.values)
         if texts and not missing.all():
             warnings.warn(
-                f"Rules compare x{self.feature} with texts such as {self.values[0]!r}, but it holds "
-                f"numbers such as {column[~missing][0].item()!r}, which equal no text. Turn that "
+                f"Rules compare x{self.feature} with texts such as {self.values[0]!r}, but it "
+                f"holds numbers such as {column[~missing][0].item()!r}, which equal no text. Turn that "
                 "column into text, or give the rules numbers.",
                 UserWarning,
                 stacklevel=2,

@@ -316,7 +316,7 @@ def read_decision_rules(
 
 
 def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
-    """The JSON, and of a rule set the strategy and the numbers in sets, which JSON does not tell."""
+    """The JSON, and what that of a rule set does not tell: its strategy, numbers in sets."""
     if isinstance(model, str):
         try:
             model = json.loads(model)
