@@ -296,8 +296,8 @@ class OneOf:
         if texts and not missing.all():
             warnings.warn(
                 f"Rules compare x{self.feature} with texts such as {self.values[0]!r}, but it "
-                f"holds numbers such as {column[~missing][0].item()!r}, which equal no text. Turn that "
-                "column into text, or give the rules numbers.",
+                f"holds numbers such as {column[~missing][0].item()!r}, which equal no text. Turn "
+                "that column into text, or give the rules numbers.",
                 UserWarning,
                 stacklevel=2,
             )
