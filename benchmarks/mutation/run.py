@@ -51,7 +51,7 @@ ROOMS = {
         ("rules/_conditions.py", "rules/_domain.py", "rules/_json.py", "rules/_matching.py",
          "rules/_prediction.py", "rules/_rule.py", "rules/_ruleset.py", "rules/_text.py",
          "rules/_volumes.py", "rules/simplification"),
-        ("rules", "metrics", "scorers"),
+        ("rules", "metrics", "scorers", "selection"),
     ),
 }  # fmt: skip
 
@@ -142,7 +142,7 @@ def _changes(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST | None]:
         case ast.Expr(value=ast.Call()):
             yield None
         case ast.Return(value=value) if value is not None and not (
-            isinstance(value, ast.Constant) and value.value is None
+            isinstance(value, ast.Constant) and value.value in (None, False)
         ):
             new.value = ast.Constant(None)
             yield new

@@ -413,7 +413,7 @@ def _taken(column: pd.Series, rows: NDArray[np.intp]) -> pd.Series:
 def _like(column: pd.Series, values: Floats) -> pd.Series:
     """Numbers as the column holds them."""
     if is_integer_dtype(column):
-        return pd.Series(np.rint(values)).astype("Int64").astype(column.dtype)
+        values = np.rint(values)
     return pd.Series(values).astype(column.dtype)
 
 

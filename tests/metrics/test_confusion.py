@@ -451,6 +451,11 @@ def test_bad_input(rules: RuleSet, X: Any, y: Any, options: Any, message: str) -
         confusion(rules, X, y, **options)
 
 
+def test_equal_labels_of_zero_are_met_by_a_line_at_zero() -> None:
+    line = RuleSet([Rule([], LinearOutput(0.0, [(0, 1.0)]))], ["x"], task="regression")
+    assert confusion(line, [[0.0], [0.0]], [0.0, 0.0]).p.tolist() == [2.0]
+
+
 def test_rules_that_answer_together_answer_no_rows_of_their_own() -> None:
     voting = LETTERS.replace(ordered=False, voting="votes")
     assert confusion(voting, [[0.0]], ["a"]).p.tolist() == [1.0]

@@ -174,7 +174,11 @@ def test_how_rows_are_drawn() -> None:
 def test_columns_with_gaps_stay_what_they_are(where: str) -> None:
     nothing = np.full(60, np.nan)
     some = pd.array([*range(1, 31), *[None] * 30], dtype="Int64")
-    drawn = rows_off_data(pd.DataFrame({"nothing": nothing, "some": some}), where, 200)
+    large = np.arange(60, dtype=np.uint64) * 2**40 + np.uint64(2**63)
+    frame = pd.DataFrame({"nothing": nothing, "some": some, "large": large})
+    drawn = rows_off_data(frame, where, 200)
+    assert drawn["large"].dtype == np.uint64
+    assert drawn["large"].between(large[0], large[-1]).all()
     assert drawn["nothing"].isna().all()
     assert drawn["some"].dtype == "Int64"
     assert 0.2 < drawn["some"].isna().mean() < 0.8
@@ -231,6 +235,11 @@ def test_rows_without_a_rule(where: str, fallback: Fallback | None) -> None:
     assert fidelity(nothing, halves, SQUARE, where=where) == 0.0
 
 
+def test_a_rule_of_the_only_class() -> None:
+    only = HALVES.replace(rules=HALVES.rules[:1], classes=["low"])
+    assert fidelity(only, lambda X: ["low"] * len(X), SQUARE) == (SQUARE[:, 0] <= 0.5).mean()
+
+
 def test_numbers_without_a_rule_are_the_mean() -> None:
     rules = RuleSet([Rule([Interval(0, upper=0.5)], 3.0)], ["x", "y"], task="regression")
     box = lambda X: 4 * np.asarray(X)[:, 1]  # noqa: E731
@@ -256,8 +265,8 @@ def test_features() -> None:
     assert feature_agreement(HALVES, lambda X: ["low"] * len(X), SQUARE).agreement == 0.0
     assert feature_agreement(constant, lambda X: ["low"] * len(X), SQUARE).agreement == 1.0
     assert feature_agreement(constant, halves, SQUARE).agreement == 0.0
-    again = feature_agreement(HALVES, halves, SQUARE, max_rows=20)
-    assert again.agreement == 1.0
+    for few in (1, 20):
+        assert feature_agreement(HALVES, halves, SQUARE, max_rows=few).agreement == 1.0
     assert same.to_frame().index.tolist() == ["x", "y"]
 
 

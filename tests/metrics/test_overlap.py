@@ -84,6 +84,25 @@ def test_rows_that_rules_meet_on_one_by_one(case: Any) -> None:
         assert share == pytest.approx(pairs[i - 1, j - 1] / total)
 
 
+def test_ten_worst_pairs_unless_more_are_asked_for() -> None:
+    spans = range(1, 8)  # of which each holds all shorter ones
+    rules = RuleSet(
+        [Rule([Interval(0, upper=i)], "ab"[i % 2]) for i in spans], ["x"], task="classification"
+    )
+    pairs = rule_overlap(rules, np.arange(8.0)[:, None]).worst_pairs(99)
+    assert {(i, j): share for i, j, share in pairs} == {
+        (i, j): (i + 1) / 8 for i, j in itertools.combinations(spans, 2) if (i + j) % 2
+    }
+    assert [share for _, _, share in pairs] == sorted((p[2] for p in pairs), reverse=True)
+    assert rule_overlap(rules, np.arange(8.0)[:, None]).worst_pairs() == pairs[:10]
+
+
+def test_votes_for_the_only_class() -> None:
+    only = RuleSet([Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, upper=3)], "a")], ["x"],
+                   task="classification", ordered=False, voting="votes")  # fmt: skip
+    assert redundancy(only, ROWS).rules.tolist() == [True, False]
+
+
 def test_pairs_only_if_asked_for() -> None:
     met = rule_overlap(RULES, ROWS, pairs=False)
     with pytest.raises(ValueError, match="call rule_overlap with pairs=True"):

@@ -110,6 +110,7 @@ def test_the_same_rows_twice_weigh_twice() -> None:
         X, y, weights = rows(ruleset)
         counts = count_rows(ruleset, X, y, weights)
         same_numbers(ruleset, counts + counts, X, y, 2 * weights)
+        assert sum(counts.n_rows) == (weights > 0).sum()
 
 
 def test_what_does_not_add_up() -> None:
@@ -146,6 +147,16 @@ def test_a_rule_whose_labels_are_close_together_far_from_those_of_others() -> No
     assert found.std[0] < 0.03
     for part in "pnPN":
         assert getattr(found, part).tolist() == getattr(expected, part).tolist()
+
+
+def test_labels_of_covered_rows_far_from_the_mean_of_all() -> None:
+    X = rows(NUMBERS)[0]
+    ruleset = NUMBERS.replace(rules=[Rule([Interval(0, upper=5)], LinearOutput(1e9, [(0, 1.0)]))])
+    y = np.where(X[:, 0] <= 5, 1e9 + X[:, 0] + np.arange(60) % 3 / 4, -1e9)
+    expected = evaluate_rules(ruleset, X, y).performance("r2", "ignore")
+    assert 0.5 < expected < 1
+    found = evaluate_rules(ruleset, count_rows(ruleset, X, y)).performance("r2", "ignore")
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_few_rows_and_means_near_zero() -> None:

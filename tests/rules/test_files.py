@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 
@@ -57,6 +58,13 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         RuleSet.load(tmp_path)
 
 
+def test_one_rule_that_speaks_of_missing_values_makes_it_the_second_version():
+    plain, missing = (Rule([Interval(0, 1, missing=gaps)], 1.0) for gaps in (False, True))
+    for rules, version in (([plain], 1), ([plain, missing], 2), ([missing, plain], 2)):
+        text = RuleSet(rules, ["a"], task="regression").to_json()
+        assert json.loads(text)["version"] == version
+
+
 def json_of(output="1", conditions="[]"):
     return (
         '{"format": "skescore.RuleSet", "version": 1, "task": "regression", "classes": null, '
@@ -71,6 +79,9 @@ def test_numbers_beyond_all_floats_and_deep_nests_are_refused():
         with pytest.raises(ValueError, match="no larger than the largest float"):
             RuleSet.from_json(json_of(output))
     inner = '{"type": "missing", "feature": 0}'
+    more = f'[{{"type": "at_least", "m": 1, "conditions": [{inner}], "more": 1}}]'
+    with pytest.raises(ValueError, match="more"):
+        RuleSet.from_json(json_of(conditions=more))
     for _ in range(40):
         inner = f'{{"type": "at_least", "m": 1, "conditions": [{inner}]}}'
     assert len(RuleSet.from_json(json_of(conditions=f"[{inner}]"))) == 1

@@ -819,6 +819,20 @@ def test_empty_boxes(lower, upper, closed, text):
         box_table(lower, upper, closed)
 
 
+def test_missing_values_beyond_both_sides_are_no_flag():
+    boxes = BoxTable([[-INF, 0.0]], [[INF, 1.0]], [[0, 0]], [[0, 1]], [[True, True]])
+    assert boxes.missing.tolist() == [[False, True]]
+    assert not boxes.missing.flags.writeable
+
+
+def test_rows_without_a_rule_are_told_wherever_they_are():
+    rules = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
+    X = np.zeros((65_540, 1))  # more than are looked at at once
+    X[-1] = np.nan
+    with pytest.raises(ValueError, match=r"No rule holds for 1 row .*Values of 'x' are missing"):
+        rules.predict(X)
+
+
 def test_shapes_must_agree():
     with pytest.raises(ValueError, match=r"one shape .* got \(1, 2\), \(1, 3\)"):
         BoxTable(np.zeros((1, 2)), np.ones((1, 3)), np.ones((1, 2)), np.ones((1, 2)))

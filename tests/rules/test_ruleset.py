@@ -240,6 +240,7 @@ def test_sequence(ruleset):
 def test_sizes():
     ruleset = by_boxes()
     assert (len(ruleset), ruleset.n_conditions, ruleset.n_literals) == (2, 3, 4)
+    assert ruleset.n_terms == sum(rule.n_terms for rule in ruleset) >= 4
     assert ruleset.n_features == 2
     assert ruleset.boxes_only
     assert (len(MIXED), MIXED.n_conditions, MIXED.n_literals) == (2, 2, 4)

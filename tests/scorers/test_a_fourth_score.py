@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,7 @@ def test_the_best_score_is_that_of_perfect_rules() -> None:
     specs = [SCORE_SPECS[name] for name in ("fire", "q", "ice", "terse")]
     best = [spec.best({weight.name: weight.default for weight in spec.weights}) for spec in specs]
     assert best == [0.0, 0.0, pytest.approx(1 / (1 + np.exp(-5)) / (1 + np.exp(0.3 - 5))), 0.0]
+    assert [spec.label for spec in (TERSE, replace(TERSE, label=""))] == ["Terse", "terse"]
     assert [spec.sign for spec in specs] == [-1.0, -1.0, 1.0, -1.0]
 
 

@@ -68,6 +68,11 @@ def test_names_and_options() -> None:
     assert make_set_scorer("overlap").name == "neg_overlap"
     assert make_set_scorer("stability").name == "stability"
     assert SET_MEASURES["stability"].options == ("n_splits", "n_bins", "random_state")
+    assert SET_MEASURES["stability"].function.__defaults__ == (3, 10, 0)
+    assert SET_MEASURES["prediction_stability"].function.__defaults__ == (3, 10, 0)
+    assert SET_MEASURES["fidelity_uniform"].function.__defaults__ == (1000, 0.1, 0)
+    assert SET_MEASURES["feature_agreement"].function.__defaults__ == (3, 1000, 0)
+    assert SET_MEASURES["calibrated_rules"].function.__defaults__ == (0.95,)
 
 
 def value(name: str, *args: Any) -> float:
@@ -106,6 +111,8 @@ def test_measures_of_rules_and_rows() -> None:
     for name, share in (("overlap", 0.5), ("negative_overlap", 0.5), ("uncovered", 0.0)):
         assert value(name, RULES, ROWS, LABELS, weights) == share
         assert value(name, RULES, counts) == share
+    right = count_rows(RULES, ROWS, ["low"] * 4, weights)  # whatever is predicted where they meet
+    assert value("negative_overlap", RULES, right) == 0.5
     with pytest.raises(TypeError, match="looks at every row, which counts of rows do not tell"):
         value("redundant_rules", RULES, counts)
     found = redundancy(RULES, ROWS)
@@ -207,8 +214,15 @@ def test_stability_makes_rules_again(weighted: bool) -> None:
     assert 0.8 < value("prediction_stability", tree, X, Y) <= 1.0
     with pytest.raises(TypeError, match="a rule set by itself cannot be fitted"):
         value("stability", RULES, ROWS, LABELS)
-    with pytest.raises(ValueError, match="n_splits must be"):
-        make_set_scorer("stability", n_splits=0)(tree, X, Y)
+    for option in ("n_splits", "n_bins"):
+        with pytest.raises(ValueError, match=f"{option} must be"):
+            make_set_scorer("stability", **{option: 0})(tree, X, Y)
+    # A generator that moves on gives other halves each time.
+    moving = make_set_scorer(
+        "prediction_stability", n_splits=1, random_state=np.random.default_rng(0)
+    )
+    e = evaluate_rules(NUMBERS, X_NUMBERS, Y_NUMBERS)
+    assert len({moving.score(e) for _ in range(4)}) > 1
 
 
 def test_rows_too_few_to_make_rules_again_of() -> None:

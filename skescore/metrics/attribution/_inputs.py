@@ -398,13 +398,13 @@ class Inputs(NamedTuple):
 
 def open_inputs(model: Any, X: Any, attributions: Any, removal: Removal) -> Inputs:
     """Check rows and attributions, and prepare the removal."""
+    if isinstance(X, str):
+        raise TypeError("X must be a list of texts, got a single text. Pass [text].")
     if removal.align == "columns":
         if not is_text(X):
             raise ValueError("align='columns' is for texts, but X is a table. Leave it out.")
         model, X = _last_step(model, X)
         removal = replace(removal, features="changed")
-    if isinstance(X, str):
-        raise TypeError("X must be a list of texts, got a single text. Pass [text].")
     if is_text(X):
         return _texts(model, list(X), attributions, removal)
     if removal.leave_one_out is not None:

@@ -418,17 +418,13 @@ class Pieces(NamedTuple):
 
 def is_text(X: Any) -> bool:
     """Whether X is a collection of texts or of lists of tokens, rather than a table."""
-    if isinstance(X, str) or hasattr(X, "columns"):
-        return isinstance(X, str)
-    if hasattr(X, "dtype") and getattr(X, "ndim", 1) != 1:
+    if hasattr(X, "columns") or (hasattr(X, "dtype") and getattr(X, "ndim", 1) != 1):
         return False
     if not hasattr(X, "__len__") or not len(X):
         return False
     rows = list(X)
     if all(isinstance(row, str) for row in rows):
         return True
-    if any(isinstance(row, np.ndarray) and row.dtype.kind in "iufb" for row in rows):
-        return False
     return all(
         isinstance(row, (list, tuple, np.ndarray)) and all(isinstance(token, str) for token in row)
         for row in rows

@@ -18,7 +18,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skescore.metrics.attribution import FAITHFULNESS, Removal, Target, faithfulness
+from skescore.metrics.attribution import (
+    FAITHFULNESS,
+    Removal,
+    Target,
+    attribution_infidelity,
+    faithfulness,
+)
 
 ALL = tuple(FAITHFULNESS)
 
@@ -531,6 +537,14 @@ def test_attributions_of_one_of_two_classes_are_turned_for_the_other() -> None:
         np.testing.assert_array_equal(found[name], exact[name])
         np.testing.assert_array_equal(again[name], exact[name])
     assert (found["taucorr_loo"] == 1).all()
+    turned = attribution_infidelity(
+        model, X, slopes, target=Target(explains=True, kind="label"), scale=False
+    )
+    plain = attribution_infidelity(model, X, signs[:, np.newaxis] * slopes, scale=False)
+    np.testing.assert_array_equal(turned, plain)
+    tokens = [np.array(["a", "b"]), np.array(["c"], dtype=object)]
+    said = faithfulness(lambda rows: np.full((len(rows), 2), 0.5), tokens, [[1.0, 2.0], [3.0]])
+    assert said["aopc_compr"].tolist() == [0.0, 0.0]
 
 
 def test_margins_and_logits_become_probabilities_only_when_asked() -> None:

@@ -454,6 +454,11 @@ def test_values_of_one_feature_are_joined_but_never_to_any_value() -> None:
     assert of(OneOf(1, ["p", "q"], True), OneOf(1, ["q", "r"], True)) == [(OneOf(1, ["q"], True),)]
     assert of(OneOf(1, ["p"]), OneOf(1, ["p", "q"], True)) == [(OneOf(1, ["q"], True),)]
     assert len(of(OneOf(1, ["p"]), OneOf(1, ["p"], True))) == 2
+    some = AtLeast(1, [Interval(0, upper=0), OneOf(2, ["s"])])  # which stays beside them
+    apart = [Rule([some, OneOf(1, [value])], "a") for value in "pq"]
+    assert [rule.conditions for rule in classifier(apart, 3).simplify().rules] == [
+        (some, OneOf(1, ["p", "q"]))
+    ]
     assert len(of(OneOf(1, ["p"], True), OneOf(1, ["q"], True))) == 2
 
 
@@ -645,6 +650,29 @@ def test_rows_free_what_the_domain_cannot() -> None:
     assert ruleset.simplify() == ruleset
     short = ruleset.simplify([[1.5, 4.0], [1.5, 9.0]])
     assert [rule.conditions for rule in short.rules] == [(Interval(1, upper=5),)]
+
+
+def test_rules_lose_bounds_on_rows_as_far_as_they_stay_disjoint() -> None:
+    cells = itertools.product(range(4), range(2))
+    rules = [
+        Rule([Interval(0, i, i + 1), Interval(1, j, j + 1)], "b" if (i, j) == (1, 1) else "a")
+        for i, j in cells
+    ]
+    apart = classifier(rules, ordered=False, disjoint=True, fallback=Fallback("a"))
+    X = np.array(list(itertools.product(np.arange(0.25, 4, 0.5), np.arange(0.25, 2, 0.5))))
+    assert str(apart.simplify(X)).splitlines()[:-1] == [
+        "1. IF x1 ≤ 1 THEN a",
+        "2. IF x0 ≤ 1 AND x1 > 1 THEN a",
+        "3. IF 1 < x0 ≤ 2 AND x1 > 1 THEN b",
+        "4. IF x0 > 2 AND x1 > 1 THEN a",
+    ]
+    in_order = apart.replace(ordered=True, disjoint=False)
+    assert str(in_order.simplify(X)).splitlines() == [
+        "1. IF x0 ≤ 1 THEN a", "2. ELSE IF x0 ≤ 2 AND x1 > 1 THEN b", "3. ELSE a"
+    ]  # fmt: skip
+    for ruleset in (apart, in_order):  # four rows of 32
+        assert len(ruleset.simplify(X, 0.12)) > 1
+        assert [str(rule) for rule in ruleset.simplify(X, 0.125)] == ["ALWAYS a"]
 
 
 def test_similar_numbers_are_joined_by_their_mean_answer() -> None:

@@ -148,8 +148,11 @@ def test_votes_and_hundreds_of_parts_are_refused():
 def test_all_that_one_feature_is_asked_for():
     rng = random.Random(0)
     flags = list(itertools.product([False, True], repeat=2))
-    texts = [OneOf(0, values, *how) for n in (1, 2) for how in flags
-             for values in itertools.combinations("abc", n)]  # fmt: skip
+    texts, codes = (
+        [OneOf(0, values, *how) for n in (1, 2) for how in flags
+         for values in itertools.combinations(all_values, n)]
+        for all_values in ("abc", (0, 1, 2))
+    )  # fmt: skip
     ends = [(-np.inf, 1), (0, 1), (1, 2), (0, 2), (1, np.inf), (1, 1)]
     numbers = [
         Interval(0, low, high, lower_closed, upper_closed, missing)
@@ -157,9 +160,11 @@ def test_all_that_one_feature_is_asked_for():
         if low < high or (lower_closed and upper_closed)
     ]  # fmt: skip
     gaps = [Missing(0), Missing(0, True)]
-    for pool, values in ((texts, [*"abcd", None]), (numbers, [-1, 0, 0.5, 1, 1.5, 2, 3, np.nan])):
+    points = [-1, 0, 0.5, 1, 1.5, 2, 3, np.nan]
+    pools = (texts, [*"abcd", None]), (numbers, points), ([*numbers, *codes], points)
+    for pool, values in pools:
         X = np.array(values, dtype=object).reshape(-1, 1)
-        for _ in range(60):
+        for _ in range(50):
             rules = []
             for label in "xyz":
                 with contextlib.suppress(ValueError):  # which contradict each other
