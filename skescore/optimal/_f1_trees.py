@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from skescore._validation import (
     check_integer,
@@ -178,7 +179,8 @@ def most_f1_of_trees(
         families, codes, weights, "errors", labels, max(2, size), began, time_limit, max_nodes
     )
     bounding = _Bounding(search, size, enough)
-    most, parts = bounding.run()
+    with threadpool_limits(1):
+        most, parts = bounding.run()
     rules = None
     if bounding.found > 0:
         makes = RuleMaker(families, table, codes, weights, "errors", labels, feature_names)
