@@ -3,15 +3,17 @@
     python benchmarks/scale/run.py --rows 20000000 --folder FOLDER
 
 The files are written in pieces of a million rows, unless the folder holds them already. Each task
-runs in a process of its own; times are the best of three, in seconds of wall clock and of all
-processors, and the peak is that of the process's memory. Of the tree, the root and the dearest of
-the other levels are given, and whether its rules are those that memory gives on a million rows.
+runs in a process of its own, the tasks one after the other, `--repeats` times; times are the best,
+in seconds of wall clock and of all processors, and the peak is that of the process's memory. Of the
+tree, learned from the first `--tree-rows`, the root and the dearest of the other levels are given,
+beside sums of those rows, and whether its rules are those that memory gives on a million rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import subprocess
 import sys
@@ -23,7 +25,7 @@ import numpy as np
 
 COLUMNS = [f"x{j}" for j in range(1, 11)]
 PIECE = 1_000_000
-TASKS = ("sums", "duckdb", "pyarrow", "root", "level")
+TASKS = ("sums", "duckdb", "pyarrow", "tree")
 
 
 def write(folder: Path, n_rows: int) -> None:
@@ -125,68 +127,84 @@ def check_memory(folder: Path) -> None:
     print(f"\nOf {len(rows)} rows, all {len(rules)} rules are those of memory, to the last bit.")
 
 
-def carry_out(task: str, folder: Path, memory: str) -> dict[str, float]:
-    """One task, three times."""
+def carry_out(task: str, folder: Path, n_rows: int, memory: str) -> dict[str, Any]:
+    """One task: seconds of the clock and of processors, by what they are for."""
     import duckdb
 
     from skescore.sources import score_source
 
     scored = rules()
+    files = sorted(map(str, folder.glob("*.parquet")))[: -(-n_rows // PIECE)]
     source = f"{folder}/*.parquet"
-    seconds, processors = [], []
-    for _ in range(3):
-        begin, before = time.perf_counter(), time.process_time()
-        if task == "sums":
-            connection = duckdb.connect(config={"memory_limit": memory})
-            sums = ", ".join(f"sum({name})" for name in COLUMNS)
-            connection.execute(f"SELECT {sums} FROM '{source}'").fetchall()
-            connection.close()
-        elif task == "duckdb":
-            score_source(scored, source, "label", memory=memory)
-        elif task in ("root", "level"):
-            _, looks = learn(source, memory)
-            wall, processor = looks[0] if task == "root" else map(max, zip(*looks[1:], strict=True))
-            seconds.append(wall)
-            processors.append(processor)
-            continue
-        else:
-            import pyarrow.dataset
+    if len(files) < len(list(folder.glob("*.parquet"))):  # links to some of them
+        some = folder / f"first{len(files)}"
+        some.mkdir(exist_ok=True)
+        for path in files:
+            if not (some / Path(path).name).exists():
+                (some / Path(path).name).symlink_to(Path(path).resolve())
+        source = f"{some}/*.parquet"
+    begin, before = time.perf_counter(), time.process_time()
+    spent: dict[str, tuple[float, float]] = {}
+    if task == "sums":
+        connection = duckdb.connect(config={"memory_limit": memory})
+        sums = ", ".join(f"sum({name})" for name in COLUMNS)
+        connection.execute(f"SELECT {sums} FROM '{source}'").fetchall()
+        connection.close()
+    elif task == "duckdb":
+        score_source(scored, source, "label", memory=memory)
+    elif task == "tree":
+        _, looks = learn(source, memory)
+        spent["root"] = looks[0]
+        wall, processor = map(max, zip(*looks[1:], strict=True))
+        spent["level"] = wall, processor
+    else:
+        import pyarrow.dataset
 
-            files = sorted(map(str, folder.glob("*.parquet")))
-            score_source(scored, pyarrow.dataset.dataset(files), "label")
-        seconds.append(time.perf_counter() - begin)
-        processors.append(time.process_time() - before)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"seconds": min(seconds), "processor": min(processors), "peak_gib": peak}
+        score_source(scored, pyarrow.dataset.dataset(files), "label")
+    spent[task] = time.perf_counter() - begin, time.process_time() - before
+    return {
+        "spent": spent, "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    }  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--tree-rows", type=int, help="rows that the tree learns from; all")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--memory", default="1GB", help="that DuckDB may take")
-    parser.add_argument("--task", choices=TASKS)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
+    parser.add_argument("--task", choices=TASKS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.task:
-        print(json.dumps(carry_out(options.task, options.folder, options.memory)))
+        print(json.dumps(carry_out(options.task, options.folder, options.rows, options.memory)))
         return
     write(options.folder, options.rows)
-    found = {}
-    for task in TASKS:
-        words = [sys.executable, __file__, "--folder", str(options.folder), "--task", task]
-        run = subprocess.run(
-            [*words, "--memory", options.memory], check=True, capture_output=True, text=True
-        )
-        found[task] = json.loads(run.stdout)
-    print(f"{options.rows} rows x 10 columns\n")
-    print("| task | seconds | ratio | processor seconds | ratio | peak GiB |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    first = found["sums"]
-    for task, its in found.items():
-        ratios = its["seconds"] / first["seconds"], its["processor"] / first["processor"]
+    n_tree = options.tree_rows or options.rows
+    best: dict[tuple[int, str], tuple[float, float, float]] = {}
+    runs = [(options.rows, task) for task in options.tasks if task != "tree"]
+    if "tree" in options.tasks:
+        runs += [(n_tree, "sums")] * (n_tree < options.rows) + [(n_tree, "tree")]
+    for _ in range(options.repeats):
+        for n_rows, task in runs:
+            words = [sys.executable, __file__, "--folder", str(options.folder), "--task", task]
+            words += ["--rows", str(n_rows), "--memory", options.memory]
+            run = subprocess.run(words, check=True, capture_output=True, text=True)
+            found = json.loads(run.stdout)
+            for name, (wall, processor) in found["spent"].items():
+                old = best.get((n_rows, name), (math.inf, math.inf, 0.0))
+                best[n_rows, name] = (
+                    min(wall, old[0]), min(processor, old[1]), max(found["peak_gib"], old[2])
+                )  # fmt: skip
+                print(n_rows, name, f"{wall:.2f} {processor:.2f}", file=sys.stderr, flush=True)
+    print("| rows | task | seconds | ratio | processor seconds | ratio | peak GiB |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for (n_rows, name), (wall, processor, peak) in best.items():
+        first = best[n_rows, "sums"]
         print(
-            f"| {task} | {its['seconds']:.2f} | {ratios[0]:.2f} | {its['processor']:.2f} "
-            f"| {ratios[1]:.2f} | {its['peak_gib']:.2f} |"
+            f"| {n_rows} | {name} | {wall:.2f} | {wall / first[0]:.2f} | {processor:.2f} "
+            f"| {processor / first[1]:.2f} | {peak:.2f} |"
         )
     check_memory(options.folder)
 

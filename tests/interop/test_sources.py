@@ -48,6 +48,14 @@ BOTH = pytest.mark.parametrize("ruleset", [here.CLASSES, here.NUMBERS], ids=["cl
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
 
+def kind_of(column: pd.Series) -> str:
+    """What NumPy calls a column's type; booleans may be beside gaps."""
+    known = column.dropna()
+    if len(known) and known.map(lambda value: isinstance(value, bool)).all():
+        return "b"
+    return column.dtype.kind
+
+
 def store(url: str, frame: pd.DataFrame) -> str:
     """Write a table with every other gap of a number NaN, and the others NULL."""
     import psycopg
@@ -55,13 +63,10 @@ def store(url: str, frame: pd.DataFrame) -> str:
     rows = here.arrow(frame).to_pylist()
     kinds = {"b": "BOOLEAN", "f": "DOUBLE PRECISION", "i": "BIGINT"}
     with psycopg.connect(url, autocommit=True) as connection:
-        columns = []
-        for name in frame.columns:
-            known = frame[name].dropna()
-            kind = "b" if known.map(lambda v: isinstance(v, bool)).all() and len(known) else (
-                frame[name].dtype.kind
-            )  # fmt: skip
-            columns.append(f'"{name.replace(chr(34), 2 * chr(34))}" {kinds.get(kind, "TEXT")}')
+        columns = [
+            f'"{name.replace(chr(34), 2 * chr(34))}" {kinds.get(kind_of(frame[name]), "TEXT")}'
+            for name in frame.columns
+        ]
         connection.execute('DROP TABLE IF EXISTS "some rows"')
         connection.execute(f'CREATE TABLE "some rows" ({", ".join(columns)})')
         with connection.cursor().copy('COPY "some rows" FROM STDIN') as copy:
@@ -85,7 +90,7 @@ def test_postgresql_has_the_numbers_of_memory(database: str, ruleset: RuleSet) -
     here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=here.CASES or 40, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_rules_in_postgresql(database: str, data: Any) -> None:
     # The least floats times a half are errors there.
@@ -164,8 +169,8 @@ def java_for_spark() -> str | None:
     return None
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+@contextlib.contextmanager
+def running_spark(folder: Path) -> Iterator[Any]:
     """A session in a Java process of its own."""
     storages.need("pyspark", "pyspark")
     home = java_for_spark()
@@ -173,7 +178,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip("no Java with jdk.incubator.vector, as Debian's openjdk-17-jre-headless has")
     from pyspark.sql import SparkSession
 
-    folder = tmp_path_factory.mktemp("spark")
     settings = {
         "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "1g", "spark.driver.bindAddress": "127.0.0.1",
@@ -191,10 +195,23 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         session.stop()
 
 
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with running_spark(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
 def in_spark(session: Any, frame: pd.DataFrame) -> Any:
     """A table with every other gap of a number NaN, and the others NULL."""
-    kinds = {"f": "double", "i": "bigint"}
-    schema = ", ".join(f"`{n}` {kinds.get(frame[n].dtype.kind, 'string')}" for n in frame.columns)
+    from pyspark.sql import types
+
+    kinds = {"f": types.DoubleType(), "i": types.LongType(), "b": types.BooleanType()}
+    schema = types.StructType(
+        [
+            types.StructField(n, kinds.get(kind_of(frame[n]), types.StringType()))
+            for n in frame.columns
+        ]
+    )
     rows = [tuple(row.values()) for row in here.arrow(frame).to_pylist()]
     return session.createDataFrame(rows, schema)
 
@@ -206,6 +223,13 @@ def test_spark_has_the_numbers_of_memory(spark: Any, ruleset: RuleSet) -> None:
     counts = count_source(ruleset, in_spark(spark, frame), "label", sample_weight="weight")
     X, y = frame[["size", "colour"]], frame["label"]
     here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
+
+
+@settings(max_examples=here.CASES or 4, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+@pytest.mark.filterwarnings("ignore")
+def test_any_rules_in_spark(spark: Any, data: Any) -> None:
+    here.check_any_rules(data, Path(), lambda frame, _: in_spark(spark, frame))
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -237,8 +261,8 @@ def test_errors_of_spark_are_those_of_sources(spark: Any) -> None:
 # --- dask -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+@contextlib.contextmanager
+def running_dask() -> Iterator[Any]:
     """Two processes of a cluster."""
     storages.need("distributed", "distributed", "dask.dataframe")
     with warnings.catch_warnings():
@@ -251,6 +275,12 @@ def cluster() -> Iterator[Any]:
         )  # fmt: skip
         with made, Client(made) as client:
             yield client
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with running_dask() as client:
+        yield client
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -275,6 +305,20 @@ def test_dask_has_the_numbers_of_memory(cluster: Any, ruleset: RuleSet) -> None:
     counts = count_source(ruleset, parts, "label", sample_weight="weight")
     X, y = frame[["size", "colour"]], frame["label"]
     here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
+
+
+@settings(max_examples=here.CASES or 10, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+@pytest.mark.filterwarnings("ignore")
+def test_any_rules_on_dask(cluster: Any, data: Any) -> None:
+    import dask.dataframe
+
+    def parts(frame: pd.DataFrame, _: Path) -> Any:
+        return dask.dataframe.from_pandas(frame, npartitions=3)
+
+    # Which makes True and False beside gaps texts.
+    with dask.config.set({"dataframe.convert-string": False}):
+        here.check_any_rules(data, Path(), parts)
 
 
 @pytest.mark.filterwarnings("ignore")

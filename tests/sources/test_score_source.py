@@ -101,7 +101,7 @@ def in_duckdb(frame: pd.DataFrame, folder: Path) -> str:
     rows = arrow(frame)
     with duckdb.connect(str(folder / "some.db")) as connection:
         connection.register("given", rows)
-        connection.execute('CREATE TABLE "some rows" AS SELECT * FROM given')
+        connection.execute('CREATE OR REPLACE TABLE "some rows" AS SELECT * FROM given')
     return f"duckdb:///{folder}/some.db?table=some rows"
 
 
@@ -181,6 +181,8 @@ def check_any_rules(
     same_numbers(ruleset, counts, X, np.array(y), weights if weighted else None)
 
 
+#: ``SKESCORE_CASES=200`` puts so many rule sets to so many tables, of each engine too.
+CASES = int(os.environ.get("SKESCORE_CASES", "0"))
 KEEP = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -192,9 +194,9 @@ def test_any_rules_on_any_rows(name: str, data: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(KEEP, max_examples=70)
+@settings(KEEP, max_examples=CASES or 70)
 @given(data=st.data())
-@pytest.mark.parametrize("name", ["file", "arrow dataset", "polars lazy frame"])
+@pytest.mark.parametrize("name", ["file", "duckdb", "arrow dataset", "polars lazy frame"])
 def test_many_rules_on_many_rows(name: str, data: Any, tmp_path: Path) -> None:
     check_any_rules(data, tmp_path, SOURCES[name])
 

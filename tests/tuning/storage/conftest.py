@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import importlib.util
 import json
@@ -119,8 +120,9 @@ class PostgreSQL:
         return self.url(name)
 
 
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[PostgreSQL]:
+@contextlib.contextmanager
+def running_postgresql() -> Iterator[PostgreSQL]:
+    """A server for as long as it is needed."""
     need("postgresql", "psycopg")
     places = [shutil.which("initdb"), *sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))]
     found = [Path(place).resolve().parent for place in places if place]
@@ -141,6 +143,12 @@ def postgresql() -> Iterator[PostgreSQL]:
         server.stop()
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    with running_postgresql() as server:
+        yield server
 
 
 # --- workers -------------------------------------------------------------------------------------
