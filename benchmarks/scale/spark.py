@@ -1,0 +1,85 @@
+"""Score 20 rules on tables of Spark of several sizes: intercept and slope, for a plan of more.
+
+    python benchmarks/scale/spark.py --folder FOLDER --rows 1000000 10000000
+
+FOLDER holds the files of `run.py`. Spark runs in local mode on one core; the seconds are those of
+its process's processor, the least of `--repeats` looks after one to warm up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+
+def module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def processor_seconds() -> float:
+    """Of this process and those that it started."""
+    own = psutil.Process()
+    times = [p.cpu_times() for p in [own, *own.children(recursive=True)]]
+    return sum(t.user + t.system for t in times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--repeats", type=int, default=2)
+    options = parser.parse_args()
+    from skescore.extractors import CARTExtractor
+    from skescore.sources import extract_source, score_source
+
+    here = Path(__file__).parent
+    run = module(here / "run.py")
+    kit = module(here.parents[1] / "tests" / "interop" / "test_sources.py")
+    scored, found = run.rules(), []
+    with kit.running_spark(options.folder) as session:
+        for n_rows in options.rows:
+            files = sorted(options.folder.glob("*.parquet"))[: -(-n_rows // run.PIECE)]
+            table = session.read.parquet(*map(str, files))
+
+            def sums(table: Any = table) -> None:
+                table.selectExpr(*(f"sum({name})" for name in run.COLUMNS)).collect()
+
+            def score(table: Any = table) -> None:
+                score_source(scored, table, "label")
+
+            def level(table: Any = table) -> None:
+                tree = CARTExtractor(None, max_depth=1)
+                cuts = {name: np.linspace(-2, 2, 64).tolist() for name in run.COLUMNS}
+                extract_source(tree, table, "label", cuts=cuts)
+
+            for task in (sums, score, level):
+                best = (np.inf, np.inf)
+                for repeat in range(options.repeats + 1):
+                    begin, before = time.perf_counter(), processor_seconds()
+                    task()
+                    spent = time.perf_counter() - begin, processor_seconds() - before
+                    best = best if not repeat else (min(best[0], spent[0]), min(best[1], spent[1]))
+                found.append({"rows": n_rows, "task": task.__name__, "wall": best[0],
+                              "processor": best[1]})  # fmt: skip
+                print(json.dumps(found[-1]), flush=True)
+    for task in ("sums", "score", "level"):
+        points = [(f["rows"], f["processor"]) for f in found if f["task"] == task]
+        if len(points) > 1:
+            slope, start = np.polyfit(*np.array(points, dtype=float).T, 1)
+            print(f"{task}: {start:.1f} s and {slope * 1e9:.0f} s a 10^9 rows of one core's time")
+
+
+if __name__ == "__main__":
+    main()
