@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, description: str | None = None, **options: Any) -> None:
-        width = min(_WIDEST, shutil.get_terminal_size().columns - 2)
+        width = min(_WIDEST, max(11, shutil.get_terminal_size().columns - 2))  # as argparse does
         paragraphs = (description or "").split("\n\n")
         form: Any = functools.partial(argparse.RawDescriptionHelpFormatter, width=width)
         super().__init__(

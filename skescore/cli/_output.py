@@ -217,3 +217,16 @@ class Notes:
             sys.stderr.write(
                 f"skescore: note: {plural(more, 'further warning')}; --format json lists all\n"
             )
+
+
+def check_encoding(text: str, form: str) -> None:
+    """Refuse to write a program or a table to an output that has not all of its signs."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Standard output has the encoding {encoding}, which lacks {text[error.start]!r}, so "
+            f"that the {form} would not mean the same. Write it to a file with --output FILE, or "
+            "set PYTHONIOENCODING=utf-8."
+        ) from error

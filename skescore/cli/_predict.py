@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from skescore._text import csv_of
+from skescore.cli._output import check_encoding
 from skescore.cli._rule_files import (
     add_output_options,
     add_rules_and_rows,
@@ -49,6 +50,7 @@ def run(options: argparse.Namespace) -> str:
     table = pd.DataFrame({"prediction": ruleset.predict(rows), "rule": rule})
     text = csv_of(table)
     if options.output is None:
+        check_encoding(text, "CSV")
         return text
     write_output(options.output, text)
     sys.stderr.write(f"wrote {options.output}\n")

@@ -191,7 +191,7 @@ def run(options: argparse.Namespace) -> str:
         sys.stderr.write(f"wrote {options.output}\n")
         return ""
     if form.exact:
-        check_encoding(text, options.to)
+        output.check_encoding(text, options.to)
         return text
     printer = output.Printer(markdown=False)
     printer.verbatim(text.removesuffix("\n"))
@@ -215,16 +215,3 @@ def _note_what_a_table_lacks(ruleset: RuleSet) -> None:
             "a table does not say that the purest of several rules predicts; read again, the first "
             "one will. JSON holds everything"
         )
-
-
-def check_encoding(text: str, form: str) -> None:
-    """Refuse to write a program or a table to an output that has not all of its signs."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"Standard output has the encoding {encoding}, which lacks {text[error.start]!r}, so "
-            f"that the {form} would not mean the same. Write it to a file with --output FILE, or "
-            "set PYTHONIOENCODING=utf-8."
-        ) from error

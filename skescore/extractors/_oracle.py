@@ -321,9 +321,12 @@ class FrameKinds:
 
 
 def _as_array(X: Any) -> np.ndarray:
-    """Make an array of rows; columns of several types become floats where they can."""
+    """Make an array of rows; columns of several types become floats where they can.
+
+    Texts never do: "01" and "1" are two codes.
+    """
     array = np.asarray(X)
-    if array.dtype == object:
+    if array.dtype == object and not any(isinstance(value, str) for value in array.flat):
         try:
             return array.astype(float)
         except (TypeError, ValueError):
@@ -335,6 +338,8 @@ def _content_key(X: Any) -> bytes | None:
     """Digest the rows' content; None where they are neither numbers nor text."""
     array = _as_array(X)
     if array.dtype.kind not in "fiub" and isinstance(X, pd.DataFrame):
+        if any(_mixes(column) for _, column in X.items()):
+            return None  # pandas gives 1 and "1" one hash there
         try:
             array = pd.util.hash_pandas_object(X, index=False).to_numpy()[:, None]
         except TypeError:  # something in it has no hash
@@ -347,6 +352,13 @@ def _content_key(X: Any) -> bytes | None:
         digest.update(np.ascontiguousarray(array[start : start + _HASHED_ROWS]).data)
     digest.update(f"{array.shape}{array.dtype}{names}".encode())
     return digest.digest()
+
+
+def _mixes(column: pd.Series) -> bool:
+    """Whether a column holds values of several types that are not all numbers."""
+    values = column.cat.categories if hasattr(column, "cat") else column
+    kind = pd.api.types.infer_dtype(values) if values.dtype == object else ""
+    return kind in ("mixed", "mixed-integer")
 
 
 class CachedBlackBox(FrozenEstimator):

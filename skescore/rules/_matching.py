@@ -208,8 +208,10 @@ def as_known_rows(X: Any) -> Any:
         If such a table is none of pandas, polars or Arrow.
     """
     if isinstance(X, np.ma.MaskedArray):  # what is masked is missing
-        kind = float if X.dtype.kind in "biuf" else object
-        return np.ma.filled(X.astype(kind), np.nan if kind is float else None)
+        numbers = np.ma.filled(X.astype(float), np.nan) if X.dtype.kind in "biuf" else None
+        if numbers is not None and (X.dtype.kind == "f" or not _rounded(numbers)):
+            return numbers
+        return np.where(np.ma.getmaskarray(X), None, np.asarray(X, dtype=object))
     if not hasattr(X, "columns") or _is_frame(X) or isinstance(X, np.ndarray | Table):
         return X
     if _is_arrow(X):

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -343,7 +344,7 @@ def evaluate_rules(
     elif y is None:
         raise ValueError("reference='data' compares with y, but y is None; pass y.")
     else:
-        y_true = np.asarray(y)
+        y_true = np.asarray(as_known_rows(y))
     if y_true.shape != y_pred.shape:
         raise ValueError(
             f"y must have shape {y_pred.shape}, one prediction per row, got {y_true.shape}."
@@ -394,4 +395,10 @@ def _check_labels(y_true: np.ndarray, ruleset: RuleSet) -> None:
             f"None of the labels of y ({some}) is a class of the rules "
             f"({', '.join(map(repr, (ruleset.classes or ())[:5]))}). Was y encoded otherwise than "
             "for the extraction?"
+        )
+    gone = np.flatnonzero(pd.isna(y_true))
+    if len(gone):  # which would count as one more class, always predicted wrongly
+        raise ValueError(
+            f"y must hold a label in every row, but row {int(gone[0])} has none. Drop such rows "
+            "first."
         )

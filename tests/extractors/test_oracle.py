@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
@@ -91,6 +92,34 @@ def test_other_rows_are_not_taken_for_known_ones(other):
     oracle.query(X)
     np.testing.assert_allclose(oracle.query(other), np.asarray(other).sum(axis=1))
     assert function.sizes == [300, 300]
+
+
+@pytest.mark.parametrize("form", ["text", "category", "mixed", "array", "polars"])
+def test_codes_that_are_equal_as_numbers_are_other_rows(form):
+    codes = [1, "1", "a"] if form == "mixed" else ["1", "01", "1.0", "nan", None]
+    forms = {
+        "category": lambda rows: pd.DataFrame({"code": pd.Categorical(rows)}),
+        "array": lambda rows: np.array(rows, dtype=object)[:, None],
+        "polars": lambda rows: pl.DataFrame({"code": pl.Series(rows, dtype=pl.String)}),
+    }
+    make = forms.get(form, lambda rows: pd.DataFrame({"code": pd.Series(rows, dtype=object)}))
+
+    def place(X):
+        rows = X if isinstance(X, np.ndarray) else X.to_numpy()
+        return [codes.index(None if v is None or v != v else v) for v in rows[:, 0].tolist()]
+
+    oracle = Oracle(CallableClassifier(place), like=make(codes))
+    asked = [[code] for code in codes] if form != "mixed" else [[1, "1", "a"], ["1", 1, "a"]]
+    for rows in asked:
+        assert oracle.query(make(rows)).tolist() == [codes.index(code) for code in rows]
+
+
+def test_texts_stay_texts_for_a_model_of_arrays():
+    rows = np.array([["1"], ["01"], ["001"]] * 2, dtype=object)
+    box = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier())
+    box.fit(rows, [0, 1, 2] * 2)
+    frame = pd.DataFrame({"code": pd.Categorical(rows[:, 0])})
+    assert CARTExtractor(FrozenEstimator(box)).fit(frame).predict(frame).tolist() == [0, 1, 2] * 2
 
 
 def test_equal_bytes_in_another_shape_or_type_are_other_rows():

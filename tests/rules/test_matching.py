@@ -1200,6 +1200,20 @@ def test_masked_values_are_missing():
     assert rules.covers(rows.astype(int)).tolist() == [True, False]
 
 
+@pytest.mark.parametrize("kind", [str, object, np.dtypes.StringDType()])
+def test_masked_texts_are_missing(kind):
+    rows = np.ma.MaskedArray(np.array([["a"], ["b"], ["b"]], dtype=kind), [[0], [0], [1]])
+    known = Rule((OneOf(0, ("a",), negated=True),), "no")
+    rules = RuleSet([known, Rule((Missing(0),), "gone")], ["c"], task="classification")
+    assert rules.match(rows).tolist() == [[False, False], [True, False], [False, True]]
+
+
+def test_masked_whole_numbers_beyond_all_floats_are_exact():
+    rows = np.ma.MaskedArray([[2**53], [2**53 + 1], [2**53 + 1]], [[0], [0], [1]])
+    rules = RuleSet([Rule((OneOf(0, (2**53 + 1,)),), 1.0)], ["a"], task="regression")
+    assert rules.covers(rows).tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.float64, object])
 def test_sets_of_whole_numbers_beyond_all_floats_are_exact(kind):
     one = OneOf(0, (2**53 + 1,))

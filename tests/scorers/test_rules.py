@@ -220,6 +220,22 @@ def test_settings_of_all_scores_at_once() -> None:
     assert scores["loss"] == pytest.approx(1 - ALL_F1)
 
 
+@pytest.mark.parametrize("gone", [None, nan, pd.NA, pd.NaT])
+def test_rows_without_a_label_are_refused(gone: Any) -> None:
+    y = np.array(["a", gone, "b"], dtype=object)
+    for scorer in (ice, neg_fire, neg_q, knowledge):
+        with pytest.raises(ValueError, match=r"label in every row, but row 1 has none"):
+            scorer(CLASSES, [[0, 0], [0, 0], [1.5, 1]], y)
+
+
+def test_what_is_masked_in_y_is_missing() -> None:
+    X, masked = [[0.0, 0.0], [1.5, 1.0]], [False, True]
+    with pytest.raises(ValueError, match="row 1 has none"):
+        ice(CLASSES, X, np.ma.array(["a", "b"], mask=masked))
+    with pytest.raises(ValueError, match="finite numbers, got nan"):
+        ice(NUMBERS, [[0.5], [1.5]], np.ma.array([1.0, 2.0], mask=masked))
+
+
 def test_scores_are_python_floats() -> None:
     scores = knowledge(NUMBERS, X_NUMBERS, Y_NUMBERS)
     assert {type(value) for value in scores.values()} == {float}
