@@ -211,7 +211,9 @@ def as_known_rows(X: Any) -> Any:
         numbers = np.ma.filled(X.astype(float), np.nan) if X.dtype.kind in "biuf" else None
         if numbers is not None and (X.dtype.kind == "f" or not _rounded(numbers)):
             return numbers
-        return np.where(np.ma.getmaskarray(X), None, np.asarray(X, dtype=object))
+        values = np.array(X, dtype=object)
+        values[np.ma.getmaskarray(X)] = None
+        return values
     if not hasattr(X, "columns") or _is_frame(X) or isinstance(X, np.ndarray | Table):
         return X
     if _is_arrow(X):
