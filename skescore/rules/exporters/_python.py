@@ -182,9 +182,9 @@ def _one_of(condition: OneOf, value: str) -> str:
 
 _WIDTH = 88
 _OWN_NAMES = (
-    "Any", "Mapping", "Sequence", "predictions", "box", "boxes", "distance", "gap", "given", "held",
-    "high", "i", "k", "known", "label", "labels", "least", "low", "named", "nearest", "number",
-    "row", "sums", "total", "unit", "value", "values", "weight", "weights", "winner",
+    "Any", "Fraction", "Mapping", "Sequence", "predictions", "box", "boxes", "distance", "gap",
+    "given", "held", "high", "i", "k", "known", "label", "labels", "least", "low", "named",
+    "nearest", "number", "row", "sums", "total", "unit", "value", "values", "weight", "weights", "winner",
 )  # fmt: skip
 _NUMBER_HELPER = """\
     def number(value: Any) -> float:
@@ -398,6 +398,21 @@ class _Function:
             "            distance += gap * gap",
             "        if distance < least:",
             "            nearest, least = i, distance",
+            "    if not 0.0 < least <= 1e300:  # squares that are no floats: once more, exactly",
+            "        from fractions import Fraction",
+            "",
+            '        nearest, least = 0, float("inf")',
+            "        for i, box in enumerate(boxes):",
+            f"            distance = Fraction({'known[i]' if any(gone) else 0})",
+            "            for value, (low, high, unit) in zip(values, box, strict=True):",
+            "                if value < low or value > high:",
+            '                    if abs(value) == float("inf"):',
+            '                        distance = float("inf")',
+            "                        break",
+            "                    gap = Fraction(value) - Fraction(low if value < low else high)",
+            "                    distance += (gap / Fraction(unit)) ** 2",
+            "            if distance < least:",
+            "                nearest, least = i, distance",
             "    return predictions[nearest]",
         ]
         return lines

@@ -35,6 +35,13 @@ _CASE_SENSITIVE = ("postgres", "snowflake", "oracle")
 _WITHOUT_FLAGS = ("tsql", "oracle", "sqlite")
 #: Dialects that are written without sqlglot.
 _OWN = ("duckdb", "postgres", "sqlite")
+#: Whether a column of a type that the rules do not tell may hold NaN; the text "nan" is another.
+_OF_FLOATS = {
+    "duckdb": "typeof({}) IN ('DOUBLE', 'FLOAT')",
+    # The last two as DuckDB has it, which reads this dialect too.
+    "postgres": "CAST(pg_typeof({}) AS VARCHAR) IN "
+    "('double precision', 'real', 'numeric', 'double', 'float')",
+}
 #: Whole numbers up to here are the same in 32 bits as in 64.
 _EXACT = 2**24
 _LARGEST_WHOLE = 2**63 - 1
@@ -314,7 +321,7 @@ class Terms:
         if kind == "numbers":
             return self.is_number(column)
         if kind is None and self._style.nan:
-            return f"({column} IS NOT NULL AND {_written(column)} <> 'nan')"
+            return f"({column} IS NOT NULL AND NOT ({self._is_nan(column)}))"
         return f"{column} IS NOT NULL"
 
     def _is_gone(self, feature: int) -> str:
@@ -327,8 +334,14 @@ class Terms:
         if kind == "numbers" and self._style.nan:
             return f"{column} IS NULL OR NOT {self.is_number(column)}"
         if kind is None and self._style.nan:
-            return f"{column} IS NULL OR {_written(column)} = 'nan'"
+            return f"{column} IS NULL OR {self._is_nan(column)}"
         return f"{column} IS NULL"
+
+    def _is_nan(self, column: str) -> str:
+        """Whether a value of any type is NaN; where the database tells types, no text is."""
+        text = f"LOWER(CAST({column} AS VARCHAR)) = 'nan'"
+        of_floats = _OF_FLOATS.get(self._style.name or "")
+        return text if of_floats is None else f"{text} AND {of_floats.format(column)}"
 
     def _one_of(self, condition: OneOf) -> str:
         column = self._columns[condition.feature]
@@ -355,11 +368,6 @@ class Terms:
             else:
                 text = f"{self._style.number(coefficient)} * {column}"
         return text
-
-
-def _written(column: str) -> str:
-    """A value of any type as a text."""
-    return f"LOWER(CAST({column} AS VARCHAR))"
 
 
 def _kind(value: Any) -> str:

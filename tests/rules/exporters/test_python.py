@@ -29,7 +29,7 @@ from skescore.rules import (
     RuleStatistics,
 )
 
-NAN = math.nan
+INF, NAN = math.inf, math.nan
 NAMES = ["petal length (cm)", "class"]
 
 
@@ -368,6 +368,29 @@ def test_nearest_without_a_usable_feature():
         NAMES, task="regression", domain=Domain((1, 1), (1, 1)), fallback=Fallback(0, "nearest"),
     )  # fmt: skip
     assert made(ruleset)([5, 5]) == ruleset.predict([[5, 5]])[0] == 1.0
+
+
+def test_the_nearest_box_is_found_where_squares_are_no_floats():
+    ruleset = RuleSet(
+        [
+            Rule([Interval(0, upper=1)], 1),
+            Rule([Interval(0, lower=-5, upper=0), Interval(1, 2, 3)], 2),
+            Rule([Interval(0, lower=5e299)], 3),
+        ],
+        NAMES, task="regression", domain=Domain((0, 0), (2, 2)), fallback=Fallback(0, "nearest"),
+    )  # fmt: skip
+    function = made(ruleset)
+    X = [
+        [4e299, 0],
+        [2e299, 0],
+        [2e160, 9e200],
+        [INF, 0],
+        [1 + 1e-180, 5.0],
+        [1, INF],
+        [-3, -1e308],
+    ]
+    assert [function(row) for row in X] == ruleset.predict(X).tolist()
+    assert function(X[0]) == 3
 
 
 def test_nearest_boxes_in_many_dimensions():

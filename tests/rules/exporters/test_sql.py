@@ -661,3 +661,15 @@ def test_sums_beyond_the_largest_float_are_infinite_everywhere(duck):
     assert expected == [0.0, 1.7e308, INF, INF, INF]
     assert in_duckdb(duck, rules, X, [rules.to_sql(exact=True)])[0] == expected
     assert list(in_sqlite(rules, X, [rules.to_sql(dialect="sqlite")])[0]) == expected
+
+
+def test_the_text_nan_is_no_missing_value(duck):
+    """Where rules ask no more than whether a value is known, its type tells."""
+    known = RuleSet([Rule([Missing(0, negated=True)], "known")], ["v"], task="classification")
+    sql = known.to_sql(exact=True, dialect="duckdb")
+    rows = "(VALUES ('nan'), ('NaN'), ('a'), (NULL)) AS t(v)"
+    assert ask(duck, f"SELECT {sql} FROM {rows}") == [("known",)] * 3 + [(None,)]
+    for kind in ("DOUBLE", "FLOAT"):
+        rows = f"(VALUES ('nan'::{kind}), (1), (NULL)) AS t(v)"
+        assert ask(duck, f"SELECT {sql} FROM {rows}") == [(None,), ("known",), (None,)]
+    assert "pg_typeof" in known.to_sql(exact=True, dialect="postgres")
