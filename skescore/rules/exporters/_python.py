@@ -184,7 +184,8 @@ _WIDTH = 88
 _OWN_NAMES = (
     "Any", "Fraction", "Mapping", "Sequence", "predictions", "box", "boxes", "distance", "gap",
     "given", "held", "high", "i", "k", "known", "label", "labels", "least", "low", "named",
-    "nearest", "number", "row", "sums", "total", "unit", "value", "values", "weight", "weights", "winner",
+    "nearest", "number", "row", "sums", "total", "unit", "value", "values", "weight", "weights",
+    "winner",
 )  # fmt: skip
 _NUMBER_HELPER = """\
     def number(value: Any) -> float:
