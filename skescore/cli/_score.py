@@ -205,7 +205,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust): --more, and "
         "how well rules agree with it by class, off the data and at its boundary, and by which "
-        "features",
+        "features; of Parquet files in place, how well rules predict what it does",
     )
     group.add_argument(
         "--trust",
@@ -249,10 +249,15 @@ def run(options: argparse.Namespace) -> str:
         )
     notes = output.Notes()
     in_place = options.in_place or arguments.lies_elsewhere(options.data)
-    if in_place and (options.more or options.black_box):
+    if in_place and (options.more or options.group):
         options.parser.error(
-            "--more and --black-box look at every row, but these are counted where they are; read "
+            "--more and --group look at every row, but these are counted where they are; read "
             "a sample of them into memory"
+        )
+    if options.black_box and "://" in options.data:
+        options.parser.error(
+            "--black-box predicts rows, but a database hands over none; store its predictions in a "
+            "column and name it as --target, or export the table to Parquet"
         )
     model = _model(options)
     X, y, data, unknown = (_counted if in_place else _read)(options, ruleset, notes, model)
@@ -260,11 +265,16 @@ def run(options: argparse.Namespace) -> str:
     if options.group:  # read by itself: it need be no feature
         groups = arguments.data_from(options, task=ruleset.task, features=[options.group]).X
     with notes.instead_of_warnings():
-        evaluation = evaluate_rules(ruleset, X, y, black_box=_queries(model, X))
+        queries = None if in_place else _queries(model, X)
+        evaluation = evaluate_rules(ruleset, X, y, black_box=queries)
         scores = arguments.knowledge_scorer_from(options).score(evaluation)
         prediction = _predictions(evaluation)
         judged = _judged(options, ruleset, X, y) if options.measures else {}
-        more = _more(evaluation, groups) if options.more or model is not None else {}
+        more = {}
+        if in_place and model is not None:
+            more["fidelity"] = _fidelity_in_place(options, ruleset, model)
+        elif options.more or model is not None:
+            more = _more(evaluation, groups)
     if unknown:
         total = sum(unknown.values())  # weights need not be whole
         rows = plural(int(total), "row") if total == int(total) else f"{total:g} rows"
@@ -368,6 +378,20 @@ def _counted(
         labels = dict(zip(counts.classes.labels, totals, strict=True))
         unknown = {k: v for k, v in labels.items() if v and k not in set(ruleset.classes or ())}
     return counts, None, data, unknown
+
+
+def _fidelity_in_place(
+    options: argparse.Namespace, ruleset: RuleSet, model: Any
+) -> dict[str, dict[str, float]]:
+    """How well rules predict what the model does, which is asked batch by batch."""
+    from skescore.scorers import evaluate_rules
+    from skescore.sources import count_source
+
+    counts = count_source(
+        ruleset, options.data, black_box=model, sample_weight=options.weight, rule_measures=False,
+        n_jobs=-1,
+    )  # fmt: skip
+    return _predictions(evaluate_rules(ruleset, counts))
 
 
 def _refuse_task(options: argparse.Namespace, ruleset: RuleSet, name: str, other: str) -> NoReturn:
@@ -566,6 +590,18 @@ def _meaning(spec: ScoreSpec, weights: dict[str, float]) -> str:
     return f"{better} is better" + (f" ({told})" if told else "")
 
 
+def _print_predictions(printer: Printer, values: Mapping[str, Mapping[str, float]]) -> None:
+    table = [
+        [
+            output.MEASURE_NAMES.get(name, name.replace("_", " ")),
+            number(v["covered_rows"]),
+            number(v["all_rows"]),
+        ]
+        for name, v in values.items()
+    ]
+    printer.table(["measure", "covered rows", "all rows"], table, left=("measure",))
+
+
 def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     from skescore.scorers import SCORE_SPECS
 
@@ -599,17 +635,12 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     complete = [spec.label for spec in SCORE_SPECS.values() if spec.uses_completeness]
     printer.line(f"({' and '.join(complete)} take completeness by {kind}.)")
     printer.heading("predictions")
-    table = [
-        [
-            output.MEASURE_NAMES.get(name, name.replace("_", " ")),
-            number(v["covered_rows"]),
-            number(v["all_rows"]),
-        ]
-        for name, v in result["prediction"].items()
-    ]
-    printer.table(["measure", "covered rows", "all rows"], table, left=("measure",))
+    _print_predictions(printer, result["prediction"])
     truth = "wrong" if data["task"] == "classification" else "predicted by the mean"
     printer.line(f"(On all rows, those that no rule covers count as {truth}.)")
+    if "fidelity" in result:
+        printer.heading("predictions of the black box")
+        _print_predictions(printer, result["fidelity"])
     if "measures" in result:
         print_rules(printer, result)
     if "more" in result:

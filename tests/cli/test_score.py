@@ -616,9 +616,27 @@ def test_weights_of_rows_in_place(run, write, days):
     assert "60 rows" in run(*words)[1]
 
 
+@pytest.mark.slow
+def test_a_black_box_is_asked_about_rows_in_place(run, write, days, tmp_path):
+    folder, frame = days
+    X = frame[list(NAMES)]
+    labels = np.where(CLASSES.covers(X), frame["class"], CLASSES.classes[0])
+    box = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X.fillna(0), labels)
+    path = tmp_path / "model.joblib"
+    joblib.dump(box, path)
+    words = [write(CLASSES, "rules.json"), folder, "--target", "class", "--black-box", path]
+    code, out, _ = run(*words, "--trust", "--format", "json")
+    assert code == 0
+    found = json.loads(out)
+    same = (CLASSES.predict(X) == box.predict(X)).mean()
+    assert found["fidelity"]["accuracy"]["all_rows"] == pytest.approx(same)
+    assert "predictions of the black box" in run(*words, "--trust")[1]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["duckdb:///a.db?table=t", "--black-box", "m.skops"], "a database hands over none"),
         (["{folder}"], "need --target"),
         (["{folder}", "--target", "class", "--sep", ";"], "--sep says how a file is read"),
         (["{folder}", "--target", "class", "--missing", "drop"], "--missing says how"),
@@ -730,7 +748,7 @@ def test_many_rules_that_vote_are_not_tried_one_by_one(write, kinds, run):
             ["--group", "town", "--black-box", "m.skops", "--missing", "drop"],
             "--group needs all rows; keep missing values",
         ),
-        (["--more", "--in-place"], "--more and --black-box look at every row"),
+        (["--more", "--in-place"], "--more and --group look at every row"),
     ],
 )
 def test_more_is_refused_where_it_means_nothing(words, told, rules, kinds, run):
