@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 __all__ = ["ExtractionTimeoutError", "check_deadline", "time_limit"]
 
-#: The moment at which what runs now has to stop, on the clock of all processes; None for never.
+#: The moment at which what runs now has to stop, on a clock that nobody sets; None for never.
 _DEADLINE: ContextVar[float | None] = ContextVar("skescore_deadline", default=None)
 
 
@@ -51,7 +51,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     The time limit is over and the extraction was stopped. Allow more time, or fewer rules.
     """
     outer = _DEADLINE.get()
-    own = None if seconds is None else time.time() + seconds
+    own = None if seconds is None else time.monotonic() + seconds
     known = [moment for moment in (outer, own) if moment is not None]
     token = _DEADLINE.set(min(known, default=None))
     try:
@@ -63,7 +63,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 def check_deadline() -> None:
     """Raise an ExtractionTimeoutError if the time limit is over."""
     deadline = _DEADLINE.get()
-    if deadline is not None and time.time() >= deadline:
+    if deadline is not None and time.monotonic() >= deadline:
         raise ExtractionTimeoutError(
             "The time limit is over and the extraction was stopped. Allow more time, or fewer "
             "rules."

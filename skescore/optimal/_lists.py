@@ -321,7 +321,7 @@ class _Search:
         if self.stopped is None:
             if self.n_nodes >= self.most_nodes:
                 self.stopped = "node_limit"
-            elif time.time() >= self.deadline:
+            elif time.monotonic() >= self.deadline:
                 self.stopped = "time_limit"
         return self.stopped is not None
 
@@ -737,7 +737,7 @@ def optimal_lists(
     2. ELSE IF sepal length (cm) ≤ 5.95 AND petal length (cm) ≤ 4.05 THEN 0   [50 rows, 100 % pure]
     3. ELSE 2   [51 rows, 92 % pure]
     """
-    began = time.time()
+    began = time.monotonic()
     check_choice("loss", loss, LOSSES)
     check_integer("max_rules", max_rules, 1)
     check_integer("max_conditions", max_conditions, 1, 3)
@@ -927,7 +927,7 @@ class _Problem:
             status.append(ended)
         # What is proven of more rules holds for fewer as well.
         bounds = np.maximum.accumulate(np.array(lower)[::-1])[::-1]
-        return self._made(bounds, found, status, time.time() - began)
+        return self._made(bounds, found, status, time.monotonic() - began)
 
     def _tried(
         self,
@@ -957,7 +957,7 @@ class _Problem:
         """Search with a share of the time and nodes that are left."""
         deadline, most = search.deadline, search.most_nodes
         if n_rules < max_rules:
-            now = time.time()
+            now = time.monotonic()
             search.deadline = now + (deadline - now) / 2
             search.most_nodes = search.n_nodes + (most - search.n_nodes) // 2
         try:

@@ -51,3 +51,13 @@ def test_the_earlier_of_two_limits_holds_and_none_is_left_behind() -> None:
     with time_limit(60), time_limit(None):
         CARTExtractor(BLACK_BOX).fit(X, Y)
     assert len(CARTExtractor(BLACK_BOX).fit(X, Y).rules_) > 1
+
+
+def test_a_clock_that_is_set_back_does_not_move_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    with time_limit(0):
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        with pytest.raises(ExtractionTimeoutError):
+            CARTExtractor(BLACK_BOX).fit(X, Y)
+    monkeypatch.setattr(time, "time", lambda: 1e12)  # nor one that is set forward
+    with time_limit(600):
+        CARTExtractor(BLACK_BOX).fit(X, Y)
