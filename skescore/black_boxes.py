@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import os
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -560,12 +561,19 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
         raise SavedModelError(f"{where} cannot be loaded. {error}") from error
     content = read_bytes(file, where)
     try:
-        untrusted = skops.get_untrusted_types(data=content)
+        size = 0 if trust else _unpacked(content)
+        untrusted = [] if size else skops.get_untrusted_types(data=content)
     except Exception as error:
         raise SavedModelError(
             f"{where} is not a skops file, or a damaged one ({_told(error)}). Save the model again "
             "with skops.io.dump."
         ) from error
+    if size:
+        raise SavedModelError(
+            f"{where} has {len(content)} bytes that unpack to {size}, as no model does that was not "
+            "made to fill the memory. If you know who made the file, pass trust=True (on the "
+            "command line: --trust)."
+        )
     if untrusted and not trust:
         own = [name for name in untrusted if name.startswith("sklearn.")]
         foreign = [name for name in untrusted if name not in own]
@@ -582,6 +590,17 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
         raise SavedModelError(
             f"{where} cannot be loaded ({_told(error)}). {_missing_package(error) or _SKOPS_REMEDY}"
         ) from error
+
+
+def _unpacked(content: bytes) -> int:
+    """How long an archive is without its compression, if that is far too much; else 0."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    return size if size > _LARGE_ARCHIVE and size > _COMPRESSION * len(content) else 0
+
+
+#: Bytes of archives that may be packed as tightly as they like, and how tightly others may be.
+_LARGE_ARCHIVE, _COMPRESSION = 1 << 26, 100
 
 
 def _load_pickle(file: Path, where: str, trust: bool) -> Any:

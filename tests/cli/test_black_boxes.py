@@ -320,6 +320,16 @@ def test_a_zip_without_a_model(tmp_path):
         load_black_box(tmp_path / "model.skops", trust=True)
 
 
+def test_a_skops_file_that_fills_the_memory_is_refused_before_it_is_unpacked(tmp_path):
+    pytest.importorskip("skops")
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("schema.json", bytes((1 << 26) + 1))
+    (tmp_path / "model.skops").write_bytes(content.getvalue())
+    with pytest.raises(BlackBoxError, match=r"model\.skops has \d+ bytes that unpack to 67108"):
+        load_black_box(tmp_path / "model.skops")
+
+
 def test_skops_not_installed(dump, logistic, monkeypatch):
     path = dump(logistic)
 
