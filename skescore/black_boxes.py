@@ -570,8 +570,8 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
         ) from error
     if size:
         raise SavedModelError(
-            f"{where} has {len(content)} bytes that unpack to {size}, as no model does that was not "
-            "made to fill the memory. If you know who made the file, pass trust=True (on the "
+            f"{where} has {len(content)} bytes that unpack to {size}, as no model does but one "
+            "that was made to fill the memory. If you know who made the file, pass trust=True (on the "
             "command line: --trust)."
         )
     if untrusted and not trust:
