@@ -571,8 +571,8 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
     if size:
         raise SavedModelError(
             f"{where} has {len(content)} bytes that unpack to {size}, as no model does but one "
-            "that was made to fill the memory. If you know who made the file, pass trust=True (on the "
-            "command line: --trust)."
+            "that was made to fill the memory. If you know who made the file, pass trust=True (on "
+            "the command line: --trust)."
         )
     if untrusted and not trust:
         own = [name for name in untrusted if name.startswith("sklearn.")]
