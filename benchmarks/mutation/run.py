@@ -43,9 +43,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".mutation"
 EXPLAINED = Path(__file__).with_name("explained.csv")
-#: What is changed, and the tests that shall notice.
+#: What is changed, and the tests that shall notice. Those of survival need scikit-survival.
 ROOMS = {
     "metrics": (("metrics",), ("metrics", "scorers")),
+    "survival": (
+        ("metrics/_survival.py", "rules/_survival.py", "scorers/_survival.py"),
+        ("metrics/test_survival.py", "rules/test_survival.py"),
+    ),
     "scorers": (("scorers",), ("scorers", "metrics")),
     "rules": (
         ("rules/_conditions.py", "rules/_domain.py", "rules/_json.py", "rules/_matching.py",
@@ -445,7 +449,7 @@ class Trial:
 def _pytest(tests: list[str], plugin: Any) -> None:
     os.chdir(ROOT)
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
-    pytest.main([*arguments, *tests], plugins=[plugin])
+    pytest.main([*arguments, "-m", "not slow", *tests], plugins=[plugin])
 
 
 def _explained() -> dict[str, str]:

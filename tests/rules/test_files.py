@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skescore import RuleSet
-from skescore.rules import Interval, Rule
+from skescore.rules import Domain, Interval, Rule
 
 RULES = RuleSet([Rule([Interval(0, upper=0.1)], "ä")], ["größe"], task="classification")
 
@@ -63,6 +63,9 @@ def test_one_rule_that_speaks_of_missing_values_makes_it_the_second_version():
     for rules, version in (([plain], 1), ([plain, missing], 2), ([missing, plain], 2)):
         text = RuleSet(rules, ["a"], task="regression").to_json()
         assert json.loads(text)["version"] == version
+    domain = Domain((0, 0), (1, 1), (), (0, 0.5))  # values of one of two features are missing
+    text = RuleSet([plain], ["a", "b"], task="regression", domain=domain).to_json()
+    assert json.loads(text)["version"] == 2
 
 
 def json_of(output="1", conditions="[]"):

@@ -514,10 +514,10 @@ def test_a_pipeline_is_scored_in_the_units_of_its_rules() -> None:
     fidelity = make_fire_scorer(reference="black_box")
     assert fidelity(pipeline, BESIDE) == fidelity(inner, rows) == pytest.approx(fire(2 / 62, 2))
     # Of three steps the first two go before; counts need none.
-    thrice = make_pipeline(StandardScaler(), FunctionTransformer(np.negative), clone(box))
+    thrice = make_pipeline(StandardScaler(), FunctionTransformer(np.exp), clone(box))
     thrice.fit(X_PLANE, Y_PLANE)
-    turned = thrice[:-1].transform(BESIDE)
-    assert knowledge(thrice, BESIDE, Y_BESIDE) == knowledge(thrice[-1], turned, Y_BESIDE)
+    powers = thrice[:-1].transform(BESIDE)
+    assert knowledge(thrice, BESIDE, Y_BESIDE) == knowledge(thrice[-1], powers, Y_BESIDE)
     counts = count_rows(inner.rules_, rows, Y_BESIDE)
     assert neg_fire(pipeline, counts) == pytest.approx(neg_fire(pipeline, BESIDE, Y_BESIDE))
 
@@ -785,6 +785,9 @@ def test_names_of_scorers() -> None:
     assert get_rule_scorer("q") is get_rule_scorer("neg_q") is neg_q
     assert get_rule_scorer("knowledge") is knowledge
     assert get_rule_scorer(half_off) is half_off
+    assert ice.specs == (ice.spec,)
+    assert {spec.name for spec in knowledge.specs} >= {"ice", "fire", "q"}
+    assert get_rule_scorer("mean_rule_c2").specs == ()
 
 
 @pytest.mark.parametrize(
