@@ -54,8 +54,8 @@ def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
                 f"model must predict one label for each of {len(rows)} rows, got an array of shape "
                 f"{y_pred.shape!r}. Models of several outputs are explained one at a time."
             )
-        if y_pred.dtype.kind == "f":
-            whole = _finite(y_pred) == np.round(y_pred)
+        if _finite(y_pred).dtype.kind == "f":
+            whole = y_pred == np.round(y_pred)
             if not whole.all():
                 raise ValueError(
                     f"model must predict labels, got {float(y_pred[~whole][0])!r}. Of scores "
@@ -67,10 +67,14 @@ def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
 
 
 def _finite(y_pred: NDArray[Any]) -> NDArray[Any]:
-    if y_pred.dtype.kind == "f" and not np.isfinite(y_pred).all():
+    kind = y_pred.dtype.kind
+    if kind == "c" or (
+        kind in "fO" and not (np.isfinite(y_pred) if kind == "f" else pd.notna(y_pred)).all()
+    ):
+        got = "complex numbers" if kind == "c" else "None" if kind == "O" else "NaN or infinity"
         raise ValueError(
-            "model must predict a label for every row, got NaN or infinity. Leave out the rows "
-            "that it cannot decide."
+            f"model must predict a label for every row, got {got}. Leave out the rows that it "
+            "cannot decide."
         )
     return y_pred
 
@@ -181,7 +185,7 @@ class ContrastPairs:
 def as_table(X: Any) -> Any:
     """Give rows as a frame or a matrix."""
     rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
-    if rows.ndim != 2 or rows.shape[0] == 0:
+    if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(
             f"X must be rows of features, got shape {rows.shape!r}. Pass one row as row[None, :]."
         )
@@ -344,6 +348,10 @@ def nearest_contrasts(model: Any, X: Any, background: Any, *, max_batch: int = 8
     return taken(both, chosen[:, 0])
 
 
+#: The squares of larger numbers are no floats.
+_LARGEST = 1e150
+
+
 def nearest_rows(
     model: Any, X: Any, background: Any, max_batch: int, n_nearest: int = 1
 ) -> tuple[Any, NDArray[np.int64]]:
@@ -367,7 +375,15 @@ def nearest_rows(
     for column in columns:
         if pd.api.types.is_numeric_dtype(column.dtype):
             numbers = column.to_numpy(dtype=float, na_value=np.nan)
-            deviation = float(np.nanstd(numbers[n_rows:]))
+            known = numbers[~np.isnan(numbers)]
+            if np.abs(known).max(initial=0.0) > _LARGEST:
+                raise ValueError(
+                    f"X and background must hold numbers of size {_LARGEST:g} at most, as "
+                    "distances between others are none, got "
+                    f"{known[np.abs(known).argmax()].item()!r}."
+                )
+            known = numbers[n_rows:][~np.isnan(numbers[n_rows:])]
+            deviation = float(np.std(known)) if len(known) else 0.0
             coded.append((True, numbers / (deviation if deviation > 0 else 1.0)))
         else:
             coded.append((False, pd.factorize(column, use_na_sentinel=False)[0].astype(float)))

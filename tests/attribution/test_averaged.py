@@ -99,3 +99,25 @@ def test_wrong_numbers_are_named(name: str, value: Any) -> None:
         averaged_responsibility(lambda Z: Z[:, 0], [[0, 1]], [[1, 1]], **{name: value})
     with pytest.raises(ValueError, match="X must be rows of features"):
         averaged_responsibility(lambda Z: Z[:, 0], [0, 1], [[1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "told"),
+    [
+        ([[np.inf, 1.0]], [0], "numbers of size 1e\\+150 at most.*got inf"),
+        ([[-1e200, 1.0]], [0], "numbers of size 1e\\+150 at most.*got -1e\\+200"),
+        ([[]], [0], r"X must be rows of features, got shape \(1, 0\)"),
+        ([[1.0, 1.0]], [None], "a label for every row, got None"),
+        ([[1.0, 1.0]], [1j], "a label for every row, got complex numbers"),
+    ],
+)
+def test_rows_and_labels_without_a_meaning_are_refused(rows: Any, labels: Any, told: str) -> None:
+    background = np.zeros((2, len(rows[0])))
+    with pytest.raises(ValueError, match=told):
+        nearest_contrasts(lambda table: np.array(labels * len(table)), rows, background)
+
+
+def test_a_column_of_which_nothing_is_known_parts_nothing() -> None:
+    rows, background = [[np.nan, 1.0]], [[np.nan, 9.0], [np.nan, 4.0]]
+    found = nearest_contrasts(lambda table: np.array(table)[:, 1] > 2, rows, background)
+    assert found[:, 1].tolist() == [4.0]
