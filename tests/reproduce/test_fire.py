@@ -229,7 +229,8 @@ def test_a_broken_run_goes_on_and_ends_the_same(table, path, tmp_path):
     again = reproduce_fire(n_splits=2, path=broken, n_jobs=2, progress=lambda *a: asked.append(a))
     assert without_seconds(again) == without_seconds(table)
     assert sorted(key for key, *_ in asked) == [("ours", "half", 0), ("ours", "half", 1)]
-    assert [numbers for _, *numbers in asked] == [[5, 6], [6, 6]]
+    assert [(done, n_cells) for _, done, n_cells, _ in asked] == [(5, 6), (6, 6)]
+    assert all(left >= 0 for *_, left in asked)
     assert len(broken.read_bytes().splitlines()) == 1 + 6  # the torn line is gone
     asked.clear()
     assert reproduce_fire(n_splits=2, path=broken, progress=lambda *a: asked.append(a)) == again

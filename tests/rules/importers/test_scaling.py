@@ -266,6 +266,7 @@ INNER = RuleSet(
 )
 
 
+@pytest.mark.filterwarnings("ignore:Rules compare x. with texts")
 def test_all_conditions_change_units():
     outer = in_user_units(INNER, MAPPING)
     values = np.arange(-2.0, 4.25, 0.25)
