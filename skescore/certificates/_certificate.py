@@ -954,30 +954,37 @@ def certify(
         if time_limit is not None:
             left = max(0.0, time_limit - (time.monotonic() - began)) / (len(kinds) - place)
         end = math.inf if left is None else time.monotonic() + left
+        own, known = asked.spec.signed(_own(asked, given, completeness)), -math.inf
         first = None
         if tolerance is not None:
             first = solve(X, target, **options, max_nodes=_FIRST_NODES, time_limit=left)
-            known = asked.best(_measured(first, X, target, w, task))
-            goal = max(known, asked.spec.signed(_own(asked, given, completeness))) + tolerance
-            options["targets"] = _targets(asked, goal, first, rows)
+            known = max(own, asked.best(_measured(first, X, target, w, task)))
+            options["targets"] = _targets(asked, known + tolerance, first, rows)
             if kind == "list":
                 options["start"] += [found for found in first.rules if found is not None]
         of_f1 = tolerance is not None and (kind, metric) == ("tree", "f1_weighted")
         share = 1.0
         if of_f1:  # the more classes, the less do errors say
             share = 0.5 if len(rows["class_weights"]) < _MANY_CLASSES else 0.1
-        frontier = solve(
-            X,
-            target,
-            **options,
-            max_nodes=max_nodes,
-            time_limit=None if left is None else max(0.0, share * (end - time.monotonic())),
-        )
-        frontiers.append(frontier if first is None else frontier.with_bounds(first))
-        measured.append(_measured(frontiers[-1], X, target, w, task))
+        while True:
+            frontier = solve(
+                X,
+                target,
+                **options,
+                max_nodes=max_nodes,
+                time_limit=None if left is None else max(0.0, share * (end - time.monotonic())),
+            )
+            frontier = frontier if first is None else frontier.with_bounds(first)
+            found = _measured(frontier, X, target, w, task)
+            before, known = known, max(own, asked.best(found))
+            if of_f1 or known >= before or time.monotonic() >= end:
+                break
+            # Rules with fewer errors have the worse score: more is to be proven.
+            first = frontier
+            options["targets"] = _targets(asked, known + cast(float, tolerance), first, rows)
+        frontiers.append(frontier)
+        measured.append(found)
         if of_f1:
-            known = asked.best(measured[-1])
-            known = max(known, asked.spec.signed(_own(asked, given, completeness)))
             del options["loss"], options["max_rules"], options["targets"]
             bounds = _f1_bounds(
                 asked, frontiers[-1], rows, known, cast(float, tolerance), end, max_nodes,

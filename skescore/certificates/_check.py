@@ -33,7 +33,7 @@ _MOST_TRIED = 100_000
 #: How much more than is needed is looked for, for the sake of similar rows, of how many others.
 _MORE, _MOST_SIMILAR = 1.05, 256
 #: Up to so many products all pairs of tests are counted at once.
-_PAIRS = 1e8
+_PAIRS = 2e9
 #: Most parts of the domain that are looked at to sum up its volume.
 _MOST_PARTS = 200_000
 #: What the volume of many entangled boxes may be off, as it is estimated there.
