@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skescore.extractors import CARTExtractor
+from skescore.extractors import CARTExtractor, GridExExtractor, OptimalTreeExtractor
 from skescore.rules import RuleSet
 from skescore.sources import SourceError, count_source, extract_source, sample_source
 
@@ -42,6 +42,12 @@ storages = module("tuning/storage/conftest.py")
 here = module("sources/test_score_source.py")
 extracting = module("sources/test_extract_source.py")
 postgresql = storages.postgresql
+#: What learns from sums.
+SUMMING = [
+    CARTExtractor(None, max_leaf_nodes=5, max_depth=None, min_samples_leaf=5),
+    GridExExtractor(None, max_rules=5),
+    OptimalTreeExtractor(None, max_leaf_nodes=3, max_nodes=10),
+]
 BOTH = pytest.mark.parametrize("ruleset", [here.CLASSES, here.NUMBERS], ids=["classes", "numbers"])
 
 
@@ -100,14 +106,14 @@ def test_any_rules_in_postgresql(database: str, data: Any) -> None:
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_postgresql_gives_the_rules_of_memory(database: str, task: str) -> None:
     frame = extracting.table_of(task)
-    extractor = CARTExtractor(None, max_leaf_nodes=7, max_depth=None, min_samples_leaf=5)
     options: dict[str, Any] = {"cuts": 12, "task": task, "sample_weight": "weight"}
     url = store(database, frame)
-    expected = extract_source(extractor, frame, "label", **options)
-    for source in (url, url.replace("postgresql:", "postgresql+psycopg:")):
-        found = extract_source(extractor, source, "label", **options)
-        extracting.same(found.rules, expected.rules)
-        assert found.cuts == expected.cuts
+    for extractor in SUMMING:
+        expected = extract_source(extractor, frame, "label", **options)
+        for source in (url, url.replace("postgresql:", "postgresql+psycopg:")):
+            found = extract_source(extractor, source, "label", **options)
+            extracting.same(found.rules, expected.rules)
+            assert found.cuts == expected.cuts
 
 
 def test_sqlalchemy_reaches_postgresql_as_well(database: str) -> None:
@@ -237,12 +243,12 @@ def test_any_rules_in_spark(spark: Any, data: Any) -> None:
 def test_spark_gives_the_rules_of_memory(spark: Any, task: str) -> None:
     frame = extracting.table_of(task)
     table = in_spark(spark, frame)
-    extractor = CARTExtractor(None, max_leaf_nodes=5, max_depth=None, min_samples_leaf=5)
     cuts = {"size": [-1, -0.25, 0.4, 1.1], "age": [800, 2000.5, 4000], "whole": [2, 5, 8]}
     options: dict[str, Any] = {"cuts": cuts, "task": task, "sample_weight": "weight"}
-    expected = extract_source(extractor, frame, "label", **options)
-    found = extract_source(extractor, table, "label", **options)
-    extracting.same(found.rules, expected.rules)
+    for extractor in SUMMING:
+        expected = extract_source(extractor, frame, "label", **options)
+        found = extract_source(extractor, table, "label", **options)
+        extracting.same(found.rules, expected.rules)
     sample = sample_source(table, "label", task=task, n_rows=100)
     assert 80 <= len(sample.frame) <= 330
 
