@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import signal
 import warnings
+import zlib
 from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore.extractors import CallableRegressor, Oracle
 from skescore.registry import EXTRACTORS, make_extractor
 
 #: Settings under which each is quick.
@@ -288,3 +292,72 @@ def check_boxes(rng):
 
 def test_bad_black_boxes_are_refused_or_explained(attack):
     attack(check_boxes, 40)
+
+
+#: The same rows in other containers, and the same texts.
+CONTAINERS = {
+    "by columns": np.asfortranarray,
+    "other bytes": lambda X: X.astype(">f8"),
+    "long floats": lambda X: X.astype(np.longdouble),
+    "single precision": lambda X: X.astype(np.float32),
+    "a view": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "objects": lambda X: X.astype(object),
+    "lists": lambda X: X.tolist(),
+    "masked": np.ma.array,
+    "frame": pd.DataFrame,
+    "rows called alike": lambda X: pd.DataFrame(X, index=[0] * len(X), columns=list("cab")),
+    "columns of two levels": lambda X: pd.DataFrame(X, columns=[list("aab"), list("bab")]),
+    "nullable": lambda X: pd.DataFrame(X, columns=list("cab")).astype("Float64"),
+    "polars": lambda X: pl.DataFrame(X, schema=list("cab")),
+    "Arrow": lambda X: pa.Table.from_pandas(pd.DataFrame(X, columns=list("cab"))),
+}
+
+
+def check_containers(rng):
+    """What rows come in changes neither rules nor predictions."""
+    name = pick(rng, ["cart", "gridex", "real", "trepan"])
+    how = pick(rng, list(CONTAINERS))
+    X = rng.integers(-8, 9, (30, 3)) / 4  # exact in single precision
+    y = np.where(X[:, 0] + X[:, 1] > pick(rng, [-0.5, 0.0, 0.5]), "yes", "no")
+    tree = DecisionTreeClassifier(random_state=0)
+    one, other = (make_extractor(name, tree, **SETTINGS[name]) for _ in range(2))
+    for each in (one, other):
+        if "random_state" in each.get_params():
+            each.set_params(random_state=0)
+    rows = CONTAINERS[how](X)
+    one.fit(X, y)
+    other.fit(rows, y)
+    told = f"{name}, {how}"
+    assert other.predict(rows).tolist() == one.predict(X).tolist(), told
+    assert [(r.conditions, r.output) for r in other.rules_] == [
+        (r.conditions, r.output) for r in one.rules_
+    ], told
+
+
+def test_containers_change_nothing(attack):
+    attack(check_containers, 15)
+
+
+CODES = ["1", "01", "1.0", " 1", "nan", "NaN", "", None, "inf", 1, 1.5, "1e0", "True"]
+
+
+def check_codes(rng):
+    """Texts that are equal as numbers are told apart, however often the same rows are asked."""
+    few = [pick(rng, CODES) for _ in range(3)]
+    n = int(rng.integers(1, 4))
+    frame = rng.random() < 0.5
+
+    def answer(X):
+        rows = X.to_numpy(dtype=object) if frame else X
+        return [float(zlib.crc32(repr(row).encode())) for row in rows.tolist()]
+
+    oracle = Oracle(CallableRegressor(answer))
+    for _ in range(4):
+        rows = np.empty((n, 2), dtype=object)
+        rows[:] = [[few[int(j)] for j in rng.integers(3, size=2)] for _ in range(n)]
+        asked = pd.DataFrame(rows, columns=["a", "b"], dtype=object) if frame else rows
+        assert oracle.query(asked).tolist() == answer(asked), rows
+
+
+def test_codes_are_told_apart(attack):
+    attack(check_codes, 60)

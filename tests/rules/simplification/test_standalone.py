@@ -164,11 +164,11 @@ def test_all_that_one_feature_is_asked_for():
     pools = (texts, [*"abcd", None]), (numbers, points), ([*numbers, *codes], points)
     for pool, values in pools:
         X = np.array(values, dtype=object).reshape(-1, 1)
-        for _ in range(50):
+        for _ in range(40):
             rules = []
-            for label in "xyz":
+            for label in (rng.choice("xy") for _ in range(3)):
                 with contextlib.suppress(ValueError):  # which contradict each other
-                    asked = [rng.choice([*pool, *gaps]) for _ in range(rng.randint(1, 3))]
+                    asked = [rng.choice([*pool, *gaps * 4]) for _ in range(rng.randint(1, 2))]
                     rules.append(Rule(asked, label))
             ruleset = RuleSet([*rules, Rule([], "w")], ["v"], task="classification")
             ruleset = ruleset.replace(domain=ruleset.domain_around(X))

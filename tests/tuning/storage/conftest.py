@@ -99,11 +99,14 @@ class PostgreSQL:
             "initdb", "-D", self.data, "-U", "anna", "-A", "scram-sha-256", "--pwfile", str(secret),
             "--no-sync", "--no-locale", "-E", "UTF8",
         )  # fmt: skip
+        self.go_on()
+
+    def go_on(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories="
         self.run("pg_ctl", "-D", self.data, "-w", "-o", f"{options} -c fsync=off", "start")
 
-    def stop(self) -> None:
-        self.run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
+    def stop(self, mode: str = "immediate") -> None:
+        self.run("pg_ctl", "-D", self.data, "-m", mode, "-w", "stop")
 
     def url(self, database: str, password: str | None = None) -> str:
         secret = quote(self.password if password is None else password, safe="")
@@ -222,6 +225,27 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, workers: Workers) -> Ite
         yield f"grpc://127.0.0.1:{port}"
         os.kill(pid, signal.SIGKILL)
         assert not Path(log).exists(), Path(log).read_text()
+
+
+@pytest.fixture(params=["postgresql", "grpc"])
+def restartable(
+    request: pytest.FixtureRequest, tmp_path: Path, workers: Workers
+) -> Iterator[tuple[str, Callable[[], None], Callable[[], None]]]:
+    """A storage behind a server, what stops the server at once, and what lets it go on."""
+    if request.param == "postgresql":
+        server = request.getfixturevalue("postgresql")
+        yield server.new_database(), server.stop, server.go_on
+        return
+    need("grpc", "grpc", "google.protobuf")
+    port, running = free_port(), []
+
+    def start() -> None:
+        storage, log = f"sqlite:///{tmp_path}/behind.db", str(tmp_path / "proxy.txt")
+        running.append(workers.start(storage=storage, port=port, log=log))
+
+    start()
+    yield f"grpc://127.0.0.1:{port}", lambda: os.kill(running.pop(), signal.SIGKILL), start
+    os.kill(running.pop(), signal.SIGKILL)
 
 
 @pytest.fixture

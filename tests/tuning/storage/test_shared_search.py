@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,29 @@ def test_another_search_of_the_same_name_is_refused_without_the_password(
     assert "anna:***@127.0.0.1" in wrong.err
     assert "pe@" not in wrong.err
     assert "no%3A" not in wrong.err
+
+
+@pytest.mark.parametrize("more", [(), ("--workers", 2)], ids=["alone", "two workers"])
+def test_a_server_that_is_restarted_in_the_middle_changes_nothing(
+    more: tuple[Any, ...], restartable: tuple[str, Any, Any], commands: Any, tmp_path: Path
+) -> None:
+    words = ("tune", "iris", "--black-box", "decision-tree", "--cv", 2, "--extractors",
+             "cart,gridex", "--trials", 6, "--format", "json", *more)  # fmt: skip
+    (tmp_path / "unbroken").mkdir()
+    unbroken = commands.run(tmp_path / "unbroken", *words)
+    assert unbroken.code == 0, unbroken.err
+    url, stop, go_on = restartable
+    command = commands.start(tmp_path, *words, "--storage", url, wait_at=4).until_it_waits()
+    stop()
+    command.go_on()
+    time.sleep(1.0)  # while it asks in vain
+    go_on()
+    assert command.end().code == 0, command.err
+    assert numbers(command.result) == numbers(unbroken.result)
+    kept = "extractor", "trial", "params", "score", "state", "n_rules"
+    rows = [
+        [{name: row[name] for name in kept} for row in some.result["leaderboard"]]
+        for some in (command, unbroken)
+    ]
+    assert sorted(map(str, rows[0])) == sorted(map(str, rows[1]))
+    assert command.result["rules"] == unbroken.result["rules"]
