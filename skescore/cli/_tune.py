@@ -1206,9 +1206,9 @@ def _search(
 
 def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
     """Warnings that only concern candidates which nobody chose are no news."""
-    number = int(search.leaderboard_["trial"].iloc[0])
-    trial = search.studies_[search.best_name_].get_trials(deepcopy=False)[number]
-    return [text for fold in trial.user_attrs["folds"] for text in fold["warnings"]]
+    winner = search.best_name_, int(search.leaderboard_["trial"].iloc[0])
+    found = next(one for one in search.candidates_ if (one.extractor, one.trial) == winner)
+    return [text for fold in found.folds for text in fold["warnings"]]
 
 
 def _result(

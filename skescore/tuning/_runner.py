@@ -877,6 +877,7 @@ class Runner:
                 try:
                     self._give_back()
                     if not self._go_on(begin, workers):
+                        self.studies.read()
                         return
                     failures = 0
                 except Exception as error:

@@ -801,7 +801,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _keep(self, runner: Runner, objective: SearchObjective, *, interrupted: bool) -> None:
         studies = runner.studies
-        studies.read()
+        if interrupted:
+            studies.read()
         self.studies_ = studies.studies
         trials = {
             name: [trial for trial in studies.counted(name) if trial.state.is_finished()]
