@@ -24,6 +24,7 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 
 if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
     from optuna.trial import FrozenTrial
 
     from skescore.datasets import Dataset
@@ -225,13 +226,18 @@ def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
 
 def count_finished(kept: Kept, extractors: Sequence[str], *, scored: bool = False) -> int:
     """Count the trials that have ended, but for those that are to be made again."""
-    import optuna
-
     from skescore.tuning import open_storage
+    from skescore.tuning.storage import patiently
 
     if kept.storage is None:
         return 0
     storage = open_storage(kept.storage)
+    return patiently(lambda: _count_in(storage, kept, extractors, scored), storage)
+
+
+def _count_in(storage: BaseStorage, kept: Kept, extractors: Sequence[str], scored: bool) -> int:
+    import optuna
+
     there = set(optuna.get_all_study_names(storage))
     return sum(
         _count(

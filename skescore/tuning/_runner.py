@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import cloudpickle
 import numpy as np
@@ -50,9 +50,11 @@ from skescore.tuning.storage import (
     Heartbeat,
     announce_worker,
     is_storage_failure,
+    patiently,
     retry_stale,
-    storage_name,
 )
+
+_T = TypeVar("_T")
 
 #: With fewer trials per extractor than this, nobody is stopped: there is too little to go by.
 _LEAST_TO_JUDGE = 2
@@ -416,31 +418,52 @@ class Studies:
         self.shared = storage is not None
         self.studies: dict[str, optuna.Study] = {}
         self.given = dict(given or {})
+        self._storage = storage
         for name in objectives:
-            study = self.given.get(name)
-            if study is not None:
-                _check_directions(study, name, objective)
-                _check_folds(study, name, len(objectives[name].folds))
-            else:
-                study = optuna.create_study(
-                    study_name=f"{study_name}/{name}" if self.shared else name,
-                    storage=storage, directions=objective.directions, pruner=pruner,
-                    sampler=copy.deepcopy(sampler) if sampler or not self.limits
-                    else self._sampler(),
-                    load_if_exists=self.shared,
-                )  # fmt: skip
-            if self.shared or name in self.given:
-                _check_directions(study, name, objective)
-                space = {key: repr(d) for key, d in objectives[name].space.items()}
-                kept = stable_text(objectives[name].prototype, {*space, "estimator"})
-                about_it = {**(settings or {}), "space": space, "extractor": kept}
-                check_identity(study, about_it, only=_OF_GIVEN if name in self.given else None)
-            scoring = objective.minimised or objective.name
-            describe_study(study, scoring=scoring, extractor=name, **(about or {}))
-            self.studies[name] = study
+            self.studies[name] = self.patiently(
+                lambda name=name: self._opened(  # type: ignore[misc]
+                    name, study_name, storage, pruner, dict(settings or {}), dict(about or {})
+                )
+            )
         #: All trials of every extractor, as they were when they were last read.
         self.trials: dict[str, list[FrozenTrial]] = {}
-        self.read()
+        self.patiently(self.read)
+
+    def _opened(
+        self,
+        name: str,
+        study_name: str,
+        storage: Any,
+        pruner: Any,
+        settings: dict[str, Any],
+        about: dict[str, Any],
+    ) -> optuna.Study:
+        """An extractor's study, which is found, made or given."""
+        study = self.given.get(name)
+        if study is not None:
+            _check_directions(study, name, self.objective)
+            _check_folds(study, name, len(self.objectives[name].folds))
+        else:
+            study = optuna.create_study(
+                study_name=f"{study_name}/{name}" if self.shared else name,
+                storage=storage, directions=self.objective.directions, pruner=pruner,
+                sampler=copy.deepcopy(self.sampler) if self.sampler or not self.limits
+                else self._sampler(),
+                load_if_exists=self.shared,
+            )  # fmt: skip
+        if self.shared or name in self.given:
+            _check_directions(study, name, self.objective)
+            space = {key: repr(d) for key, d in self.objectives[name].space.items()}
+            kept = stable_text(self.objectives[name].prototype, {*space, "estimator"})
+            about_it = {**settings, "space": space, "extractor": kept}
+            check_identity(study, about_it, only=_OF_GIVEN if name in self.given else None)
+        scoring = self.objective.minimised or self.objective.name
+        describe_study(study, scoring=scoring, extractor=name, **about)
+        return study
+
+    def patiently(self, action: Callable[[], _T]) -> _T:
+        """Do something with the studies; where their storage fails, again for a while."""
+        return patiently(action, self._storage) if self.shared else action()
 
     def read(self, *names: str) -> None:
         """Read the trials of some extractors anew, or of all: each costs a storage a query."""
@@ -803,8 +826,6 @@ def contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
 #: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
 #: so that the number of processes changes nothing.
 _TOGETHER = 4
-#: Seconds before each further try where a storage does not answer: a restart takes some.
-_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 #: Seconds between two looks at trials of other workers.
 _PATIENCE = 0.5
 #: Seconds of such looks before a word is said.
@@ -872,28 +893,16 @@ class Runner:
         if self.allocation.timeout is not None:
             self.evaluator.stops_at = time.time() + self.allocation.timeout
         with Workers(self.evaluator, self.n_jobs) as workers:
-            failures = 0
-            while True:
-                try:
-                    self._give_back()
-                    if not self._go_on(begin, workers):
-                        self.studies.read()
-                        return
-                    failures = 0
-                except Exception as error:
-                    if not (self.studies.shared and is_storage_failure(error)):
-                        raise
-                    if failures == len(_PAUSES):
-                        raise self._storage_failed(error) from error
-                    if not failures:
-                        warnings.warn(
-                            f"The storage failed and is tried again for {sum(_PAUSES):g} s: "
-                            f"{_reason(error)}",
-                            UserWarning,
-                            stacklevel=4,
-                        )
-                    time.sleep(_PAUSES[failures])
-                    failures += 1
+            while self.studies.patiently(lambda: self._step(begin, workers)):
+                pass
+
+    def _step(self, begin: float, workers: Workers) -> bool:
+        """Go on with a search whose storage may have failed; return whether there is more to do."""
+        self._give_back()
+        if self._go_on(begin, workers):
+            return True
+        self.studies.read()
+        return False
 
     def _go_on(self, begin: float, workers: Workers) -> bool:
         """Work at what comes next, or wait for others; return whether there is more to do."""
@@ -918,14 +927,6 @@ class Runner:
                 self.studies.interrupt(one.name, one.trial)
             self._unended.pop(0)
             self._up_to_date = False
-
-    def _storage_failed(self, error: Exception) -> ConnectionError:
-        storage = next(iter(self.studies.studies.values()))._storage
-        return ConnectionError(
-            f"storage {storage_name(storage)!r} failed in the middle of the search, and again for "
-            f"{sum(_PAUSES):g} s: {_reason(error)}. What was finished is kept: see to the storage, "
-            "and repeat the search to go on with it."
-        )
 
     def _tell_of_waiting(self) -> None:
         """Say a word, once, where others take long: one of them may have been killed."""
@@ -1207,12 +1208,6 @@ class Runner:
             return {name: (priority, math.inf) for name, priority in contributions(done).items()}
         scorer = self.objective.scorer
         return {name: standing(self.studies.counted(name)[:first], scorer) for name in names}
-
-
-def _reason(error: BaseException) -> str:
-    """What went wrong in a storage: database errors come with the whole query behind it."""
-    cause = error.__cause__ or error
-    return str(getattr(cause, "orig", None) or cause).strip().partition("\n")[0]
 
 
 def _is_fresh(queued: dict[str, int], name: str) -> bool:

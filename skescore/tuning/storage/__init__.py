@@ -8,6 +8,7 @@ from skescore.tuning.storage._storages import (
     announce_worker,
     is_storage_failure,
     open_storage,
+    patiently,
     retry_stale,
     storage_name,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "announce_worker",
     "is_storage_failure",
     "open_storage",
+    "patiently",
     "retry_stale",
     "storage_name",
 ]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Sequence
 from numbers import Real
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote, quote_plus, urlsplit
 
 import optuna
@@ -52,6 +52,8 @@ from skescore._optional import import_optional, install_commands
 #             values = objective(trial)
 #         if not heartbeat.lost:
 #             study.tell(trial, values, skip_if_finished=True)
+
+_T = TypeVar("_T")
 
 #: User attribute of a trial: number of the trial that it repeats.
 RETRY_OF = "retry_of"
@@ -529,6 +531,66 @@ def is_storage_failure(error: BaseException) -> bool:
     if isinstance(error, StorageInternalError | DBAPIError | JournalWriteError):
         return True
     return any(kind.__name__ == "RpcError" for kind in type(error).__mro__)
+
+
+#: Seconds before each further try where a storage does not answer: a restart takes some.
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+
+
+def patiently(action: Callable[[], _T], storage: BaseStorage | None = None) -> _T:
+    """Do something with a storage, and again for a while if it fails.
+
+    Parameters
+    ----------
+    action : callable
+        Called without arguments, once more after each failure.
+    storage : optuna storage, optional
+        The storage, to be named in errors.
+
+    Returns
+    -------
+    object
+        What the action returned.
+
+    Raises
+    ------
+    ConnectionError
+        If the storage does not come back within a minute.
+
+    Examples
+    --------
+    >>> patiently(lambda: "answered")
+    'answered'
+    """
+    for failures, pause in enumerate((*PAUSES, None)):
+        try:
+            return action()
+        except Exception as error:
+            if not is_storage_failure(error):
+                raise
+            if pause is None:
+                raise ConnectionError(
+                    f"storage {storage_name(storage)!r} failed in the middle of the search, and "
+                    f"again for {sum(PAUSES):g} s: {_reason(error)}. What was finished is kept: "
+                    "see to the storage, and repeat the search to go on with it."
+                ) from error
+            if not failures:
+                warnings.warn(
+                    f"The storage failed and is tried again for {sum(PAUSES):g} s: "
+                    f"{_reason(error)}",
+                    UserWarning,
+                    stacklevel=5,
+                )
+            time.sleep(pause)
+    raise AssertionError  # pragma: no cover
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong in a storage: database errors come with the whole query behind it."""
+    cause = error.__cause__ or error
+    if callable(details := getattr(cause, "details", None)):  # of gRPC
+        return str(details())
+    return str(getattr(cause, "orig", None) or cause).strip().partition("\n")[0]
 
 
 class JournalWriteError(OSError):
