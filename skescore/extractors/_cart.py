@@ -53,7 +53,7 @@ class CARTExtractor(BaseExtractor):
         classes, up to 8.
     max_depth : int or None, default=None
         Most conditions on the way to a leaf; None for no limit.
-    n_features_to_select : int or None, default=None
+    n_features_to_select : int or None, default=100
         {selection}
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         Features tried at each split, as in scikit-learn's trees.
@@ -117,7 +117,7 @@ class CARTExtractor(BaseExtractor):
         *,
         max_leaf_nodes: Any = "auto",
         max_depth: int | None = None,
-        n_features_to_select: int | None = None,
+        n_features_to_select: int | None = 100,
         max_features: Any = None,
         criterion: str | None = None,
         min_samples_leaf: float = 1,
