@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 _BITS = 62
 #: Rules that one query asks about where each takes several columns of the result.
 _AT_ONCE = 50
+#: Smaller numbers have no square.
+_LEAST_SQUARED = 1e-161
 
 
 def near_labels(ruleset: RuleSet) -> float:
@@ -87,6 +89,13 @@ class QueryLooks:
         function = "fsum" if self._table.dialect == "duckdb" else "sum"
         return f"{function}({value})"
 
+    def _square(self, value: str) -> str:
+        if self._table.dialect != "postgres":
+            return f"{value} * {value}"
+        # Where all others have zero, PostgreSQL has an error.
+        least = self._parts.style.number(_LEAST_SQUARED)
+        return f"(CASE WHEN abs({value}) <= {least} THEN 0 ELSE {value} * {value} END)"
+
     def _fetch(self, query: str) -> list[Sequence[Any]]:
         rows = self._table.fetch(translated(query, self._parts.style))
         return [tuple(float(v) if isinstance(v, Decimal) else v for v in row) for row in rows]
@@ -96,7 +105,9 @@ class QueryLooks:
         words = [f"held{word}" for word in range(self._n_words)]
         keys = [*words] if number else [*words, "label"]
         said = self._parts.prediction
-        inner = [] if said is None else [f"{said} AS said"]
+        # A NULL alone would be of a type that is no number's.
+        value = f"CAST({said} AS FLOAT8)" if number else said
+        inner = [] if said is None else [f"{value} AS said"]
         if said is not None and not number:
             keys.append("said")
         checks = ["count(*)", "count(label)"]
@@ -111,8 +122,8 @@ class QueryLooks:
             error = f"(label - CASE WHEN {uncovered} THEN {value} ELSE said END)"
             deviation = f"(label - {self._parts.style.number(centre)})"
             sums = [
-                self._sum(f"{times}{deviation}"), self._sum(f"{times}{deviation} * {deviation}"),
-                self._sum(f"{times}abs({error})"), self._sum(f"{times}{error} * {error}"),
+                self._sum(f"{times}{deviation}"), self._sum(f"{times}{self._square(deviation)}"),
+                self._sum(f"{times}abs({error})"), self._sum(f"{times}{self._square(error)}"),
                 "min(label)", "max(label)", f"count({error})",
             ]  # fmt: skip
         query = (
@@ -217,7 +228,7 @@ class QueryLooks:
                         continue
                     counted = self._counted(kind, rule)
                     deviation = f"(label - {self._parts.style.number(mean)})"
-                    for power, value in enumerate((deviation, f"{deviation} * {deviation}")):
+                    for power, value in enumerate((deviation, self._square(deviation))):
                         summands.append(f"CASE WHEN {counted} THEN {weight}{value} END")
                         places.append((kind, power, rule))
             if summands:
