@@ -418,7 +418,7 @@ class Studies:
         self.shared = storage is not None
         self.studies: dict[str, optuna.Study] = {}
         self.given = dict(given or {})
-        self._storage = storage
+        self.storage = storage
         for name in objectives:
             self.studies[name] = self.patiently(
                 lambda name=name: self._opened(  # type: ignore[misc]
@@ -463,7 +463,7 @@ class Studies:
 
     def patiently(self, action: Callable[[], _T]) -> _T:
         """Do something with the studies; where their storage fails, again for a while."""
-        return patiently(action, self._storage) if self.shared else action()
+        return patiently(action, self.storage) if self.shared else action()
 
     def read(self, *names: str) -> None:
         """Read the trials of some extractors anew, or of all: each costs a storage a query."""
