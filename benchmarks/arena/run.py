@@ -1,7 +1,7 @@
 """The benchmark of rule extraction: many tables, several black boxes, everyone's methods.
 
     python benchmarks/arena/run.py [--suites keel-balanced ...] [--black-boxes random-forest ...]
-        [--seeds 0 1] [--methods FILE ...] [--only LABEL ...] [--seconds 3600] [--n-jobs 1]
+        [--seeds 0 1] [--methods FILE ...] [--seconds 3600] [--n-jobs 1]
     python benchmarks/arena/run.py --verify 50
 
 Each file in `methods/` says how some methods find rules; a further method is a further file, see

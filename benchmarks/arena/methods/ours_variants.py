@@ -1,10 +1,10 @@
 """CART with other defaults than it has: what they would be worth."""
 
 METHODS = {
-    "CART, 8 leaves": {"name": "cart", "params": {"max_leaf_nodes": 8, "max_depth": None}},
-    "CART, 6 leaves": {"name": "cart", "params": {"max_leaf_nodes": 6, "max_depth": None}},
-    "CART, 8 leaves, all features": {
+    "CART, 8 leaves": {"name": "cart", "params": {"max_leaf_nodes": 8}},
+    "CART, 5 leaves": {"name": "cart", "params": {"max_leaf_nodes": 5}},
+    "CART, three levels of 20 features": {
         "name": "cart",
-        "params": {"max_leaf_nodes": 8, "max_depth": None, "n_features_to_select": None},
+        "params": {"max_depth": 3, "n_features_to_select": 20},
     },
 }
