@@ -40,6 +40,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument(
+        "--tasks", nargs="+", choices=("sums", "score", "level"), default=["sums", "score", "level"]
+    )
     options = parser.parse_args()
     from skescore.extractors import CARTExtractor
     from skescore.sources import extract_source, score_source
@@ -64,7 +67,7 @@ def main() -> None:
                 cuts = {name: np.linspace(-2, 2, 64).tolist() for name in run.COLUMNS}
                 extract_source(tree, table, "label", cuts=cuts)
 
-            for task in (sums, score, level):
+            for task in (task for task in (sums, score, level) if task.__name__ in options.tasks):
                 best = (np.inf, np.inf)
                 for repeat in range(options.repeats + 1):
                     begin, before = time.perf_counter(), processor_seconds()
@@ -74,7 +77,7 @@ def main() -> None:
                 found.append({"rows": n_rows, "task": task.__name__, "wall": best[0],
                               "processor": best[1]})  # fmt: skip
                 print(json.dumps(found[-1]), flush=True)
-    for task in ("sums", "score", "level"):
+    for task in options.tasks:
         points = [(f["rows"], f["processor"]) for f in found if f["task"] == task]
         if len(points) > 1:
             slope, start = np.polyfit(*np.array(points, dtype=float).T, 1)
