@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
@@ -61,7 +62,11 @@ def read_methods(path: Path) -> list[dict[str, Any]]:
     >>> config.extractors[0].label
     'stump'
     """
-    name = f"skescore_methods_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    path = path.resolve()
+    # A folder of rows knows methods by it, also where both have been moved.
+    name = re.sub(r"\W", "_", f"skescore_methods_{path.stem}")
+    if getattr(sys.modules.get(name), "__file__", str(path)) != str(path):
+        name += f"_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise ConfigurationError(f"{path} is no Python file. Name a file that ends in .py.")

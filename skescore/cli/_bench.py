@@ -346,23 +346,24 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
     if not len(table):
         return
     printer.heading(f"{result.run['rows_failed']} of {len(result.rows)} rows failed")
-    shown = table.head(_SHOWN_ERRORS)
+    # What goes wrong everywhere is said once.
+    alike = list(table.groupby(["black_box", "extractor", "error"], sort=False))
     rows = [
         [
-            row["data"], row["black_box"], extractor_label(row["extractor"]),
-            str(row["count"]),
-            textwrap.shorten(row["error"], 160, placeholder=" ..."),
+            part["data"].iloc[0] + (f" and {len(part) - 1} more" if len(part) > 1 else ""),
+            black_box, extractor_label(extractor), str(part["count"].sum()),
+            textwrap.shorten(error, 160, placeholder=" ..."),
         ]
-        for row in shown.to_dict(orient="records")
+        for (black_box, extractor, error), part in alike[:_SHOWN_ERRORS]
     ]  # fmt: skip
     printer.table(
         ["data", "black box", "extractor", "rows", "error"],
         rows,
         left=("data", "black box", "extractor", "error"),
     )
-    if len(table) > len(shown):
+    if len(alike) > len(rows):
         printer.line(
-            f"({plural(len(table) - len(shown), 'further error')}; --format json lists all.)"
+            f"({plural(len(alike) - len(rows), 'further error')}; --format json lists all.)"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -58,7 +59,8 @@ def config(entries, data=("iris", "diabetes"), **more):
     return config_from(raw | more)
 
 
-def test_learners_functions_and_extractors_are_compared(entries, tmp_path):
+def test_learners_functions_and_extractors_are_compared(entries, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "skescore_methods_mine", raising=False)
     found = run_bench(config(entries()), tmp_path / "out", keep_rules=True)
     rows = found.rows.set_index(["data", "extractor"])
     assert rows["state"].eq("complete").all()
@@ -75,6 +77,13 @@ def test_learners_functions_and_extractors_are_compared(entries, tmp_path):
     assert kept["iris", "stump"]["features"] == ["petal length (cm)"]
     # The same file is the same benchmark: nothing is measured again.
     again = run_bench(config(entries()), tmp_path / "out", on_row=lambda row: pytest.fail("again"))
+    assert again.rows.equals(found.rows)
+    # So it is where both have been moved.
+    (tmp_path / "elsewhere").mkdir()
+    moved = (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
+    monkeypatch.delitem(sys.modules, "skescore_methods_mine")  # in another process
+    folder = (tmp_path / "out").rename(tmp_path / "elsewhere" / "out")
+    again = run_bench(config(read_methods(moved)), folder, on_row=lambda row: pytest.fail("again"))
     assert again.rows.equals(found.rows)
 
 
