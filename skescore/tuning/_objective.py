@@ -35,8 +35,7 @@ from skescore.tuning._candidates import (
     name_of,
     several_scores,
 )
-from skescore.tuning.spaces._space import Space, as_search_space, check_space
-from skescore.tuning.spaces._spaces import extractor_name, search_space
+from skescore.tuning.spaces import Space, as_search_space, check_space, extractor_name, search_space
 
 
 @dataclass(eq=False)

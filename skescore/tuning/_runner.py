@@ -35,7 +35,6 @@ from skescore._text import plural
 from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning._candidates import Limits, SearchObjective, mean_of, score_of_parts
-from skescore.tuning._identity import check_identity, stable_text
 from skescore.tuning._objective import (
     STOPPED,
     ExtractorObjective,
@@ -49,9 +48,11 @@ from skescore.tuning.storage import (
     RETRIED,
     Heartbeat,
     announce_worker,
+    check_identity,
     is_storage_failure,
     patiently,
     retry_stale,
+    stable_text,
 )
 
 _T = TypeVar("_T")

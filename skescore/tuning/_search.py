@@ -45,7 +45,6 @@ from skescore.tuning._candidates import (
     within,
 )
 from skescore.tuning._html import search_html
-from skescore.tuning._identity import search_identity
 from skescore.tuning._objective import (
     ExtractorObjective,
     Fold,
@@ -66,9 +65,8 @@ from skescore.tuning._runner import (
     Studies,
     quiet_optuna,
 )
-from skescore.tuning.spaces._space import Space, check_space
-from skescore.tuning.spaces._spaces import extractor_name, search_space, starting_points
-from skescore.tuning.storage import open_storage
+from skescore.tuning.spaces import Space, check_space, extractor_name, search_space, starting_points
+from skescore.tuning.storage import open_storage, search_identity
 
 #: So many of the best candidates are extracted from all rows where trials used a sample.
 _FINALISTS = 3
