@@ -582,3 +582,12 @@ def check_features(dataset: Dataset) -> None:
             f"{dataset.name}: every feature is constant ({', '.join(map(repr, constant))}), so "
             "that no rule can tell two rows apart. Add a column whose values differ."
         )
+
+
+def add_standalone_option(group: Any) -> None:
+    """Add ``--standalone``."""
+    group.add_argument(
+        "--standalone",
+        action="store_true",
+        help="write each rule so that it is true by itself, without ELSE",
+    )

@@ -6,7 +6,7 @@ import argparse
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skescore._io import json_of, write_atomically
 from skescore._names import DATA_SET_TASKS, no_data_text
@@ -43,15 +43,6 @@ def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
         help="a built-in data set or a table; columns that the rules do not know are ignored",
     )
     add_reading_options(parser.add_argument_group("reading a table"))
-
-
-def add_standalone_option(group: Any) -> None:
-    """Add ``--standalone``."""
-    group.add_argument(
-        "--standalone",
-        action="store_true",
-        help="write each rule so that it is true by itself, without ELSE",
-    )
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:

@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from skescore._names import SQL_KINDS
 from skescore._text import csv_of
 from skescore.cli import _output as output
-from skescore.cli._arguments import OF_DATA, OF_RULES, add_reading_options, refuse_reading_options
+from skescore.cli._arguments import (
+    OF_DATA,
+    OF_RULES,
+    add_reading_options,
+    add_standalone_option,
+    refuse_reading_options,
+)
 from skescore.cli._rule_files import (
     add_output_options,
-    add_standalone_option,
     check_output,
     read_rows,
     read_rules,

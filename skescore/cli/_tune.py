@@ -32,8 +32,9 @@ from skescore.cli._arguments import (
     OF_FILE,
     OF_FOLDER,
     OF_SCORING,
+    add_standalone_option,
 )
-from skescore.cli._rule_files import add_standalone_option, read_table
+from skescore.cli._rule_files import read_table
 from skescore.cli._trials import (
     Kept,
     Workers,

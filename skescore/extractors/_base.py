@@ -62,7 +62,6 @@ from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label
 from skescore.rules._matching import as_known_rows
 from skescore.rules.exporters import readable_bounds, readable_outputs
-from skescore.rules.simplification import without_repeated_end
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,7 +358,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             rules = self._named_rules(narrowed(extraction, chosen))
             self.rules_ = widened(rules, chosen, settings)
         if self.readable_bounds:
-            self.rules_ = without_repeated_end(readable_bounds(self.rules_, rows))
+            self.rules_ = readable_bounds(self.rules_, rows).without_repeated_end()
         shown = X if encoder else rows
         pruning = time.perf_counter()
         if pruner is not None:

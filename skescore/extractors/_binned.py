@@ -25,7 +25,6 @@ from skescore.rules import (
     RuleStatistics,
 )
 from skescore.rules.exporters import readable_outputs
-from skescore.rules.simplification import without_repeated_end
 
 
 @dataclass(frozen=True)
@@ -356,7 +355,7 @@ class BinnedTable:
 
     def finished(self, rules: RuleSet, uncovered: str, abstain_label: Any) -> RuleSet:
         """Rules about the table, with what is said where none holds, as a fit leaves them."""
-        source, rules = self._source, without_repeated_end(rules)
+        source, rules = self._source, rules.without_repeated_end()
         if source.classes is not None:
             counts = (self.total * source.unit).tolist()
             majority = source.classes[int(np.argmax(self.total))]

@@ -148,6 +148,33 @@ class RuleStatistics:
             )
 
 
+def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleStatistics | None:
+    """What was seen where either of two rules predicts; None if that is unknown of one of them.
+
+    Rows and class counts add up; means weigh as many rows as they were taken from, and the
+    standard_deviation follows from both means and standard deviations.
+    """
+    if one is None or other is None:
+        return None
+    counts = None
+    if one.class_counts is not None and other.class_counts is not None:
+        counts = tuple(a + b for a, b in zip(one.class_counts, other.class_counts, strict=True))
+    n_rows = one.n_rows + other.n_rows
+    share = other.n_rows / n_rows if n_rows > 0 else 0.5
+    mean = standard_deviation = None
+    if one.mean is not None and other.mean is not None:
+        # One and the same mean must come out as itself, free of rounding.
+        mean = one.mean if one.mean == other.mean else (1 - share) * one.mean + share * other.mean
+        if one.standard_deviation is not None and other.standard_deviation is not None:
+            within = math.hypot(
+                math.sqrt(1 - share) * one.standard_deviation,
+                math.sqrt(share) * other.standard_deviation,
+            )
+            between = math.sqrt(share * (1 - share)) * abs(other.mean / 2 - one.mean / 2) * 2
+            standard_deviation = math.hypot(within, between)
+    return RuleStatistics(n_rows, counts, mean, standard_deviation)
+
+
 def _count(name: str, value: Any) -> float:
     """Give whole numbers as int, since counts print and compare more clearly so."""
     value = check_number(name, value, finite=True)

@@ -25,7 +25,7 @@ from skescore.rules._domain import Domain, Fallback, domain_around
 from skescore.rules._json import ruleset_from_json, ruleset_to_json
 from skescore.rules._matching import BoxTable, Conclusions, Matcher, Table, for_each_part
 from skescore.rules._prediction import check_voting, predict, predict_proba
-from skescore.rules._rule import LinearOutput, Rule, check_rules
+from skescore.rules._rule import LinearOutput, Rule, check_rules, combined
 from skescore.rules._text import NumberFormat, plain_number
 
 if TYPE_CHECKING:
@@ -649,6 +649,35 @@ class RuleSet(Sequence[Rule]):
 
         self.check_one_rule_per_row("simplify")
         return simplify(self, X, tolerance)
+
+    def without_repeated_end(self) -> RuleSet:
+        """Merge the last rules of an ordered list that conclude the same as its very last.
+
+        Rules are merged as long as the last one has no condition, and predictions stay as they are.
+
+        Returns
+        -------
+        RuleSet
+            The shorter list; the very rule set if nothing is repeated.
+
+        Examples
+        --------
+        ``ELSE IF x0 > 3 THEN yes, ELSE yes`` is one rule:
+
+        >>> from skescore.rules import Interval, Rule, RuleSet
+        >>> rules = [Rule([Interval(0, upper=1)], "no"), Rule([Interval(0, lower=3)], "yes")]
+        >>> rules = [*rules, Rule([], "yes")]
+        >>> print(RuleSet(rules, ["x0"], task="classification").without_repeated_end())
+        1. IF x0 ≤ 1 THEN no
+        2. ELSE yes
+        """
+        if not self.ordered or len(self) < 2 or self.rules[-1].conditions:
+            return self
+        rules = list(self.rules)
+        while len(rules) > 1 and rules[-2].output == rules[-1].output:
+            seen = combined(rules[-2].statistics, rules[-1].statistics)
+            rules[-2:] = [Rule((), rules[-1].output, seen)]
+        return self if len(rules) == len(self) else self.replace(rules=rules)
 
     def with_class_names(self, class_names: Mapping[Any, Any] | Sequence[Any]) -> RuleSet:
         """Give the classes other names.

@@ -923,7 +923,7 @@ def _passwords(url: URL) -> set[str]:
     return {found, quote(found, safe=""), quote_plus(found)} - {""}
 
 
-# --- what a stored search is about ------------------------------------------------------------------
+# --- what a stored search is about ----------------------------------------------------------------
 
 # So that nobody goes on with another search by mistake. Texts and digests depend neither on
 # addresses nor on hash seeds: the same search has the same in every process, also around a function

@@ -35,6 +35,7 @@ from skescore.rules import (
     _matching as kernels,
 )
 from skescore.rules._matching import first_bit, nearest_box, pack_bits, unpack_bits
+from skescore.rules._rule import combined
 from skescore.rules.importers._psyke import (
     Columns,
     Units,
@@ -42,7 +43,7 @@ from skescore.rules.importers._psyke import (
     _without,
 )
 from skescore.rules.simplification import _exact as subtraction
-from skescore.rules.simplification._merging import combined, exclude, implies, united
+from skescore.rules.simplification._merging import exclude, implies, united
 
 INF, NAN = math.inf, math.nan
 LARGEST = sys.float_info.max

@@ -33,7 +33,6 @@ from skescore.metrics import confusion
 from skescore.optimal import Cuts, optimal_trees
 from skescore.rules import Interval, RuleSet, RuleStatistics
 from skescore.rules.exporters import readable_outputs
-from skescore.rules.simplification import without_repeated_end
 from skescore.sources import SourceError, extract_source, sample_source, score_source
 
 
@@ -141,7 +140,7 @@ def in_memory(
             replace(rule, conditions=tuple(map(in_units, rule.conditions))) for rule in rules.rules
         ]
     )
-    rules = without_repeated_end(rules)
+    rules = rules.without_repeated_end()
     return rules if rules.classes else readable_outputs(rules, labels)
 
 

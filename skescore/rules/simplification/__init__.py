@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from skescore._validation import check_number
 from skescore.rules._matching import Table
 from skescore.rules.simplification._exact import simplify_exactly
-from skescore.rules.simplification._merging import without_repeated_end
 from skescore.rules.simplification._on_rows import RuleRows, Step, simplify_on_rows
 from skescore.rules.simplification._standalone import standalone
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-__all__ = ["RuleRows", "Step", "simplify", "standalone", "without_repeated_end"]
+__all__ = ["RuleRows", "Step", "simplify", "standalone"]
 
 
 def simplify(ruleset: RuleSet, X: Any, tolerance: float) -> RuleSet:

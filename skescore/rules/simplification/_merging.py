@@ -1,8 +1,7 @@
-"""Two rules as one: their statistics, their further conditions, their hull."""
+"""Two rules as one: what one premise implies of the other, and their hull."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,53 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf, allows_missing
-from skescore.rules._rule import Rule, RuleStatistics
+from skescore.rules._rule import Rule, combined
 
 if TYPE_CHECKING:
-    from skescore.rules._ruleset import RuleSet
+    pass
 
 Conditions = tuple[Condition, ...]
-
-
-def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleStatistics | None:
-    """What was seen where either of two rules predicts; None if that is unknown of one of them.
-
-    Rows and class counts add up; means weigh as many rows as they were taken from, and the
-    standard_deviation follows from both means and standard deviations.
-    """
-    if one is None or other is None:
-        return None
-    counts = None
-    if one.class_counts is not None and other.class_counts is not None:
-        counts = tuple(a + b for a, b in zip(one.class_counts, other.class_counts, strict=True))
-    n_rows = one.n_rows + other.n_rows
-    share = other.n_rows / n_rows if n_rows > 0 else 0.5
-    mean = standard_deviation = None
-    if one.mean is not None and other.mean is not None:
-        # One and the same mean must come out as itself, free of rounding.
-        mean = one.mean if one.mean == other.mean else (1 - share) * one.mean + share * other.mean
-        if one.standard_deviation is not None and other.standard_deviation is not None:
-            within = math.hypot(
-                math.sqrt(1 - share) * one.standard_deviation,
-                math.sqrt(share) * other.standard_deviation,
-            )
-            between = math.sqrt(share * (1 - share)) * abs(other.mean / 2 - one.mean / 2) * 2
-            standard_deviation = math.hypot(within, between)
-    return RuleStatistics(n_rows, counts, mean, standard_deviation)
-
-
-def without_repeated_end(ruleset: RuleSet) -> RuleSet:
-    """Merge the last rules of an ordered list as long as all but the last say the same as it.
-
-    ``ELSE IF age > 30 THEN yes, ELSE yes`` is one rule: ``ELSE yes``.
-    """
-    if not ruleset.ordered or len(ruleset) < 2 or ruleset.rules[-1].conditions:
-        return ruleset
-    rules = list(ruleset.rules)
-    while len(rules) > 1 and rules[-2].output == rules[-1].output:
-        seen = combined(rules[-2].statistics, rules[-1].statistics)
-        rules[-2:] = [Rule((), rules[-1].output, seen)]
-    return ruleset if len(rules) == len(ruleset) else ruleset.replace(rules=rules)
 
 
 #: Conditions on one feature by itself.
