@@ -10,14 +10,20 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from multiprocessing import current_process
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import psutil
+
+if TYPE_CHECKING:
+    from joblib import Parallel
 
 __all__ = [
     "end_with_input",
     "end_with_parent",
     "own_environment",
+    "parallel",
     "safe_children",
     "terminated_like_interrupted",
     "worker_command",
@@ -121,6 +127,20 @@ def end_with_parent(parent: int) -> None:
     if not _WATCHED and os.getppid() == parent:
         _WATCHED.append(psutil.Process(parent))
         threading.Thread(target=_watch, daemon=True).start()
+
+
+def parallel(n_jobs: int | None, **options: Any) -> Parallel:
+    """Give joblib's Parallel, none of whose processes outlives this one, not even in idleness."""
+    from joblib import Parallel  # which commands that only tell of themselves do without
+
+    return Parallel(n_jobs, initializer=_begin, initargs=(os.getpid(),), **options)
+
+
+def _begin(parent: int) -> None:
+    """End this process when its parent is gone, be it before it has begun."""
+    if os.getppid() != parent and current_process().name.startswith("Loky"):
+        os._exit(1)
+    end_with_parent(parent)
 
 
 def _watch() -> None:

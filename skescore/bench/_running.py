@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -26,7 +26,7 @@ from rich.progress import (
 from sklearn.base import BaseEstimator
 
 from skescore._io import LineFile, json_of, package_versions, try_lock, write_atomically
-from skescore._processes import end_with_parent
+from skescore._processes import parallel
 from skescore.bench._cells import Group, measure_group
 from skescore.bench._configuration import BenchConfig
 from skescore.bench._limited import measure_limited
@@ -145,14 +145,12 @@ def measure_groups(
         return
     # Arrays are copied to the processes: what is mapped from a file cannot be written to, which
     # not every model bears.
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", max_nbytes=None)
-    for rows in parallel(delayed(_measure_for)(os.getpid(), group) for group in groups):
+    pool = parallel(n_jobs, return_as="generator_unordered", max_nbytes=None)
+    for rows in pool(delayed(_measured)(group) for group in groups):
         yield from rows
 
 
-def _measure_for(parent: int, group: Group) -> list[dict[str, Any]]:
-    """Measure a group in a process that another one started, and end when that is gone."""
-    end_with_parent(parent)
+def _measured(group: Group) -> list[dict[str, Any]]:
     return list(measure_group(group))
 
 

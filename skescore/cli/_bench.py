@@ -351,8 +351,8 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
     rows = [
         [
             part["data"].iloc[0] + (f" and {len(part) - 1} more" if len(part) > 1 else ""),
-            black_box, extractor_label(extractor), str(part["count"].sum()),
-            textwrap.shorten(error, 160, placeholder=" ..."),
+            str(black_box), extractor_label(str(extractor)), str(part["count"].sum()),
+            textwrap.shorten(str(error), 160, placeholder=" ..."),
         ]
         for (black_box, extractor, error), part in alike[:_SHOWN_ERRORS]
     ]  # fmt: skip

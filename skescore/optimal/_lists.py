@@ -20,6 +20,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from skescore._deadline import check_deadline
+from skescore._processes import parallel
 from skescore._validation import (
     check_choice,
     check_instance,
@@ -756,7 +757,7 @@ def optimal_lists(
         search.most_nodes = math.inf if max_nodes is None else max_nodes
         search.n_beside = 4 if max_nodes is None else 1
     # Products of small matrices gain nothing from threads.
-    with threadpool_limits(1), Parallel(n_jobs=n_jobs) as pool:
+    with threadpool_limits(1), parallel(n_jobs) as pool:
         if search is not None and max_rules > 3 and effective_n_jobs(n_jobs) > 1:
             search.pool = pool
         return problem.frontier(search, enough, start, began)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from skescore._io import LineFile
+from skescore._processes import parallel
 
 __all__ = ["CellFile", "Key", "Progress", "as_frame", "measure_cells"]
 
@@ -69,7 +70,7 @@ def measure_cells(
     about = {**settings, **{f"{name} version": version(name) for name in _PACKAGES}}
     cells = CellFile(path, json.loads(json.dumps(about)))
     left = [key for key in keys if key not in cells.values]
-    found = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+    found = parallel(n_jobs, return_as="generator_unordered")(
         delayed(_named)(measure, key) for key in left
     )
     begin, cost_left, cost_done = time.monotonic(), sum(map(cost, left)), 0.0

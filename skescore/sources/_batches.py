@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -12,11 +11,11 @@ from typing import Any, Protocol
 
 import cloudpickle
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skescore._optional import import_optional
-from skescore._processes import end_with_parent
+from skescore._processes import parallel
 from skescore.metrics._rule_counts import RowLooks, RuleCounts
 from skescore.rules import RuleSet
 from skescore.sources._query import near_labels
@@ -193,13 +192,12 @@ def _in_processes(
 ) -> Iterator[Any]:
     """Look at a few batches at a time; what is found comes in their order."""
     sent, waiting = cloudpickle.dumps(look), iter(batches())
-    with Parallel(n_processes) as pool:
+    with parallel(n_processes) as pool:
         while some := list(islice(waiting, 4 * n_processes)):
-            yield from pool(delayed(_looked)(os.getpid(), sent, batch) for batch in some)
+            yield from pool(delayed(_looked)(sent, batch) for batch in some)
 
 
-def _looked(parent: int, sent: bytes, batch: Any) -> Any:
-    end_with_parent(parent)
+def _looked(sent: bytes, batch: Any) -> Any:
     return _received(sent)(batch)
 
 

@@ -6,7 +6,6 @@ import contextlib
 import copy
 import datetime
 import math
-import os
 import sys
 import tempfile
 import threading
@@ -23,14 +22,14 @@ from typing import Any, TypeVar
 import cloudpickle
 import numpy as np
 import optuna
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skescore._deadline import time_limit
-from skescore._processes import end_with_parent
+from skescore._processes import parallel
 from skescore._text import plural
 from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS
@@ -736,7 +735,7 @@ class Workers:
             # Functions and classes of the caller's own script are written as well.
             path.write_bytes(cloudpickle.dumps(self.evaluator))
             self._path = str(path)
-            self._parallel = Parallel(n_jobs=self.n_jobs).__enter__()
+            self._parallel = parallel(self.n_jobs).__enter__()
         return self
 
     def __exit__(
@@ -753,13 +752,10 @@ class Workers:
         """Evaluate pairs of an extractor and the number of a fold, in their order."""
         if self.n_jobs == 1:
             return [self.evaluator(*task) for task in tasks]
-        return list(
-            self._parallel(delayed(_evaluate)(os.getpid(), self._path, *task) for task in tasks)
-        )
+        return list(self._parallel(delayed(_evaluate)(self._path, *task) for task in tasks))
 
 
-def _evaluate(parent: int, path: str, extractor: Any, fold: int) -> dict[str, Any]:
-    end_with_parent(parent)
+def _evaluate(path: str, extractor: Any, fold: int) -> dict[str, Any]:
     if path not in _READ:
         _READ.clear()  # one search at a time
         _READ[path] = cloudpickle.loads(Path(path).read_bytes())

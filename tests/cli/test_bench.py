@@ -294,8 +294,9 @@ def test_killed_and_started_again_it_gives_the_same_table(
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
         assert process.wait() == -signal.SIGKILL
-        while not all(map(has_ended, children)):  # they see that it is gone
-            time.sleep(0.05)
+        # They see that it is gone, where joblib's own would wait for work for 300 s.
+        _, left = psutil.wait_procs(children, timeout=150)
+        assert all(map(has_ended, left))
     finally:
         for child in [process, *children]:
             with contextlib.suppress(psutil.NoSuchProcess):
