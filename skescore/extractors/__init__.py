@@ -18,8 +18,7 @@ from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._command import CommandFunction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._input import CategoryEncoder, category_order, has_categories
-from skescore.extractors._optimal_list import OptimalListExtractor
-from skescore.extractors._optimal_tree import OptimalTreeExtractor
+from skescore.extractors._optimal import OptimalListExtractor, OptimalTreeExtractor
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
 from skescore.extractors._surrogate import SurrogateExtractor
 from skescore.extractors.cream import (

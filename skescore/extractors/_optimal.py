@@ -1,0 +1,477 @@
+"""Optimal extractors: the tree, and the list, with the least loss of all, and the proof they leave."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skescore import _validation as check
+from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
+from skescore.extractors._docstrings import documented
+from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_lists, optimal_trees
+from skescore.rules import Condition, Interval, Missing, OneOf, Rule, RuleSet
+
+_CRITERIA = {
+    "classification": ("errors",),
+    "regression": ("squared_error", "absolute_error"),
+}
+
+
+class BaseOptimalExtractor(BaseExtractor):
+    """Extractor of the rules of a kind with the least loss, and of the proof."""
+
+    takes_categories = True
+
+    start: Any
+    cuts_per_feature: int | None
+    n_features_to_select: int | None
+    criterion: str | None
+    max_nodes: int | None
+    time_limit: float | None
+
+    @abstractmethod
+    def _search(self, extraction: Extraction, **options: Any) -> Frontier:
+        """Find the frontier; the options are those of all kinds."""
+
+    def _check_parameters(self) -> None:
+        self._check_settings(self._task())
+
+    def _check_settings(self, task: str) -> None:
+        check.check_integer("cuts_per_feature", self.cuts_per_feature, 1, optional=True)
+        check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
+        check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
+        check.check_number("time_limit", self.time_limit, 0, optional=True)
+        check.check_choice("criterion", self.criterion, (None, *_CRITERIA[task]))
+        if not isinstance(self._start(), RuleSet | None):
+            raise TypeError(
+                f"start must be rules or a fitted extractor, got {self.start!r}. Fit it, and pass "
+                "it in FrozenEstimator where it would be cloned."
+            )
+
+    def _start(self) -> Any:
+        """The rules to begin with, if there are any."""
+        return getattr(self.start, "rules_", self.start)
+
+    def _named_rules(self, extraction: Extraction) -> RuleSet:
+        return self._extract(extraction)  # which takes missing values as they are
+
+    def _extract(self, extraction: Extraction) -> RuleSet:
+        frontier = self._search(
+            extraction,
+            loss=self.criterion or _CRITERIA[extraction.task][0],
+            cuts=_cuts_to_compare(extraction, self.cuts_per_feature, self.n_features_to_select),
+            classes=None if extraction.classes is None else range(len(extraction.classes)),
+            feature_names=extraction.settings["feature_names"],
+            time_limit=self.time_limit,
+            start=[] if self.start is None else [_coded_rules(self._start(), extraction)],
+        )
+        self._keep(_named_frontier(frontier, extraction))
+        rules = self.frontier_.rules[-1]
+        assert rules is not None
+        return rules
+
+    def _keep(self, frontier: Frontier) -> None:
+        """Keep the proof."""
+        self.frontier_, self.lower_bounds_ = frontier, frontier.lower
+        self.gap_, self.status_ = float(frontier.gap[-1]), frontier.status[-1]
+
+
+def _cuts_to_compare(
+    extraction: Extraction, per_feature: int | None, n_features: int | None
+) -> Cuts:
+    """The cuts of the features that rules may use."""
+    X, categories = extraction.X, extraction.categories
+    cuts = candidate_cuts(X, per_feature, categories=list(categories))
+    filled = X.copy()
+    for j in cuts.lacking:
+        gaps = np.isnan(X[:, j])
+        filled[gaps, j] = len(categories[j]) if j in categories else np.median(X[~gaps, j])
+    known = {
+        j: (*values, None) if j in cuts.lacking else values for j, values in categories.items()
+    }
+    whole = replace(extraction, X=np.nan_to_num(filled), categories=known)
+    chosen = set(whole.important_features(n_features).tolist())
+    return Cuts(
+        cuts.n_features,
+        {j: found for j, found in cuts.thresholds.items() if j in chosen},
+        {j: found for j, found in cuts.categories.items() if j in chosen},
+        tuple(j for j in cuts.lacking if j in chosen),
+    )
+
+
+def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
+    """Rules that ask about codes of categories, as the extraction's table holds them."""
+    names = list(extraction.settings["feature_names"])
+    unknown = [name for name in rules.feature_names if name not in names]
+    if unknown:
+        raise ValueError(
+            f"start must hold rules about features of X, but {unknown[0]!r} is none of them. "
+            "Extract them from the same columns."
+        )
+
+    def coded(condition: Condition) -> Condition | None:
+        """The condition; None where no list of the search can hold it."""
+        if not isinstance(condition, Interval | Missing | OneOf):
+            return None
+        j = names.index(rules.feature_names[condition.feature])
+        if not isinstance(condition, OneOf) or j not in extraction.categories:
+            return replace(condition, feature=j)
+        known = list(extraction.categories[j])
+        codes = tuple(float(known.index(value)) for value in condition.values if value in known)
+        return replace(condition, feature=j, values=codes) if codes else None
+
+    made = []
+    for rule in rules:
+        conditions = [found for one in rule.conditions if (found := coded(one)) is not None]
+        if len(conditions) == len(rule.conditions):
+            made.append(Rule(tuple(conditions), rule.output))
+    return RuleSet(made, names, task=rules.task, classes=rules.classes)
+
+
+def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
+    """A frontier whose rules name labels and categories, which were codes."""
+
+    def condition(coded: Condition) -> Condition:
+        if not isinstance(coded, OneOf):
+            return coded
+        values = extraction.categories[coded.feature]
+        return replace(coded, values=tuple(values[int(code)] for code in coded.values))
+
+    def named(rules: RuleSet | None) -> RuleSet | None:
+        if rules is None:
+            return None
+        classes = extraction.settings["classes"]
+        return RuleSet(
+            [
+                Rule(
+                    tuple(map(condition, rule.conditions)),
+                    rule.output if classes is None else classes[rule.output],
+                    rule.statistics,
+                )
+                for rule in rules
+            ],
+            **extraction.settings,
+            ordered=rules.ordered,
+            disjoint=rules.disjoint,
+        )
+
+    cuts = frontier.space["cuts"]
+    categories = {
+        j: [extraction.categories[int(j)][int(code)] for code in codes]
+        for j, codes in cuts["categories"].items()
+    }
+    space = dict(frontier.space) | {
+        "cuts": cuts | {"categories": categories},
+        "classes": extraction.settings["classes"],
+    }
+    return replace(frontier, rules=tuple(map(named, frontier.rules)), space=space)
+
+
+# --- trees ----------------------------------------------------------------------------------------
+
+
+@documented
+class OptimalTreeExtractor(BaseOptimalExtractor):
+    """The decision tree of at most so many leaves that departs least from the black box.
+
+    Of all trees over some cuts of the features, one with the fewest errors on the training rows,
+    and for every number of leaves a proven bound of the fewest. Its leaves are the rules, and no
+    row satisfies two of them. The black box is queried once. Categories and missing values are
+    taken as they are.
+
+    Parameters
+    ----------
+    {estimator}
+    max_leaf_nodes : int, default=4
+        Most leaves, at least 2.
+    cuts_per_feature : int or None, default=16
+        Most cuts of a number, those nearest to its quantiles. None: between any two neighbouring
+        values, which takes longer.
+    n_features_to_select : int or None, default=20
+        {selection}
+    {loss}
+    start : RuleSet or fitted extractor, optional
+        Rules about the same features to begin with, CART's say: the tree is never worse than these
+        are where they are leaves of one that the space holds. Conclusions do not matter.
+    max_nodes : int or None, default=100
+        Sets of rows that the search looks at, after which the best tree found is taken; see
+        ``status_``. None for no limit.
+    time_limit : float, optional
+        Seconds after which the best tree found is taken. The rules then depend on the machine.
+    {common}
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        The rules.
+    {sizes}
+    {proof}
+    {fitted}
+
+    See Also
+    --------
+    skescore.optimal.optimal_trees : The search, and what it compares.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import OptimalTreeExtractor
+    >>> data = load_iris(as_frame=True)
+    >>> labels = data.target_names[data.target]
+    >>> extractor = OptimalTreeExtractor(KNeighborsClassifier(9), max_leaf_nodes=3)
+    >>> print(extractor.fit(data.data, labels).rules_)
+    1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % pure]
+    2. IF petal length (cm) ≤ 4.85 AND petal width (cm) > 0.8 THEN versicolor   [49 rows, 96 % pure]
+    3. IF petal length (cm) > 4.85 AND petal width (cm) > 0.8 THEN virginica   [51 rows, 96 % pure]
+    otherwise, where no rule holds: virginica
+    >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
+    ([99.0, 49.0, 4.0], 0.0, 'optimal')
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        max_leaf_nodes: int = 4,
+        cuts_per_feature: int | None = 16,
+        n_features_to_select: int | None = 20,
+        criterion: str | None = None,
+        start: Any = None,
+        max_nodes: int | None = 100,
+        time_limit: float | None = None,
+        features: Any = None,
+        prune: str | None = None,
+        uncovered: str = "default",
+        abstain_label: Any = None,
+        batch_size: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.max_leaf_nodes = max_leaf_nodes
+        self.cuts_per_feature = cuts_per_feature
+        self.n_features_to_select = n_features_to_select
+        self.criterion = criterion
+        self.start = start
+        self.max_nodes = max_nodes
+        self.time_limit = time_limit
+        self.features = features
+        self.prune = prune
+        self.uncovered = uncovered
+        self.abstain_label = abstain_label
+        self.batch_size = batch_size
+
+    def _check_settings(self, task: str) -> None:
+        check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
+        super()._check_settings(task)
+
+    def fit_sums(self, source: HistogramSource) -> OptimalTreeExtractor:
+        """Find the best tree over the cuts of rows of which only sums are known.
+
+        Rows that lie in the same bins are one cell; all trees over the cuts follow from the sums of
+        the cells, of which there may be 262144.
+
+        Parameters
+        ----------
+        source : HistogramSource
+            The rows, see :func:`skescore.sources.extract_source`, which calls this.
+
+        Returns
+        -------
+        self
+            The fitted extractor. It knows no black box, so that ``fidelity`` is not to be had.
+
+        Raises
+        ------
+        ValueError
+            If a setting needs the rows themselves, or there are too many cells.
+        """
+        columns, classes = source.columns, source.classes
+        self._check_settings("regression" if classes is None else "classification")
+        most = self.n_features_to_select
+        needs_rows(
+            self,
+            criterion=self.criterion == "absolute_error",
+            prune=self.prune is not None,
+            n_features_to_select=most is not None
+            and most < len(columns)
+            and "name the columns in features=...",
+        )
+        table = BinnedTable(source)
+        bins, sums = source.cells()
+        lacking = tuple(
+            j for j, c in enumerate(columns) if 0 < (bins[:, j] == c.n_bins).sum() < len(bins)
+        )
+        cuts = Cuts(
+            len(columns),
+            {j: c.cuts for j, c in enumerate(columns) if c.values is None},
+            {j: c.values for j, c in enumerate(columns) if c.values is not None},
+            lacking,
+        )
+        if classes is not None:
+            cell, label = np.nonzero(sums)
+            y = np.array(list(classes), dtype=object)[label]
+            weights = sums[cell, label] * source.unit
+        else:
+            # Two rows have the sums of a cell, and so its loss in every leaf.
+            weight, mean, deviation = table.moments(sums).T
+            cell = np.tile(np.arange(len(sums)), 2)
+            spread = np.sqrt(deviation / weight)
+            y, weights = np.concatenate([mean - spread, mean + spread]), np.tile(weight / 2, 2)
+        names = [column.name for column in columns]
+        values = {c.name: c.values_in(bins[cell, j]) for j, c in enumerate(columns)}
+        frontier = optimal_trees(
+            pd.DataFrame(values, columns=names), y,
+            loss="errors" if classes is not None else "squared_error",
+            max_rules=self.max_leaf_nodes, cuts=cuts, classes=classes, sample_weight=weights,
+            start=[] if self.start is None else [self._start()], time_limit=self.time_limit,
+            max_nodes=self.max_nodes,
+        )  # fmt: skip
+
+        def finished(rules: RuleSet | None) -> RuleSet | None:
+            if rules is None:
+                return None
+            found = rules.replace(domain=table.domain)
+            if classes is None and rules is frontier.rules[-1]:
+                found = table.told(found)
+            return table.finished(found, self.uncovered, self.abstain_label)
+
+        self._keep(replace(frontier, rules=tuple(map(finished, frontier.rules))))
+        assert self.frontier_.rules[-1] is not None
+        self._learn_sums(source, self.frontier_.rules[-1])
+        return self
+
+    def _search(self, extraction: Extraction, **options: Any) -> Frontier:
+        return optimal_trees(
+            extraction.X,
+            extraction.predictions,
+            max_rules=self.max_leaf_nodes,
+            max_nodes=self.max_nodes,
+            **options,
+        )
+
+
+# --- lists ----------------------------------------------------------------------------------------
+
+
+#: Without a limit of nodes there are as many as this divided by the rows, but not fewer than 30.
+_ROWS, _FEWEST_NODES = 1_000_000, 30
+#: Nor more than this: a node of regression takes five times as long, and later ones find little.
+_MOST_NODES = {"classification": 1000, "regression": 200}
+
+
+@documented
+class OptimalListExtractor(BaseOptimalExtractor):
+    """The ordered list of at most so many rules that departs least from the black box.
+
+    Of all lists over some cuts of the features, one with the fewest errors on the training rows,
+    and for every number of rules a proven bound of the fewest: so that one knows how much a better
+    list could be better. The last rule always holds and counts. The black box is queried once.
+    Categories and missing values are taken as they are.
+
+    Parameters
+    ----------
+    {estimator}
+    max_rules : int, default=4
+        Most rules, at least 1.
+    max_conditions : {1, 2, 3}, default=2
+        Most tests in a premise; an interval with two bounds is two of them.
+    cuts_per_feature : int or None, default=8
+        Most cuts of a number, those nearest to its quantiles. None: between any two neighbouring
+        values, which takes long.
+    n_features_to_select : int or None, default=20
+        {selection}
+    {loss}
+    start : RuleSet or fitted extractor, optional
+        Rules about the same features to begin with, those of another extractor say: the list is
+        never worse than these are where the space holds them. What they ask beside it is replaced
+        by what is nearest. Conclusions do not matter.
+    max_nodes : int or None, default=None
+        Nodes of the search, after which the best list found is taken; see ``status_``. None: a
+        million divided by the number of rows, but from 30 to 1000 (200 in regression), which takes
+        some seconds.
+    time_limit : float, optional
+        Seconds after which the best list found is taken. The rules then depend on the machine.
+    {common}
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        The rules.
+    {sizes}
+    {proof}
+    {fitted}
+
+    See Also
+    --------
+    skescore.optimal.optimal_lists : The search, and what it compares.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import OptimalListExtractor
+    >>> data = load_iris(as_frame=True)
+    >>> labels = data.target_names[data.target]
+    >>> extractor = OptimalListExtractor(KNeighborsClassifier(9), max_rules=3)
+    >>> extractor = extractor.fit(data.data.iloc[:, 2:], labels)
+    >>> print(extractor.rules_)
+    1. IF petal length (cm) > 4.55 AND petal width (cm) > 1.55 THEN virginica   [50 rows, 98 % pure]
+    2. ELSE IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
+    3. ELSE versicolor   [50 rows, 98 % pure]
+    >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
+    ([100.0, 50.0, 2.0], 0.0, 'optimal')
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        max_rules: int = 4,
+        max_conditions: int = 2,
+        cuts_per_feature: int | None = 8,
+        n_features_to_select: int | None = 20,
+        criterion: str | None = None,
+        start: Any = None,
+        max_nodes: int | None = None,
+        time_limit: float | None = None,
+        features: Any = None,
+        prune: str | None = None,
+        uncovered: str = "default",
+        abstain_label: Any = None,
+        batch_size: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.max_rules = max_rules
+        self.max_conditions = max_conditions
+        self.cuts_per_feature = cuts_per_feature
+        self.n_features_to_select = n_features_to_select
+        self.criterion = criterion
+        self.start = start
+        self.max_nodes = max_nodes
+        self.time_limit = time_limit
+        self.features = features
+        self.prune = prune
+        self.uncovered = uncovered
+        self.abstain_label = abstain_label
+        self.batch_size = batch_size
+
+    def _check_parameters(self) -> None:
+        check.check_integer("max_rules", self.max_rules, 1)
+        check.check_integer("max_conditions", self.max_conditions, 1, 3)
+        super()._check_parameters()
+
+    def _search(self, extraction: Extraction, **options: Any) -> Frontier:
+        nodes = max(_FEWEST_NODES, min(_MOST_NODES[extraction.task], _ROWS // len(extraction.X)))
+        return optimal_lists(
+            extraction.X,
+            extraction.predictions,
+            max_rules=self.max_rules,
+            max_conditions=self.max_conditions,
+            max_nodes=nodes if self.max_nodes is None else self.max_nodes,
+            **options,
+        )
