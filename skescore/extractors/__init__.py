@@ -29,7 +29,7 @@ from skescore.extractors.cream import (
 )
 from skescore.extractors.gridex._gridex import GridExExtractor
 from skescore.extractors.gridex._gridrex import GridRExExtractor
-from skescore.extractors.iter._iter import ITERExtractor
+from skescore.extractors.iter import ITERExtractor
 from skescore.extractors.psyke._psyke import PSyKEExtractor
 from skescore.extractors.real._real import REALExtractor
 from skescore.extractors.trepan._trepan import TrepanExtractor

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from skescore.extractors import CallableRegressor, ITERExtractor
 from skescore.extractors._joining import join_touching
-from skescore.extractors.iter._boxes import GrowingBoxes, seed_boxes
-from skescore.extractors.iter._predictions import Labels, Numbers, PointSource
+from skescore.extractors.iter import GrowingBoxes, Labels, Numbers, PointSource, seed_boxes
 
 
 def start(
@@ -478,7 +477,7 @@ def test_points_drawn_for_earlier_strips_do_not_bias_what_is_known():
 
 def test_little_memory_for_points_gives_all_strips_their_turn(monkeypatch):
     square = np.random.default_rng(0).uniform(size=(300, 2))
-    monkeypatch.setattr("skescore.extractors.iter._boxes._MOST_NUMBERS", 20 * 2)
+    monkeypatch.setattr("skescore.extractors.iter._MOST_NUMBERS", 20 * 2)
     extractor = ITERExtractor(
         CallableRegressor(lambda rows: rows.sum(axis=1)), min_examples=20, threshold=0.3,
         max_iterations=300, random_state=0,
