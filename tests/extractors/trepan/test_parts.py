@@ -29,7 +29,7 @@ from skescore.extractors.trepan._tests import (
     information_gain,
     put_into_bins,
 )
-from skescore.extractors.trepan._tree import (
+from skescore.extractors.trepan._trepan import (
     Features,
     InstanceModel,
     at_least,
