@@ -22,8 +22,7 @@ from skescore.extractors.real._codes import (
     row_keys,
     variants,
 )
-from skescore.extractors.real._literals import PremiseGrower, inside
-from skescore.extractors.real._real import best_list, subsumed
+from skescore.extractors.real._real import PremiseGrower, best_list, inside, subsumed
 from skescore.rules import Interval, OneOf
 
 # --- codes, against plain loops ---
