@@ -18,8 +18,10 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsClassifier
 
 from skescore.extractors.cream import CREAMExtractor, ExACTExtractor, _boxes
-from skescore.extractors.cream._boxes import BoxGrower, BoxParameters, FaceMover
-from skescore.extractors.cream._dense_parts import (
+from skescore.extractors.cream._boxes import (
+    BoxGrower,
+    BoxParameters,
+    FaceMover,
     dense_parts,
     densest_cluster,
     first_radius,
