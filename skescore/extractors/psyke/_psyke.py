@@ -20,8 +20,7 @@ from skescore.extractors.psyke._algorithms import (
     find_algorithm,
     unknown_parameter,
 )
-from skescore.extractors.psyke._builders import BUILDERS, Task
-from skescore.extractors.psyke._predictors import class_texts
+from skescore.extractors.psyke._builders import BUILDERS, Task, class_texts
 from skescore.extractors.psyke._runtime import check_installation, contained, load_psyke
 from skescore.rules import RuleSet
 from skescore.rules.importers._psyke import read_psyke
