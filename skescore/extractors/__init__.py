@@ -5,6 +5,7 @@ from skescore.extractors._base import BaseExtractor
 from skescore.extractors._black_boxes import (
     CallableClassifier,
     CallableRegressor,
+    CommandFunction,
     black_box_task,
     fit_black_box,
     fit_weighted,
@@ -15,7 +16,6 @@ from skescore.extractors._black_boxes import (
     select_output,
 )
 from skescore.extractors._cart import CARTExtractor
-from skescore.extractors._command import CommandFunction
 from skescore.extractors._discretiser import Discretiser
 from skescore.extractors._input import CategoryEncoder, category_order, has_categories
 from skescore.extractors._optimal import OptimalListExtractor, OptimalTreeExtractor
