@@ -336,7 +336,7 @@ def test_packages_are_the_only_public_paths() -> None:
 
 
 #: Rooms of one file.
-PUBLIC_MODULES = {"black_boxes", "registry", "tuning.spaces", "tuning.storage"}
+PUBLIC_MODULES = {"black_boxes", "extractors.iter", "registry", "tuning.spaces", "tuning.storage"}
 
 
 def test_type_hints_are_announced() -> None:

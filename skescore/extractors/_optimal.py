@@ -1,4 +1,4 @@
-"""Optimal extractors: the tree, and the list, with the least loss of all, and the proof they leave."""
+"""Optimal trees and lists: the rules of a kind with the least loss of all, and their proof."""
 
 from __future__ import annotations
 

@@ -25,6 +25,8 @@ __all__ = ["ITERExtractor"]
 
 # --- the black box's predictions as vectors that add up, and points to query ----------------------
 
+# A vector of numbers stands for every prediction. The mean vector of a set of predictions says what
+# they are on the whole, and how far they differ. Gaps and impurities are in whole units of `_UNIT`.
 
 #: Gaps are measured in this unit (of the predictions' extent), so that rounding decides nothing.
 _UNIT = 1e-9
@@ -805,8 +807,8 @@ def _nearest(predictions: np.ndarray, order: np.ndarray, share: float) -> int:
 # --- the extractor --------------------------------------------------------------------------------
 
 
-#: Steps of larger features, and squares of larger predictions, would overflow.
-_LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
+#: Steps of larger features would overflow.
+_LARGEST_FEATURE = 1e300
 
 
 @documented

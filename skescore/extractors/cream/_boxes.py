@@ -36,6 +36,8 @@ from skescore.rules._matching import BoxTable, Matcher, Table
 
 # --- the densest parts, what boxes are first drawn around -----------------------------------------
 
+# A Gaussian mixture divides the rows into components, and in each of them DBSCAN finds the largest
+# cluster, at the first of many radii that leaves few clusters and little noise.
 
 #: Ways to choose the number of components.
 CRITERIA = ("bic", "bic/m")

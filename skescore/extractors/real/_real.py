@@ -28,6 +28,10 @@ from skescore.rules import Rule, RuleSet, RuleStatistics
 
 # --- growing one premise around a row -------------------------------------------------------------
 
+# A premise is a list with the allowed codes of every feature; a feature whose codes are all allowed
+# has no literal. What a premise says of the black box is judged by two kinds of evidence, training
+# rows and queried points, and each by itself must agree with the rule's class in a share of `least`
+# or more.
 
 #: Allowed codes of each feature.
 Premise: TypeAlias = list[np.ndarray]

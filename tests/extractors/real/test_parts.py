@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris, load_wine
 from sklearn.neighbors import KNeighborsClassifier
 
-from skescore.extractors.real import REALExtractor, _codes, _literals, _real
+from skescore.extractors.real import REALExtractor, _codes, _real
 from skescore.extractors.real._codes import (
     CodedFeature,
     Evidence,
@@ -229,7 +229,7 @@ def test_literals_are_ranked_on_a_sample_but_judged_on_all(monkeypatch):
     rows = Evidence(codes, answers, np.ones(3000))
     queried = Evidence(codes[:, :0], answers[:0], np.empty(0))
     features = [feature_of(4) for _ in range(3)]
-    monkeypatch.setattr(_literals, "_SAMPLE", 50)
+    monkeypatch.setattr(_real, "_SAMPLE", 50)
     premise = PremiseGrower(features, rows, 1.0).grow(np.array([0, 3, 1]), 1, queried)
     assert [a.astype(int).tolist() for a in premise] == [[1, 1, 1, 1], [0, 0, 1, 1], [0, 1, 0, 0]]
 

@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from skescore.extractors import CachedBlackBox, CallableClassifier
 from skescore.extractors.trepan import TrepanExtractor
-from skescore.extractors.trepan import _tree as trees
+from skescore.extractors.trepan import _trepan as trees
 from skescore.extractors.trepan._tests import (
     MOST_BINS,
     Literal,
