@@ -293,6 +293,8 @@ def plain(result: NDArray[np.float64]) -> float | NDArray[np.float64]:
 
 def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     """Return weights as floats once there is one per row, finite and zero or more."""
+    if np.ma.is_masked(sample_weight):
+        raise ValueError("sample_weight must have no masked entries. Weigh such rows 0.")
     weights = np.asarray(sample_weight, dtype=float)
     if weights.shape != (n_rows,):
         raise ValueError(
@@ -306,6 +308,40 @@ def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
             f"{float(weights[wrong[0]])!r} for row {int(wrong[0])}. Drop such rows or weigh them 0."
         )
     return weights
+
+
+def one_dimension(name: str, values: Any) -> NDArray[Any]:
+    """Return labels or predictions as an array in which none is hidden or written as a text.
+
+    NumPy alone would look behind the mask of a masked array, and turn all of a list into texts
+    where some are: 1 into ``"1"``, and NaN into ``"nan"``, which is one more class.
+    """
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must have no masked entries. Fill or drop them first.")
+    array = np.asarray(values)
+    mixes = array.dtype.kind in "US" and array.ndim == 1 and not hasattr(values, "dtype")
+    if mixes and not all(isinstance(value, str) for value in values):
+        array = np.fromiter(values, dtype=object, count=len(array))
+    return array
+
+
+def whole_labels(name: str, values: Any) -> NDArray[Any]:
+    """Return class labels as an array once no row lacks one, which would be one more class."""
+    import pandas as pd  # what only reads words or numbers can do without
+
+    labels = one_dimension(name, values)
+    gone = np.flatnonzero(pd.isna(labels))
+    if len(gone):
+        raise ValueError(
+            f"{name} must hold a label in every row, but row {int(gone[0])} has none. Drop such "
+            "rows first."
+        )
+    return labels
+
+
+def plain_target(y: Any) -> Any:
+    """Give a target in a list or a masked array as an array that hides and rewrites nothing."""
+    return one_dimension("y", y) if isinstance(y, list | tuple | np.ma.MaskedArray) else y
 
 
 def own_rows(values: Any) -> Any:
@@ -343,7 +379,7 @@ def check_squares(name: str, numbers: NDArray[np.float64]) -> None:
 def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
     """Return the labels or predictions of a regression as floats once all of them are finite."""
     try:
-        numbers = np.asarray(values, dtype=np.float64)
+        numbers = one_dimension(name, values).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold numbers for a regression: {error}.") from error
     if not np.isfinite(numbers).all():

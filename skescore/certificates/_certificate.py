@@ -20,6 +20,7 @@ from skescore._validation import (
     check_instance,
     check_integer,
     check_number,
+    one_dimension,
     python_value,
     row_weights,
 )
@@ -1126,10 +1127,10 @@ def _reference(model: Any, X: Any, y: Any, black_box: Any) -> tuple[np.ndarray, 
         if y is not None:
             raise ValueError("Pass y or black_box, not both: rules are compared with one of them.")
         predict: Callable[[Any], Any] = getattr(black_box, "predict", black_box)
-        return np.asarray(predict(X)), _BLACK_BOX
+        return one_dimension("The black box's predictions", predict(X)), _BLACK_BOX
     if y is not None:
         name = getattr(y, "name", None)  # of a Series
-        return np.asarray(y), name if isinstance(name, str) and name else "y"
+        return one_dimension("y", y), name if isinstance(name, str) and name else "y"
     oracle = getattr(model, "oracle_", None)
     if oracle is None:
         raise ValueError(
@@ -1263,7 +1264,7 @@ def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
     names = [str(c) for c in columns] if columns is not None else []
     table = Table.of(X, names or [f"x{j}" for j in range(np.shape(X)[1])])
     parts = [table.column(j).tolist() for j in range(len(table.names))]
-    parts.append(np.asarray(y).tolist())
+    parts.append(one_dimension("y", y).tolist())
     if sample_weight is not None:
         parts.append(np.asarray(sample_weight, dtype=float).tolist())
     if len({len(part) for part in parts}) > 1:

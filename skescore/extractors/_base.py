@@ -26,7 +26,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from skescore._validation import check_choice, check_integer, check_label, python_value
+from skescore._validation import (
+    check_choice,
+    check_integer,
+    check_label,
+    plain_target,
+    python_value,
+)
 from skescore.extractors._black_boxes import (
     black_box_task,
     encode_labels,
@@ -483,9 +489,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 self.__dict__.pop("feature_names_in_", None)
                 return X, None
             return validate_data(self, X, **options), None
+        y = plain_target(y)
+        if task == "classification":
+            check_labels(np.ravel(y))
         rows, y = validate_data(self, X, y, y_numeric=task == "regression", **options)
         if task == "classification":
-            check_labels(y)
             check_classification_targets(y)
             # A frozen black box learns nothing from y, so that it may be of one class.
             if len(np.unique(y)) < 2 and not isinstance(self.estimator, FrozenEstimator):
@@ -650,7 +658,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Where ``uncovered="abstain"`` gives no prediction, a class counts as missed, and a number is
         the mean of the black box's predictions in training.
         """
-        y_pred = self.predict(X)
+        y, y_pred = plain_target(y), self.predict(X)
         fallback = self.rules_.fallback
         if not is_classifier(self):
             if fallback is not None:

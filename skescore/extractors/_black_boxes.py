@@ -38,7 +38,7 @@ from sklearn.utils.validation import (
 from skescore._optional import import_optional
 from skescore._processes import own_environment
 from skescore._text import listed
-from skescore._validation import check_choice, own_rows, python_value, row_weights
+from skescore._validation import check_choice, one_dimension, own_rows, python_value, row_weights
 
 
 def black_box_task(estimator: Any) -> str:
@@ -314,7 +314,8 @@ class _CallableEstimator(BaseEstimator):
                 f"function must be callable on rows, got {self.function!r}. Pass for example "
                 f"{type(self).__name__}(model.predict)."
             )
-        given, n_rows = np.asarray(_predict_function(self.function)(X)), _num_samples(X)
+        given = one_dimension("What function gives", _predict_function(self.function)(X))
+        n_rows = _num_samples(X)
         if given.ndim not in (1, 2) or len(given) != n_rows:
             raise ValueError(
                 f"function must predict every row, but for {n_rows} rows it gave an array of shape "
@@ -613,7 +614,7 @@ def _one_column(estimator: Any, index: int, rows: Any) -> np.ndarray:
     unnamed = getattr(estimator, "feature_names_in_", None) is None
     if unnamed and hasattr(estimator, "n_features_in_"):  # scikit-learn's, fitted on an array
         rows = np.asarray(rows)
-    given = np.asarray(estimator.predict(rows))
+    given = one_dimension("What the model predicts", estimator.predict(rows))
     if given.ndim != 2 or not 0 <= index < given.shape[1]:
         raise ValueError(
             f"output={index} must be the index of one of the model's outputs, but it predicts an "

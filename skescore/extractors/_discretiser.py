@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skescore._validation import check_choice, check_flag, check_integer, check_number
+from skescore._validation import check_choice, check_flag, check_integer, check_number, plain_target
 from skescore.extractors._input import check_columns, check_labels
 from skescore.optimal._cuts import halfway
 from skescore.rules import Interval
@@ -257,7 +257,7 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "black box's predictions as y, or choose strategy='quantile'."
             )
         else:
-            rows, target = validate_data(self, X, y, dtype=float)
+            rows, target = validate_data(self, X, plain_target(y), dtype=float)
             if target.dtype.kind != "f":
                 check_labels(target)
                 check_classification_targets(target)

@@ -26,7 +26,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils import get_tags
 
 from skescore._deadline import check_deadline
-from skescore._validation import own_rows
+from skescore._validation import one_dimension, own_rows
 from skescore.extractors._black_boxes import explained_refusal
 from skescore.rules._matching import as_known_rows
 
@@ -443,7 +443,7 @@ def quick_predict(estimator: Any, X: Any) -> np.ndarray:
         if rows is not None and _is_sound(forest, rows):
             return _of_trees(forest, rows)
     # Some models work in place, on rows that are the caller's or that others will ask about.
-    return np.asarray(estimator.predict(own_rows(X)))
+    return one_dimension("What the black box predicts", estimator.predict(own_rows(X)))
 
 
 def _is_simple(forest: Any) -> bool:

@@ -27,7 +27,9 @@ from skescore._validation import (
     check_integer,
     check_number,
     finite_numbers,
+    one_dimension,
     row_weights,
+    whole_labels,
 )
 from skescore.metrics._prediction import prediction_performance
 from skescore.metrics._rule_counts import Flags, Floats, checked_weights, one_per_row
@@ -62,7 +64,7 @@ def _predictor(black_box: Any) -> Callable[[Any], Any]:
             f"black_box must be a fitted model with predict, or a function of rows, got "
             f"{black_box!r}. Pass a model that was fitted."
         )
-    return predict
+    return lambda rows: one_dimension("What black_box predicts", predict(rows))
 
 
 def known_predictions(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:
@@ -172,7 +174,7 @@ def fidelity(
     X = as_known_rows(X)
     weights = checked_weights(sample_weight, _length(X))
     if where == "rows":
-        return _agreement(ruleset, X, np.asarray(predict(X)), weights)
+        return _agreement(ruleset, X, predict(X), weights)
     if where == "boundary" and ruleset.task == "regression":
         raise ValueError(
             "where='boundary' is for classes, but the rules predict numbers, between which there "
@@ -184,7 +186,7 @@ def fidelity(
     )  # fmt: skip
     if not _length(drawn):
         return _undefined("the black box predicts one class for all rows. Pass rows of others too.")
-    return _agreement(ruleset, drawn, np.asarray(predict(drawn)), None)
+    return _agreement(ruleset, drawn, predict(drawn), None)
 
 
 def _length(X: Any) -> int:
@@ -531,7 +533,8 @@ def group_fidelity(
     (0.75, 0.25, 0.5)
     """
     check_choice("task", task, TASKS)
-    box, rules = np.asarray(y_black_box), np.asarray(y_rules)
+    whole = whole_labels if task == "classification" else one_dimension
+    box, rules = whole("y_black_box", y_black_box), one_dimension("y_rules", y_rules)
     if box.ndim != 1 or box.shape != rules.shape or not len(box):
         raise ValueError(
             "y_black_box and y_rules must hold one prediction per row, at least one, got shapes "

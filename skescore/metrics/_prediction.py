@@ -15,7 +15,14 @@ import pandas as pd
 from sklearn.metrics import median_absolute_error as sk_median_absolute_error
 
 from skescore._text import did_you_mean
-from skescore._validation import TASKS, check_choice, finite_numbers, row_weights
+from skescore._validation import (
+    TASKS,
+    check_choice,
+    finite_numbers,
+    one_dimension,
+    row_weights,
+    whole_labels,
+)
 
 __all__ = ["METRICS", "UNCOVERED", "PredictionMetric", "prediction_loss", "prediction_performance"]
 
@@ -404,7 +411,8 @@ def _measure(
 ) -> float:
     check_choice("uncovered", uncovered, UNCOVERED)
     check_choice("task", task, TASKS)
-    y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
+    true = whole_labels if task == "classification" else one_dimension
+    y_true, y_pred = true("y_true", y_true), one_dimension("y_pred", y_pred)
     has_rule = np.ones(y_true.shape, bool) if covered is None else np.asarray(covered, dtype=bool)
     if y_true.ndim != 1 or not y_true.shape == y_pred.shape == has_rule.shape:
         raise ValueError(

@@ -19,7 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from skescore._io import json_of
-from skescore._validation import finite_numbers, python_value, row_weights
+from skescore._validation import (
+    finite_numbers,
+    one_dimension,
+    python_value,
+    row_weights,
+)
 from skescore.metrics._prediction import NO_RULE, LabelSums
 from skescore.rules._domain import Fallback
 from skescore.rules._matching import Table
@@ -777,7 +782,7 @@ def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | No
 
 def one_per_row(y: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Labels as an array once there is one per row."""
-    labels = np.asarray(y)
+    labels = one_dimension("y", y)
     if labels.shape != (n_rows,):
         raise ValueError(
             f"y must hold one label per row, shape ({n_rows},), got shape {labels.shape}."

@@ -23,6 +23,7 @@ from skescore._validation import (
     label_order,
     python_value,
     row_weights,
+    whole_labels,
 )
 from skescore.optimal._cuts import Cuts, candidate_cuts
 from skescore.optimal._trees import BLOCK, Families, RowErrors, RuleMaker, TreeSearch
@@ -158,7 +159,7 @@ def most_f1_of_trees(
             else [str(c) for c in columns]
         )
     table = Table.of(X, feature_names)
-    target = np.asarray(y)
+    target = whole_labels("y", y)
     if len(table) == 0 or target.shape != (len(table),):
         raise ValueError(
             f"y must hold one label for each of the rows, at least one, got shape {target.shape} "

@@ -30,6 +30,7 @@ from skescore._validation import (
     finite_numbers,
     python_value,
     row_weights,
+    whole_labels,
 )
 from skescore.optimal._cuts import Cuts, Tests, candidate_cuts
 from skescore.optimal._frontier import LOSSES, Frontier, check_targets
@@ -790,7 +791,7 @@ class _Rows:
             self.y = finite_numbers("y", y)
             check_squares("y", self.y)
             return
-        labels = np.asarray(y)
+        labels = whole_labels("y", y)
         found = np.unique(labels) if classes is None else np.asarray(classes)
         self.classes = tuple(map(python_value, found.tolist()))
         codes = {label: code for code, label in enumerate(self.classes)}

@@ -30,6 +30,7 @@ from skescore._validation import (
     label_order,
     python_value,
     row_weights,
+    whole_labels,
 )
 from skescore.optimal._cuts import Cuts, candidate_cuts
 from skescore.optimal._frontier import LOSSES, Frontier, check_targets
@@ -162,7 +163,7 @@ def optimal_trees(
         raise ValueError("X must hold at least one row, got 0 rows.")
     if not isinstance(cuts, Cuts):
         cuts = candidate_cuts(X, cuts)
-    target = np.asarray(y)
+    target = whole_labels("y", y) if loss == "errors" else finite_numbers("y", y)
     if target.shape != (len(table),):
         raise ValueError(
             f"y must hold one value for each of the {len(table)} rows, got shape {target.shape}."
@@ -180,7 +181,6 @@ def optimal_trees(
             raise ValueError(f"classes must hold all labels of y, but it lacks {unknown!r}.")
         target = np.array([index[python_value(value)] for value in target.tolist()], dtype=np.intp)
     else:
-        target = finite_numbers("y", target)
         check_squares("y", target)
     families = Families(cuts, table)
     search = TreeSearch(

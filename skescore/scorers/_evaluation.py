@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from skescore._validation import own_rows, row_weights
+from skescore._validation import one_dimension, own_rows, row_weights
 from skescore.metrics._completeness import volume_completeness
 from skescore.metrics._prediction import (
     metric_of_sums,
@@ -344,7 +344,7 @@ def evaluate_rules(
     elif y is None:
         raise ValueError("reference='data' compares with y, but y is None; pass y.")
     else:
-        y_true = np.asarray(as_known_rows(y))
+        y_true = one_dimension("y", as_known_rows(y))
     if y_true.shape != y_pred.shape:
         raise ValueError(
             f"y must have shape {y_pred.shape}, one prediction per row, got {y_true.shape}."

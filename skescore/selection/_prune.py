@@ -15,7 +15,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._deadline import check_deadline
 from skescore._text import listed
-from skescore._validation import check_instance, check_integer
+from skescore._validation import check_instance, check_integer, one_dimension
 from skescore.rules import RuleSet, RuleStatistics
 from skescore.rules._matching import Table
 from skescore.rules.simplification import RuleRows, Step
@@ -135,7 +135,7 @@ def prune(
                 f"{listed([spec.scorer_name for spec in scorer.specs])}."
             )
         scorer = RuleScorer(scorer.name, scorer.measure, "data", scorer.settings)
-    y = np.asarray(y_black_box)
+    y = one_dimension("y_black_box", y_black_box)
     table = Table(X, ruleset.feature_names)
     if y.shape != (len(table),):
         raise ValueError(

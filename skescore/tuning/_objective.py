@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
+from skescore._validation import plain_target
 from skescore.extractors import (
     CachedBlackBox,
     Oracle,
@@ -53,7 +54,7 @@ class Fold:
 
 def target_or_predictions(black_box: Any, X: Any, y: Any) -> Any:
     """Give y, or a fitted black box's predictions in its place, so that fidelity is scored."""
-    return Oracle(black_box, like=X).query(X) if y is None else y
+    return Oracle(black_box, like=X).query(X) if y is None else plain_target(y)
 
 
 def make_folds(

@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from skescore._text import did_you_mean
-from skescore._validation import TASKS, check_choice
+from skescore._validation import TASKS, check_choice, one_dimension
 from skescore.registry import (
     PSYKE_EXTRACTORS,
     extractor_class,
@@ -721,7 +721,7 @@ def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> 
         raise ValueError(
             f"There is no search space for {name!r}. {did_you_mean(name, extractor_names())}"
         )
-    y = np.asarray(y)
+    y = one_dimension("y", y)
     if task is None:
         task = "regression" if y.dtype.kind == "f" else "classification"
     check_choice("task", task, TASKS)

@@ -338,6 +338,12 @@ def test_labels_that_are_missing_or_mixed(extractor):
         extractor.fit(X, labels)
 
 
+@pytest.mark.parametrize("gone", [np.nan, pd.NA, 3])
+def test_lists_of_labels_hide_nothing_as_a_text(extractor, gone):
+    with pytest.raises(ValueError, match=r"y (lacks a label|mixes labels)"):
+        extractor.fit(X, ["a", "b"] * 74 + ["a", gone])
+
+
 def test_features_too_large_for_a_tree():
     rows = X.copy()
     rows[3, 1] = 1e200

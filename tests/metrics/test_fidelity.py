@@ -101,6 +101,10 @@ def test_groups_refused() -> None:
         group_fidelity([1], [1], task="classification", sample_weight=[0])
     with pytest.raises(ValueError, match="task must be"):
         group_fidelity([1], [1], task="ranking")
+    with pytest.raises(ValueError, match="y_black_box must hold a label in every row, but row 1"):
+        group_fidelity(["a", np.nan], ["a", "b"], task="classification")
+    found = group_fidelity(["a", "b"], ["a", None], task="classification")
+    assert found.overall == 0.5  # rules without an answer have missed
 
 
 @pytest.mark.parametrize("where", OFF_DATA)

@@ -30,13 +30,15 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 from sklearn.utils.fixes import parse_version
 
+from skescore.certificates import certify
 from skescore.extractors import (
     CallableClassifier,
     CallableRegressor,
     CARTExtractor,
     GridExExtractor,
 )
-from skescore.metrics import METRICS, count_rows
+from skescore.metrics import METRICS, count_rows, fidelity, rule_report
+from skescore.optimal import most_f1_of_trees, optimal_lists, optimal_trees
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
 from skescore.scorers import (
     SCORERS,
@@ -52,6 +54,8 @@ from skescore.scorers import (
     neg_fire,
     neg_q,
 )
+from skescore.selection import prune, select_rules
+from skescore.tuning import ExtractorSearchCV
 
 # Volume: a quarter, and half of another quarter. 3 conditions, one of them two-sided: 4 literals.
 CLASSES = RuleSet(
@@ -234,6 +238,43 @@ def test_what_is_masked_in_y_is_missing() -> None:
         ice(CLASSES, X, np.ma.array(["a", "b"], mask=masked))
     with pytest.raises(ValueError, match="finite numbers, got nan"):
         ice(NUMBERS, [[0.5], [1.5]], np.ma.array([1.0, 2.0], mask=masked))
+
+
+@pytest.mark.parametrize(
+    "entrance",
+    [
+        lambda X, y: certify(CLASSES, X, y, kinds=["tree"], max_rules=2),
+        lambda X, y: certify(CLASSES, X, black_box=lambda rows: y, kinds=["tree"], max_rules=2),
+        lambda X, y: optimal_trees(X, y, max_rules=2),
+        lambda X, y: optimal_lists(X, y, max_rules=2),
+        lambda X, y: most_f1_of_trees(X, y, 2),
+        lambda X, y: prune(CLASSES, X, y),
+        lambda X, y: select_rules(CLASSES, X, y, "precision", 0.5),
+        lambda X, y: count_rows(CLASSES, X, y),
+        lambda X, y: rule_report(CLASSES, X, y),
+        lambda X, y: ice(CLASSES, X, y),
+        lambda X, y: fidelity(CLASSES, lambda rows: y, X),
+        lambda X, y: CARTExtractor(CallableClassifier(lambda rows: y)).fit(X),
+        lambda X, y: CARTExtractor(DecisionTreeClassifier()).fit(X, y),
+        lambda X, y: ExtractorSearchCV(
+            DecisionTreeClassifier(), extractors=("cart",), n_trials=1, cv=2
+        ).fit(X, y),
+    ],
+)
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", "a", "b", np.nan],
+        np.array(["a", "a", "b", None], dtype=object),
+        np.ma.array(["a", "a", "b", "b"], mask=[False, False, False, True]),
+    ],
+    ids=["list", "objects", "masked"],
+)
+def test_no_entrance_takes_a_missing_label_for_a_class(entrance: Any, labels: Any) -> None:
+    X = np.array([[0.0, 0.0], [0.0, 0.0], [1.5, 1.0], [1.5, 1.0]])
+    said = "label in every row|lacks a label|no masked entries|does not do as a label"
+    with pytest.raises(ValueError, match=said):
+        entrance(X, labels)
 
 
 def test_scores_are_python_floats() -> None:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from skescore._validation import check_choice
+from skescore._validation import check_choice, plain_target
 from skescore.extractors._base import BaseExtractor, Extraction
 from skescore.extractors._docstrings import SELECTION, documented
 from skescore.extractors._input import check_columns, check_labels
@@ -508,7 +508,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         """The target and its classes, None for numbers."""
         numbers = False
         if y is not None:
-            y = column_or_1d(y, warn=True)
+            y = column_or_1d(plain_target(y), warn=True)
             check_consistent_length(rows, y)
             numbers = (self.task or _TASKS[y.dtype.kind == "f"]) == "regression"
         if self.output == "linear" and not numbers:
