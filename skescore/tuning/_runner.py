@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
+import itertools
 import math
 import sys
 import tempfile
@@ -44,6 +45,8 @@ from skescore.tuning._objective import (
 )
 from skescore.tuning._pareto import hypervolume
 from skescore.tuning.storage import (
+    HEARTBEAT,
+    PLACE,
     RETRIED,
     Heartbeat,
     announce_worker,
@@ -373,7 +376,7 @@ _OF_GIVEN = ("rows", "black_box")
 #: Marks trials that were stopped by hand: they count for nothing and are tried again.
 INTERRUPTED = "interrupted"
 #: User attribute of a search's first study: the extractors whose trials are begun together, and
-#: how many trials each had before.
+#: how many places each has when they are.
 _TO_BEGIN = "to_begin"
 
 
@@ -478,15 +481,22 @@ class Studies:
         trial = study.ask()
         before = study.sampler
         try:
-            # By the trial's index among those that count: a search that was broken off goes on as
-            # it would have, and workers draw differently.
+            # By the trial's place: a search that was broken off goes on as it would have, and
+            # workers draw differently.
             self.read(name)
-            index = sum(other.number < trial.number for other in self.counted(name))
+            while self._comes_later(name, trial):
+                self.interrupt(name, trial, asked=False)
+                trial = study.ask()
+                self.read(name)
+            place = self._placed(name, trial)
             if self.sampler is None and name not in self.given:
-                study.sampler = self._default_sampler(name, index)
+                study.sampler = self._default_sampler(name, place)
             first = self.first.get(name, [])
-            if index < len(first):
-                study.sampler = _fixed(first[index], study.sampler)
+            if place < len(first):
+                study.sampler = _fixed(first[place], study.sampler)
+            for other in self.trials[name]:
+                if _place(other) == place and _is_given_up(other):
+                    study.sampler = _fixed(other.params, study.sampler)
             return trial, self.objectives[name].suggest(trial)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
@@ -497,12 +507,41 @@ class Studies:
         finally:
             study.sampler = before
 
+    def _comes_later(self, name: str, trial: optuna.Trial) -> bool:
+        """Whether a trial that was queued is to come before one that is tried again."""
+        place = trial.user_attrs.get(PLACE, -1)
+        waiting = self._in_state(name, TrialState.WAITING)
+        return any(other.user_attrs.get(PLACE, place) < place for other in waiting)
+
+    def _placed(self, name: str, trial: optuna.Trial) -> int:
+        """The place of a trial that has begun: the one it had before, or the first that is free."""
+        if (given := trial.user_attrs.get(PLACE)) is not None:
+            return given
+        held, ahead = self._places(name, before=trial.number)
+        free = (place for place in itertools.count() if place not in held)
+        place = next(itertools.islice(free, ahead, None))
+        if place != trial.number:
+            trial.set_user_attr(PLACE, place)
+        return place
+
+    def _places(self, name: str, before: float = math.inf) -> tuple[set[int], int]:
+        """The places that are held, and how many trials before one are about to be given theirs."""
+        held, ahead = set(), 0
+        for trial in self.trials[name]:
+            waits = trial.state == TrialState.WAITING
+            if trial.state == TrialState.RUNNING and not {PLACE, HEARTBEAT} & set(trial.user_attrs):
+                ahead += trial.number < before
+            elif PLACE in trial.user_attrs if waits else counts(trial):
+                held.add(_place(trial))
+        return held, ahead
+
     def interrupt(
         self, name: str, trial: optuna.Trial, *, again: bool = True, asked: bool = True
     ) -> None:
         """End a trial that does not count; in a storage its parameters may be tried again.
 
-        Where not all of them had been asked for, those are that it was queued with.
+        Where not all of them had been asked for, those are that it was queued with; if there are
+        none, the next one in its place is given the same.
         """
         study = self.studies[name]
         with contextlib.suppress(UpdateFinishedTrialError):
@@ -510,8 +549,12 @@ class Studies:
             study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
             if again and self.shared:
                 self.read(name)
-                fixed = self.trials[name][trial.number].system_attrs.get("fixed_params", {})
-                study.enqueue_trial(fixed | trial.params if asked else fixed)
+                params = self.trials[name][trial.number].system_attrs.get("fixed_params", {})
+                place = {key: value for key, value in trial.user_attrs.items() if key == PLACE}
+                if asked:
+                    params, place = params | trial.params, {PLACE: trial.number} | place
+                if asked or params:
+                    study.enqueue_trial(params, user_attrs=place)
 
     def has_pruner(self, name: str) -> bool:
         """Whether a study of the caller's stops trials between folds."""
@@ -573,35 +616,27 @@ class Studies:
 
     def plan(self, names: list[str]) -> None:
         """Write down what is about to begin, should this process end in the midst of it."""
-        if len(names) > 1:
-            before = {name: len(self.trials[name]) for name in names}
-            self._first().set_user_attr(_TO_BEGIN, {"names": names, "before": before})
+        until = {name: self._number_of_places(name) + names.count(name) for name in names}
+        self._first().set_user_attr(_TO_BEGIN, {"names": names, "until": until})
 
     def left_to_begin(self) -> list[str]:
-        """What a broken-off search was about to begin together with its last trial."""
-        begun = [
-            (name, trial)
-            for name, trials in self.trials.items()
-            for trial in trials
-            if trial.datetime_start is not None and trial.state != TrialState.WAITING
-        ]
-        if not begun:
-            return []
-        name, last = max(begun, key=lambda pair: _begun(*pair))
-        if last.number in {trial.number for trial in self.counted(name)}:
-            return []
+        """What a broken-off search was about to begin, and did not or lost."""
         planned = self._first().user_attrs.get(_TO_BEGIN) or {}
-        done = {
-            name: sum(one == name and trial.number >= number for one, trial in begun)
-            for name, number in planned.get("before", {}).items()
+        left = {
+            name: number - self._number_of_places(name)
+            for name, number in planned.get("until", {}).items()
+            if name in self.studies
         }
-        left = []
-        for name in planned.get("names", []):
-            if done.get(name, 0) > 0:
-                done[name] -= 1
-            elif name in self.studies:
-                left.append(name)
-        return left
+        result: list[str] = []
+        for name in reversed(planned.get("names", [])):
+            if left.get(name, 0) > 0:
+                left[name] -= 1
+                result.insert(0, name)
+        return result
+
+    def _number_of_places(self, name: str) -> int:
+        held, ahead = self._places(name)
+        return len(held) + ahead
 
     def _first(self) -> optuna.Study:
         return next(iter(self.studies.values()))
@@ -640,6 +675,15 @@ def counts(trial: FrozenTrial) -> bool:
     given_up = RETRIED in trial.user_attrs and trial.state == TrialState.FAIL
     waits = trial.state == TrialState.WAITING
     return not (waits or given_up or INTERRUPTED in trial.user_attrs)
+
+
+def _is_given_up(trial: FrozenTrial) -> bool:
+    """Whether a trial does not count that had been given all its hyper-parameters."""
+    return trial.state == TrialState.FAIL and HEARTBEAT in trial.user_attrs and not counts(trial)
+
+
+def _place(trial: FrozenTrial) -> int:
+    return trial.user_attrs.get(PLACE, trial.number)
 
 
 def _begun(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, int]:
@@ -879,8 +923,8 @@ class Runner:
         self._has_told = False
         #: Trials that could not be ended, as the storage did not answer.
         self._unended: list[_Open] = []
-        #: The extractors whose trials were to be begun together with them.
-        self._to_begin: list[str] = []
+        #: Whether this process has not begun anything: another may have ended in the midst of it.
+        self._is_new = True
         #: The extractors of this worker's last trials.
         self._last: Collection[str] = ()
 
@@ -960,14 +1004,15 @@ class Runner:
             return self._next_batch(elapsed, n_jobs)
         running = self.studies.running()
         self._has_company = self._has_company or (self.studies.shared and bool(running))
-        if allowed and self.studies.shared and (waiting := self.studies.waiting()):
+        if allowed and self.studies.shared:
             # First what a broken-off search had begun: the next trials learn from it.
             most = max(1, n_jobs) if self._has_company else max(_TOGETHER, len(standings), n_jobs)
-            again = in_turns(waiting)
-            if not self._has_company:  # and with them what it was about to begin
-                again += self._to_begin or self.studies.left_to_begin()
-                self._to_begin = []
-            return again[: min(most, sum(allowed.values()))]
+            again = in_turns(self.studies.waiting())
+            if not self._has_company and (again or self._is_new):
+                again += self.studies.left_to_begin()  # what it was about to begin with them
+            self._is_new = False
+            if again:
+                return again[: min(most, sum(allowed.values()))]
         if self._has_company:
             # Others are at work as well: take no more than can be begun at once.
             seconds = {name: self._seconds(name) for name in allowed}
@@ -984,7 +1029,6 @@ class Runner:
         """Ask for trials and see them through; return whether any of them was granted."""
         self._last = set(names)
         opened: list[_Open] = []
-        fresh: list[tuple[str, bool]] = []
         closed = 0
         # As of now, so that the number of processes makes no difference.
         self._learn()
@@ -992,9 +1036,9 @@ class Runner:
         with ExitStack() as alive:
             try:
                 queued = self.studies.waiting()
-                fresh = [(name, _is_fresh(queued, name)) for name in names]
-                if self.studies.shared:
-                    self.studies.plan([name for name, new in fresh if new])
+                fresh = [name for name in names if _is_fresh(queued, name)]
+                if self.studies.shared and fresh and len(names) > 1:
+                    self.studies.plan(fresh)
                 for name in names:
                     opened.append(_Open(name, *self.studies.ask(name)))
                     if self.studies.shared:
@@ -1028,7 +1072,6 @@ class Runner:
             except BaseException as error:
                 if self.studies.shared and is_storage_failure(error):
                     self._unended += opened[closed:]
-                    self._to_begin = [name for name, new in fresh[len(opened) :] if new]
                     raise
                 for one in opened[closed:]:
                     # What has been measured is not lost because a callback failed.

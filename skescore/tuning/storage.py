@@ -48,6 +48,7 @@ from skescore.tuning._objective import Fold
 
 __all__ = [
     "HEARTBEAT",
+    "PLACE",
     "RETRIED",
     "RETRY_OF",
     "Heartbeat",
@@ -78,6 +79,9 @@ _T = TypeVar("_T")
 
 #: User attribute of a trial: number of the trial that it repeats.
 RETRY_OF = "retry_of"
+#: User attribute of a trial: its place among those of its study, where that is not its number, as
+#: trials that count for nothing came before. One that is tried again has the place that it had.
+PLACE = "place"
 #: User attribute of a trial: who runs it, and how many signs of life there have been.
 HEARTBEAT = "heartbeat"
 #: User attribute of a trial that is failed because it is repeated: it counts for nothing.
@@ -333,9 +337,10 @@ def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
         # Killed before it suggested what it was enqueued with, it has that in no parameter yet; in
         # the midst of that, the other parameters would not fit what a sampler adds to them.
         params = trial.system_attrs.get("fixed_params", {})
+        place = {key: value for key, value in trial.user_attrs.items() if key == PLACE}
         if HEARTBEAT in trial.user_attrs:
-            params = params | trial.params
-        study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number})
+            params, place = params | trial.params, {PLACE: trial.number} | place
+        study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number} | place)
     return True
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import math
 import os
@@ -455,27 +457,42 @@ def test_a_search_that_was_broken_off_between_two_waves_goes_on_as_it_would_have
 
 
 @pytest.fixture(scope="module")
-def journal_of_the_dead(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """What a whole search wrote, line by line, as if by a process that has ended."""
-    path = tmp_path_factory.mktemp("whole") / "s.journal"
-    search_of(storage=open_storage(path)).fit(X, Y)
+def of_the_dead() -> Callable[[Path], bytes]:
+    """Makes what this process wrote to a journal that of a process that has ended."""
     ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
     ended.wait()
     ours, theirs = (f'"process":{number},'.encode() for number in (os.getpid(), ended.pid))
-    journal = path.read_bytes()
-    assert ours in journal
-    return journal.replace(ours, theirs).splitlines(keepends=True)
+
+    def make(path: Path) -> bytes:
+        path.write_bytes(path.read_bytes().replace(ours, theirs))
+        return path.read_bytes()
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def journal_of_the_dead(
+    tmp_path_factory: pytest.TempPathFactory, of_the_dead: Callable[[Path], bytes]
+) -> list[bytes]:
+    """What a whole search wrote, line by line, as if by a process that has ended."""
+    path = tmp_path_factory.mktemp("whole") / "s.journal"
+    search_of(storage=open_storage(path)).fit(X, Y)
+    return of_the_dead(path).splitlines(keepends=True)
 
 
 def check_killed_at(lines: list[bytes], unbroken: ExtractorSearchCV, path: Path) -> None:
     path.write_bytes(b"".join(lines))
+    check_like(unbroken, path, f"killed after line {len(lines)}: {lines[-1]!r}")
+
+
+def check_like(unbroken: ExtractorSearchCV, path: Path, broken: object) -> None:
     search = search_of(storage=open_storage(path)).fit(X, Y)
     columns = ["extractor", "params", "score", "state", "n_rules"]
     found, expected = (
         sorted(one.leaderboard_[columns].itertuples(index=False), key=str)
         for one in (search, unbroken)
     )
-    assert found == expected, f"killed after line {len(lines)}: {lines[-1]!r}"
+    assert found == expected, broken
     assert search.rules_ == unbroken.rules_
 
 
@@ -498,6 +515,56 @@ def test_a_search_that_is_killed_at_any_line_goes_on_as_it_would_have(
     every = 1 if os.environ.get("SKESCORE_HOSTILE") else 31
     for number in range(1, len(journal_of_the_dead), every):
         check_killed_at(journal_of_the_dead[:number], unbroken, tmp_path / f"{number}.journal")
+
+
+class KilledError(BaseException):
+    """The process is gone: nothing more is written."""
+
+
+def break_off(path: Path, number: int, how: str) -> None:
+    """Search until a line is to be written: interrupted before or after it, or killed."""
+    storage = open_storage(path)
+    write, numbers = storage._backend.append_logs, itertools.count()
+
+    def broken(logs: list[dict[str, Any]]) -> None:
+        at = next(numbers)
+        if at >= number and how == "killed":
+            raise KilledError
+        if at != number or how == "after":
+            write(logs)
+        if at == number:
+            raise KeyboardInterrupt
+
+    storage._backend.append_logs = broken
+    with contextlib.suppress(KilledError, KeyboardInterrupt):
+        search_of(storage=storage).fit(X, Y)
+
+
+# Fault: one that was interrupted as it gave a trial its hyper-parameters tried some twice
+# and others never. These are the lines after which the fourth trial and the ninth exist.
+@pytest.mark.parametrize("number", [83, 210])
+def test_a_search_that_is_interrupted_as_a_trial_is_created_goes_on_as_it_would_have(
+    number: int, unbroken: ExtractorSearchCV, tmp_path: Path
+) -> None:
+    path = tmp_path / "s.journal"
+    break_off(path, number, "after")
+    check_like(unbroken, path, number)
+
+
+@pytest.mark.slow
+def test_searches_that_are_broken_off_anywhere_go_on_as_they_would_have(
+    of_the_dead: Callable[[Path], bytes], unbroken: ExtractorSearchCV, tmp_path: Path
+) -> None:
+    for case in range(int(os.environ.get("SKESCORE_HOSTILE", "0")) // 50 or 8):
+        rng, path = np.random.default_rng(case), tmp_path / f"{case}.journal"
+        broken = []
+        for _ in range(rng.integers(1, 5)):
+            number = int(rng.integers(2, rng.choice([60, 290])))
+            how = ["before", "after", "killed"][: 3 - any(h == "killed" for _, h in broken)]
+            broken.append((number, str(rng.choice(how))))  # what kills twice is given up
+            break_off(path, *broken[-1])
+            of_the_dead(path)
+        check_like(unbroken, path, (case, broken))
 
 
 def test_an_error_of_a_callback_leaves_no_trial_behind(
