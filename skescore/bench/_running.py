@@ -27,9 +27,8 @@ from sklearn.base import BaseEstimator
 
 from skescore._io import LineFile, json_of, package_versions, try_lock, write_atomically
 from skescore._processes import parallel
-from skescore.bench._cells import Group, measure_group
+from skescore.bench._cells import Group, measure_group, measure_limited
 from skescore.bench._configuration import BenchConfig
-from skescore.bench._limited import measure_limited
 from skescore.bench._machine import describe_machine
 from skescore.bench._plan import Cell, Plan, make_plan
 from skescore.bench._rows import RowFile, cells_of, in_order, row_columns
