@@ -22,7 +22,7 @@ _HOMES = {
     "config_from": "bench._configuration",
     "critical_difference_plot": "bench._plots",
     "csv_text": "bench._rows",
-    "describe_machine": "bench._machine",
+    "describe_machine": "bench._running",
     "failures": "bench._tables",
     "friedman_test": "bench._statistics",
     "holm_against": "bench._statistics",

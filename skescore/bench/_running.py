@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pandas as pd
+import psutil
 from joblib import delayed, effective_n_jobs
 from rich.console import Console
 from rich.progress import (
@@ -29,7 +32,6 @@ from skescore._io import LineFile, json_of, package_versions, try_lock, write_at
 from skescore._processes import parallel
 from skescore.bench._cells import Group, measure_group, measure_limited
 from skescore.bench._configuration import BenchConfig
-from skescore.bench._machine import describe_machine
 from skescore.bench._plan import Cell, Plan, make_plan
 from skescore.bench._rows import RowFile, cells_of, in_order, row_columns
 from skescore.registry import extractor_label
@@ -41,6 +43,7 @@ __all__ = [
     "BenchProgress",
     "BenchResult",
     "FolderInUseError",
+    "describe_machine",
     "duration",
     "is_in_use",
     "measure_groups",
@@ -466,3 +469,32 @@ def _write_run(folder: Path, run: dict[str, Any]) -> None:
     shown = run | {"run": {k: v for k, v in run["run"].items() if not k.startswith("_")}}
     text = json.dumps(shown, indent=2, ensure_ascii=False, default=str) + "\n"
     write_atomically(folder / RUN, text)
+
+
+# --- what it was measured on ----------------------------------------------------------------------
+
+
+def describe_machine() -> dict[str, Any]:
+    """Describe what the times were measured on.
+
+    Returns
+    -------
+    dict
+        ``processor``, ``cores`` (that this process may use), ``memory_gb`` and ``platform``.
+    """
+    return {
+        "processor": _processor(),
+        "cores": joblib.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
+        "platform": platform.platform(),
+    }
+
+
+def _processor() -> str | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except (OSError, UnicodeDecodeError):
+        pass
+    return platform.processor() or platform.machine() or None
