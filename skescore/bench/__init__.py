@@ -20,7 +20,7 @@ _HOMES = {
     "SUITES": "bench._suites",
     "compare_ranks": "bench._statistics",
     "config_from": "bench._configuration",
-    "critical_difference_plot": "bench._plots",
+    "critical_difference_plot": "bench._statistics",
     "csv_text": "bench._rows",
     "describe_machine": "bench._running",
     "failures": "bench._tables",

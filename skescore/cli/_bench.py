@@ -187,7 +187,7 @@ def _diagram(ranking: Ranking) -> str:
         return ""
     import matplotlib as mpl
 
-    from skescore.bench._plots import critical_difference_plot
+    from skescore.bench._statistics import critical_difference_plot
 
     text, figure = io.StringIO(), critical_difference_plot(ranking.comparison).figure
     with mpl.rc_context({"svg.hashsalt": "skescore"}):  # the same ranks are the same file
@@ -762,7 +762,7 @@ def _write_files(options: argparse.Namespace, folder: Path, result: BenchResult)
         write_atomically(path, result.rows.to_parquet(index=False))
         written.append(path)
     if options.plots:
-        from skescore.bench._plots import critical_difference_plot
+        from skescore.bench._statistics import critical_difference_plot
 
         for ranking in rank_extractors(result.rows, options.rank_by, alpha=options.alpha):
             ax = critical_difference_plot(
