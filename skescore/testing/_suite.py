@@ -1,16 +1,1127 @@
-"""Running the checks: all at once, or one test each under pytest."""
+"""The contract of extractors: its checks, run all at once, or one test each under pytest."""
 
 from __future__ import annotations
 
+import copy
 import functools
+import io
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
 import unittest
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import joblib
+import numpy as np
+import pandas as pd
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    clone,
+    is_classifier,
+    is_regressor,
+)
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
+from skescore.extractors import CallableClassifier, CallableRegressor, black_box_task
+from skescore.metrics import volume_completeness
+from skescore.rules import RuleSet, as_ruleset
+from skescore.scorers import make_fire_scorer, make_ice_scorer
 from skescore.testing import _checks  # noqa: F401  # adds the checks, in order
-from skescore.testing._samples import CHECKS, Check, task_of
+
+# --- what is checked on ---------------------------------------------------------------------------
+
+
+Check = Callable[[str, Any], None]
+
+#: All checks, in the order in which they are run.
+CHECKS: list[Check] = []
+
+#: Column names with what may hurt: blanks, quotes, signs of other languages, digits in front.
+COLUMNS = ("width (cm)", "2nd", "it's a «size»")
+
+
+def check(function: Check) -> Check:
+    """Add a function to the suite; whatever an extractor raises in it becomes a finding."""
+
+    @functools.wraps(function)
+    def checked(name: str, extractor: Any) -> None:
+        try:
+            function(name, extractor)
+        except (AssertionError, unittest.SkipTest):
+            raise
+        except Exception as error:
+            raise AssertionError(
+                f"{name}: {function.__name__} met an unexpected {type(error).__name__}: {error}"
+            ) from error
+
+    CHECKS.append(checked)
+    return checked
+
+
+def skip(reason: str) -> NoReturn:
+    """Say that a check has nothing to look at."""
+    raise unittest.SkipTest(reason)
+
+
+def expect(holds: Any, name: str, text: str) -> None:
+    """Raise an AssertionError that names the extractor."""
+    if not holds:
+        raise AssertionError(f"{name}: {text}")
+
+
+def task_of(extractor: Any) -> str:
+    """The task of an extractor is that of its black box."""
+    return black_box_task(extractor.get_params(deep=False).get("estimator"))
+
+
+def sample(task: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with a target that two of the three features decide; new arrays on every call."""
+    random = np.random.default_rng(11)
+    X = random.uniform(-2.0, 2.0, size=(120, 3))
+    if task == "classification":
+        return X, ((X[:, 0] > 0.3) & (X[:, 1] > -1.0)).astype(int)
+    return X, 3.0 * X[:, 0] + 5.0 * (X[:, 1] > 0.0)
+
+
+def rows_around(X: np.ndarray, beyond: float = 0.5) -> np.ndarray:
+    """Rows that no extractor has been shown, some of them outside of the training rows' box."""
+    random = np.random.default_rng(12)
+    return random.uniform(X.min(axis=0) - beyond, X.max(axis=0) + beyond, (150, X.shape[1]))
+
+
+def frame_of(X: np.ndarray) -> pd.DataFrame:
+    """A new frame of some rows."""
+    return pd.DataFrame(X.copy(), columns=list(COLUMNS))
+
+
+def neighbours(task: str) -> Any:
+    """A black box that is not fitted."""
+    return KNeighborsClassifier(5) if task == "classification" else KNeighborsRegressor(5)
+
+
+def tree(task: str) -> Any:
+    """A black box that is content with any data; not fitted."""
+    kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
+    return kind(max_depth=4, random_state=0)
+
+
+def frozen(task: str, X: np.ndarray, y: np.ndarray) -> FrozenEstimator:
+    """A fitted black box."""
+    return FrozenEstimator(neighbours(task).fit(X, y))
+
+
+def around(extractor: Any, black_box: Any, **parameters: Any) -> Any:
+    """Copy an extractor, unfitted and reproducible, with another black box."""
+    copied = clone(extractor).set_params(estimator=black_box, **parameters)
+    if copied.get_params(deep=False).get("random_state", 0) is None:
+        copied.set_params(random_state=0)
+    return copied
+
+
+def fitted(extractor: Any, **parameters: Any) -> Any:
+    """Copy an extractor and fit it on the sample.
+
+    That its rules are a rule set is the business of one check; others cannot go on without.
+    """
+    task = task_of(extractor)
+    X, y = sample(task)
+    copied = around(extractor, neighbours(task), **parameters)
+    copied.fit(X, y)
+    return with_rules(copied)
+
+
+def with_rules(extractor: Any) -> Any:
+    """Give a fitted extractor back, or skip the check if there are no rules to look at."""
+    if not isinstance(getattr(extractor, "rules_", None), RuleSet):
+        skip("rules_ is no RuleSet, see check_rules")
+    return extractor
+
+
+def expect_same_rules(name: str, extractor: Any, found: Any, expected: Any, text: str) -> None:
+    """Compare rules; an extractor that never gives the same ones is found by another check."""
+    if with_rules(found).rules_ == with_rules(expected).rules_:
+        return
+    need_reproducible(extractor)
+    raise AssertionError(f"{name}: {text}\n{found.rules_}\ninstead of\n{expected.rules_}")
+
+
+def need_reproducible(extractor: Any) -> None:
+    """Skip what compares fits if fits of copies differ anyhow, which one check finds."""
+    rules = [fitted(extractor).rules_ for _ in range(4)]
+    if any(other != rules[0] for other in rules[1:]):
+        skip("the rules differ from fit to fit, see check_reproducible")
+
+
+def _described(X: Any) -> Any:
+    """The columns of a frame, or what else it is."""
+    return list(X.columns) if hasattr(X, "columns") else type(X).__name__
+
+
+class _Recording(BaseEstimator):
+    """A black box that predicts by the first column and notes what it is shown."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.shown_ = [_described(X)]
+        return self
+
+    def _first(self, X: Any) -> np.ndarray:
+        self.shown_.append(_described(X))
+        return np.asarray(X, dtype=float)[:, 0]
+
+
+class RecordingClassifier(ClassifierMixin, _Recording):
+    """See :class:`_Recording`; the classes are 0 and 1."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Note the rows and the classes."""
+        self.classes_ = np.unique(y)
+        return super().fit(X, y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict 1 where the first column is positive."""
+        return (self._first(X) > 0).astype(int)
+
+
+class RecordingRegressor(RegressorMixin, _Recording):
+    """See :class:`_Recording`."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict twice the first column, cut off to whole numbers."""
+        return np.floor(2.0 * self._first(X))
+
+
+def recording(task: str) -> Any:
+    """A black box that notes what it is shown; not fitted."""
+    return RecordingClassifier() if task == "classification" else RecordingRegressor()
+
+
+# --- parameters, attributes, rules, predictions, scikit-learn -------------------------------------
+
+
+@check
+def check_parameters(name: str, extractor: Any) -> None:
+    """The constructor stores what it is given, untouched; the black box is called `estimator`."""
+    parameters = extractor.get_params(deep=False)
+    expect("estimator" in parameters, name, "the black box must be the parameter 'estimator'.")
+    values = {key: object() for key in parameters}
+    try:
+        made = type(extractor)(**values)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(
+            f"{name}: the constructor must store parameters and leave checking them to fit, but "
+            f"it raised {type(error).__name__}: {error}"
+        ) from error
+    stored = made.get_params(deep=False)
+    changed = [key for key, value in values.items() if stored.get(key) is not value]
+    expect(not changed, name, f"the constructor must store {changed} as they come.")
+
+
+@check
+def check_fit_changes_no_parameter(name: str, extractor: Any) -> None:
+    """`fit` returns the extractor, and all parameters are what they were."""
+    task = task_of(extractor)
+    copied = around(extractor, neighbours(task))
+    before = copied.get_params(deep=False)
+    expect(copied.fit(*sample(task)) is copied, name, "fit must return self.")
+    after = copied.get_params(deep=False)
+    changed = [key for key in before if after.get(key) is not before[key]]
+    expect(not changed, name, f"fit must not change parameters, but it changed {changed}.")
+
+
+@check
+def check_fit_changes_no_data(name: str, extractor: Any) -> None:
+    """Rows and target, in arrays and frames, are after `fit` what they were."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    around(extractor, neighbours(task)).fit(X, y)
+    same = np.array_equal(X, sample(task)[0]) and np.array_equal(y, sample(task)[1])
+    expect(same, name, "fit must not change the caller's arrays.")
+    frame = frame_of(X)
+    around(extractor, neighbours(task)).fit(frame, y)
+    expect(frame.equals(frame_of(X)), name, "fit must not change the caller's DataFrame.")
+
+
+@check
+def check_unfitted(name: str, extractor: Any) -> None:
+    """Whatever needs rules raises NotFittedError before `fit`."""
+    copied = around(extractor, neighbours(task_of(extractor)))
+    X, y = sample(task_of(extractor))
+    calls = {
+        "predict": (X,), "covers": (X,), "predict_proba": (X,), "score": (X, y), "fidelity": (X,),
+    }  # fmt: skip
+    for method, arguments in calls.items():
+        if method in ("predict", "covers") or hasattr(copied, method):
+            _expect_not_fitted(name, copied, method, arguments)
+    for attribute in ("n_rules_", "coverage_", "completeness_"):
+        if hasattr(type(copied), attribute):
+            _expect_not_fitted(name, copied, attribute, None)
+    try:
+        as_ruleset(copied)
+    except NotFittedError:
+        return
+    raise AssertionError(f"{name}: as_ruleset before fit must raise NotFittedError.")
+
+
+def _expect_not_fitted(name: str, extractor: Any, what: str, arguments: Any) -> None:
+    try:
+        value = getattr(extractor, what)
+        value = value if arguments is None else value(*arguments)
+    except NotFittedError:
+        return
+    except Exception as error:
+        raise AssertionError(
+            f"{name}: {what} before fit must raise NotFittedError, but it raised "
+            f"{type(error).__name__} ({error}). Call sklearn's check_is_fitted(self, 'rules_') "
+            "first."
+        ) from error
+    raise AssertionError(
+        f"{name}: {what} before fit must raise NotFittedError, but it gave {value!r}."
+    )
+
+
+@check
+def check_clone(name: str, extractor: Any) -> None:
+    """A clone has the parameters and nothing of what was learned."""
+    copied = clone(fitted(extractor))
+    same = set(copied.get_params(deep=False)) == set(extractor.get_params(deep=False))
+    expect(same, name, "a clone must have the same parameters.")
+    left = [key for key in vars(copied) if key.endswith("_") and not key.startswith("_")]
+    expect(not left, name, f"a clone must not be fitted, but it has {left}.")
+
+
+@check
+def check_kind(name: str, extractor: Any) -> None:
+    """An extractor is a classifier or a regressor as its black box is."""
+    task = task_of(extractor)
+    copied = around(extractor, neighbours(task))
+    right = is_classifier(copied), is_regressor(copied)
+    expect(
+        right == (task == "classification", task == "regression"),
+        name,
+        f"around a black box for {task}, scikit-learn's (is_classifier, is_regressor) give {right}:"
+        " let __sklearn_tags__ follow the black box's.",
+    )
+    if task == "regression":
+        expect(not hasattr(copied, "predict_proba"), name, "a regressor has no predict_proba.")
+
+
+@check
+def check_rules(name: str, extractor: Any) -> None:
+    """`rules_` is a RuleSet of the black box's task, and everything finds it there."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    copied = around(extractor, neighbours(task)).fit(X, y)
+    rules: Any = getattr(copied, "rules_", None)
+    expect(isinstance(rules, RuleSet), name, f"rules_ must be a RuleSet, got {rules!r:.80}.")
+    expect(as_ruleset(copied) == rules, name, "as_ruleset(extractor) must give rules_.")
+    expect(len(rules) >= 1, name, f"rules_ must hold a rule for {len(X)} rows.")
+    expect(rules.task == task, name, f"rules_.task must be {task!r}, got {rules.task!r}.")
+    n_features = getattr(copied, "n_features_in_", None)
+    expect(
+        rules.n_features == n_features == X.shape[1],
+        name,
+        f"n_features_in_ and rules_.n_features must be {X.shape[1]}, got {n_features} and "
+        f"{rules.n_features}.",
+    )
+    if task == "regression":
+        expect(rules.classes is None, name, "rules of a regression have no classes.")
+        expect(not hasattr(copied, "classes_"), name, "a regressor has no classes_.")
+    else:
+        classes = np.asarray(getattr(copied, "classes_", [])).tolist()
+        expect(
+            classes == list(rules.classes or ()) == np.unique(y).tolist(),
+            name,
+            f"classes_ and rules_.classes must be those of the black box, {np.unique(y).tolist()}, "
+            f"got {classes} and {rules.classes}.",
+        )
+
+
+@check
+def check_domain(name: str, extractor: Any) -> None:
+    """`rules_.domain` is a box that holds the training rows: completeness is measured in it."""
+    X, _ = sample(task_of(extractor))
+    domain = fitted(extractor).rules_.domain
+    expect(domain is not None, name, "rules_ needs a domain: Domain.around(X).")
+    holds = (np.array(domain.lower) <= X.min(axis=0)) & (np.array(domain.upper) >= X.max(axis=0))
+    expect(
+        holds.all(),
+        name,
+        f"rules_.domain must hold the training rows, but {domain} does not along the features "
+        f"{np.flatnonzero(~holds).tolist()}.",
+    )
+
+
+@check
+def check_sizes(name: str, extractor: Any) -> None:
+    """`n_rules_`, `coverage_` and `completeness_` are those of the rules."""
+    copied = fitted(extractor)
+    X, _ = sample(task_of(extractor))
+    rules = copied.rules_
+    expected: dict[str, Any] = {
+        "n_rules_": lambda: len(rules),
+        "coverage_": lambda: float(np.mean(rules.covers(X))),
+        "completeness_": lambda: float(volume_completeness(rules)),
+    }
+    known = [attribute for attribute in expected if hasattr(copied, attribute)]
+    if not known:
+        skip(f"has none of {', '.join(expected)}")
+    for attribute in known:
+        found, right = getattr(copied, attribute), expected[attribute]()
+        expect(
+            np.isclose(found, right, rtol=1e-9, atol=1e-9),
+            name,
+            f"{attribute} must be {right!r}, what its {len(rules)} rules give on the training "
+            f"data, got {found!r}. The fallback is no rule.",
+        )
+
+
+@check
+def check_second_fit(name: str, extractor: Any) -> None:
+    """A second `fit` on other data leaves nothing of the first."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    other = np.column_stack([-X[:, 1], X[:, 2]])
+    target = (
+        (other[:, 0] > 0.5).astype(int) if task == "classification" else 2.0 * np.floor(other[:, 0])
+    )
+    again = around(extractor, neighbours(task))
+    again.fit(frame_of(X), y)
+    again.fit(other, target)
+    fresh = around(extractor, neighbours(task)).fit(other, target)
+    expect_same_rules(name, extractor, again, fresh, "a second fit must forget the first.")
+    odd = set(vars(again)) ^ set(vars(fresh))
+    expect(not odd, name, f"a second fit must forget the first, but {sorted(odd)} remain or lack.")
+
+
+@check
+def check_probabilities(name: str, extractor: Any) -> None:
+    """`predict_proba` gives class probabilities, those of the rules."""
+    copied = fitted(extractor)
+    if not hasattr(copied, "predict_proba"):
+        skip("has no predict_proba")
+    X, _ = sample(task_of(extractor))
+    rows = rows_around(X)
+    probabilities = np.asarray(copied.predict_proba(rows))
+    classes = np.array(copied.rules_.classes)
+    expect(
+        probabilities.shape == (len(rows), len(classes)),
+        name,
+        f"predict_proba must have shape {(len(rows), len(classes))}, got {probabilities.shape}.",
+    )
+    expect((probabilities >= 0).all(), name, "predict_proba must not be negative or NaN.")
+    sums = probabilities.sum(axis=1)
+    expect(np.allclose(sums, 1), name, "predict_proba must sum to 1 in every row.")
+    expect(
+        np.allclose(probabilities, copied.rules_.predict_proba(rows)),
+        name,
+        "predict_proba must be rules_.predict_proba.",
+    )
+
+
+#: Two labels of every type that black boxes predict, in sorted order.
+LABELS: dict[str, np.ndarray] = {
+    "text": np.array(["no, thanks", "yes"]),
+    "objects": np.array(["b", "c"], dtype=object),
+    "whole numbers": np.array([7, 1000]),
+    "negative numbers": np.array([-3, -1]),
+    "small numbers": np.array([-1, 1], dtype=np.int8),
+    "float codes": np.array([1.0, 2.0]),
+    "truth values": np.array([False, True]),
+}
+
+
+def _same(found: Any, expected: Any) -> bool:
+    """Compare predictions; missing ones are alike."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape:
+        return False
+    if expected.dtype.kind == "f" and found.dtype.kind in "fiu":
+        return bool(np.allclose(found, expected, rtol=1e-9, atol=1e-9, equal_nan=True))
+    return found.tolist() == expected.tolist()
+
+
+@check
+def check_predictions_follow_rules(name: str, extractor: Any) -> None:
+    """`covers` is true where a rule holds, and `predict` gives there what the rule says."""
+    copied = fitted(extractor)
+    X, _ = sample(task_of(extractor))
+    rows = np.vstack([X, rows_around(X)])
+    covered = np.asarray(copied.covers(rows))
+    expect(
+        covered.dtype == bool and np.array_equal(covered, copied.rules_.covers(rows)),
+        name,
+        f"covers must give rules_.covers, truth values of shape {(len(rows),)}, got "
+        f"{covered.dtype} of shape {covered.shape}.",
+    )
+    y_pred = np.asarray(copied.predict(rows))
+    expect(
+        y_pred.shape == (len(rows),),
+        name,
+        f"predict must give every row one value, {(len(rows),)}, got shape {y_pred.shape}.",
+    )
+    expect(
+        _same(y_pred[covered], copied.rules_.predict(rows[covered])),
+        name,
+        "predict must give what rules_.predict gives, where a rule holds.",
+    )
+
+
+@check
+def check_uncovered_rows(name: str, extractor: Any) -> None:
+    """Where no rule holds `predict` gives a class or a number still, by default."""
+    task = task_of(extractor)
+    default = {"uncovered": "default"} if "uncovered" in extractor.get_params(deep=False) else {}
+    copied = fitted(extractor, **default)
+    X, _ = sample(task)
+    rows = np.vstack([rows_around(X), X - 1e6, X + 1e6])
+    y_pred = np.asarray(copied.predict(rows))
+    if task == "classification":
+        unknown = sorted(set(y_pred.tolist()) - set(copied.rules_.classes or ()), key=repr)
+        expect(not unknown, name, f"predict must give classes only, got {unknown[:3]}.")
+    else:
+        good = y_pred.dtype.kind in "fiu" and np.isfinite(y_pred).all()
+        expect(good, name, "predict must give every row a finite number.")
+    lost = ~np.asarray(copied.covers(rows))
+    if lost.any():
+        expect(
+            copied.rules_.fallback is not None,
+            name,
+            f"no rule holds for {lost.sum()} of {len(rows)} rows, so rules_ needs a fallback.",
+        )
+        expect(
+            _same(y_pred[lost], copied.rules_.predict(rows[lost])),
+            name,
+            "predict must give what rules_.fallback says, where no rule holds.",
+        )
+
+
+@check
+def check_uncovered_policies(name: str, extractor: Any) -> None:
+    """`uncovered` decides what is predicted where no rule holds, and nothing else."""
+    if "uncovered" not in extractor.get_params(deep=False):
+        skip("has no parameter uncovered")
+    task = task_of(extractor)
+    X, _ = sample(task)
+    rows = np.vstack([X, rows_around(X), X - 1e6])
+    default = fitted(extractor, uncovered="default")
+    lost = ~np.asarray(default.covers(rows))
+    expected = np.asarray(default.predict(rows))
+    for policy in ("nearest", "abstain"):
+        other = fitted(extractor, uncovered=policy)
+        found = np.asarray(other.predict(rows))
+        same_rows = np.array_equal(~np.asarray(other.covers(rows)), lost)
+        if not same_rows or not _same(found[~lost].tolist(), expected[~lost].tolist()):
+            need_reproducible(extractor)
+            raise AssertionError(f"{name}: uncovered={policy!r} must not change the rules.")
+        if task == "classification":
+            known = {label in (other.rules_.classes or ()) for label in found[lost].tolist()}
+        else:
+            known = set(np.isfinite(found[lost].astype(float)).tolist())
+        expect(
+            known <= {policy == "nearest"},
+            name,
+            f"uncovered={policy!r} must predict rows without a rule "
+            + ("as the nearest rule does." if policy == "nearest" else "with no class or NaN."),
+        )
+
+
+@check
+def check_queries_no_black_box(name: str, extractor: Any) -> None:
+    """`predict`, `covers`, `predict_proba` and `score` do without the black box."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    black_box = recording(task).fit(X, y)
+    copied = with_rules(around(extractor, FrozenEstimator(black_box)).fit(X, y))
+    queried = len(black_box.shown_)
+    rows = rows_around(X)
+    for method in ("predict", "covers", "predict_proba", "score"):
+        if not hasattr(copied, method):
+            continue
+        truth = (np.resize(y, len(rows)),) if method == "score" else ()
+        getattr(copied, method)(rows, *truth)
+        expect(
+            len(black_box.shown_) == queried,
+            name,
+            f"{method} must need the rules alone, but it queried the black box.",
+        )
+
+
+def _measure(task: str) -> Any:
+    return accuracy_score if task == "classification" else r2_score
+
+
+@check
+def check_score(name: str, extractor: Any) -> None:
+    """`score` is accuracy or R², and a weight of two counts as two rows."""
+    copied = fitted(extractor)
+    if not hasattr(copied, "score"):
+        skip("has no score")
+    task = task_of(extractor)
+    X, y = sample(task)
+    found, right = copied.score(X, y), _measure(task)(y, copied.predict(X))
+    expect(
+        isinstance(found, float) and math.isclose(found, right, rel_tol=1e-9),
+        name,
+        f"score must be {_measure(task).__name__} of y and predict(X), {right!r}, got {found!r}.",
+    )
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    repeated = np.repeat(np.arange(len(y)), weights)
+    found, right = copied.score(X, y, sample_weight=weights), copied.score(X[repeated], y[repeated])
+    expect(
+        math.isclose(found, right, rel_tol=1e-9),
+        name,
+        f"score with weights must be that of repeated rows, {right!r}, got {found!r}.",
+    )
+
+
+@check
+def check_fidelity(name: str, extractor: Any) -> None:
+    """`fidelity` compares the rules' predictions with the black box's own."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    black_box = frozen(task, X, y)
+    copied = with_rules(around(extractor, black_box).fit(X, y))
+    if not hasattr(copied, "fidelity"):
+        skip("has no fidelity")
+    around_X = rows_around(X)
+    for rows in (X, around_X[np.asarray(copied.covers(around_X))]):
+        found = copied.fidelity(rows)
+        right = _measure(task)(black_box.predict(rows), copied.predict(rows))
+        expect(
+            math.isclose(found, right, rel_tol=1e-9),
+            name,
+            f"fidelity must compare with the black box's predictions, {right!r}, got {found!r}.",
+        )
+
+
+@check
+def check_labels(name: str, extractor: Any) -> None:
+    """Labels of every type go in and come out, and are names only: the rules stay the same."""
+    if task_of(extractor) != "classification":
+        skip("labels are of classification")
+    X, y = sample("classification")
+    plain = fitted(extractor)
+    for kind, labels in LABELS.items():
+        copied = around(extractor, neighbours("classification")).fit(X, labels[y])
+        y_pred = np.asarray(with_rules(copied).predict(X))
+        expect(
+            y_pred.dtype.kind == labels.dtype.kind,
+            name,
+            f"labels that are {kind} must be predicted as such ({labels.dtype}), got "
+            f"{y_pred.dtype}.",
+        )
+        outputs = [rule.output for rule in copied.rules_]
+        expected = [labels.tolist()[rule.output] for rule in plain.rules_]
+        conditions = [rule.conditions for rule in copied.rules_]
+        if conditions != [rule.conditions for rule in plain.rules_] or outputs != expected:
+            need_reproducible(extractor)
+            raise AssertionError(
+                f"{name}: rules must not depend on what classes are called, but those for "
+                f"{labels.tolist()} differ from those for [0, 1]:\n{copied.rules_}\n{plain.rules_}"
+            )
+
+
+@check
+def check_json(name: str, extractor: Any) -> None:
+    """The rules are the same, and predict the same, after a journey through JSON."""
+    copied = fitted(extractor)
+    X, _ = sample(task_of(extractor))
+    travelled = RuleSet.from_json(copied.rules_.to_json())
+    expect(travelled == copied.rules_, name, "RuleSet.from_json(rules_.to_json()) must be rules_.")
+    covered = X[copied.rules_.covers(X)]
+    expect(
+        _same(travelled.predict(covered), copied.rules_.predict(covered)),
+        name,
+        "rules must predict the same after a journey through JSON.",
+    )
+
+
+@check
+def check_pickle(name: str, extractor: Any) -> None:
+    """Fitted and unfitted, it is the same after a journey by pickle and by deepcopy."""
+    copied = fitted(extractor)
+    X, _ = sample(task_of(extractor))
+
+    def pickled(value: Any) -> Any:
+        buffer = io.BytesIO()
+        joblib.dump(value, buffer)
+        buffer.seek(0)
+        return joblib.load(buffer)  # our own bytes of a moment ago
+
+    for how, travel in (("pickle", pickled), ("deepcopy", copy.deepcopy)):
+        try:
+            unfitted, other = (
+                travel(around(extractor, neighbours(task_of(extractor)))),
+                travel(copied),
+            )
+        except Exception as error:
+            raise AssertionError(
+                f"{name}: {how} must be able to copy the extractor, but it raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        expect(not hasattr(unfitted, "rules_"), name, f"{how} must not fit the extractor.")
+        expect(other.rules_ == copied.rules_, name, f"rules must be the same after {how}.")
+        for method in ("predict", "covers", "predict_proba", "fidelity"):
+            if hasattr(copied, method):
+                same = np.array_equal(getattr(other, method)(X), getattr(copied, method)(X))
+                expect(same, name, f"{method} must give the same after {how}.")
+
+
+@check
+def check_grid_search(name: str, extractor: Any) -> None:
+    """GridSearchCV reaches the black box's parameters, and ranks by the scores of rules."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    fitted(extractor)  # without rules there is nothing to score
+    search = GridSearchCV(
+        around(extractor, neighbours(task)),
+        {"estimator__n_neighbors": [3, 9]},
+        scoring={"ice": make_ice_scorer(), "neg_fire": make_fire_scorer()},
+        refit="ice",
+        cv=2,
+        error_score="raise",
+    ).fit(X, y)
+    for score in ("ice", "neg_fire"):
+        found = search.cv_results_[f"mean_test_{score}"]
+        expect(np.isfinite(found).all(), name, f"a search by {score} gave the scores {found}.")
+    expected = around(extractor, neighbours(task).set_params(**{
+        key.removeprefix("estimator__"): value for key, value in search.best_params_.items()
+    })).fit(X, y)  # fmt: skip
+    text = f"a search must set {search.best_params_} of the black box."
+    expect_same_rules(name, extractor, search.best_estimator_, expected, text)
+
+
+@check
+def check_pipeline(name: str, extractor: Any) -> None:
+    """Behind a scaler it learns the same kind of rules, readable in the caller's units."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    X = X * [1.0, 50.0, 0.02] + [0.0, 1000.0, 3.0]
+    pipeline = make_pipeline(StandardScaler(), around(extractor, neighbours(task))).fit(X, y)
+    rules, scaled = with_rules(pipeline[-1]).rules_, pipeline[:-1].transform(X)
+    y_pred = np.asarray(pipeline.predict(X))
+    expect(y_pred.shape == (len(X),), name, "a Pipeline with a scaler must predict every row.")
+    readable = as_ruleset(pipeline)
+    # A row on the very edge of a box may change sides when the edge is written in other units.
+    both = readable.covers(X) & rules.covers(scaled)
+    found, expected = readable.predict(X[both]), rules.predict(scaled[both])
+    same = found == expected if task == "classification" else np.isclose(found, expected)
+    expect(
+        both.sum() >= 0.9 * rules.covers(scaled).sum() and np.mean(same) >= 0.9,
+        name,
+        "as_ruleset(pipeline) must predict as the rules do, in the units of the Pipeline's input.",
+    )
+    score = make_ice_scorer()(pipeline, X, y)
+    expect(np.isfinite(score), name, f"the ICE score of a Pipeline with a scaler is {score}.")
+
+
+@check
+def check_feature_names(name: str, extractor: Any) -> None:
+    """Rules speak of a frame's columns, and are otherwise those of an array."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    of_frame = with_rules(around(extractor, neighbours(task)).fit(frame_of(X), y))
+    expect(
+        of_frame.rules_.feature_names == COLUMNS,
+        name,
+        f"rules_.feature_names must be the columns {COLUMNS}, got {of_frame.rules_.feature_names}.",
+    )
+    found = tuple(getattr(of_frame, "feature_names_in_", ()))
+    expect(found == COLUMNS, name, f"feature_names_in_ must be the columns {COLUMNS}, got {found}.")
+    of_array = fitted(extractor)
+    of_array.rules_ = of_array.rules_.replace(feature_names=COLUMNS)
+    text = "a DataFrame must give the rules of an array, but for the names."
+    expect_same_rules(name, extractor, of_frame, of_array, text)
+
+
+@check
+def check_column_order(name: str, extractor: Any) -> None:
+    """Columns in another order are refused or found by their names, and never mixed up."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    copied = with_rules(around(extractor, neighbours(task)).fit(frame_of(X), y))
+    frame = frame_of(rows_around(X))
+    turned = frame[list(COLUMNS[::-1])]
+    renamed = frame.set_axis([f"{column} of another kind" for column in COLUMNS], axis=1)
+    for method in ("predict", "covers"):
+        call = getattr(copied, method)
+        expected = np.asarray(call(frame)).tolist()
+        try:
+            found = np.asarray(call(turned)).tolist()
+        except ValueError:
+            found = expected
+        expect(
+            found == expected,
+            name,
+            f"{method} mixed up columns in another order: refuse them with a ValueError, or look "
+            "them up by their names.",
+        )
+        _expect_refused(name, f"{method} for columns of other names", call, renamed)
+
+
+def _expect_refused(name: str, what: str, call: Callable[..., Any], *arguments: Any) -> None:
+    try:
+        call(*arguments)
+    except ValueError as error:
+        expect(str(error).strip(), name, f"{what} must be refused with a text that says why.")
+        return
+    except Exception as error:
+        raise AssertionError(
+            f"{name}: {what} must be refused with a ValueError, but it raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    raise AssertionError(f"{name}: {what} must be refused with a ValueError, but it went through.")
+
+
+@check
+def check_missing_values(name: str, extractor: Any) -> None:
+    """NaN is refused by `fit`, `predict` and `covers`, or is in rules if the tags allow it."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    if getattr(get_tags(around(extractor, neighbours(task))).input_tags, "allow_nan", False):
+        X[3, 1] = X[10, 2] = np.nan
+        copied = with_rules(around(extractor, tree(task)).fit(X, y))
+        y_pred = np.asarray(copied.predict(X))
+        whole = y_pred.shape == (len(X),) and bool((y_pred == y_pred).all())
+        expect(whole, name, "predict must give one prediction per row, with or without NaN.")
+        X, _ = sample(task)
+        copied = with_rules(around(extractor, tree(task)).fit(X, y))
+        for column in range(X.shape[1]):
+            lacking = X.copy()
+            lacking[:, column] = np.nan
+            held = np.asarray(copied.rules_.covers(lacking))
+            # Whether predictions follow the rules at all is another check's.
+            held &= np.asarray(copied.predict(X)) == np.asarray(copied.rules_.predict(X))
+            found, meant = copied.predict(lacking), copied.rules_.predict(lacking)
+            alike = _same(np.asarray(found)[held], np.asarray(meant)[held])
+            expect(alike, name, "predict must leave NaN as it is, as rules_ does.")
+        return
+    copied = with_rules(around(extractor, tree(task)).fit(X, y))
+    X[3, 1] = np.nan
+    for method in ("predict", "covers"):
+        _expect_refused(name, f"NaN in {method}", getattr(copied, method), X)
+    black_box = FrozenEstimator(tree(task).fit(*sample(task)))  # which would not mind
+    _expect_refused(name, "NaN in fit", around(extractor, black_box).fit, X, y)
+
+
+@check
+def check_number_of_columns(name: str, extractor: Any) -> None:
+    """Rows with another number of columns, and rows without a second dimension, are refused."""
+    X, _ = sample(task_of(extractor))
+    copied = fitted(extractor)
+    for what, rows in {
+        "one column less": X[:, :2],
+        "one column more": np.column_stack([X, X[:, 0]]),
+        "a single row without its second dimension": X[0],
+    }.items():
+        for method in ("predict", "covers"):
+            _expect_refused(name, f"{what} in {method}", getattr(copied, method), rows)
+
+
+@check
+def check_unusable_targets(name: str, extractor: Any) -> None:
+    """A target of another length, and none at all for an unfitted black box, are refused."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    copied = around(extractor, neighbours(task))
+    _expect_refused(name, "a target of another length", copied.fit, X, y[:-1])
+    copied = around(extractor, neighbours(task))
+    _expect_refused(name, "no target for an unfitted black box", copied.fit, X)
+
+
+def _expect_sound(name: str, copied: Any, X: np.ndarray, what: str) -> None:
+    """What holds of rules for any data."""
+    y_pred = np.asarray(with_rules(copied).predict(X))
+    expect(y_pred.shape == (len(X),), name, f"predict must predict every row of {what}.")
+    completeness = getattr(copied, "completeness_", 1.0)
+    expect(0 <= completeness <= 1, name, f"completeness_ of {what} is {completeness!r}.")
+
+
+@check
+def check_constant_features(name: str, extractor: Any) -> None:
+    """A column that holds one value only is no obstacle."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    X[:, 2] = 4.0
+    copied = around(extractor, tree(task)).fit(X, y)
+    _expect_sound(name, copied, X, "data with a constant feature")
+
+
+@check
+def check_one_prediction(name: str, extractor: Any) -> None:
+    """A black box that always predicts the same gives rules that do, and for a class a warning."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    constant = (
+        DummyClassifier(strategy="constant", constant=1)
+        if task == "classification"
+        else DummyRegressor(strategy="constant", constant=2.5)
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        copied = around(extractor, FrozenEstimator(constant.fit(X, y))).fit(X, y)
+    expected = constant.predict(X)
+    expect(
+        np.allclose(np.asarray(with_rules(copied).predict(X), dtype=float), expected),
+        name,
+        f"rules of a black box that always predicts {expected[0]} must predict that.",
+    )
+    warned = task == "regression" or any(issubclass(w.category, UserWarning) for w in caught)
+    text = "fit must warn (UserWarning) of a black box that predicts one class only."
+    expect(warned, name, text)
+
+
+@check
+def check_duplicate_rows(name: str, extractor: Any) -> None:
+    """Rows that occur several times are no obstacle."""
+    task = task_of(extractor)
+    X, y = (np.repeat(values[:40], 3, axis=0) for values in sample(task))
+    copied = around(extractor, tree(task)).fit(X, y)
+    _expect_sound(name, copied, X, "data with repeated rows")
+
+
+@check
+def check_tiny_data(name: str, extractor: Any) -> None:
+    """Two rows, and one column, give rules or a ValueError that says why not."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    two = [int(np.argmin(y)), int(np.argmax(y))]
+    for what, rows, target in (
+        ("two rows", X[two], y[two]),
+        ("one column", X[:, :1], (X[:, 0] > 0).astype(y.dtype)),
+    ):
+        copied = around(extractor, tree(task))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # it may well say that this is little
+                copied.fit(rows, target)
+        except ValueError as error:
+            expect(str(error).strip(), name, f"{what} must be refused with a text that says why.")
+            continue
+        _expect_sound(name, copied, rows, what)
+
+
+@check
+def check_unfitted_black_box(name: str, extractor: Any) -> None:
+    """An unfitted black box is cloned and the clone is fitted: the caller's stays as it is."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    black_box = neighbours(task)
+    before = copy.deepcopy(vars(black_box))
+    copied = around(extractor, black_box).fit(X, y)
+    try:
+        check_is_fitted(black_box)
+    except NotFittedError:
+        pass
+    else:
+        raise AssertionError(f"{name}: fit must fit a clone of the black box, not the caller's.")
+    expect(vars(black_box) == before, name, "fit must not change the caller's black box.")
+    explained = around(extractor, frozen(task, X, y)).fit(X, y)
+    expect_same_rules(
+        name, extractor, copied, explained,
+        "rules of an unfitted black box must be those of one that was fitted on the same rows.",
+    )  # fmt: skip
+
+
+@check
+def check_frozen_black_box(name: str, extractor: Any) -> None:
+    """A FrozenEstimator is used as it is; rules come from its predictions, not the target."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    model = neighbours(task).fit(X, y)
+    before = model.predict(rows_around(X))
+    expected = around(extractor, FrozenEstimator(model)).fit(X, y)
+    found = around(extractor, FrozenEstimator(model)).fit(X, y[::-1].copy())
+    same = np.array_equal(model.predict(rows_around(X)), before)
+    expect(same, name, "fit must leave a FrozenEstimator's model as it is.")
+    expect_same_rules(
+        name, extractor, found, expected,
+        "rules must come from the black box's predictions: they changed with another target, "
+        "though the FrozenEstimator predicts the same.",
+    )  # fmt: skip
+
+
+@check
+def check_fitted_black_box_without_target(name: str, extractor: Any) -> None:
+    """A black box that is fitted needs no target: `fit(X)` is enough."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    expected = around(extractor, frozen(task, X, y)).fit(X, y)
+    found = around(extractor, frozen(task, X, y)).fit(X)
+    expect_same_rules(
+        name, extractor, found, expected, "fit(X) must give the rules of fit(X, y) for a fitted"
+        " black box."
+    )  # fmt: skip
+
+
+@check
+def check_callable_black_box(name: str, extractor: Any) -> None:
+    """A function behind an adapter is a black box, though it knows nothing of itself."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    model = neighbours(task).fit(X, y)
+    black_box = (
+        CallableClassifier(model.predict, classes=[0, 1])
+        if task == "classification"
+        else CallableRegressor(model.predict)
+    )
+    expected = around(extractor, FrozenEstimator(model)).fit(X, y)
+    found = around(extractor, black_box).fit(X, y)
+    expect_same_rules(
+        name, extractor, found, expected, "rules of a function must be those of the model behind."
+    )
+
+
+@check
+def check_container(name: str, extractor: Any) -> None:
+    """The black box is shown a frame if the extractor was: models look columns up by name."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    model = recording(task)
+    copied = around(extractor, model).fit(frame_of(X), y)
+    shown = getattr(getattr(copied, "estimator_", None), "shown_", None)
+    if shown is None:  # it keeps no estimator_; the caller's own one knows what it was shown
+        black_box = FrozenEstimator(recording(task).fit(frame_of(X), y))
+        around(extractor, black_box).fit(frame_of(X), y)
+        shown = black_box.estimator.shown_
+    columns = list(frame_of(X).columns)
+    strange = [what for what in shown if what != columns]
+    expect(
+        not strange,
+        name,
+        f"fitted on a DataFrame, the black box must be shown DataFrames with the columns {columns},"
+        f" but it was shown {strange[:1]}.",
+    )
+
+
+_PROGRAM = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[2])
+import joblib
+extractor, X, y = joblib.load(sys.argv[1])
+sys.stdout.write(extractor.fit(X, y).rules_.to_json())
+"""
+
+
+@check
+def check_reproducible(name: str, extractor: Any) -> None:
+    """Copies with one seed in `random_state` give the same rules."""
+    rules = [fitted(extractor).rules_ for _ in range(4)]
+    expect(
+        all(other == rules[0] for other in rules[1:]),
+        name,
+        "fits on the same rows must give the same rules. Draw random numbers from "
+        "sklearn.utils.check_random_state(self.random_state) alone, and loop over no sets.",
+    )
+
+
+@check
+def check_global_random_state(name: str, extractor: Any) -> None:
+    """NumPy's global generator is neither seeded nor used, nor Python's."""
+    kept: Any = np.random.get_state()
+    kept_by_python = random.getstate()
+    try:
+        np.random.seed(3)
+        random.seed(3)
+        before: Any = np.random.get_state()
+        before_in_python = random.getstate()
+        fitted(extractor)
+        after: Any = np.random.get_state()
+        same = np.array_equal(before[1], after[1]) and before[2:] == after[2:]
+        expect(same, name, "fit must leave NumPy's global generator alone.")
+        same = before_in_python == random.getstate()
+        expect(same, name, "fit must leave Python's global generator alone.")
+    finally:
+        np.random.set_state(kept)
+        random.setstate(kept_by_python)
+
+
+def _same_with(name: str, extractor: Any, parameter: str, values: tuple[Any, ...]) -> None:
+    if parameter not in extractor.get_params(deep=False):
+        skip(f"has no parameter {parameter}")
+    expected = fitted(extractor, **{parameter: None})
+    for value in values:
+        found = fitted(extractor, **{parameter: value})
+        text = f"{parameter}={value} must not change the rules."
+        expect_same_rules(name, extractor, found, expected, text)
+
+
+@check
+def check_batch_size(name: str, extractor: Any) -> None:
+    """How many rows the black box is shown at once does not matter."""
+    _same_with(name, extractor, "batch_size", (13, 1000))
+
+
+@check
+def check_n_jobs(name: str, extractor: Any) -> None:
+    """How many workers there are does not matter."""
+    _same_with(name, extractor, "n_jobs", (1, 2))
+
+
+@check
+def check_hash_seed(name: str, extractor: Any) -> None:
+    """Python's hash seed, another one in each process, does not matter."""
+    task = task_of(extractor)
+    X, y = sample(task)
+    copied = around(extractor, neighbours(task))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "extractor.joblib"
+        try:
+            joblib.dump((copied, X, y), path)
+        except Exception as error:
+            skip(f"cannot be sent to another process ({error}), see check_pickle")
+        runs = [
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-c",
+                    _PROGRAM,
+                    str(path),
+                    json.dumps([str(part) for part in sys.path]),
+                ],
+                env=os.environ | {"PYTHONHASHSEED": seed},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )
+            for seed in ("1", "2")
+        ]
+        outputs = [run.communicate() for run in runs]
+    for run, (_, errors) in zip(runs, outputs, strict=True):
+        if run.returncode and ("ModuleNotFoundError" in errors or "Can't get attribute" in errors):
+            skip(f"{type(extractor).__module__} cannot be imported by another process")
+        expect(not run.returncode, name, f"fit failed in another process:\n{errors}")
+    expected = fitted(extractor).rules_.to_json()
+    if any(found != expected for found, _ in outputs):
+        need_reproducible(extractor)
+        raise AssertionError(
+            f"{name}: rules must not depend on PYTHONHASHSEED: sort what comes out of a set."
+        )
+
+
+# --- running the checks ---------------------------------------------------------------------------
 
 
 class CheckOutcome(NamedTuple):
