@@ -20,8 +20,7 @@ from skescore.certificates import Certificate
 from skescore.datasets import Dataset
 from skescore.registry import extractor_label
 from skescore.report._gathering import TO_FEWER_ERRORS, data_of_arrays, gather, page_weights
-from skescore.report._quality import predictions_on
-from skescore.report._rule_views import plain
+from skescore.report._rule_views import plain, predictions_on
 from skescore.rules import RuleSet
 from skescore.tuning import ExtractorSearchCV
 

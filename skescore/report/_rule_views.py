@@ -1,24 +1,251 @@
-"""A rule set as the page needs it: its logic, its texts, what each rule is worth, its exports."""
+"""A rule set as the page needs it: its logic and texts, and how good it is, rule by rule, on rows."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from skescore.datasets import Dataset
+from skescore.metrics import redundancy, rule_overlap
 from skescore.metrics._rule_reports import rule_report
-from skescore.report._quality import quality_on
 from skescore.rules import RuleSet
 from skescore.rules._conditions import AtLeast, Condition
-from skescore.rules._text import format_label
+from skescore.rules._text import feature_name, format_label
 from skescore.rules.exporters._sentences import last_sentence, premise_words
 
-__all__ = ["rule_view", "sample_rows"]
+__all__ = [
+    "left_out_by_scores",
+    "predictions_on",
+    "quality_on",
+    "rule_view",
+    "sample_rows",
+    "worst_segments",
+]
+
+
+# --- how good rules are on rows -------------------------------------------------------------------
+
+
+#: Segments shown; rows of the smallest, at least and as a share; share of rows of the largest.
+_SHOWN, _FEWEST, _LEAST, _MOST = 5, 10, 0.02, 0.6
+#: Standard errors above the mean of all rows from which on a segment is worse than chance.
+_CLEARLY = 2.0
+#: Larger tables are looked at by a part of their rows and columns.
+_ROWS, _COLUMNS = 5000, 200
+#: Columns with more values are cut into quarters.
+_VALUES = 6
+
+
+def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
+    """Compare what rules predict with what is true.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    data : Dataset
+        The rows and what is true of them.
+
+    Returns
+    -------
+    dict
+        Ready for JSON. ``total`` rows, ``silent`` ones of them without a prediction,
+        ``segments``, see :func:`worst_segments`, and ``left_out``, see
+        :func:`left_out_by_scores`; for a classification ``right`` rows, those of the majority class
+        (``always``) and ``classes``, for a regression the mean absolute ``error``, ``r2`` and the
+        error of the mean (``always``).
+    """
+    predicted, silent = predictions_on(ruleset, data)
+    found: dict[str, Any] = {"total": len(data.X), "silent": int(silent.sum())}
+    if ruleset.task == "regression":
+        y = data.y.to_numpy(float)
+        errors = np.abs(y - np.asarray(predicted, dtype=float))
+        known = ~silent
+        around = float(((y[known] - y[known].mean()) ** 2).sum()) if known.any() else 0.0
+        found["error"] = float(errors[known].mean()) if known.any() else None
+        found["r2"] = 1 - float((errors[known] ** 2).sum()) / around if around else None
+        found["always"] = {"text": None, "error": float(np.abs(y - y.mean()).mean())}
+        errors[silent] = np.nan
+    else:
+        y = data.y.to_numpy()
+        right = np.array(
+            [not s and a == b for s, a, b in zip(silent, y, predicted, strict=True)], dtype=bool
+        )
+        counts = data.class_counts
+        most = max(counts, key=lambda label: counts[label])
+        said = Counter(b for s, b in zip(silent, predicted, strict=True) if not s)
+        found |= {
+            "right": int(right.sum()),
+            "always": {"text": format_label(most), "right": int(counts[most])},
+            "classes": [
+                {
+                    "name": format_label(label),
+                    "rows": int(rows),
+                    "right": int((right & (y == label)).sum()),
+                    "said": said[label],
+                }
+                for label, rows in counts.items()
+            ],
+        }
+        errors = (~right).astype(float)
+    found["segments"] = worst_segments(ruleset, data.X, errors)
+    found["left_out"] = left_out_by_scores(ruleset, data.X)
+    return found
+
+
+def left_out_by_scores(ruleset: RuleSet, X: pd.DataFrame) -> list[dict[str, Any]]:
+    """Measure how rules are written and meet, which no score looks at.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    X : DataFrame
+        The rows; of many, some.
+
+    Returns
+    -------
+    list of dict
+        What it is (``text``), its ``value``, and whether that is a ``share`` of rows or rules.
+    """
+    if not len(ruleset):
+        return []
+    X = X if len(X) <= _ROWS else X.sample(_ROWS, random_state=0)
+    met = rule_overlap(ruleset, X, pairs=False)
+    terms = [rule.n_terms for rule in ruleset.rules]
+    found: list[tuple[str, float, bool]] = [
+        ("bounds, names and linear terms of a rule on average", float(np.mean(terms)), False),
+        ("those of the longest rule", float(max(terms)), False),
+        ("rows without a rule", met.uncovered, True),
+        ("rows that several rules hold for", met.overlap, True),
+        ("rows that rules with different conclusions hold for", met.negative_overlap, True),
+    ]
+    if ruleset.voting is None:
+        spare = redundancy(ruleset, X)
+        found.append(("rules that no row would miss", spare.share_of_rules, True))
+        if sum(map(len, spare.literals)):
+            found.append(("comparisons that no row would miss", spare.share_of_literals, True))
+    return [{"text": text, "value": value, "share": share} for text, value, share in found]
+
+
+def predictions_on(ruleset: RuleSet, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """What is predicted, and where nothing is."""
+    fallback = ruleset.fallback
+    if fallback is None:
+        silent = ~ruleset.covers(data.X)
+        predicted = np.full(len(data.X), None, dtype=object)
+        if not silent.all():
+            predicted[~silent] = ruleset.predict(data.X[~silent])
+        if ruleset.task == "regression":
+            predicted = np.where(silent, np.nan, predicted).astype(float)
+        return predicted, silent
+    predicted = ruleset.predict(data.X)
+    if fallback.policy != "abstain":
+        return predicted, np.zeros(len(data.X), dtype=bool)
+    return predicted, ~ruleset.covers(data.X)
+
+
+def worst_segments(ruleset: RuleSet, X: pd.DataFrame, errors: np.ndarray) -> list[dict[str, Any]]:
+    """Find the parts of the rows in which rules fail more often than elsewhere.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules, whose own rows are parts as well.
+    X : DataFrame
+        The rows.
+    errors : ndarray
+        The error of each row: 0 or 1, or a distance; NaN where it is not known.
+
+    Returns
+    -------
+    list of dict
+        The clearest first: what the rows have in common (``text``), how many they are (``rows``),
+        and their mean error (``error``). Parts that are nearly the same rows are told once.
+    """
+    chosen = np.flatnonzero(~np.isnan(errors))
+    if len(chosen) > _ROWS:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, _ROWS).astype(np.intp)]
+    X, errors = X.iloc[chosen], errors[chosen]
+    if len(X) < 2 * _FEWEST or not errors.any():
+        return []
+    overall, spread = errors.mean(), errors.std()
+    found = []
+    for text, inside in _segments(ruleset, X):
+        rows = int(inside.sum())
+        if not max(_FEWEST, _LEAST * len(X)) <= rows <= _MOST * len(X):
+            continue
+        mean = float(errors[inside].mean())
+        excess = (mean - overall) * np.sqrt(rows) / spread if spread else 0.0
+        if excess >= _CLEARLY and np.count_nonzero(errors[inside]) > 1:
+            found.append((float(excess), text, inside, mean))
+    found.sort(key=lambda one: -one[0])
+    kept: list[tuple[float, str, np.ndarray, float]] = []
+    for one in found:
+        if all((one[2] & k[2]).sum() < 0.6 * (one[2] | k[2]).sum() for k in kept):
+            kept.append(one)
+    return [
+        {"text": text, "rows": int(inside.sum()), "error": mean}
+        for _, text, inside, mean in kept[:_SHOWN]
+    ]
+
+
+def _segments(ruleset: RuleSet, X: pd.DataFrame) -> Iterator[tuple[str, np.ndarray]]:
+    if ruleset.voting is None and len(ruleset) > 1:
+        assigned = ruleset.assign(X)
+        for i in range(len(ruleset)):
+            yield f"rule {i + 1} predicts", assigned == i
+    if ruleset.fallback is not None:
+        yield "no rule holds", ~ruleset.covers(X)
+    names = list(ruleset.feature_names)
+    used = sorted(ruleset.used_features)
+    for j in [*used, *(j for j in range(len(names)) if j not in ruleset.used_features)][:_COLUMNS]:
+        if names[j] in X.columns:
+            yield from _parts(feature_name(names, j), X[names[j]])
+
+
+def _parts(name: str, column: pd.Series) -> Iterator[tuple[str, np.ndarray]]:
+    missing = column.isna().to_numpy()
+    if missing.any():
+        yield f"{name} is missing", missing
+    known = column[~missing]
+    if known.nunique() > _VALUES and pd.api.types.is_numeric_dtype(known):
+        values = column.to_numpy(float, na_value=np.nan)
+        ordered = np.unique(values[~missing])
+        cuts = []
+        for quarter in np.quantile(values[~missing], (0.25, 0.5, 0.75), method="lower"):
+            above = ordered[ordered > quarter]
+            if len(above):
+                cuts.append(_short_between(float(quarter), float(above[0])))
+        bounds = [-np.inf, *sorted(set(cuts)), np.inf]
+        for low, high in pairwise(bounds):
+            # In words, as the page's cards have it.
+            parts = [f"above {low:.15g}"] if low > -np.inf else []
+            parts += [f"at most {high:.15g}"] if high < np.inf else []
+            yield f"{name} is {' and '.join(parts)}", (values > low) & (values <= high)
+        return
+    for value in known.value_counts().index[:12]:
+        yield f"{name} is {format_label(value)}", (column == value).to_numpy(bool, na_value=False)
+
+
+def _short_between(low: float, high: float) -> float:
+    """A number of few digits that parts two values: not below `low`, below `high`."""
+    for digits in range(1, 16):
+        value = float(f"{low / 2 + high / 2:.{digits}g}")
+        if low <= value < high:
+            return value
+    return low
+
+
+# --- the view -------------------------------------------------------------------------------------
+
 
 #: Longer texts of all exports together are left to the command line.
 _EXPORTS_AT_MOST = 400_000
