@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from skescore._random import ASSIGNMENTS, FORMULAE, child_generator
 from skescore._validation import check_choice, check_instance, check_integer, check_number
 from skescore.attribution._formula import (
+    BINARY,
     CODINGS,
     LARGEST_TABLE,
     Formula,
+    Gate,
     variable,
 )
-from skescore.attribution._formula_text import BINARY, Gate
 
 __all__ = [
     "all_assignments",
