@@ -34,6 +34,9 @@ __all__ = [
 
 # --- formulae as text and as nested lists, both ways ----------------------------------------------
 
+# Everywhere a formula is a tuple of gates in postfix order: ``("var", input, -1)``,
+# ``("not", gate, -1)`` or ``("and" | "or" | "xor", left gate, right gate)``; the last gate is the
+# root. Nothing here recurses, so that the depth of a formula is limited by memory alone.
 
 Gate = tuple[str, int, int]
 

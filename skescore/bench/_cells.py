@@ -1,4 +1,4 @@
-"""Measuring one cell, in a process of its own where its time is limited: rules of a fold, scored."""
+"""Measuring a cell: rules of one fold, scored on the rows held out; within a time limit or not."""
 
 from __future__ import annotations
 

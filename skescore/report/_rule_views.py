@@ -1,4 +1,4 @@
-"""A rule set as the page needs it: its logic and texts, and how good it is, rule by rule, on rows."""
+"""A rule set as the page needs it: logic, texts, exports, what each rule is worth on rows."""
 
 from __future__ import annotations
 

@@ -32,6 +32,8 @@ __all__ = ["prune"]
 
 # --- a score of many candidates at once, from the rows that each changes --------------------------
 
+# How well a candidate predicts and how large it is comes out exactly. How much of the domain it
+# covers is bounded from above, and only measured for the candidates that may be the best.
 
 #: What sampling may get wrong of a volume.
 _SAMPLED = 0.01

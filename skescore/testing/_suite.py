@@ -47,7 +47,6 @@ from skescore.extractors import CallableClassifier, CallableRegressor, black_box
 from skescore.metrics import volume_completeness
 from skescore.rules import RuleSet, as_ruleset
 from skescore.scorers import make_fire_scorer, make_ice_scorer
-from skescore.testing import _checks  # noqa: F401  # adds the checks, in order
 
 # --- what is checked on ---------------------------------------------------------------------------
 

@@ -15,11 +15,10 @@ import numpy as np
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain
 from skescore.rules._matching import BoxTable
-from skescore.rules._rule import Rule, RuleStatistics
+from skescore.rules._rule import Rule, RuleStatistics, combined
 from skescore.rules.simplification._merging import (
     Conditions,
     all_implied,
-    combined,
     exclude,
     priority_of,
     ranks_of,
