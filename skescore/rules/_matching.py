@@ -531,8 +531,6 @@ _CHUNK = 65536
 #: Up to so many cuts are counted one by one (vectorised); more are searched by bisection.
 _COUNTED_CUTS = 96
 _WORD = 64
-#: The index that so many bits stand for.
-_INDEX_OF_BIT = np.append(np.arange(_WORD), -1)
 #: Pieces of several features that have a table together: it stays in a core's cache.
 _TOGETHER = 4096
 
@@ -620,7 +618,7 @@ class _JointCuts:
         result = result.astype(np.uint16)
         for feature in self._features[1:]:
             result *= np.uint16(len(feature.masks))
-            result += feature.pieces(table, rows).astype(np.uint16, copy=False)
+            np.add(result, feature.pieces(table, rows), out=result, casting="unsafe")
         return result
 
 
@@ -667,11 +665,10 @@ class Matcher:
         return result
 
     def first(self, table: Table, rows: slice) -> np.ndarray:
-        """Index of the first rule that holds for each of some rows, -1 where none does."""
+        """Index of the first rule that holds for each of some rows, `n_rules` or more for none."""
         result = self.blocks[0][1].first(table, rows)
         for begin, block in self.blocks[1:]:
-            found = block.first(table, rows)
-            result = np.where((result < 0) & (found >= 0), found + begin, result)
+            result = np.where(result < begin, result, block.first(table, rows) + begin)
         return result
 
 
@@ -749,7 +746,7 @@ class Block:
         return result
 
     def first(self, table: Table, rows: slice) -> np.ndarray:
-        """Index of the first rule that holds for each of some rows, -1 where none does."""
+        """Index of the first rule that holds for each of some rows, `n_rules` or more for none."""
         parts = list(self._chunks(rows.stop, rows.start))
         if len(parts) == 1:
             return first_bit(self._words(table, rows))
@@ -774,18 +771,17 @@ def for_each_part(work: Callable[[slice], None], n_rows: int, n_jobs: int | None
 
 
 def first_bit(words: np.ndarray) -> np.ndarray:
-    """Index of the lowest bit set in each row of words, -1 for none."""
+    """Index of the lowest bit set in each row of words, the number of all bits for none."""
     word, index = words[:, 0], None
     if words.shape[1] > 1:
         index = (words != 0).argmax(axis=1)
         word = words[np.arange(len(words)), index]
+        index[word == 0] = words.shape[1] - 1
     # The bits below the lowest one set number its index; of no bit all 64 are.
     below = word - np.uint64(1)
     np.bitwise_and(below, np.bitwise_not(word), out=below)
     number = np.bitwise_count(below)
-    if index is None:
-        return _INDEX_OF_BIT.take(number, mode="clip")
-    return np.where(number == _WORD, -1, index * _WORD + number)
+    return number if index is None else index * _WORD + number
 
 
 def nearest_box(

@@ -249,17 +249,17 @@ def _constants_of(ruleset: RuleSet, table: Table, n_jobs: int | None) -> np.ndar
     if ruleset.classes is not None:
         outputs = label_array(list(ruleset.classes))[outputs.astype(np.intp)]
     # What stands at the end is for rows without a rule.
-    outputs = np.concatenate([outputs, outputs[:1]])
+    outputs = np.concatenate([outputs[ruleset.assignment_order], outputs[:1]])
     if ruleset.fallback is not None:
         outputs[-1] = ruleset.fallback.output
     result = np.empty(len(table), dtype=outputs.dtype)
     lost: list[np.ndarray] = []
 
     def fill(rows: slice) -> None:
-        index = ruleset.assigned(table, rows)
-        outputs.take(index, out=result[rows], mode="wrap")  # -1 is the last
-        if ruleset.fallback is None and index.size and index.min() < 0:
-            lost.append(np.flatnonzero(index < 0) + rows.start)
+        first = ruleset.first(table, rows)
+        outputs.take(first, out=result[rows], mode="clip")
+        if ruleset.fallback is None and first.size and first.max() >= len(ruleset):
+            lost.append(np.flatnonzero(first >= len(ruleset)) + rows.start)
 
     for_each_part(fill, len(table), n_jobs)
     if lost:

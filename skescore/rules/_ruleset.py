@@ -515,10 +515,24 @@ class RuleSet(Sequence[Rule]):
         ndarray of int
             As :meth:`assign` gives them.
         """
-        first = self._matcher_by_priority.first(table, rows)
-        if self.ordered or self.disjoint:
-            return first
-        return np.append(self.assignment_order, -1)[first]
+        return np.append(self.assignment_order, -1).take(self.first(table, rows), mode="clip")
+
+    def first(self, table: Table, rows: slice) -> np.ndarray:
+        """Find the place in ``assignment_order`` of the rule that each row is assigned to.
+
+        Parameters
+        ----------
+        table : Table
+            The table.
+        rows : slice
+            The rows, from a start to a stop.
+
+        Returns
+        -------
+        ndarray of int
+            The places, of any type of integer; as many as there are rules, or more, for none.
+        """
+        return self._matcher_by_priority.first(table, rows)
 
     def check_one_rule_per_row(self, purpose: str) -> None:
         """Raise a ValueError where all rules that hold predict together.

@@ -537,7 +537,7 @@ def test_bits_survive_packing(data, n_flags):
     assert words.shape == (n_rows, n_words)
     assert words.dtype == np.uint64
     assert unpack_bits(words, n_flags).tolist() == flags.tolist()
-    expected = [row.index(True) if any(row) else -1 for row in flags.tolist()]
+    expected = [row.index(True) if any(row) else 64 * n_words for row in flags.tolist()]
     assert first_bit(words).tolist() == expected
     as_numbers = [sum(1 << i for i, flag in enumerate(row) if flag) for row in flags.tolist()]
     assert [sum(int(w) << 64 * i for i, w in enumerate(row)) for row in words] == as_numbers

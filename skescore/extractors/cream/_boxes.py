@@ -340,7 +340,8 @@ def _closed(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
 def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> np.ndarray:
     """The first box that holds each row."""
     matcher = Matcher(_closed(lower, upper), [()] * len(lower))
-    return matcher.first(Table(X, names), slice(0, len(X)))
+    first = matcher.first(Table(X, names), slice(0, len(X)))
+    return np.append(np.arange(len(lower)), -1).take(first, mode="clip")
 
 
 @dataclass(frozen=True, eq=False)
