@@ -469,7 +469,7 @@ class _Check:
         for test in tests:
             cells = [cell for c in cells for cell in (c & test, c & ~test) if cell]
         floor = math.fsum(cost(cell) for cell in cells)
-        tolerance = _TOLERANCE * max(1e-9, cost(everything))
+        tolerance = _TOLERANCE * max(1e-300, cost(everything))
         if kind == "tree":
             steps, best = _best_tree(splits, cost)
         else:

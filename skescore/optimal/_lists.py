@@ -162,7 +162,7 @@ class _Errors:
         self._gains = reduced.astype(self.dtype)
         self._pure = bool(((reduced > 0).sum(axis=1) <= 1).all())
         self._class = reduced.argmax(axis=1)
-        self.tolerance = 0.0 if self.exact else 1e-10 * max(1.0, float(total))
+        self.tolerance = 0.0 if self.exact else 1e-10 * max(float(total), 1e-300)
 
     def of(self, rows: np.ndarray) -> float:
         """The loss of the best constant."""

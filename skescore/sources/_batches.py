@@ -16,12 +16,22 @@ from numpy.typing import NDArray
 
 from skescore._optional import import_optional
 from skescore._processes import parallel
+from skescore._validation import one_dimension
 from skescore.metrics._rule_counts import RowLooks, RuleCounts
 from skescore.rules import RuleSet
 from skescore.sources._query import near_labels
-from skescore.sources._tables import SourceError, check_columns, failing, parquet_files
+from skescore.sources._tables import (
+    ColumnError,
+    SourceError,
+    check_columns,
+    check_types,
+    failing,
+    parquet_files,
+)
 
 Floats = NDArray[np.float64]
+#: Types of Arrow that hold numbers.
+_NUMBERS_OF_ARROW = "u?int|float|double|halffloat|decimal"
 #: Carries out a function for every batch; the results may come in any order.
 Each = Callable[[Callable[[Any], Any]], Iterable[Any]]
 
@@ -72,7 +82,7 @@ class Reading:
             y = np.asarray(frame[self.target].to_numpy())
         else:
             ask = getattr(self.black_box, "predict", self.black_box)
-            y = np.asarray(ask(frame[names]))
+            y = one_dimension("What black_box predicts", ask(frame[names]))
         there = set(map(str, frame.columns))
         lacking = [name for name in names if name not in there]  # which no rule looks at
         if lacking:
@@ -223,7 +233,30 @@ def _of_parquet(
     dataset = import_optional("pyarrow.dataset", extra="parquet", purpose=f"Reading {reading.name}")
     files = parquet_files(source)
     with failing(reading.name):
-        return _of_arrow(dataset.dataset(files, format="parquet"), reading, batch_size)
+        schema = _schema_of(dataset, files, reading)
+        return _of_arrow(dataset.dataset(files, schema, format="parquet"), reading, batch_size)
+
+
+def _schema_of(dataset: Any, files: Sequence[str], reading: Wanted) -> Any:
+    """The columns of some files, whose types Arrow would turn into those of the first."""
+    arrow = import_optional("pyarrow", extra="parquet", purpose=f"Reading {reading.name}")
+    schemas = [dataset.dataset(file, format="parquet").schema for file in files]
+    result = schemas[0]
+    for column in set(reading.columns) & set(result.names):
+        place = result.get_field_index(column)
+        for file, schema in zip(files, schemas, strict=True):
+            if column not in schema.names:
+                raise ColumnError(f"{file} has no column {column!r}. Add it.")
+            kind, other = result.field(place).type, schema.field(column).type
+            if other in (kind, arrow.null()):
+                continue
+            if kind != arrow.null():
+                shown = {files[0]: str(kind), file: str(other)}
+                check_types(reading.name, column, shown, _NUMBERS_OF_ARROW)
+                whole = arrow.types.is_signed_integer(kind) and arrow.types.is_signed_integer(other)
+                other = arrow.int64() if whole else arrow.float64()
+            result = result.set(place, result.field(place).with_type(other))
+    return result
 
 
 def _on_dask(source: Any, reading: Wanted) -> Each:

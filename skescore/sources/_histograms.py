@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skescore._text import listed
-from skescore._validation import python_value
+from skescore._validation import one_dimension, python_value
 from skescore.extractors._binned import Column, LabelMoments
 from skescore.extractors._input import is_categorical
 from skescore.rules import RuleSet
@@ -596,7 +597,8 @@ class TableOfRows:
         if self.target is not None:
             return frame[self.target]
         ask = getattr(self.black_box, "predict", self.black_box)
-        return pd.Series(np.asarray(ask(frame[list(self.names)])), index=frame.index)
+        found = one_dimension("What black_box predicts", ask(frame[list(self.names)]))
+        return pd.Series(found, index=frame.index)
 
     def survey(self, batch: Any, task: str) -> Survey:
         """What the rows of a batch hold."""
@@ -613,7 +615,7 @@ class TableOfRows:
         return Survey(len(frame), tuple(found), labels, weight)
 
     def _seen(self, column: pd.Series, name: str) -> Seen:
-        if is_categorical(column):
+        if is_categorical(column) or _is_text(column):
             return _seen_values(column)
         return seen_numbers(numbers(column, name, self.name))
 
@@ -730,7 +732,7 @@ def codes(column: pd.Series, values: Sequence[Any], source: str) -> NDArray[np.i
     if isinstance(column.dtype, pd.CategoricalDtype):
         known = index.get_indexer(pd.Index(column.cat.categories, dtype=object))
         found = np.append(known, len(values))[column.cat.codes.to_numpy()]
-    elif column.dtype.kind in "iuf" and len(values) and not isinstance(values[0], str):
+    elif column.dtype.kind in "iuf" and _are_floats(values):
         order = np.array(values, dtype=float)
         given = column.to_numpy(dtype=float)
         found = np.searchsorted(order, given)
@@ -750,6 +752,18 @@ def codes(column: pd.Series, values: Sequence[Any], source: str) -> NDArray[np.i
             "Read a table at rest, or a snapshot."
         )
     return found
+
+
+def _are_floats(values: Sequence[Any]) -> bool:
+    """Whether values are numbers, and floats tell them apart."""
+    return len(values) > 0 and all(isinstance(v, Real) and abs(v) <= 2**53 for v in values)
+
+
+def _is_text(column: pd.Series) -> bool:
+    """Whether a column holds texts alone, be they numbers: as in Parquet, these are categories."""
+    if column.dtype.kind in "biufcmM":
+        return False
+    return pd.api.types.infer_dtype(column, skipna=True) == "string"
 
 
 def seen_numbers(found: Floats) -> Seen:

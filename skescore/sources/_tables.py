@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ __all__ = [
 _DIALECTS = {"postgresql": "postgres", "mssql": "tsql", "mariadb": "mysql"}
 #: PostgreSQL's number of the type BOOLEAN.
 _BOOLEAN_OID = 16
+#: Types of DuckDB that hold numbers.
+_NUMBERS_OF_DUCKDB = r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL"
 
 
 class SourceError(OSError):
@@ -159,7 +162,11 @@ def open_url(url: str) -> AbstractContextManager[SqlTable]:
 
 def _path(table: str, mark: str = '"') -> str:
     """The name of a table, which may have a schema before it."""
-    return ".".join(mark + part.replace(mark, 2 * mark) + mark for part in table.split("."))
+    return ".".join(_path_part(part, mark) for part in table.split("."))
+
+
+def _path_part(part: str, mark: str = '"') -> str:
+    return mark + part.replace(mark, 2 * mark) + mark
 
 
 @contextmanager
@@ -197,14 +204,59 @@ def parquet_files(source: str | Path) -> list[str]:
     return found
 
 
+def _rows_of_parquet(connection: Any, files: Sequence[str], name: str) -> str:
+    """What DuckDB reads of some files, whose columns it would turn into the types of the first."""
+    quoted = ["'" + path.replace("'", "''") + "'" for path in files]
+    listed_files = f"[{', '.join(quoted)}]"
+    if len(files) == 1:
+        return f"read_parquet({listed_files})"
+    written = connection.execute(
+        "SELECT name, min(file_name), count(DISTINCT file_name) FROM parquet_schema("
+        f"{listed_files}) GROUP BY name, type, converted_type, logical_type"
+    ).fetchall()
+    types: dict[str, dict[str, str]] = {}  # by file, of files that tell all that there are
+    for file in [files[0], *sorted({row[1] for row in written} - {files[0]})]:
+        path = file.replace("'", "''")
+        found = connection.execute(f"DESCRIBE SELECT * FROM read_parquet('{path}')").fetchall()
+        types[file] = {row[0]: row[1] for row in found}
+    columns, mixed = types[files[0]], False
+    stored = {row[0] for row in written} & set(columns)  # others are folders' names
+    for column, kind in columns.items():
+        for file, others in types.items():
+            other = others.get(column, kind) if column in stored else kind
+            if other != kind:
+                mixed = True
+                if '"NULL"' not in (kind, other):  # of a file where all of it is missing
+                    check_types(name, column, {files[0]: kind, file: other}, _NUMBERS_OF_DUCKDB)
+    if not mixed:
+        return f"read_parquet({listed_files})"
+    for column in stored:  # by name, DuckDB would take those that lack one for gaps
+        if sum(row[2] for row in written if row[0] == column) < len(files):
+            raise ColumnError(f"Some files of {name} have no column {column!r}. Add it.")
+    chosen = ", ".join(map(_path_part, columns))
+    return f"(SELECT {chosen} FROM read_parquet({listed_files}, union_by_name = true)) AS files"
+
+
+def check_types(name: str, column: str, kinds: Mapping[str, str], numbers: str) -> None:
+    """Raise a ColumnError for files that hold a column in types that are not all numbers."""
+    if not all(re.match(numbers, kind) for kind in kinds.values()):
+        shown = " and ".join(f"{kind} in {file}" for file, kind in kinds.items())
+        raise ColumnError(
+            f"Column {column!r} of {name} must have one type in all files, but it is {shown}. "
+            "Write the files with one type."
+        )
+
+
 @contextmanager
 def open_parquet(source: str | Path, memory: str | None = None) -> Iterator[SqlTable]:
     """Let DuckDB read Parquet files."""
     duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {source} by DuckDB")
-    files = ", ".join("'" + path.replace("'", "''") + "'" for path in parquet_files(source))
+    files, name = parquet_files(source), str(source)
     connection = duckdb.connect(config={} if memory is None else {"memory_limit": memory})
     try:
-        yield _duckdb_table(connection, f"read_parquet([{files}])", str(source))
+        with failing(name):
+            rows = _rows_of_parquet(connection, files, name)
+        yield _duckdb_table(connection, rows, name)
     finally:
         connection.close()
 

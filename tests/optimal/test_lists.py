@@ -338,3 +338,13 @@ def test_what_cannot_be_used_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         optimal_lists(**{"X": [[0.0], [1.0]], "y": [0, 1]} | options)
+
+
+def test_tiny_weights_are_weighed_as_exactly_as_others() -> None:
+    X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])
+    y, weights = ["a", "b", "a", "b", "a"], np.array([1.0, 0.4, 0.01, 0.7, 0.9])
+    usual, tiny = (
+        optimal_lists(X, y, max_rules=4, max_conditions=1, cuts=None, sample_weight=w).upper
+        for w in (weights, weights * 1e-9)
+    )
+    assert tiny * 1e9 == pytest.approx(usual)

@@ -563,3 +563,19 @@ def test_types_of_a_database(tmp_path: Path) -> None:
     assert rules.classes == (False, True)
     assert len(rules) == 3
     assert {rules.feature_names[j] for j in rules.used_features} == {"price", "flag"}
+
+
+def test_codes_that_are_equal_as_numbers_are_other_values() -> None:
+    codes = pd.DataFrame({"code": ["01", "1", "2", "02"] * 2, "kind": ["a", "b", "b", "a"] * 2})
+    batches = [codes, pa.Table.from_pandas(codes)]
+    first, second = (extract_source(CARTExtractor(None), [b], "kind").rules for b in batches)
+    assert str(first) == str(second)
+    assert first.predict(codes[["code"]]).tolist() == codes["kind"].tolist()
+
+
+def test_labels_beyond_all_floats_are_told_apart() -> None:
+    rows = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "kind": 2**53 + np.array([0, 0, 1, 1])})
+    rules = extract_source(
+        CARTExtractor(None), [rows, rows], "kind", cuts=4, task="classification"
+    ).rules
+    assert rules.predict(rows[["x"]]).tolist() == rows["kind"].tolist()

@@ -366,3 +366,40 @@ def test_a_file_that_vanishes_is_an_error_not_a_part(tmp_path: Path) -> None:
     (folder / "part2.parquet").unlink()
     with pytest.raises(SourceError, match=re.escape("no part of it was: FileNotFoundError")):
         count_source(CLASSES, source, "label")
+
+
+HALVES = pd.DataFrame({"length": [0.5, 1.5, 2.5, 3.5], "price": [0.5, 0.5, 2.5, 2.5]})
+WHOLES = pd.DataFrame({"length": [0, 1, 2, 3], "price": [0, 0, 2, 2]})
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["whole numbers first", "fractions first"])
+def test_files_are_not_turned_into_the_types_of_the_first(first: int, tmp_path: Path) -> None:
+    parts = [WHOLES, HALVES] if first == 0 else [HALVES, WHOLES]
+    for place, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{place}.parquet")
+    pd.DataFrame({"length": [None], "price": [1.0]}).to_parquet(tmp_path / "2.parquet")
+    ruleset = RuleSet(
+        [Rule([Interval(0, upper=1)], 0.0), Rule([], 2.0)], ["length"], task="regression",
+        domain=Domain([0.0], [4.0]),
+    )  # fmt: skip
+    expected = score_source(
+        ruleset, [HALVES, WHOLES, pd.DataFrame({"length": [np.nan], "price": 1.0})], "price"
+    )
+    assert score_source(ruleset, tmp_path, "price").scores == pytest.approx(expected.scores)
+    asked = score_source(
+        ruleset, tmp_path, black_box=lambda rows: rows["length"].fillna(1).to_numpy()
+    )
+    everything = pd.concat([HALVES, WHOLES, pd.DataFrame({"length": [np.nan]})])
+    there = score_source(
+        ruleset, [everything.assign(price=everything["length"].fillna(1))], "price"
+    )
+    assert asked.scores == pytest.approx(there.scores)
+
+
+def test_files_that_hold_texts_and_numbers_are_refused(tmp_path: Path) -> None:
+    HALVES.to_parquet(tmp_path / "0.parquet")
+    HALVES.astype({"length": str}).to_parquet(tmp_path / "1.parquet")
+    ruleset = RuleSet([Rule([Interval(0, upper=1)], 0.0)], ["length"], task="regression")
+    for options in ({"target": "price"}, {"black_box": lambda rows: np.zeros(len(rows))}):
+        with pytest.raises(ValueError, match=r"'length' of .* must have one type in all files"):
+            score_source(ruleset, tmp_path, **options)
