@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -756,7 +755,7 @@ def codes(column: pd.Series, values: Sequence[Any], source: str) -> NDArray[np.i
 
 def _are_floats(values: Sequence[Any]) -> bool:
     """Whether values are numbers, and floats tell them apart."""
-    return len(values) > 0 and all(isinstance(v, Real) and abs(v) <= 2**53 for v in values)
+    return len(values) > 0 and all(isinstance(v, int | float) and abs(v) <= 2**53 for v in values)
 
 
 def _is_text(column: pd.Series) -> bool:

@@ -341,10 +341,10 @@ def test_what_cannot_be_used_is_refused(
 
 
 def test_tiny_weights_are_weighed_as_exactly_as_others() -> None:
-    X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])
-    y, weights = ["a", "b", "a", "b", "a"], np.array([1.0, 0.4, 0.01, 0.7, 0.9])
+    X, y = np.arange(6.0)[:, None], ["a", "b"] * 3
+    weights = np.array([0.35, 0.09, 0.3, 0.63, 0.62, 0.98])
     usual, tiny = (
-        optimal_lists(X, y, max_rules=4, max_conditions=1, cuts=None, sample_weight=w).upper
+        optimal_lists(X, y, max_rules=3, max_conditions=1, cuts=None, sample_weight=w).upper
         for w in (weights, weights * 1e-9)
     )
     assert tiny * 1e9 == pytest.approx(usual)
