@@ -6,6 +6,7 @@ out; journals lose their ends. ``SKESCORE_HOSTILE=10000`` makes some hundred tim
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -18,7 +19,9 @@ import time
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import pytest
+from optuna.trial import TrialState
 
 from skescore.tuning.storage import open_storage
 
@@ -26,6 +29,7 @@ if not hasattr(os, "fork"):
     pytest.skip("commands are forked", allow_module_level=True)
 
 FORKED = Path(__file__).parents[1] / "cli" / "forked_commands.py"
+SERVER = Path(__file__).parents[1] / "tuning" / "storage" / "conftest.py"
 JOURNAL = Path(__file__).parents[1] / "data" / "formats" / "journal.log"
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 SEARCH = (
@@ -45,6 +49,25 @@ def commands():
     started.close()
 
 
+@pytest.fixture(scope="module")
+def database():
+    """Makes empty databases of a PostgreSQL."""
+    with runpy.run_path(str(SERVER))["running_postgresql"]() as server:
+        yield server.new_database
+
+
+@pytest.fixture
+def new_storage(request):
+    """What a command is told of a storage that is empty, in the folder where it runs."""
+    if request.param == "postgresql":
+        make = request.getfixturevalue("database")
+        return lambda: ["--storage", make()]
+    return lambda: [] if request.param is None else ["--storage", request.param]
+
+
+POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.engine)
+
+
 def board(result):
     """The leaderboard but for what it took; no trial is there twice."""
     # What was asked before a break is asked once more; a trial that is tried again has another
@@ -56,8 +79,11 @@ def board(result):
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
-def broken(rng, commands, folder, words, longest):
-    """Signal a command up to three times at random moments; the one that ends by itself."""
+def broken(rng, commands, folder, words, longest, *, between=lambda: None):
+    """Signal a command up to three times at random moments; the one that ends by itself.
+
+    Of several processes one is signalled.
+    """
     told = []
     for sign in [*rng.permutation(SIGNALS)[: rng.integers(1, 4)].tolist(), None]:
         command = commands.start(folder, *words)
@@ -66,8 +92,11 @@ def broken(rng, commands, folder, words, longest):
             told.append((sign, round(moment, 3)))
             time.sleep(moment)
             if command.running:
-                os.kill(command.pid, sign)
+                one = psutil.Process(command.pid)
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    rng.choice([one, *one.children()]).send_signal(sign)
         command.end()
+        between()
         if (command.folder / "code").exists() and command.code == 0:
             return command, told
         assert sign is not None, (told, command.code, command.err)
@@ -76,22 +105,23 @@ def broken(rng, commands, folder, words, longest):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("storage", ["trials.journal", "sqlite:///trials.db", None])
+@pytest.mark.parametrize(
+    "new_storage", ["trials.journal", "sqlite:///trials.db", None, POSTGRESQL], indirect=True
+)
 def test_searches_that_are_signalled_give_what_an_unbroken_one_gives(
-    attack, commands, tmp_path, storage
+    attack, commands, tmp_path, new_storage
 ):
-    stored = [] if storage is None else ["--storage", storage]
     folder = tmp_path / "unbroken"
     folder.mkdir()
     begin = time.monotonic()
-    unbroken = commands.run(folder, *SEARCH, *stored)
+    unbroken = commands.run(folder, *SEARCH, *new_storage())
     longest = time.monotonic() - begin
     assert unbroken.code == 0, unbroken.err
 
     def check(rng):
         place = tmp_path / f"broken-{rng.integers(2**60)}"
         place.mkdir()
-        command, told = broken(rng, commands, place, [*SEARCH, *stored], longest)
+        command, told = broken(rng, commands, place, [*SEARCH, *new_storage()], longest)
         assert command.result["rules"] == unbroken.result["rules"], told
         expected = board(unbroken.result["leaderboard"])
         assert board(command.result["leaderboard"]) == expected, told
@@ -101,6 +131,65 @@ def test_searches_that_are_signalled_give_what_an_unbroken_one_gives(
         shutil.rmtree(place)
 
     attack(check, 3, 0.003)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("new_storage", ["trials.journal", POSTGRESQL], indirect=True)
+def test_two_workers_that_are_signalled_finish_every_trial_once(
+    attack, commands, tmp_path, new_storage
+):
+    folder = tmp_path / "unbroken"
+    folder.mkdir()
+    alone = commands.run(folder, *SEARCH, *new_storage())
+    measured = {row_key(row): row["score"] for row in alone.result["leaderboard"]}
+    words = [*SEARCH, "--workers", "2"]
+    begin = time.monotonic()
+    assert commands.run(folder, *words, *new_storage(), "--study", "two").code == 0
+    longest = time.monotonic() - begin
+
+    def check(rng):
+        place = tmp_path / f"broken-{rng.integers(2**60)}"
+        place.mkdir()
+        stored, finished = new_storage(), {}
+
+        def between():
+            """What was finished stays as it is."""
+            found = finished_in(stored[1], place)
+            assert finished.items() <= found.items()
+            finished.update(found)
+
+        command, told = broken(rng, commands, place, [*words, *stored], longest, between=between)
+        rows = command.result["leaderboard"]
+        assert {(row["extractor"], row["trial"]) for row in rows} == set(finished), told
+        assert len(rows) == 8, told
+        for row in rows:
+            assert row["state"] == "complete", told
+            assert measured.setdefault(row_key(row), row["score"]) == row["score"], told
+        shutil.rmtree(place)
+
+    attack(check, 1, 0.003)
+
+
+def row_key(row):
+    return row["extractor"], json.dumps(row["params"], sort_keys=True)
+
+
+def finished_in(url, folder):
+    """The values of all trials that were measured, by extractor and number."""
+    path = folder / url
+    if "://" not in url and not path.exists():
+        return {}
+    storage = open_storage(url if "://" in url else str(path))
+    try:
+        return {
+            (study.study_name.rpartition("/")[2], trial.number): (trial.params, trial.values)
+            for study in storage.get_all_studies()
+            for trial in storage.get_all_trials(study._study_id)
+            if trial.state == TrialState.COMPLETE
+        }
+    finally:
+        if hasattr(storage, "engine"):
+            storage.engine.dispose()
 
 
 @pytest.mark.slow
