@@ -5,6 +5,7 @@ And what they say of the packages that they were made with.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -189,10 +190,14 @@ class LineFile:
 
 def package_versions() -> dict[str, str]:
     """Give the versions of Python and of the packages that results depend on."""
-    found = {"python": platform.python_version()}
-    for name in _RESULTS_DEPEND_ON:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    versions = {name: _installed_version(name) for name in _RESULTS_DEPEND_ON}
+    found = {name: text for name, text in versions.items() if text is not None}
+    return {"python": platform.python_version(), **found}
+
+
+@functools.cache  # which reads and parses a file of each package
+def _installed_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

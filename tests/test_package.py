@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.metadata
 import inspect
@@ -235,6 +236,7 @@ def test_nobody_outside_a_class_touches_its_underscored_members(
     }
     own = {node.name: set(underscored_members(node)) for node in classes}
 
+    @functools.cache
     def members(name: str) -> set[str]:
         inherited = [members(parent) for parent in parents.get(name, ()) if parent != name]
         return own.get(name, set()).union(*inherited)

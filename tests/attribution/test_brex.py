@@ -181,19 +181,19 @@ WAYS: list[dict[str, Any]] = [
 def test_batches_neighbours_and_order_do_not_matter(
     way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X = np.concatenate([rows_of(7, 20), rows_of(7, 3)])
+    X = np.concatenate([rows_of(7, 9), rows_of(7, 3)])
     brex = BReX(FORMULA, random_state=3, **way)
     whole = brex.explain(X)
-    assert (whole.values[20:] == whole.values[:3]).all()  # equal rows
+    assert (whole.values[9:] == whole.values[:3]).all()  # equal rows
     for max_batch in (1, 7, 50):
         same(clone(brex).set_params(max_batch=max_batch).explain(X), whole)
-    order = np.random.default_rng(0).permutation(23)
+    order = np.random.default_rng(0).permutation(12)
     shuffled = brex.explain(X[order])
     assert (shuffled.values == whole.values[order]).all()
     assert (shuffled.queries == whole.queries[order]).all()
     alone = brex.explain(X[5])
     assert (alone.values[0] == whole.values[5]).all()
-    framed = brex.explain(pd.DataFrame(X, columns=list("abcdefg"), index=range(100, 123)))
+    framed = brex.explain(pd.DataFrame(X, columns=list("abcdefg"), index=range(100, 112)))
     assert (framed.values == whole.values).all()
     assert framed.feature_names == tuple("abcdefg")
     same(brex.explain(X.astype(float)), whole)

@@ -261,8 +261,17 @@ def claims(X: Any, y: Any, **options: Any) -> Any:
     return json.loads(made.to_json())
 
 
-@pytest.mark.parametrize("loss", ["errors", "squared_error", "absolute_error"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "weighted"),
+    [
+        ("errors", True),
+        ("squared_error", False),
+        ("absolute_error", True),
+        pytest.param("errors", False, marks=pytest.mark.slow),
+        pytest.param("squared_error", True, marks=pytest.mark.slow),
+        pytest.param("absolute_error", False, marks=pytest.mark.slow),
+    ],
+)
 def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weighted: bool) -> None:
     """Bounds raised to the rules found are rejected exactly where better ones exist."""
     X, y = larger

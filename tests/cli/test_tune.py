@@ -491,15 +491,14 @@ def test_failure_leaves_no_empty_folder_behind(tmp_path, write, run):
 
 
 @pytest.mark.parametrize(
-    ("kind", "classes"),
+    ("kind", "classes", "separator"),
     [
-        (lambda y: y == "setosa", {False, True}),
-        (lambda y: y.map({"setosa": 0, "versicolor": 1, "virginica": 5}), {0, 1, 5}),
+        (lambda y: y == "setosa", {False, True}, ","),
+        (lambda y: y.map({"setosa": 0, "versicolor": 1, "virginica": 5}), {0, 1, 5}, ";"),
         (lambda y: y.map({"setosa": "Bórste", "versicolor": "变色", "virginica": "a,b"}),
-         {"Bórste", "变色", "a,b"}),
+         {"Bórste", "变色", "a,b"}, ","),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("separator", [",", ";"])
 def test_labels_of_all_kinds_survive(kind, classes, separator, write, flowers, tmp_path, run):
     table = flowers.assign(kind=kind(flowers["kind"])).rename(columns={"pl": "Blütenlänge ≥ 0"})
     path = write(table, sep=separator)

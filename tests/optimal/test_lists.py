@@ -148,10 +148,20 @@ def test_rules_of_three_conditions(loss: str) -> None:
         check_rules(frontier, problem)
 
 
-@pytest.mark.parametrize("loss", ["errors", "squared_error", "absolute_error"])
-def test_whatever_ends_the_search_the_bounds_hold(loss: str) -> None:
+@pytest.mark.parametrize(
+    ("loss", "n_cases"),
+    [
+        ("errors", 12),
+        ("squared_error", 4),
+        ("absolute_error", 4),
+        pytest.param("errors", 80, marks=pytest.mark.slow),
+        pytest.param("squared_error", 20, marks=pytest.mark.slow),
+        pytest.param("absolute_error", 20, marks=pytest.mark.slow),
+    ],
+)
+def test_whatever_ends_the_search_the_bounds_hold(loss: str, n_cases: int) -> None:
     ended = set()
-    for seed in range(40 if loss == "errors" else 10):
+    for seed in range(n_cases):
         problem, least = case(seed, loss)
         for most in (1, 3, 10, 30):
             frontier = optimal_lists(**problem, max_nodes=most)
@@ -162,9 +172,10 @@ def test_whatever_ends_the_search_the_bounds_hold(loss: str) -> None:
     assert ended == {"optimal", "node_limit"}
 
 
-def test_no_more_is_proven_than_is_asked_for() -> None:
+@pytest.mark.parametrize("n_cases", [20, pytest.param(120, marks=pytest.mark.slow)])
+def test_no_more_is_proven_than_is_asked_for(n_cases: int) -> None:
     ended = set()
-    for seed in range(60):
+    for seed in range(n_cases):
         problem, least = case(seed)
         rng = np.random.default_rng(seed)
         targets = np.round(np.array(least) * rng.uniform(0.2, 1.3, len(least)))

@@ -257,7 +257,7 @@ def test_a_merged_rule_that_ties_with_another_may_stand_in_either_place() -> Non
     assert stepped.predict(X).tolist() == y.tolist()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
 def test_never_worse_and_always_the_same(
     problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
@@ -273,7 +273,7 @@ def test_never_worse_and_always_the_same(
     assert (pruned.ordered, pruned.disjoint) == (ruleset.ordered, ruleset.disjoint)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
 def test_a_followed_score_leads_where_the_same_score_leads_that_is_called_each_time(
     problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
@@ -292,7 +292,7 @@ def test_a_followed_score_leads_where_the_same_score_leads_that_is_called_each_t
     )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
 def test_many_steps_are_single_steps_one_after_the_other(
     problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
@@ -419,7 +419,7 @@ def counted_anew(pruned: RuleSet, X: Any, y: np.ndarray) -> list[RuleStatistics 
     return found
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
 def test_statistics_are_those_of_the_rows_that_rules_now_answer(
     problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str

@@ -66,7 +66,7 @@ def assert_same(function, ruleset, X, expected):
     assert not wrong, f"{wrong[:3]}\n{ruleset!r}"
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_arbitrary_rule_sets_answer_alike(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain")))
@@ -74,7 +74,7 @@ def test_arbitrary_rule_sets_answer_alike(arbitrary, data):
     assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_the_nearest_rule_answers_alike(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("nearest",), together=False))

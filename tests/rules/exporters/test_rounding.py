@@ -102,7 +102,7 @@ def test_known_bounds(bound, values, closed, shortest):
     assert shortened(bound, *values, closed=closed) == shortest
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_every_condition_holds_for_the_same_rows(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets())
@@ -120,7 +120,7 @@ def test_every_condition_holds_for_the_same_rows(arbitrary, data):
     assert arbitrary.answers(shorter, X) == arbitrary.answers(ruleset, X)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_never_more_digits_and_the_order_stays(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets())

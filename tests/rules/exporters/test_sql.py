@@ -110,7 +110,7 @@ def classes(labels, **changes):
 SQL_LABELS = ("str", "int", "float", "bool", "number")
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_arbitrary_rule_sets_answer_alike(arbitrary, duck, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain"), labels=SQL_LABELS))
@@ -541,7 +541,7 @@ def test_flags_among_numbers_are_numbers(duck):
     assert ask(duck, query)[0] == (1.0,)
 
 
-@pytest.mark.parametrize("voting", ["votes", "mean"])
+@pytest.mark.parametrize("voting", ["votes", pytest.param("mean", marks=pytest.mark.slow)])
 def test_many_rules_stay_within_the_depth_of_expressions(arbitrary, duck, voting):
     rng = np.random.default_rng(2)
     task = "regression" if voting in ("mean", "sum") else "classification"
