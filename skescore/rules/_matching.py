@@ -10,6 +10,7 @@ conditions. Only columns that rules use are touched, and single precision is com
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -532,7 +533,7 @@ _CHUNK = 65536
 _COUNTED_CUTS = 96
 _WORD = 64
 #: Pieces of several features that have a table together: it stays in a core's cache.
-_TOGETHER = 4096
+_TOGETHER = 16384
 
 
 class _FeatureCuts:
@@ -599,16 +600,22 @@ class _JointCuts:
 
     @classmethod
     def of(cls, features: Sequence[_FeatureCuts], n_words: int) -> list[_JointCuts]:
-        """Put features together as far as their tables stay small."""
-        groups: list[list[_FeatureCuts]] = []
-        size = 0
-        for feature in sorted(features, key=lambda f: len(f.masks)):
-            if not groups or size * len(feature.masks) * n_words > _TOGETHER:
-                groups.append([])
-                size = 1
-            groups[-1].append(feature)
-            size *= len(feature.masks)
-        return [cls(group) for group in groups]
+        """Put features together into few tables, of about the same length, that stay small."""
+        most = max(2, _TOGETHER // n_words)
+        ordered = sorted(features, key=lambda f: -len(f.masks))
+        filled = sum(min(1.0, math.log(len(f.masks), most)) for f in ordered)
+        n_groups = max(1, math.ceil(filled))
+        while True:
+            groups: list[tuple[int, int, list[_FeatureCuts]]] = [
+                (1, k, []) for k in range(n_groups)
+            ]
+            for feature in ordered:
+                size, k, group = groups[0]
+                group.append(feature)
+                heapq.heapreplace(groups, (size * len(feature.masks), k, group))
+            if all(size <= most or len(group) == 1 for size, _, group in groups):
+                return [cls(group) for _, _, group in groups if group]
+            n_groups += 1 + n_groups // 4
 
     def pieces(self, table: Table, rows: slice) -> np.ndarray:
         """Number of the line of the table that each row has."""

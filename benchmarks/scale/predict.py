@@ -1,0 +1,67 @@
+"""Predictions of 50 disjoint rules: single precision, two threads, and scikit-learn's own tree.
+
+    python benchmarks/scale/predict.py --rows 10000000 --pairs 15
+
+Each way is measured beside float64 on one thread, the two in turn, `--pairs` times. Given are the
+medians of the ratios of the pairs, by the clock and by the processor, with the lower and the upper
+quartile, and the best pair: threads need processors that nothing else uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.rules import as_ruleset
+
+
+def spent(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of the clock and of processors."""
+    begin, before = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - begin, time.process_time() - before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--ways", nargs="+", default=["float32", "threads", "tree"])
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    double = rng.normal(size=(options.rows, 10))
+    first = double[:200_000]
+    labels = (first.sum(axis=1) > 0).astype(int) + (first[:, 1] * first[:, 2] > 0.5)
+    tree = DecisionTreeClassifier(max_leaf_nodes=50, random_state=0).fit(first, labels)
+    rules, single = as_ruleset(tree), double.astype(np.float32)
+    assert (rules.predict(first) == tree.predict(first)).all()
+    assert (rules.predict(single[:200_000]) == rules.predict(single[:200_000].astype(float))).all()
+    assert (rules.predict(first, n_jobs=2) == rules.predict(first)).all()
+    ways = {
+        "float32": lambda: rules.predict(single),
+        "threads": lambda: rules.predict(double, n_jobs=2),
+        "tree": lambda: tree.predict(double),
+    }
+    for name in options.ways:
+        pairs = np.array(
+            [(*spent(lambda: rules.predict(double)), *spent(ways[name]))
+             for _ in range(options.pairs)]
+        )  # fmt: skip
+        for what, at in (("clock", 0), ("processor", 1)):
+            ratios = pairs[:, at + 2] / pairs[:, at]
+            low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
+            print(
+                f"{name}, {what}: {middle:.2f} ({low:.2f} to {high:.2f}, least {ratios.min():.2f}) "
+                f"x float64 on one thread, {np.median(pairs[:, at]):.2f} s; load "
+                f"{os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
