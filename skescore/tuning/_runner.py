@@ -528,10 +528,11 @@ class Studies:
         """The places that are held, and how many trials before one are about to be given theirs."""
         held, ahead = set(), 0
         for trial in self.trials[name]:
-            waits = trial.state == TrialState.WAITING
-            if trial.state == TrialState.RUNNING and not {PLACE, HEARTBEAT} & set(trial.user_attrs):
+            is_begun = HEARTBEAT in trial.user_attrs and trial.state == TrialState.RUNNING
+            is_placed = is_begun or PLACE in trial.user_attrs
+            if not is_placed and trial.state in (TrialState.RUNNING, TrialState.WAITING):
                 ahead += trial.number < before
-            elif PLACE in trial.user_attrs if waits else counts(trial):
+            elif counts(trial) or trial.state == TrialState.WAITING:
                 held.add(_place(trial))
         return held, ahead
 
@@ -599,6 +600,10 @@ class Studies:
             spent = [trial.duration.total_seconds() for trial in trials if trial.duration]
             result[name] = Standing(len(trials), sum(spent))
         return result
+
+    def number_started(self) -> int:
+        """How many trials were begun that count."""
+        return sum(standing.started for standing in self.standings().values())
 
     def retry_stale(self) -> None:
         """Queue the trials anew that nobody works at any more."""
@@ -742,7 +747,7 @@ class FoldEvaluator:
         self.all_rows = all_rows
         self.scorer = scorer
         self.measures = measures
-        #: The moment at which the time of the search is over.
+        #: The moment at which the time of the search is over, on a clock that nobody sets.
         self.stops_at = math.inf
         #: Made here, as other processes may not know scores that were registered.
         self.knowledge = knowledge_like(scorer)
@@ -751,7 +756,7 @@ class FoldEvaluator:
         """Evaluate an extractor on the fold of a number; ``failure`` holds an error's text."""
         rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
         assert rows is not None
-        left = self.stops_at - time.time()
+        left = self.stops_at - time.monotonic()
         try:
             with time_limit(None if math.isinf(left) else max(left, 0.0)):
                 return evaluate_on_fold(
@@ -932,7 +937,7 @@ class Runner:
         """Search until the budget is spent."""
         begin = time.perf_counter()
         if self.allocation.timeout is not None:
-            self.evaluator.stops_at = time.time() + self.allocation.timeout
+            self.evaluator.stops_at = time.monotonic() + self.allocation.timeout
         with Workers(self.evaluator, self.n_jobs) as workers:
             while self.studies.patiently(lambda: self._step(begin, workers)):
                 pass
@@ -1035,7 +1040,7 @@ class Runner:
         rivals = list(self._parts.values())
         with ExitStack() as alive:
             try:
-                queued = self.studies.waiting()
+                started, queued = self.studies.number_started(), self.studies.waiting()
                 fresh = [name for name in names if _is_fresh(queued, name)]
                 if self.studies.shared and fresh and len(names) > 1:
                     self.studies.plan(fresh)
@@ -1050,12 +1055,13 @@ class Runner:
                     # Callbacks may queue trials in the studies.
                     self._up_to_date = nobody and not (self._has_company or self.callbacks)
                     self._learn()
-                    opened = self._granted(opened)
+                    if self.studies.number_started() > started + len(opened):  # by others as well
+                        opened = self._granted(opened)
                 # In one process a trial is kept as soon as it is measured, in several all together;
                 # also in one where a pruner could see a difference.
                 alone = workers.n_jobs == 1 and not any(map(self._may_stop, opened))
                 for part in [[one] for one in opened] if alone else [opened]:
-                    if time.time() >= self.evaluator.stops_at:
+                    if time.monotonic() >= self.evaluator.stops_at:
                         for one in part:
                             self.studies.interrupt(one.name, one.trial, again=False)
                         closed += len(part)

@@ -334,7 +334,7 @@ def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(mon
 
     def slowly(self, extractor, fold):
         if type(extractor).__name__ != "CARTExtractor":
-            time.sleep(max(0.0, self.stops_at - time.time()))
+            time.sleep(max(0.0, self.stops_at - time.monotonic()))
         return evaluate(self, extractor, fold)
 
     monkeypatch.setattr(FoldEvaluator, "__call__", slowly)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import itertools
 import json
 import math
@@ -10,8 +11,10 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -565,6 +568,28 @@ def test_searches_that_are_broken_off_anywhere_go_on_as_they_would_have(
             break_off(path, *broken[-1])
             of_the_dead(path)
         check_like(unbroken, path, (case, broken))
+
+
+# Fault: the time that was left was counted on a clock that may be set.
+def test_a_clock_that_is_set_in_the_middle_of_a_search_changes_nothing(
+    unbroken: ExtractorSearchCV, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hours, more, now = itertools.cycle([0, 3, -3, 0, -7]), itertools.count(), time.time
+
+    class Clock(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:  # type: ignore[override]
+            return datetime.datetime.now(tz) + datetime.timedelta(hours=next(hours))
+
+    monkeypatch.setattr(time, "time", lambda: now() + 7200 * next(more))
+    where = "optuna.storages.journal._storage.datetime"
+    is_class = isinstance(optuna.storages.journal._storage.datetime, type)
+    as_module = SimpleNamespace(**vars(datetime) | {"datetime": Clock})
+    monkeypatch.setattr(where, Clock if is_class else as_module)
+    search = search_of(storage=open_storage(tmp_path / "s.journal"), timeout=3600).fit(X, Y)
+    begun = [trial.datetime_start for trial in search.studies_["cart"].trials]
+    assert begun != sorted(begun)
+    pd.testing.assert_frame_equal(board_of(search), board_of(unbroken))
 
 
 def test_an_error_of_a_callback_leaves_no_trial_behind(
