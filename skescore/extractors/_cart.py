@@ -13,14 +13,13 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import _validation as check
 from skescore._validation import LARGEST_SQUARED
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._binned import (
     BinnedTable,
     HistogramSource,
     LabelMoments,
     needs_rows,
 )
-from skescore.extractors._docstrings import documented
 from skescore.extractors._histogram_tree import Growth, grow
 from skescore.extractors._missing import known_value
 from skescore.rules import Domain, Rule, RuleSet

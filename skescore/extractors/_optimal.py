@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from skescore import _validation as check
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
-from skescore.extractors._docstrings import documented
 from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_lists, optimal_trees
 from skescore.rules import Condition, Interval, Missing, OneOf, Rule, RuleSet
 

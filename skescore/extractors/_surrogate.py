@@ -10,8 +10,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors._base import BaseExtractor, Extraction
-from skescore.extractors._docstrings import documented
+from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.rules import Rule, RuleSet, as_ruleset
 
 

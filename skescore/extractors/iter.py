@@ -14,11 +14,10 @@ import numpy as np
 from skescore import _validation as check
 from skescore._deadline import check_deadline
 from skescore._random import combine, draw_seed
-from skescore.extractors._base import BaseExtractor, Extraction
-from skescore.extractors._docstrings import documented
+from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._features import important_features
-from skescore.extractors._joining import join_touching
 from skescore.rules import BoxTable, Conclusions, RuleSet
+from skescore.rules._volumes import join_touching
 
 __all__ = ["ITERExtractor"]
 

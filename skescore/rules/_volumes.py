@@ -22,6 +22,7 @@ __all__ = [
     "adjacent_pairs",
     "clopper_pearson",
     "contained_in_other",
+    "join_touching",
     "overlapping_pairs",
     "sampling_stream",
     "union_volume",
@@ -787,3 +788,33 @@ def subtract(
         core_low[:, feature] = np.maximum(core_low[:, feature], cut_low[feature])
         core_high[:, feature] = np.minimum(core_high[:, feature], cut_high[feature])
     return np.concatenate(lows), np.concatenate(highs)
+
+
+def join_touching(
+    lower: np.ndarray, upper: np.ndarray, outputs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Join boxes of one output that share a whole face, as long as there are any; in place.
+
+    Unions take the place of their first box; gives that box of each, and the union of each box.
+    """
+    part_of = np.arange(len(lower))
+    done = False
+    while not done:
+        done = True
+        for b in range(len(lower)):
+            if part_of[b] != b:
+                continue
+            differs = (lower != lower[b]) | (upper != upper[b])
+            along = differs.argmax(axis=1)
+            meets = (upper[b, along] == lower[np.arange(len(lower)), along]) | (
+                lower[b, along] == upper[np.arange(len(lower)), along]
+            )
+            alike = (part_of == np.arange(len(lower))) & (outputs == outputs[b])
+            others = np.flatnonzero(alike & meets & (differs.sum(axis=1) == 1))
+            if len(others):
+                c = others[0]
+                lower[b] = np.minimum(lower[b], lower[c])
+                upper[b] = np.maximum(upper[b], upper[c])
+                part_of[part_of == c] = b
+                done = False
+    return np.unique(part_of, return_inverse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore._text import did_you_mean, plural
 from skescore._validation import check_choice, check_number
+from skescore.registry import extractor_label
+from skescore.rules import RuleSet
 from skescore.scorers import (
     SET_SCORERS,
     PerformanceScorer,
@@ -27,7 +30,6 @@ from skescore.scorers import (
 from skescore.scorers._evaluation import SIZES
 from skescore.scorers._set_measures import SET_AXES, loss_of
 from skescore.scorers._specs import COMPLETENESSES, all_weights, find_score, measured_names
-from skescore.tuning._html import records_html
 
 
 def _loss_of_set(axis: str, folds: list[dict[str, Any]]) -> float:
@@ -828,3 +830,101 @@ def as_candidates(candidates: Any) -> Candidates:
             f"{candidates!r}. Fit the search with more trials, or see why those failed."
         )
     return found
+
+
+# --- candidates and searches as HTML for notebooks ------------------------------------------------
+
+# Colours are those of the notebook, so that dark ones stay dark; all texts are escaped.
+
+_SHOWN_OF_SEARCH = 10
+_CELL = "text-align:left;padding:.2em .8em .2em 0;border-bottom:1px solid rgba(128,128,128,.35)"
+_NUMBER = _CELL.replace("left", "right", 1)
+_TABLE = "border-collapse:collapse;margin:.3em 0 .8em 0;background:transparent;color:inherit"
+_CAPTION = "text-align:left;color:inherit"
+_OUTCOME = ["extractor", "score", "n_rules", "loss", "completeness_volume"]
+_COLUMNS = {
+    "score": ("score", 4),
+    "performance": ("performance", 3),
+    "loss": ("loss", 3),
+    "n_rules": ("rules", 1),
+    "completeness_volume": ("c volume", 3),
+    "completeness_instances": ("c rows", 3),
+}
+
+
+def search_html(rules: RuleSet, board: pd.DataFrame, front: pd.DataFrame, settings: str) -> str:
+    """Show a fitted search: its winner's rules, the best candidates, the front, its settings."""
+    best = board.iloc[0]
+    parts = [
+        f"<div><strong>{html.escape(extractor_label(str(best['extractor'])))}</strong>: "
+        f"{plural(len(rules), 'rule')} from all rows; score {best['score']:.4g} "
+        f"± {best['score_std']:.2g} on held-out rows</div>",
+        _styled(rules.to_html(limit=_SHOWN_OF_SEARCH)),
+    ]
+    done = board[board["state"] == "complete"]
+    different = done[~done.duplicated(subset=_OUTCOME)]
+    first = f"the best {_SHOWN_OF_SEARCH} of " if len(different) > _SHOWN_OF_SEARCH else ""
+    heading = (
+        f"{plural(len(board), 'trial')}, {first}{plural(len(different), 'different outcome')}, "
+        "the winner first (c: completeness)"
+    )
+    parts.append(records_html(different.head(_SHOWN_OF_SEARCH), heading))
+    if len(front) > 1:
+        parts.append(
+            records_html(front, "trade-off: no other has less loss, fewer rules and more cover")
+        )
+    parts.append(f"<details><summary>settings</summary>{settings}</details>")
+    return f'<div style="color:inherit">{"".join(parts)}</div>'
+
+
+def _styled(table: str) -> str:
+    """Rules in the style of the other tables; their own texts are escaped, and hold no tags."""
+    for tag, style in (("table", _TABLE), ("caption", _CAPTION), ("td", _CELL)):
+        table = table.replace(f"<{tag}>", f'<{tag} style="{style}">')
+    return table.replace("<th scope", f'<th style="{_CELL}" scope')
+
+
+def records_html(table: pd.DataFrame, heading: str) -> str:
+    """Show candidates, one per row, with what can be read of them at a glance."""
+    columns = {name: told for name, told in _COLUMNS.items() if name in table}
+    rows = [
+        [
+            extractor_label(str(record["extractor"])),
+            *(_number(record[name], digits) for name, (_, digits) in columns.items()),
+            ", ".join(f"{key}={_value(value)}" for key, value in record["params"].items()),
+            "knee" if record.get("knee") else "",
+        ]
+        for record in table.to_dict(orient="records")
+    ]
+    head = ["extractor", *(title for title, _ in columns.values()), "parameters", ""]
+    if "knee" not in table:
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    return table_html(head, rows, heading, left=("extractor", "parameters", ""))
+
+
+def table_html(
+    head: Sequence[str], rows: Iterable[Sequence[str]], heading: str, *, left: Sequence[str]
+) -> str:
+    """Write a table; columns that are not named in `left` are aligned to the right."""
+    style = [_CELL if name in left else _NUMBER for name in head]
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        written = zip(cells, style, strict=True)
+        return "".join(f'<{tag} style="{s}">{html.escape(text)}</{tag}>' for text, s in written)
+
+    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
+    return (
+        f'<table style="{_TABLE}"><caption style="{_CAPTION}">'
+        f"{html.escape(heading)}</caption><thead><tr>{row(head, 'th')}</tr></thead>"
+        f"<tbody>{body}</tbody></table>"
+    )
+
+
+def _number(value: Any, digits: int) -> str:
+    if pd.isna(value):
+        return "–"
+    return f"{value:.{digits}f}" if abs(value) < 10 or digits == 1 else f"{value:.{digits + 1}g}"
+
+
+def _value(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -41,10 +41,10 @@ from skescore.tuning._candidates import (
     check_scoring,
     choose_winner,
     judged,
+    search_html,
     spec_of,
     within,
 )
-from skescore.tuning._html import search_html
 from skescore.tuning._objective import (
     ExtractorObjective,
     Fold,

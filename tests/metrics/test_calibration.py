@@ -44,7 +44,7 @@ def cases(draw: st.DrawFn) -> tuple[Any, ...]:
 
 
 @given(case=cases())
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_rules_one_by_one(case: Any) -> None:
     rules, X, y, weights, confidence = case
     found = rule_calibration(rules, X, y, weights, confidence=confidence)

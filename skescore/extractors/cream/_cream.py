@@ -12,8 +12,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skescore._validation import check_choice, plain_target
-from skescore.extractors._base import BaseExtractor, Extraction
-from skescore.extractors._docstrings import SELECTION, documented
+from skescore.extractors._base import SELECTION, BaseExtractor, Extraction, documented
 from skescore.extractors._input import check_columns, check_labels
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.cream._boxes import BoxParameters, cluster

@@ -13,14 +13,12 @@ import numpy as np
 
 from skescore import _validation as check
 from skescore._random import draw_seed
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
-from skescore.extractors._docstrings import documented
 from skescore.extractors._features import (
     feature_importances,
     given_importances,
 )
-from skescore.extractors._joining import join_touching
 from skescore.extractors._sharing import Sharing, once
 from skescore.extractors.gridex._grid import (
     Boxes,
@@ -37,6 +35,7 @@ from skescore.extractors.gridex._statistics import (
     joined_conclusions,
 )
 from skescore.rules import BoxTable, Conclusions, Domain, RuleSet
+from skescore.rules._volumes import join_touching
 
 #: More slices than this are a mistake, and would not leave room for the numbers of cells.
 _MOST_SLICES = 1_000_000

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from skescore import _validation as check
-from skescore.extractors._base import Extraction
-from skescore.extractors._docstrings import documented
+from skescore.extractors._base import Extraction, documented
 from skescore.extractors._linear_models import (
     CHUNK,
     Fits,

@@ -13,9 +13,8 @@ from sklearn.base import clone
 
 from skescore import _validation as check
 from skescore._deadline import check_deadline
-from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._discretiser import Discretiser
-from skescore.extractors._docstrings import documented
 from skescore.extractors._sharing import Sharing, digest, once
 from skescore.extractors.real._codes import (
     CodedFeature,

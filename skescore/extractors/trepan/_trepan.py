@@ -15,8 +15,7 @@ from scipy.special import betaincinv, chdtrc, kolmogorov, ndtr, ndtri
 from skescore import _validation as check
 from skescore._deadline import check_deadline
 from skescore._random import combine, draw_seed
-from skescore.extractors._base import BaseExtractor, Extraction
-from skescore.extractors._docstrings import documented
+from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.trepan._tests import MofNSearch, Region, Test, put_into_bins
 from skescore.rules import Rule, RuleSet, RuleStatistics

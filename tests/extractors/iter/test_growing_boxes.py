@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skescore.extractors import CallableRegressor, ITERExtractor
-from skescore.extractors._joining import join_touching
 from skescore.extractors.iter import GrowingBoxes, Labels, Numbers, PointSource, seed_boxes
+from skescore.rules._volumes import join_touching
 
 
 def start(
