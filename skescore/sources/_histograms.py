@@ -614,7 +614,7 @@ class TableOfRows:
         return Survey(len(frame), tuple(found), labels, weight)
 
     def _seen(self, column: pd.Series, name: str) -> Seen:
-        if is_categorical(column) or _is_text(column):
+        if is_categorical(column) or _are_values(column):
             return _seen_values(column)
         return seen_numbers(numbers(column, name, self.name))
 
@@ -758,11 +758,14 @@ def _are_floats(values: Sequence[Any]) -> bool:
     return len(values) > 0 and all(isinstance(v, int | float) and abs(v) <= 2**53 for v in values)
 
 
-def _is_text(column: pd.Series) -> bool:
-    """Whether a column holds texts alone, be they numbers: as in Parquet, these are categories."""
+def _are_values(column: pd.Series) -> bool:
+    """Whether a column holds texts alone, be they numbers, or true, false and gaps.
+
+    As in Parquet, these are categories.
+    """
     if column.dtype.kind in "biufcmM":
         return False
-    return pd.api.types.infer_dtype(column, skipna=True) == "string"
+    return pd.api.types.infer_dtype(column, skipna=True) in ("string", "boolean")
 
 
 def seen_numbers(found: Floats) -> Seen:

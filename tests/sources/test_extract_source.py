@@ -567,9 +567,11 @@ def test_types_of_a_database(tmp_path: Path) -> None:
 
 def test_codes_that_are_equal_as_numbers_are_other_values() -> None:
     codes = pd.DataFrame({"code": ["01", "1", "2", "02"] * 2, "kind": ["a", "b", "b", "a"] * 2})
-    batches = [codes, pa.Table.from_pandas(codes)]
-    first, second = (extract_source(CARTExtractor(None), [b], "kind").rules for b in batches)
-    assert str(first) == str(second)
+    flags = pd.DataFrame({"code": [True, False] * 2, "kind": ["a", "b"] * 2})
+    for rows in (flags, codes):
+        batches = [rows, pa.Table.from_pandas(rows)]
+        first, second = (extract_source(CARTExtractor(None), [b], "kind").rules for b in batches)
+        assert str(first) == str(second)
     assert first.predict(codes[["code"]]).tolist() == codes["kind"].tolist()
 
 
