@@ -101,7 +101,25 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
             return Preparation.from_dict(data["table"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not the run that made these rules
+    check_texts(path, ruleset)
     return Preparation.for_features(ruleset.feature_names, text_features(ruleset))
+
+
+def check_texts(path: Path, ruleset: RuleSet) -> None:
+    """Raise a ValueError for rules that name texts as which no cell of a table is read."""
+    from skescore.datasets._reading import is_read_as
+    from skescore.rules import OneOf
+
+    conditions = (c for rule in ruleset.rules for c in _parts(rule.conditions))
+    for condition in (c for c in conditions if isinstance(c, OneOf)):
+        for value in condition.values:
+            if isinstance(value, str) and not is_read_as(value):
+                name = ruleset.feature_names[condition.feature]
+                raise ValueError(
+                    f"{path}: the rules name the value {value!r} of {name!r}, but tables are read "
+                    "without blanks around texts and with words for missing values, so that no "
+                    "row has it. Write the rules with other values, or predict in Python."
+                )
 
 
 def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:

@@ -419,6 +419,13 @@ def _null_texts(texts: pd.Series) -> np.ndarray:
     return nulls & ~texts.isin(_VALUES_IN_TEXT).to_numpy()
 
 
+def is_read_as(text: str) -> bool:
+    """Whether a cell of a column of text can be read as this text."""
+    if text != text.strip() or not text:
+        return False
+    return text.lower() not in NULL_WORDS or not _null_texts(pd.Series([text])).any()
+
+
 def _plain(column: pd.Series) -> pd.Series:
     """A column without the wrapping of pandas' categories."""
     if isinstance(column.dtype, pd.CategoricalDtype):

@@ -66,7 +66,7 @@ from skescore.extractors._missing import FilledTable
 from skescore.extractors._oracle import Oracle
 from skescore.metrics._completeness import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
-from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label
+from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
 from skescore.rules._matching import as_known_rows
 from skescore.rules.exporters import readable_bounds, readable_outputs
 
@@ -670,6 +670,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             y = column_or_1d(y)
             check_consistent_length(y, y_pred)
             y, y_pred = y.astype(object) == y_pred, np.ones(len(y_pred), dtype=bool)
+        labels = np.ravel(y)
+        if labels.dtype == object and not any(isinstance(label, str) for label in labels):
+            y = label_array(labels.tolist())  # numbers, as which scikit-learn does not read them
         return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
 
     def fidelity(self, X: Any) -> float:

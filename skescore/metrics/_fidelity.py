@@ -64,7 +64,12 @@ def _predictor(black_box: Any) -> Callable[[Any], Any]:
             f"black_box must be a fitted model with predict, or a function of rows, got "
             f"{black_box!r}. Pass a model that was fitted."
         )
-    return lambda rows: one_dimension("What black_box predicts", predict(rows))
+
+    def predicted(rows: Any) -> NDArray[Any]:
+        found = one_dimension("What black_box predicts", predict(rows))
+        return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+    return predicted
 
 
 def known_predictions(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:

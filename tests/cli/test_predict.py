@@ -57,6 +57,15 @@ def test_labels_that_standard_output_cannot_write_are_refused(tmp_path, monkeypa
     assert "--output FILE, or set PYTHONIOENCODING" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("value", [" red", "red ", "", "nan"])
+def test_texts_that_no_cell_is_read_as_are_refused(value, files, tmp_path, capsys) -> None:
+    rules = RULES.replace(rules=[Rule([OneOf(1, [value])], "warm"), *RULES.rules])
+    (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
+    for command in (["predict"], ["score", "--target", "more"]):
+        assert main([command[0], *files, *command[1:]]) == 1
+        assert f"the rules name the value {value!r} of 'colour'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("columns", ["1", "0", "2"])
 def test_terminals_of_no_width(columns, files, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", columns)

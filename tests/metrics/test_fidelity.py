@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import r2_score
 
+from skescore.extractors import CallableClassifier, CARTExtractor
 from skescore.metrics import (
     OFF_DATA,
     feature_agreement,
@@ -105,6 +106,15 @@ def test_groups_refused() -> None:
         group_fidelity(["a", np.nan], ["a", "b"], task="classification")
     found = group_fidelity(["a", "b"], ["a", None], task="classification")
     assert found.overall == 0.5  # rules without an answer have missed
+
+
+@pytest.mark.parametrize("answers", [[[0], [1]], np.array([0, 1], dtype=object), pd.Series([0, 1])])
+def test_black_boxes_may_answer_in_a_column_or_in_objects(answers: Any) -> None:
+    black_box = CallableClassifier(lambda rows: answers, classes=[0, 1])
+    X = [[0.0], [1.0]]
+    extractor = CARTExtractor(black_box).fit(X)
+    assert fidelity(extractor.rules_, lambda rows: answers, X) == 1.0
+    assert extractor.fidelity(X) == 1.0
 
 
 @pytest.mark.parametrize("where", OFF_DATA)
