@@ -492,7 +492,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             return validate_data(self, X, **options), None
         y = plain_target(y)
         if task == "classification":
-            check_labels(np.ravel(y))
+            check_labels(np.asarray(y).ravel())
         rows, y = validate_data(self, X, y, y_numeric=task == "regression", **options)
         if task == "classification":
             check_classification_targets(y)
@@ -670,7 +670,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             y = column_or_1d(y)
             check_consistent_length(y, y_pred)
             y, y_pred = y.astype(object) == y_pred, np.ones(len(y_pred), dtype=bool)
-        labels = np.ravel(y)
+        labels = np.asarray(y).ravel()
         if labels.dtype == object and not any(isinstance(label, str) for label in labels):
             y = label_array(labels.tolist())  # numbers, as which scikit-learn does not read them
         return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
