@@ -338,7 +338,14 @@ def test_packages_are_the_only_public_paths() -> None:
 
 
 #: Rooms of one file.
-PUBLIC_MODULES = {"black_boxes", "extractors.iter", "registry", "tuning.spaces", "tuning.storage"}
+PUBLIC_MODULES = {
+    "black_boxes",
+    "extractors.iter",
+    "extractors.trepan",
+    "registry",
+    "tuning.spaces",
+    "tuning.storage",
+}
 
 
 def test_type_hints_are_announced() -> None:

@@ -32,7 +32,7 @@ from skescore.extractors.gridex._gridrex import GridRExExtractor
 from skescore.extractors.iter import ITERExtractor
 from skescore.extractors.psyke._psyke import PSyKEExtractor
 from skescore.extractors.real._real import REALExtractor
-from skescore.extractors.trepan._trepan import TrepanExtractor
+from skescore.extractors.trepan import TrepanExtractor
 
 __all__ = [
     "BaseExtractor",

@@ -10,8 +10,7 @@ from typing import Any
 
 from skescore._text import did_you_mean, listed
 from skescore.sources._batches import each_batch
-from skescore.sources._histogram_query import QueryRows, StreamedRows
-from skescore.sources._histograms import BatchRows, Rows, TableOfRows
+from skescore.sources._histograms import BatchRows, QueryRows, Rows, StreamedRows, TableOfRows
 from skescore.sources._scoring import table_of
 from skescore.sources._tables import SourceError, is_spark, is_url
 

@@ -17,25 +17,23 @@ from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
 from skescore.extractors import CachedBlackBox, CallableClassifier
-from skescore.extractors.trepan import TrepanExtractor
-from skescore.extractors.trepan import _trepan as trees
-from skescore.extractors.trepan._tests import (
+from skescore.extractors import trepan as trees
+from skescore.extractors.trepan import (
     MOST_BINS,
+    Features,
+    InstanceModel,
     Literal,
     MofNSearch,
     Region,
     Test,
-    find_cuts,
-    information_gain,
-    put_into_bins,
-)
-from skescore.extractors.trepan._trepan import (
-    Features,
-    InstanceModel,
+    TrepanExtractor,
     at_least,
     chi_squared,
+    find_cuts,
     given_at_least,
+    information_gain,
     kolmogorov_smirnov,
+    put_into_bins,
     thinned,
 )
 
