@@ -34,7 +34,7 @@ _HOMES = {
     "rank_extractors": "bench._tables",
     "ranked_columns": "bench._tables",
     "read_config": "bench._configuration",
-    "read_methods": "bench._methods",
+    "read_methods": "bench._configuration",
     "read_rows": "bench._rows",
     "row_columns": "bench._rows",
     "run_bench": "bench._running",

@@ -619,8 +619,7 @@ def _config(options: argparse.Namespace) -> BenchConfig:
     for name in about:
         if options.data is None:
             options.parser.error(f"argument --{name}: belongs to the files of --data")
-    from skescore.bench._configuration import config_from, read_config
-    from skescore.bench._methods import read_methods
+    from skescore.bench._configuration import config_from, read_config, read_methods
 
     raw: dict[str, Any] = {}
     if options.data is not None:

@@ -27,9 +27,9 @@ __all__ = ["TrepanExtractor"]
 
 # --- tests of nodes, what is left of the domain behind them, and the search for the best ----------
 
-# A test holds where at least m of n literals do. Along a path the tests that are conjunctions narrow
-# one box; the others stay as they are. Both outcomes of every test can be written so, since "not at
-# least m of n hold" means "at least n - m + 1 of the n opposites hold".
+# A test holds where at least m of n literals do. Along a path the tests that are conjunctions
+# narrow one box; the others stay as they are. Both outcomes of every test can be written so, since
+# "not at least m of n hold" means "at least n - m + 1 of the n opposites hold".
 
 #: Bins per feature; cuts beyond them are thinned evenly.
 MOST_BINS = 256
