@@ -1247,7 +1247,7 @@ def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
     -------
     str
         SHA-256 of the rows, one JSON list each: the values, y and the weight, if there are any.
-        Numbers are floats; what is missing is null.
+        Numbers are floats, but for whole ones that are none; what is missing is null.
 
     Raises
     ------
@@ -1287,4 +1287,6 @@ def _plain(value: Any) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         return str(value)
+    if isinstance(value, int) and number != value:  # beyond 2**53
+        return value
     return None if number != number else number

@@ -1198,7 +1198,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def _value(value: Any) -> Any:
-    """A value as JSON has it: numbers are floats, what is missing is None."""
+    """A value as JSON has it: numbers are floats that can be, what is missing is None."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, bool | str) or value is None:
         return value
@@ -1206,6 +1206,8 @@ def _value(value: Any) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         return None if value != value or str(value) in ("<NA>", "NaT") else str(value)
+    if isinstance(value, int) and number != value:
+        return value
     return None if math.isnan(number) else number
 
 
@@ -1218,7 +1220,7 @@ def _equal(known: Any, value: Any) -> bool:
 
 
 def _key(value: Any) -> Any:
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return _value(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _differ(one: Any, other: Any) -> bool:

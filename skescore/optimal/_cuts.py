@@ -213,8 +213,8 @@ def candidate_cuts(
             lacking.append(j)
         known = column[~gaps]
         if j in declared or column.dtype.kind in "OUTb":
-            if j not in declared:
-                try:  # numbers beside None
+            if j not in declared and not any(isinstance(value, str) for value in known.tolist()):
+                try:  # numbers beside None; texts are none, "01" and "1" differ
                     thresholds[j] = _between(known.astype(float), per_feature)
                     continue
                 except (TypeError, ValueError):

@@ -425,3 +425,16 @@ def test_false_bounds_of_the_f1_are_rejected(many: Any) -> None:
     for change in (prove_less, leave_out_a_part, ask_for_more, find_more, other_conclusion):
         for _ in range(3):
             assert rejected(change), change.__name__
+
+
+@pytest.mark.parametrize("low", ["a", 2**53], ids=["texts", "beyond all floats"])
+def test_codes_and_labels_that_are_equal_as_numbers_are_told_apart(low: Any) -> None:
+    high = "b" if low == "a" else low + 1
+    frame = pd.DataFrame({"code": ["01", "1", "1.0", "1"] * 3})
+    y = np.where(frame["code"] == "1", low, high)
+    given = RuleSet([Rule([], low)], ["code"], task="classification", classes=[low, high])
+    certificate = certify(given, frame, y, kinds=["tree"], max_rules=2)
+    assert certificate.frontiers[0].upper.tolist() == [6.0, 0.0]
+    assert check_certificate(certificate.to_json(), frame, y).verdict == "confirmed"
+    y[0] = low
+    assert check_certificate(certificate.to_json(), frame, y).verdict == "rejected"
