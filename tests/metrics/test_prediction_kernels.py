@@ -168,14 +168,16 @@ def test_labels_of_any_type_are_told_apart(kind: str, data: st.DataObject, n_row
         assert found == expected, name
 
 
-def test_missing_labels_are_all_one() -> None:
+@pytest.mark.parametrize("lost", [math.nan, None, pd.NA])
+def test_missing_labels_are_no_class(lost: object) -> None:
+    labels = np.array(["a", lost, "b"], dtype=object)
+    sound = np.array(["a", "a", "b"], dtype=object)
     options: dict[str, Any] = {"metric": "f1_weighted", "task": "classification"}
-    truth = np.array([math.nan, float("nan"), 1.0])
-    assert prediction_performance(truth, truth.copy(), **options) == 1.0
-    accuracy = options | {"metric": "accuracy"}
-    assert prediction_performance(truth, truth[::-1].copy(), **accuracy) == 1 / 3
-    nothing = np.array([None, "a"], dtype=object)
-    assert prediction_performance(nothing, nothing, **options) == 1.0
+    with pytest.raises(ValueError, match="y_true must hold a label in every row, but row 1 has"):
+        prediction_performance(labels, sound, **options)
+    numbers = np.array([1.0, math.nan, 2.0])
+    with pytest.raises(ValueError, match="y_true must hold a label in every row, but row 1 has"):
+        prediction_performance(numbers, numbers.copy(), **options)
 
 
 def test_labels_of_other_types_are_told_apart_too() -> None:
