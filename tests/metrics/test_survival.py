@@ -343,6 +343,24 @@ def test_rule_sets_are_tested_by_the_rows_of_one_curve() -> None:
         assert test.degrees == (2 if ordered else 3)
     none = SurvivalRules.fit(age_rules(), X, y)
     assert survival_rules_log_rank(none, X, y).degrees == 0
+    with pytest.raises(TypeError, match="SurvivalRules"):
+        survival_rules_log_rank(age_rules(), X, y)
+
+
+def test_ordered_rules_are_written_with_else() -> None:
+    X, y = patients(100)
+    rules = SurvivalRules.fit(age_rules((20, 50), (40, 70), ordered=True), X, y)
+    first, second, otherwise = rules.to_text().splitlines()
+    assert first.startswith("1. IF ")
+    assert second.startswith("2. ELSE IF ")
+    assert otherwise.startswith("otherwise, ")
+
+
+def test_the_last_time_is_no_time_of_the_brier_score() -> None:
+    X, y = patients(100)
+    rules = SurvivalRules.fit(age_rules((20, 50)), X, y)
+    with pytest.raises(ValueError, match="times must lie from"):
+        integrated_brier_score(rules, X, y, times=[y[0].min(), y[0].max()])
 
 
 # --- the report ----------------------------------------------------------------------------------
