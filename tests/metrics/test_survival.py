@@ -598,6 +598,8 @@ def test_the_estimator_is_one_of_scikit_survival() -> None:
     assert model.score(X, y_all) == concordance_index_censored(y[1], y[0], risk)[0]
     assert ends.tolist() == sorted(set(y[0]))
     assert model.event_times_.tolist() == sorted(set(y[0][y[1]]))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict_survival_function(X.iloc[:, :1])
 
 
 def test_the_estimator_takes_rules_that_are_there() -> None:
@@ -628,6 +630,7 @@ def test_scorers_are_ordinary_objects() -> None:
         cv=KFold(2), error_score="raise",
     )  # fmt: skip
     assert np.isfinite(results["test_q"]).all()
+    assert not scorer.get_metadata_routing().consumes("score", ["sample_weight"])
 
 
 def test_scorers_that_cannot_be_made() -> None:

@@ -843,3 +843,9 @@ def test_names_of_scorers() -> None:
 def test_unknown_scorers(scoring: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         get_rule_scorer(scoring)
+
+
+def test_a_scorer_knows_the_rows_of_its_scores() -> None:
+    assert [spec.name for spec in ice.specs] == ["ice"]
+    assert len(knowledge.specs) > 1
+    assert get_rule_scorer("mean_rule_coverage").specs == ()
