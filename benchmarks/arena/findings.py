@@ -77,14 +77,6 @@ def coverage(table: pd.DataFrame) -> list[str]:
         f"Measured with {machine['processor']}, {machine['cores']} cores that other programs "
         f"shared, {machine['platform']}; versions are in [machine.json](machine.json).",
     ]
-    text += [
-        "",
-        f"Rows of `{SEARCHED}` on keel-balanced are of before CART took all features and the "
-        "search tried trees first that their depth does not limit; those on regression are of "
-        "after. Measured anew on three tables where it lost, it has ICE 0.747 instead of 0.594 on "
-        "movement_libras, 0.869 instead of 0.844 on optdigits and 0.802 instead of 0.751 on vowel, "
-        "within 0.003 of the tuned tree.",
-    ]
     counted = (
         table[~table["method"].map(sized)]
         .assign(done=done, tables=table["data"])
