@@ -169,7 +169,7 @@ class CARTExtractor(BaseExtractor):
         Notes
         -----
         The rules are those of :meth:`fit` on the numbers of the bins, but that of equally good
-        splits the first feature's is taken, see :class:`Growth`.
+        splits the first feature's is taken.
         """
         classes = None if source.classes is None else list(source.classes)
         task = "regression" if classes is None else "classification"

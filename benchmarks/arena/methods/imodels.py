@@ -1,5 +1,6 @@
 """Learners of imodels, with their defaults; RuleFit, which takes longer, is beside."""
 
+import numpy as np
 from imodels import (
     BoostedRulesClassifier,
     FIGSClassifier,
@@ -17,6 +18,7 @@ def _named(model):
     def learn(X, y, random_state):
         if "random_state" in model.get_params(deep=False):
             model.set_params(random_state=random_state)
+        np.random.seed(random_state)  # the trees in some of them have no seed of their own
         return model.fit(X.to_numpy(), y, feature_names=list(X.columns))
 
     learn.__qualname__ = type(model).__name__
