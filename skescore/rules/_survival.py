@@ -479,7 +479,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         What learned the premises, if `rules` is an estimator.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+    feature_names_in_ : ndarray of str, shape (n_features,)
         Their names, if the rows had some.
 
     Notes
