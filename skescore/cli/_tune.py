@@ -1207,9 +1207,13 @@ def _search(
 
 def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
     """Warnings that only concern candidates which nobody chose are no news."""
-    winner = search.best_name_, int(search.leaderboard_["trial"].iloc[0])
-    found = next(one for one in search.candidates_ if (one.extractor, one.trial) == winner)
-    return [text for fold in found.folds for text in fold["warnings"]]
+    row = search.leaderboard_.iloc[0]
+    # Of trials that repeat each other, as two workers may begin them, one is a candidate.
+    alike = [
+        one for one in search.candidates_
+        if one.extractor == row["extractor"] and one.params == row["params"]
+    ]  # fmt: skip
+    return [text for one in alike[:1] for fold in one.folds for text in fold["warnings"]]
 
 
 def _result(
