@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
+import functools
 import itertools
 import math
 import sys
@@ -423,11 +424,10 @@ class Studies:
         self.given = dict(given or {})
         self.storage = storage
         for name in objectives:
-            self.studies[name] = self.patiently(
-                lambda name=name: self._opened(  # type: ignore[misc]
-                    name, study_name, storage, pruner, dict(settings or {}), dict(about or {})
-                )
+            opening = functools.partial(
+                self._opened, name, study_name, pruner, settings or {}, about or {}
             )
+            self.studies[name] = self.patiently(opening)
         #: All trials of every extractor, as they were when they were last read.
         self.trials: dict[str, list[FrozenTrial]] = {}
         self.patiently(self.read)
@@ -436,10 +436,9 @@ class Studies:
         self,
         name: str,
         study_name: str,
-        storage: Any,
         pruner: Any,
-        settings: dict[str, Any],
-        about: dict[str, Any],
+        settings: Mapping[str, Any],
+        about: Mapping[str, Any],
     ) -> optuna.Study:
         """An extractor's study, which is found, made or given."""
         study = self.given.get(name)
@@ -449,7 +448,7 @@ class Studies:
         else:
             study = optuna.create_study(
                 study_name=f"{study_name}/{name}" if self.shared else name,
-                storage=storage, directions=self.objective.directions, pruner=pruner,
+                storage=self.storage, directions=self.objective.directions, pruner=pruner,
                 sampler=copy.deepcopy(self.sampler) if self.sampler or not self.limits
                 else self._sampler(),
                 load_if_exists=self.shared,
