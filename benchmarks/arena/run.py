@@ -8,6 +8,7 @@ Each file in `methods/` says how some methods find rules; a further method is a 
 `skescore.bench.read_methods`. Packages that a file `REQUIRES` and that are not here get an
 environment of their own. Rows are kept at once, so that a run may be killed at any time and goes
 on; what is there is written to `results.csv` at the end, with the machine and the versions beside.
+What `results.csv` holds already is not measured again, on whatever machine it was; `--afresh` does.
 A cell has 30 s (`--cell-seconds`; more where other programs share the cores).
 
 `--seconds` begins nothing new after that time. `--verify` measures so many cells again, drawn from
@@ -157,8 +158,11 @@ def _tasks(entry: Any) -> tuple[str, ...]:
     return tuple(spec.tasks)
 
 
-def folder_of(root: Path, suite: str, box: str, seed: int, stem: str) -> Path:
-    return root / "runs" / suite / box / str(seed) / stem
+def folder_of(root: Path, suite: str, box: str, seed: int, stem: str, config: BenchConfig) -> Path:
+    """Where rows are kept: another folder for each choice of cells, as it goes on with its own."""
+    cells = json.dumps(sorted([e.label, *(e.data or ())] for e in config.extractors))
+    key = hashlib.sha256(cells.encode()).hexdigest()[:8]
+    return root / "runs" / suite / box / str(seed) / f"{stem}-{key}"
 
 
 def measure(options: argparse.Namespace) -> None:
@@ -169,12 +173,16 @@ def measure(options: argparse.Namespace) -> None:
     )
     if config is None:
         return
+    if not options.afresh:
+        config = without_known(config, known_cells(suite, box, int(seed)))
+    if not config.extractors:
+        return
     config = replace(config, data=loaded(suite, config.data, options.folder))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run_bench(
             config,
-            folder_of(options.folder, suite, box, int(seed), stem),
+            folder_of(options.folder, suite, box, int(seed), stem, config),
             measures=MEASURES,
             keep_rules=True,
             n_jobs=options.n_jobs,
@@ -183,6 +191,28 @@ def measure(options: argparse.Namespace) -> None:
                 file=sys.stderr, flush=True,
             ),
         )  # fmt: skip
+
+
+def known_cells(suite: str, box: str, seed: int) -> set[tuple[str, str]]:
+    """Tables and methods that `results.csv` has figures, or a reason, for."""
+    if not (HERE / "results.csv").exists():
+        return set()
+    table = pd.read_csv(HERE / "results.csv", usecols=KEYS)
+    here = table[(table["suite"] == suite) & (table["black_box"] == box) & (table["seed"] == seed)]
+    return set(zip(here["data"], here["method"], strict=True))
+
+
+def without_known(config: BenchConfig, known: set[tuple[str, str]]) -> BenchConfig:
+    """What is left to be measured, each method on the tables that it lacks."""
+    left = []
+    for entry in config.extractors:
+        tables = entry.data or tuple(e.label for e in config.data)
+        missing = tuple(name for name in tables if (name, entry.label) not in known)
+        if missing:
+            left.append(replace(entry, data=missing))
+    wanted = {name for entry in left for name in entry.data}
+    data = tuple(entry for entry in config.data if entry.label in wanted)
+    return replace(config, data=data, extractors=tuple(left))
 
 
 def jobs(options: argparse.Namespace) -> Iterator[tuple[str, str, str, int, str]]:
@@ -212,6 +242,7 @@ def run(options: argparse.Namespace) -> None:
             python, str(Path(__file__).resolve()), "--folder", str(options.folder),
             "--n-jobs", str(options.n_jobs),
             "--cell-seconds", str(options.cell_seconds), "--job", suite, box, str(seed), stem,
+            *(["--afresh"] if options.afresh else []),
         ]  # fmt: skip
         process = subprocess.Popen(command)
         try:
@@ -225,13 +256,13 @@ def run(options: argparse.Namespace) -> None:
             print(f"{suite}, {box}, {seed}, {stem}: exit code {process.returncode}")
 
 
-def collect(root: Path) -> pd.DataFrame:
-    """All rows that are there as one compact table.
+def collect(root: Path, known: pd.DataFrame | None = None) -> pd.DataFrame:
+    """All rows that are there as one compact table, newer ones in place of those `known` before.
 
     ``conditions`` and ``features`` count those that the rules name; ``odd`` are columns among them
     that are constant in the rows of the training, or number the rows.
     """
-    parts = []
+    parts = [] if known is None else [known]
     for path in sorted((root / "runs").glob("*/*/*/*/rows.csv")):
         suite, seed = path.parts[-5], int(path.parts[-3])
         odd = odd_columns(suite, seed, root)
@@ -359,6 +390,7 @@ def main() -> int:
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=CACHE)
     parser.add_argument("--collect", action="store_true", help="write results.csv of what is there")
+    parser.add_argument("--afresh", action="store_true", help="forget what results.csv holds")
     parser.add_argument("--verify", type=int, metavar="CELLS")
     parser.add_argument("--job", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -369,7 +401,11 @@ def main() -> int:
         return int(verify(options) > 0)
     if not options.collect:
         run(options)
-    write(collect(options.folder), HERE)
+    kept = HERE / "results.csv"
+    known = (
+        pd.read_csv(kept, dtype={"error": str}) if kept.exists() and not options.afresh else None
+    )
+    write(collect(options.folder, known), HERE)
     return 0
 
 
