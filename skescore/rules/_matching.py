@@ -582,9 +582,8 @@ class _FeatureCuts:
                 result += flags.view(np.uint8)
         else:
             result = np.searchsorted(cuts, values, side="right")
-        missing = np.isnan(values)
-        if missing.any():
-            result[missing] = n_cuts + 1
+        if len(values) and np.isnan(values.min()):
+            result[np.isnan(values)] = n_cuts + 1
         return result
 
 
