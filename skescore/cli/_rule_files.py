@@ -19,6 +19,7 @@ from skescore.cli._arguments import (
     reading_from,
     with_remedies,
 )
+from skescore.cli._output import Notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,9 +186,10 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
         try:
             with with_remedies(options):
                 preparation = preparation_of(path, ruleset)
-                table = read_prepared(data, preparation=preparation, **reading).frame
+                table, findings, _ = read_prepared(data, preparation=preparation, **reading)
         except FileNotFoundError:
             raise FileNotFoundError(no_data_text(data)) from None
+        Notes().add_findings(data, findings)
     missing = [name for name in used if name not in table.columns]
     if missing:
         columns = listed(list(read_table(data, sep=options.sep, encoding=options.encoding)))

@@ -935,6 +935,20 @@ def _test_rows(
         preparation=dataset.preparation,
     )
     notes.add_findings(options.test, test.findings)
+    known = dataset.class_counts
+    unknown = {label: count for label, count in test.class_counts.items() if label not in known}
+    told = ", ".join(sorted(map(repr, unknown)))
+    if unknown and len(unknown) == len(test.class_counts):
+        raise ValueError(
+            f"--test {options.test}: none of the labels of {options.target} ({told}) is a class of "
+            f"{dataset.name} ({', '.join(map(repr, known))}). Write them alike; a single text "
+            "among numbers makes all of them texts."
+        )
+    if unknown:
+        notes.add(
+            f"{plural(sum(unknown.values()), 'row')} of {options.test} of classes that "
+            f"{dataset.name} does not have: {told}"
+        )
     return test
 
 

@@ -155,6 +155,9 @@ class Preparation:
         Of all columns that became features.
     na_values : tuple of str, default=()
         What was read as missing beside the usual words.
+    decimal : {".", ","}, optional
+        The decimal sign of a text file. Where a number of another file could be read either way
+        (``1,234``), it has the same. None where it is not known.
 
     Examples
     --------
@@ -170,6 +173,7 @@ class Preparation:
 
     columns: tuple[ColumnReading, ...]
     na_values: tuple[str, ...] = ()
+    decimal: str | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -187,7 +191,8 @@ class Preparation:
             }
             for column in self.columns
         ]
-        return {"columns": columns, "na_values": list(self.na_values)}
+        sign = {} if self.decimal is None else {"decimal": self.decimal}
+        return {"columns": columns, "na_values": list(self.na_values), **sign}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Preparation:
@@ -199,7 +204,7 @@ class Preparation:
                     k: tuple(v) if isinstance(v, list) else v for k, v in column.items()
                 }
                 columns.append(ColumnReading(**given))
-            return cls(tuple(columns), tuple(data.get("na_values", ())))
+            return cls(tuple(columns), tuple(data.get("na_values", ())), data.get("decimal"))
         except (KeyError, TypeError, AttributeError) as error:
             raise DatasetError(
                 f"The record of how a table was read is damaged: {error}. Make the rules again, "
@@ -298,22 +303,49 @@ def _text(value: Any) -> str:
     return str(value).strip()
 
 
-def _uses_decimal_comma(frame: pd.DataFrame, separator: str) -> bool:
-    """Whether numbers of text columns have a comma before their decimals."""
+def _decimal_sign(raw: FileTable, known: str | None, findings: list[str]) -> str | None:
+    """The sign before the decimals of a text file; None for other tables.
+
+    Where none of its numbers tells, it is the `known` one of the table that was read before.
+    """
+    if raw.separator is None:
+        return None
     comma = point = 0
-    for _, column in frame.items():
+    doubtful: dict[str, str] = {}
+    for name, column in raw.frame.items():
         if pd.api.types.is_numeric_dtype(column):
             continue
-        seen = [_text(value) for value in column.dropna().head(_SEEN_ROWS).unique()]
-        us, german = fits(seen, ".", ","), fits(seen, ",", ".")
+        seen, us, german = _signs_of(column)
         if 2 * (us | german).sum() < len(seen):
             continue
         with_comma = np.array(["," in text for text in seen], dtype=bool)
         comma += int((with_comma & german & ~us).sum())
         point += int((with_comma & us & ~german).sum())
-        if separator != ",":  # 1,234 has decimals where nothing else needs the comma
-            comma += bool((with_comma & us & german).any())
-    return comma > point
+        if (both := with_comma & us & german).any():
+            doubtful[str(name)] = seen[int(both.argmax())]
+    if comma == point and (doubtful or known == ","):
+        floats = raw.frame.select_dtypes("float").columns
+        for _, column in raw.as_written(map(str, floats)).items():
+            seen, us, german = _signs_of(column)
+            point += int((us & ~german & ["." in text for text in seen]).sum())
+    if comma != point:
+        return "," if comma > point else "."
+    if known is not None:
+        return known
+    if not doubtful or raw.separator == ",":
+        return "."
+    name, text = next(iter(doubtful.items()))
+    findings.append(
+        f"{text} in column {name!r} is read with a decimal comma, as nothing else needs the comma; "
+        "where it parts thousands: --decimal=."
+    )
+    return ","
+
+
+def _signs_of(column: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Different texts of a column, and which are numbers with a point, and with a comma."""
+    seen = [_text(value) for value in column.dropna().head(_SEEN_ROWS).unique()]
+    return seen, fits(seen, ".", ","), fits(seen, ",", ".")
 
 
 def _cleaned(texts: pd.Series, date_format: str | None = None) -> tuple[pd.Series, str | None]:
@@ -349,13 +381,17 @@ def _is_dates(column: pd.Series) -> bool:
 def _dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> pd.Series:
     """Points in time without a time zone."""
     if cells is not None:
-        mixed: dict[str, Any] = {"format": date_format or "mixed"}
-        parsed = pd.to_datetime(cells.texts, errors="coerce", utc=True, **mixed)
+        parsed = _parsed_dates(cells, date_format)
         values = parsed.dt.tz_localize(None).to_numpy("datetime64[us]")
         return pd.Series(cells.taken(values, np.datetime64("NaT", "us")), index=column.index)
     if isinstance(column.dtype, pd.PeriodDtype):
         return column.dt.to_timestamp()
     return pd.to_datetime(column, utc=True).dt.tz_localize(None)
+
+
+def _parsed_dates(cells: _Cells, date_format: str | None) -> pd.Series:
+    mixed: dict[str, Any] = {"format": date_format or "mixed"}
+    return pd.to_datetime(cells.texts, errors="coerce", utc=True, **mixed)
 
 
 def _parts_of(dates: pd.Series, reading: ColumnReading) -> dict[str, pd.Series]:
@@ -549,7 +585,7 @@ class _Reader:
 
     def _number(self, name: str, column: pd.Series, keep: bool) -> _Read:
         values = _numbers(column, self.na_values)
-        reading = ColumnReading(name, "number")
+        reading = ColumnReading(name, "number", *_USUAL["," if self.comma_first else "."])
         if not keep:
             if values.isna().all():
                 return self.leave(name, "without any value")
@@ -753,10 +789,9 @@ def prepare(
     """
     own = Problems(where) if problems is None else problems
     findings = list(raw.findings)
-    comma = decimal == "," or (
-        decimal is None and raw.separator is not None
-        and _uses_decimal_comma(raw.frame, raw.separator)
-    )  # fmt: skip
+    known = None if preparation is None else preparation.decimal
+    sign = decimal or _decimal_sign(raw, known, findings)
+    comma = sign == ","
     if comma:
         raw = raw.with_decimal_comma()
     named = set(categories)
@@ -780,7 +815,8 @@ def prepare(
                 if reading.name in names and reading.kind != kind:
                     reading = ColumnReading(reading.name, kind)
             if features is None or {*reading.features} & {*features}:
-                out |= _again(_cells_of(frame[reading.name]), reading, marks, findings)
+                other = sign if sign != known else None
+                out |= _again(_cells_of(frame[reading.name]), reading, marks, other, findings)
     else:
         wanted = columns if features is None else _sources(features, columns)
         wanted = [name for name in wanted if name != target and name not in drop]
@@ -803,7 +839,9 @@ def prepare(
         out[target] = _target(_plain(frame[target]), reader)
     if problems is None:
         own.check()
-    prepared = Preparation(tuple(readings), na_values) if preparation is None else preparation
+    prepared = preparation
+    if prepared is None:
+        prepared = Preparation(tuple(readings), na_values, sign)
     return Table(pd.DataFrame(out, index=frame.index), tuple(findings), prepared)
 
 
@@ -856,15 +894,23 @@ def _as_there(preparation: Preparation, columns: Sequence[str]) -> Iterator[Colu
                     yield ColumnReading(name, "category" if part == "weekday" else "number")
 
 
+#: Signs before decimals and between thousands, by the former.
+_USUAL = {".": (".", ","), ",": (",", ".")}
+
+
 def _again(
-    column: pd.Series, reading: ColumnReading, na_values: Sequence[str], findings: list[str]
+    column: pd.Series,
+    reading: ColumnReading,
+    na_values: Sequence[str],
+    sign: str | None,
+    findings: list[str],
 ) -> dict[str, pd.Series]:
-    """Read the cells of a column as those of another table were."""
+    """Read the cells of a column as those of another table were, but for another decimal sign."""
     cells = None
     if not (pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column)):
         cells = _Cells.of(column, na_values)
     if reading.kind == "number" and cells is not None and len(cells.texts):
-        style = (reading.decimal, reading.thousands)
+        style = _USUAL[sign] if sign else (reading.decimal, reading.thousands)
         texts = cells.texts.tolist()
         other = style_of(texts)
         lost = {each: np.isnan(as_numbers(texts, *each)) for each in (style, other)}
@@ -876,6 +922,8 @@ def _again(
         if reading.format is None:
             dates = cells.texts[~_are_null_words(cells.texts)]
             reading = replace(reading, format=_date_format(dates))
+        known = _parsed_dates(cells, reading.format).notna().to_numpy()
+        _note_words(reading.name, cells, ~known, findings)
     return _apply(column, cells, reading, na_values)
 
 
@@ -1049,7 +1097,8 @@ def read_table(
     )
     frame = table.frame.reset_index(drop=True)
     inputs = frame.drop(columns=[] if target is None else [target])
-    return table._replace(frame=frame, findings=(*table.findings, *note_equal(inputs)))
+    more = note_equal(inputs) if preparation is None else ()
+    return table._replace(frame=frame, findings=(*table.findings, *more))
 
 
 def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -1077,7 +1126,7 @@ _SIGNS = str.maketrans("\u2212\u2019\u00a0\u202f\u2009", "-'   ")
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     """A line that is a number in this style, in groups; or any line, and empty groups."""
     d, t = re.escape(decimal), re.escape(thousands)
-    core = rf"\d{{1,3}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
+    core = rf"[1-9]\d{{0,2}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
     return re.compile(
         rf"^(?:(\()?[ ]*([+-])?[ ]*(?:{_CURRENCY})?[ ]*([+-])?[ ]*({core})[ ]*"
         rf"(?:%|{_CURRENCY})?[ ]*\)?$|.*$)",

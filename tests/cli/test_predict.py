@@ -99,6 +99,15 @@ def test_tables_are_read_as_the_options_say(files, capsys, tmp_path) -> None:
     assert capsys.readouterr().out.split()[1:] == ["warm,2", "small,1"]
 
 
+def test_what_is_read_as_missing_is_told(files, capsys, tmp_path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("colour,length\nred,1\nred,n.n.\n", encoding="utf-8")
+    for words in (["predict"], ["explain", "--row", "2"]):
+        assert main([words[0], *files, *words[1:]]) == 0
+        err = capsys.readouterr().err
+        assert "'n.n.' in column 'length' is read as missing (1 row)" in err
+
+
 def test_wrong_options_of_tables(files, capsys) -> None:
     rules, rows = files
     assert main(["predict", rules, rows, "--drop", "colour"]) == 1

@@ -112,6 +112,14 @@ def test_rows_to_test_on_are_read_before_the_search(shop, write, run):
     code, out, err = run("tune", path, "--target", "gut", *SEARCH, "--test", later)
     assert (code, out) == (1, "")
     assert "'Preis'" in err
+    numbers = write(shop.assign(gut=shop["gut"].map({"ja": 1, "nein": 0})), "numbers.csv")
+    code, out, err = run("tune", path, "--target", "gut", *SEARCH, "--test", numbers)
+    assert (code, out) == (1, "")
+    assert "none of the labels of gut (0, 1) is a class of shop ('ja', 'nein')" in err
+    later = write(shop.replace({"gut": {"ja": "jein"}}), "later.csv")
+    code, _, err = run("tune", path, "--target", "gut", *SEARCH, "--test", later)
+    assert code == 0
+    assert "later.csv of classes that shop does not have: 'jein'" in err
 
 
 def test_options_take_lists_and_are_repeated(shop, write, run):

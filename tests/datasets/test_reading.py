@@ -104,6 +104,42 @@ def test_a_file_with_decimal_commas(write):
     assert said.X["a"].tolist() == [1200, 1500]
 
 
+POINTS, COMMAS = "a\tb\tc\n1,234.5\t7\t0.5\n12,345\t8\t1.25\n", "a;b;c\n1.234,5;7;0,5\n2,25;8;2\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "expected"),
+    [
+        (POINTS, "a;b\n60,000;1,000\n", [60000, 1000]),
+        (COMMAS, "a;b\n60.000;1.000\n", [60000, 1000]),
+        (COMMAS, "a;c\n1,234;0,125\n", [1.234, 0.125]),
+        # What another file leaves no doubt about goes before.
+        (POINTS, "a;b\n1,25;60.000\n", [1.25, 60000]),
+        (COMMAS, "a;c\n1.25;1.234\n", [1.25, 1.234]),
+    ],
+)
+def test_numbers_that_could_mean_either_are_read_as_in_the_table_before(
+    first, later, expected, write
+):
+    preparation = read_table(write(first), numeric=["a", "b", "c"]).preparation
+    kept = Preparation.from_dict(preparation.to_dict())
+    read = read_table(write(later, "later.csv"), preparation=kept).frame
+    assert read.iloc[0].tolist() == expected
+
+
+def test_a_comma_parts_thousands_beside_decimals_with_points(write):
+    table = read_table(write("a\tb\n60,000\t1.5\n1,234\t2.25\n"))
+    assert table.frame["a"].tolist() == [60000, 1234]
+    doubtful = read_table(write("a\tb\n60,000\t1\n1,234\t2\n"))
+    assert doubtful.frame["a"].tolist() == [60, 1.234]
+    assert doubtful.findings[0].startswith("60,000 in column 'a' is read with a decimal comma")
+
+
+def test_numbers_below_one_have_no_thousands(write):
+    assert column(["0,376", "0,125"]) == [0.376, 0.125]
+    assert read_table(write('a,b\n"0,376",1\n')).frame["a"].tolist() == [0.376]
+
+
 def test_a_target_in_dollars_with_gaps(write):
     path = write('x,y\n1,"$1,000.50"\n2,?\n3,$20\n4,$30.25\n')
     dataset = load_dataset(path, target="y")
@@ -319,6 +355,9 @@ def test_unseen_cells_of_other_rows():
     assert pd.isna(table.frame["town"].iloc[1])
     np.testing.assert_array_equal(table.frame["weight"], [NAN, 7])
     assert table.findings[0] == "'heavy' in column 'weight' is read as missing (1 row)"
+    later = SHOP.iloc[:2].assign(when=["13/02/2024", SHOP["when"].iloc[1]])
+    table = read_table(later, preparation=preparation)
+    assert "'13/02/2024' in column 'when' is read as missing (1 row)" in table.findings
 
 
 def test_columns_of_pandas_own_kinds_are_read_twice_alike():
