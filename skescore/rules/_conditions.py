@@ -226,7 +226,8 @@ def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
     numbers = [value for value in values if not isinstance(value, str)]
     if kind in "iu":
         whole = [int(value) for value in numbers if value == int(value)]
-        return np.array(whole, dtype=None if whole else float)
+        ends = np.iinfo(f"{kind}8")  # with other types NumPy compares as floats
+        return np.array([v for v in whole if ends.min <= v <= ends.max], dtype=ends.dtype)
     within = (value for value in numbers if abs(value) <= sys.float_info.max)
     return np.array([float(value) for value in within if float(value) == value])
 

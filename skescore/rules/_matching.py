@@ -674,7 +674,8 @@ class Matcher:
         """Index of the first rule that holds for each of some rows, `n_rules` or more for none."""
         result = self.blocks[0][1].first(table, rows)
         for begin, block in self.blocks[1:]:
-            result = np.where(result < begin, result, block.first(table, rows) + begin)
+            further = np.add(block.first(table, rows), begin, dtype=np.intp)
+            result = np.where(result < begin, result, further)
         return result
 
 

@@ -385,6 +385,15 @@ def test_many_cuts_on_one_feature(n_cuts):
     assert_same(ruleset, X[:, None])
 
 
+@pytest.mark.parametrize("n_rules", [1025, 2049])
+def test_a_few_more_rules_than_fill_blocks(n_rules):
+    rules = [Rule([Interval(0, i, i + 1)], float(i)) for i in range(n_rules)]
+    ruleset = RuleSet(rules, ["x"], task="regression", fallback=Fallback(-1.0))
+    X = np.array([[0.5], [1023.5], [n_rules - 0.5], [n_rules + 0.5]])
+    assert ruleset.predict(X).tolist() == [0, 1023, n_rules - 1, -1]
+    assert ruleset.assign(X).tolist() == [0, 1023, n_rules - 1, -1]
+
+
 def test_more_rules_than_one_word_with_other_conditions():
     generator = np.random.default_rng(0)
     premises = [[OneOf(1, [i % 3]), Interval(0, upper=i / 10)] for i in range(140)]
@@ -1215,14 +1224,15 @@ def test_masked_whole_numbers_beyond_all_floats_are_exact():
     assert rules.covers(rows).tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.float64, object])
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64, object])
 def test_sets_of_whole_numbers_beyond_all_floats_are_exact(kind):
     one = OneOf(0, (2**53 + 1,))
     column = np.array([2**53, 2**53 + 1, 2**53 + 2], dtype=kind)
     expected = [int(value) == 2**53 + 1 for value in column]
     rules = RuleSet([Rule((one,), 1.0)], ["a"], task="regression")
     assert rules.covers(column[:, None]).tolist() == expected
-    mixed = RuleSet([Rule((OneOf(0, (2**53 + 1, 0.5, 7)),), 1.0)], ["a"], task="regression")
+    further = range(-99, 99)  # so many that NumPy sorts them
+    mixed = RuleSet([Rule((OneOf(0, (2**53 + 1, 0.5, *further)),), 1.0)], ["a"], task="regression")
     assert mixed.covers(column[:, None]).tolist() == expected
 
 
