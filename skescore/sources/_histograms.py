@@ -1009,10 +1009,15 @@ class QueryRows:
     def _number(self, name: str) -> str:
         return f"CAST({self._identifier(name)} AS FLOAT8)"
 
+    def _check_numbers(self) -> None:
+        label = self._wanted.target if self._task == "regression" else None
+        self._table.check_numbers([label, self._wanted.weight])
+
     # --- the survey
 
     def survey(self) -> Survey:
         """What the rows hold."""
+        self._check_numbers()
         flags, source = self._table.booleans, f"{self._table.source}{self._where}"
         asked = [name for name in self._names if name not in flags]
         columns = [self._identifier(name) for name in asked]
@@ -1282,6 +1287,7 @@ class QueryRows:
 
     def counts(self) -> dict[Any, int]:
         """How many rows each class has."""
+        self._check_numbers()
         source = f"{self._table.source}{self._where}"
         if self._task == "regression":
             ((n_rows, known),) = self._fetch(f"SELECT count(*), count({self._label}) FROM {source}")
@@ -1292,8 +1298,9 @@ class QueryRows:
                 f"SELECT {self._label}, count(*) FROM {source} GROUP BY {self._label} "
                 f"LIMIT {MOST_VALUES + 2}"
             )
-            found = {_plain(label): int(n) for label, n in rows}
-            gone = found.get(None, 0)
+            counted = [(_plain(label), int(n)) for label, n in rows]
+            found = {label: n for label, n in counted if label == label}  # NaN is no label
+            gone = found.get(None, 0) + sum(n for label, n in counted if label != label)
         if gone:
             raise SourceError(
                 f"The target of {self.name} must hold a label in every row, but {gone} rows have "
@@ -1416,5 +1423,5 @@ def _array(column: Any) -> NDArray[Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
-        return int(value) if value == int(value) else float(value)
+        return int(value) if value.is_finite() and value == int(value) else float(value)
     return python_value(value)

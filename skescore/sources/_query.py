@@ -56,6 +56,7 @@ class QueryLooks:
         number = ruleset.classes is None
         self._label = f"CAST({label} AS FLOAT8)" if number else label
         self._weight = None if weight is None else self._parts.identifier(weight)
+        table.check_numbers([*self._parts.numeric, target if number else None, weight])
         self._n_words = max(1, math.ceil(len(ruleset) / _BITS))
         self._n_rows: int | None = None
 
@@ -138,7 +139,10 @@ class QueryLooks:
         held = _unpacked(columns[: self._n_words], len(self._ruleset))
         rest = columns[len(keys) :]
         n_rows = np.array(rest[0], dtype=np.int64)
-        self._check_labels(n_rows, rest[1])
+        known = np.array(rest[1], dtype=np.int64)
+        if not number:  # to databases NaN is a value
+            known[[label != label for label in columns[self._n_words]]] = 0
+        self._check_labels(n_rows, known)
         weights = n_rows.astype(np.float64)
         if weighted:
             weights = self._checked_weights(n_rows, *rest[2:6])
@@ -167,8 +171,8 @@ class QueryLooks:
         codes = {label: code for code, label in enumerate(self._ruleset.classes or ())}
         return np.array([0 if label is None else codes[label] for label in labels], dtype=np.intp)
 
-    def _check_labels(self, n_rows: NDArray[np.int64], known: Sequence[int]) -> None:
-        lacking = int(n_rows.sum() - sum(known))
+    def _check_labels(self, n_rows: NDArray[np.int64], known: NDArray[np.int64]) -> None:
+        lacking = int((n_rows - known).sum())
         if lacking:
             raise SourceError(
                 f"The target of {self._table.name} must hold a label in every row, but {lacking} "

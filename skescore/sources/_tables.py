@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,24 @@ class SqlTable:
         """The rows of a query, all of them or an error."""
         with failing(self.name):
             return self.run(query)
+
+    def check_numbers(self, columns: Iterable[str | None]) -> None:
+        """Raise a ColumnError for columns of numbers in which SQLite keeps texts as well.
+
+        It takes every text for larger than all numbers, and casts it to 0.
+        """
+        names = [column for column in columns if column is not None]
+        if self.dialect != "sqlite" or not names:
+            return
+        quoted = [_path_part(name, "`") for name in names]
+        texts = (f"min(CASE WHEN typeof({c}) IN ('text', 'blob') THEN {c} END)" for c in quoted)
+        (found,) = self.fetch(f"SELECT {', '.join(texts)} FROM {self.source}")
+        for column, text in zip(names, found, strict=True):
+            if text is not None:
+                raise ColumnError(
+                    f"Column {column!r} of {self.name} must hold numbers, but it holds the text "
+                    f"{text!r}. Store a number or NULL in its place, or convert it in a view."
+                )
 
     def read(self, query: str, batch_size: int) -> Iterator[Any]:
         """The rows of a query in Arrow's batches, of a database within this process."""

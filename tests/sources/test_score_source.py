@@ -22,10 +22,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skescore.extractors import CARTExtractor
 from skescore.metrics import count_rows
 from skescore.rules import Domain, Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
 from skescore.scorers import knowledge
-from skescore.sources import SourceError, count_source, score_source
+from skescore.sources import (
+    SourceError,
+    count_source,
+    extract_source,
+    sample_source,
+    score_source,
+)
 
 
 def module(path: str) -> ModuleType:
@@ -321,6 +328,41 @@ def test_a_row_without_a_label_or_weight_is_an_error(name: str, tmp_path: Path) 
     (tmp_path / "texts").mkdir()
     with pytest.raises(SourceError, match="label in every row"):
         count_source(CLASSES, SOURCES[name](frame, tmp_path / "texts"), "label")
+
+
+@pytest.mark.parametrize("look", [count_source, sample_source, extract_source])
+@pytest.mark.parametrize("name", ["folder", "arrow dataset", "duckdb"])
+def test_the_label_nan_is_no_class(name: str, look: Callable[..., Any], tmp_path: Path) -> None:
+    ruleset = RuleSet([Rule([Interval(0, upper=0)], 1), Rule([], 2)], ["x"], task="classification")
+    frame = pd.DataFrame({"x": [-1.0, 1.0, 2.0, 3.0], "label": [1.0, 2.0, 2.0, np.nan]})
+    source = SOURCES[name](frame, tmp_path)  # every other gap is NULL, and this one is not
+    options: dict[str, Any] = {} if look is count_source else {"task": "classification"}
+    given = {count_source: [ruleset], extract_source: [CARTExtractor(None)]}.get(look, [])
+    with pytest.raises(SourceError, match="label in every row"):
+        look(*given, source, "label", **options)
+
+
+@pytest.mark.parametrize("column", ["size", "label", "weight"])
+def test_texts_that_sqlite_takes_for_numbers_are_refused(column: str, tmp_path: Path) -> None:
+    source = in_sqlite(table_of(NUMBERS), tmp_path)
+    with sqlite3.connect(tmp_path / "some.sqlite") as connection:  # as .import leaves gaps
+        connection.execute(f"UPDATE some_rows SET {column} = '' WHERE rowid = 4")
+    connection.close()
+    match = f"'{column}' of .* must hold numbers, but it holds the text ''"
+    options: dict[str, Any] = {"target": "label", "sample_weight": "weight"}
+    with pytest.raises(ValueError, match=match):
+        count_source(NUMBERS, source, **options)
+    if column != "size":
+        with pytest.raises(ValueError, match=match):
+            extract_source(CARTExtractor(None), source, task="regression", **options)
+        with pytest.raises(ValueError, match=match):
+            sample_source(source, task="regression", **options)
+
+
+def test_numbers_that_sqlite_keeps_as_texts_are_refused(tmp_path: Path) -> None:
+    source = in_sqlite(table_of(CLASSES).astype({"size": str}), tmp_path)
+    with pytest.raises(ValueError, match=r"'size' of .* must hold numbers, but"):
+        count_source(CLASSES, source, "label")
 
 
 def test_no_rows_are_an_error(tmp_path: Path) -> None:

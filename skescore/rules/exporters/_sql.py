@@ -268,6 +268,11 @@ class Terms:
             for feature, found in kinds.items()
         }
 
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """Columns that rules compare with numbers, or with True and False."""
+        return tuple(self._names[f] for f, kind in self._kinds.items() if kind != "texts")
+
     def premise(self, rule: Rule) -> str | None:
         """All conditions of a rule; None where there are none."""
         return " AND ".join(self._condition(c) for c in rule.conditions) or None
@@ -427,6 +432,7 @@ class SqlParts:
     prediction: str | None
     outputs: Mapping[int, str]
     is_number: Callable[[str], str]
+    numeric: tuple[str, ...]
 
     def identifier(self, *names: str) -> str:
         """Write the name of a column, or a path of names."""
@@ -457,6 +463,7 @@ def sql_parts(
             if isinstance(rule.output, LinearOutput)
         },
         terms.is_number,
+        terms.numeric,
     )
 
 
