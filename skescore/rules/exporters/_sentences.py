@@ -18,7 +18,7 @@ from skescore.rules._text import (
     output_number,
     percent_text,
 )
-from skescore.rules.exporters._text import can_be_lost, output_index
+from skescore.rules.exporters._text import can_be_lost
 
 if TYPE_CHECKING:
     from skescore.rules._domain import Domain
@@ -94,7 +94,7 @@ def _sentence(ruleset: RuleSet, position: int) -> str:
             text = f"{'Otherwise, if' if later else 'If'} {premise}, then {conclusion}"
         else:
             text = f"{'Otherwise' if later else 'In every case'}, {conclusion}"
-    seen = _statistics(rule, output_index(ruleset, rule))
+    seen = _statistics(rule, ruleset.output_index(rule))
     return f"{text} ({seen})" if seen else text
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._rule import LinearOutput
-from skescore.rules.exporters._text import output_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +92,7 @@ def to_frame(ruleset: RuleSet) -> pd.DataFrame:
             row_by_row = isinstance(weight, LinearOutput)
             record["weight"] = rule.weight_text(ruleset.feature_names) if row_by_row else weight
         if ruleset.classes is not None:
-            record["purity"] = rule.purity(output_index(ruleset, rule))
+            record["purity"] = rule.purity(ruleset.output_index(rule))
         else:
             record["mean"] = None if rule.statistics is None else rule.statistics.mean
             seen = rule.statistics

@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from skescore._names import VOTING_TEXTS
-from skescore.rules._rule import LinearOutput, Rule
+from skescore.rules._rule import LinearOutput
 from skescore.rules._text import format_label, output_number
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
-
-
-def output_index(ruleset: RuleSet, rule: Rule) -> int | None:
-    """Index of a rule's output among the classes; None for a regression."""
-    return None if ruleset.classes is None else ruleset.classes.index(rule.output)
 
 
 def line(ruleset: RuleSet, position: int) -> str:
@@ -24,7 +19,7 @@ def line(ruleset: RuleSet, position: int) -> str:
         ruleset.feature_names,
         domain=ruleset.domain,
         numeric=ruleset.task == "regression",
-        output_index=output_index(ruleset, rule),
+        output_index=ruleset.output_index(rule),
         first=not ruleset.ordered or position == 0,
         weighted=ruleset.voting is not None,
     )
@@ -90,7 +85,7 @@ def table_row(ruleset: RuleSet, position: int) -> list[str]:
             ruleset.feature_names, numeric=ruleset.task == "regression", domain=ruleset.domain
         ),
         *([rule.weight_text(ruleset.feature_names)] if ruleset.voting else []),
-        rule.statistics_text(output_index(ruleset, rule), weighted=False),
+        rule.statistics_text(ruleset.output_index(rule), weighted=False),
     ]
 
 

@@ -21,7 +21,7 @@ from skescore.rules._text import (
     or_missing,
     plain_number,
 )
-from skescore.rules.exporters._text import closing_lines, output_index
+from skescore.rules.exporters._text import closing_lines
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -197,7 +197,7 @@ def _leaf(ruleset: RuleSet, position: int) -> str:
     numeric = ruleset.task == "regression"
     text = f"{'value' if numeric else 'class'}: "
     text += rule.output_text(ruleset.feature_names, numeric=numeric, domain=ruleset.domain)
-    seen = rule.statistics_text(output_index(ruleset, rule), weighted=False)
+    seen = rule.statistics_text(ruleset.output_index(rule), weighted=False)
     return f"{text}   ({seen})" if seen else text
 
 
