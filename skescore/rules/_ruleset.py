@@ -26,7 +26,7 @@ from skescore.rules._json import ruleset_from_json, ruleset_to_json
 from skescore.rules._matching import BoxTable, Conclusions, Matcher, Table, for_each_part
 from skescore.rules._prediction import check_voting, predict, predict_proba
 from skescore.rules._rule import LinearOutput, Rule, check_rules, combined
-from skescore.rules._text import NumberFormat, plain_number
+from skescore.rules._text import NumberFormat, line, plain_number, to_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -945,8 +945,6 @@ class RuleSet(Sequence[Rule]):
         limit : int, optional
             Write only so many rules, and say how many more there are; all by default.
         """
-        from skescore.rules.exporters import to_text
-
         return to_text(self, limit)
 
     def line(self, position: int) -> str:
@@ -962,8 +960,6 @@ class RuleSet(Sequence[Rule]):
         str
             One line without its number, such as ``ELSE IF age > 30 THEN yes   [12 rows]``.
         """
-        from skescore.rules.exporters._text import line
-
         return line(self, range(len(self))[position])
 
     def to_sentences(self) -> str:

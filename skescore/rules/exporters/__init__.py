@@ -3,6 +3,7 @@
 Users find these as methods of :class:`skescore.rules.RuleSet`.
 """
 
+from skescore.rules._text import to_text
 from skescore.rules.exporters._html import to_html
 from skescore.rules.exporters._markdown import to_markdown
 from skescore.rules.exporters._prolog import to_prolog
@@ -11,7 +12,6 @@ from skescore.rules.exporters._rounding import readable_bounds, readable_outputs
 from skescore.rules.exporters._sentences import to_sentences
 from skescore.rules.exporters._sql import to_sql
 from skescore.rules.exporters._tables import to_conditions, to_frame
-from skescore.rules.exporters._text import to_text
 from skescore.rules.exporters._tree import to_tree_text
 
 __all__ = [

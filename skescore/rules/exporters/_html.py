@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from skescore.rules.exporters._text import caption, table_head, table_row
+from skescore.rules._text import caption, table_head, table_row
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from skescore.rules.exporters._text import caption, table_head, table_row
+from skescore.rules._text import caption, table_head, table_row
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet

@@ -13,9 +13,8 @@ from skescore._validation import check_instance, check_sequence
 from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import label_array
 from skescore.rules._rule import LinearOutput, Rule
-from skescore.rules._text import feature_name
+from skescore.rules._text import can_be_lost, feature_name
 from skescore.rules.exporters._common import class_labels, elementary, plain_letters
-from skescore.rules.exporters._text import can_be_lost
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet

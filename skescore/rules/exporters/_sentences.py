@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._text import (
+    can_be_lost,
     exact_number,
     feature_name,
     format_label,
@@ -18,7 +19,6 @@ from skescore.rules._text import (
     output_number,
     percent_text,
 )
-from skescore.rules.exporters._text import can_be_lost
 
 if TYPE_CHECKING:
     from skescore.rules._domain import Domain

@@ -14,6 +14,7 @@ from skescore.rules._matching import BoxTable
 from skescore.rules._text import (
     NumberFormat,
     bounds_text,
+    closing_lines,
     exact_number,
     feature_name,
     format_label,
@@ -21,7 +22,6 @@ from skescore.rules._text import (
     or_missing,
     plain_number,
 )
-from skescore.rules.exporters._text import closing_lines
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
