@@ -97,7 +97,7 @@ class FileTable:
         """Give columns of numbers as they are written, so that 01 and 1 are told apart.
 
         Whole numbers that all have a point, as programs write them where some are missing, are
-        given without it. Other columns, and those of files that hold numbers, are left out.
+        given without it. Other columns are left out.
         """
         wanted, numeric = set(names), pd.api.types.is_numeric_dtype
         places = [
@@ -105,7 +105,7 @@ class FileTable:
             for place, (name, column) in enumerate(self.frame.items())
             if str(name) in wanted and numeric(column.dtype) and column.dtype != bool
         ]
-        if self.texts is None or not places:
+        if not places:
             return self.frame.iloc[:, :0]
         written = self.texts(places).astype(object)
         written.columns = self.frame.columns[places]

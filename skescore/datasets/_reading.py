@@ -849,6 +849,8 @@ def _named(
     raw: FileTable, names: set[str], target: str | None, findings: list[str]
 ) -> dict[str, pd.Series]:
     """Columns of numbers that are names, as they are written: 01 and 1 differ."""
+    if raw.texts is None:  # the numbers were never text
+        return {}
     whole = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]
     written = raw.as_written({*names, *whole})
     made = {}

@@ -51,7 +51,6 @@ from skescore.extractors._features import (
     important_features,
     narrowed,
     widened,
-    without_influence,
 )
 from skescore.extractors._input import (
     CategoryEncoder,
@@ -358,10 +357,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             encoder.decode if encoder else None,
         )  # fmt: skip
         growing = time.perf_counter()
-        chosen = chosen_features(self.features, extraction.settings["feature_names"])
-        if chosen is None:
+        if self.features is None:
             self.rules_ = self._named_rules(extraction)
         else:
+            chosen = chosen_features(self.features, extraction.settings["feature_names"])
             rules = self._named_rules(narrowed(extraction, chosen))
             self.rules_ = widened(rules, chosen, settings)
         if self.readable_bounds:
@@ -716,8 +715,26 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         self._rows(X)  # complains if there are no rules yet
         X = X if hasattr(X, "iloc") else np.asarray(X)
-        query = self.oracle_.query
-        return without_influence(self.rules_, query, X, n_repeats, random_state)
+        before = self.oracle_.query(X)
+
+        def permuted(feature: int, order: np.ndarray) -> Any:
+            rows = X.copy()
+            if hasattr(rows, "iloc"):
+                rows[rows.columns[feature]] = X.iloc[order, feature].to_numpy()
+            else:
+                rows[:, feature] = X[order, feature]
+            return rows
+
+        idle = []
+        for feature in sorted(self.rules_.used_features):
+            random = np.random.default_rng([random_state, feature])
+            orders = (random.permutation(len(before)) for _ in range(n_repeats))
+            if all(
+                np.array_equal(self.oracle_.query(permuted(feature, order)), before)
+                for order in orders
+            ):
+                idle.append(self.rules_.feature_names[feature])
+        return idle
 
     @property
     def n_rules_(self) -> int:

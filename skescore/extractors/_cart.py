@@ -257,8 +257,10 @@ class CARTExtractor(BaseExtractor):
             random_state=self.random_state,
         )
         X, ordered = extraction.X, extraction.categories
-        chosen = extraction.important_features(self.n_features_to_select)
-        if len(chosen) < X.shape[1]:  # a constant is never split
+        n_features = self.n_features_to_select
+        if n_features is not None and n_features < X.shape[1]:
+            chosen = extraction.important_features(n_features)
+            # A constant is never split.
             X = np.where(np.isin(np.arange(X.shape[1]), chosen), X, 0.0)
         names = extraction.settings["feature_names"]
         self.category_order_ = {

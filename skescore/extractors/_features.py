@@ -182,16 +182,14 @@ def _most_telling(share: np.ndarray, groups: np.ndarray, n_rows: float, n: int) 
 # --- rules on some features -----------------------------------------------------------------------
 
 
-def chosen_features(given: Any, names: Sequence[str]) -> np.ndarray | None:
-    """Columns by name or index, in order; None for all.
+def chosen_features(given: Any, names: Sequence[str]) -> np.ndarray:
+    """Columns by name or index, in order.
 
     Raises
     ------
     TypeError, ValueError
         If it is no sequence of names and indices, holds none, or one that is not there.
     """
-    if given is None:
-        return None
     if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
         raise TypeError(
             f"features must be None or a sequence of names or indices, got {given!r}. A single one "
@@ -273,28 +271,3 @@ def widened(ruleset: RuleSet, chosen: np.ndarray, settings: dict[str, Any]) -> R
     return ruleset.replace(
         rules=rules, feature_names=settings["feature_names"], domain=settings["domain"]
     )
-
-
-def without_influence(
-    ruleset: RuleSet, query: Any, X: Any, n_repeats: int, random_state: int
-) -> list[str]:
-    """Features of rules, any permutation of whose values leaves all predictions as they are."""
-    before = query(X)
-    found = []
-    for feature in sorted(ruleset.used_features):
-        name = ruleset.feature_names[feature]
-        random = np.random.default_rng([random_state, feature])
-        changed = False
-        for _ in range(n_repeats):
-            order = random.permutation(len(before))
-            shuffled = X.copy()
-            if hasattr(shuffled, "iloc"):
-                shuffled[shuffled.columns[feature]] = X.iloc[order, feature].to_numpy()
-            else:
-                shuffled[:, feature] = X[order, feature]
-            changed = changed or not np.array_equal(query(shuffled), before)
-            if changed:
-                break
-        if not changed:
-            found.append(name)
-    return found
