@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +42,19 @@ def run(capsys):
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="module")
+def measured_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("measured")
+    assert main([*SMALL, "--output", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture
+def measured(measured_once, tmp_path):
+    """The folder of a run that is done, for tests of what is made of its rows."""
+    return shutil.copytree(measured_once, tmp_path / "out")
 
 
 def usage_error(capsys, *words):
@@ -97,11 +111,11 @@ def test_the_means_shown_are_those_of_the_rows(run, tmp_path):
     assert "of 8 rows" not in err
 
 
-def test_csv_and_markdown(run, tmp_path):
-    _, out, _ = run(*SMALL, "--output", str(tmp_path), "--format", "csv", "--quiet")
-    assert out.encode() == (tmp_path / "rows.csv").read_bytes()
+def test_csv_and_markdown(run, measured):
+    _, out, _ = run(*SMALL, "--output", str(measured), "--format", "csv", "--quiet")
+    assert out.encode() == (measured / "rows.csv").read_bytes()
     assert len(list(csv.DictReader(io.StringIO(out)))) == 8
-    _, out, err = run(*SMALL, "--output", str(tmp_path), "--format", "markdown", "--quiet")
+    _, out, err = run(*SMALL, "--output", str(measured), "--format", "markdown", "--quiet")
     assert "| extractor | ICE | FiRe | Q | rules |" in out
     assert err == ""
 
@@ -124,31 +138,31 @@ def test_failures_are_shown(run, tmp_path):
     assert "1 extractor, 2 seeds × 2 folds: 4 rows" in out
 
 
-def test_files_beside_the_rows(run, tmp_path):
+def test_files_beside_the_rows(run, measured):
     pytest.importorskip("matplotlib")
-    code, _, err = run(*SMALL, "--output", str(tmp_path), "--plots", "--parquet")
+    code, _, err = run(*SMALL, "--output", str(measured), "--plots", "--parquet")
     assert code == 0
-    table = pd.read_parquet(tmp_path / "rows.parquet")
+    table = pd.read_parquet(measured / "rows.parquet")
     pd.testing.assert_frame_equal(
-        table, read_rows(tmp_path / "rows.csv"), check_dtype=False, check_exact=True
+        table, read_rows(measured / "rows.csv"), check_dtype=False, check_exact=True
     )
-    assert "</svg>" in (tmp_path / "ranks_classification.svg").read_text()
+    assert "</svg>" in (measured / "ranks_classification.svg").read_text()
     assert "ranks_regression.svg" in err
 
 
-def test_a_report(run, tmp_path):
+def test_a_report(run, measured):
     pytest.importorskip("jinja2")
-    code, _, _ = run(*SMALL, "--output", str(tmp_path), "--report", "--quiet")
+    code, _, _ = run(*SMALL, "--output", str(measured), "--report", "--quiet")
     assert code == 0
-    page = (tmp_path / "report.html").read_text()
+    page = (measured / "report.html").read_text()
     assert "classification: by ICE over 2 data" in page
     assert "regression: by ICE over 1 data" in page
     assert "classification: by fidelity over 2 data" in page
     assert "There is only one data set, so the ranks describe it" in page
     assert "gridrex is left out on iris, wine: it is for regression only." in page
     # The page made later says the same of the same rows.
-    assert run("report", str(tmp_path), "--output", str(tmp_path / "later.html"))[0] == 0
-    assert (tmp_path / "later.html").read_text() == page
+    assert run("report", str(measured), "--output", str(measured / "later.html"))[0] == 0
+    assert (measured / "later.html").read_text() == page
 
 
 def test_a_quick_look_with_a_method_of_ones_own(run, tmp_path):
@@ -318,9 +332,9 @@ def test_killed_and_started_again_it_gives_the_same_table(
         assert list(cache.iterdir()) == []
 
 
-def test_a_narrow_terminal_gets_two_tables(run, tmp_path, monkeypatch):
+def test_a_narrow_terminal_gets_two_tables(run, measured, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = run(*SMALL, "--output", str(tmp_path), "--quiet")
+    _, out, _ = run(*SMALL, "--output", str(measured), "--quiet")
     assert max(map(len, out.splitlines())) <= 80
     heads = [line.split() for line in out.splitlines() if line.startswith("extractor ")]
     assert heads[0] == ["extractor", "ICE", "FiRe", "Q", "rules"]
