@@ -10,8 +10,10 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore._text import listed
 from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.rules import Rule, RuleSet, as_ruleset
+from skescore.rules.importers import AffineMap, in_user_units
 
 
 @documented
@@ -29,7 +31,8 @@ class SurrogateExtractor(BaseExtractor):
         What has ``fit(X, y)`` as in scikit-learn and is cloned; or a function of ``(X, y,
         random_state)`` that gives a fitted model or a :class:`~skescore.rules.RuleSet`; or one of
         these by task, ``{{"classification": ..., "regression": ...}}``. X is a DataFrame of floats
-        with plain names, y holds whole numbers 0, 1, ... or floats. By default a decision tree of
+        with plain names, y holds whole numbers 0, 1, ... or floats. Rules may be about some of its
+        columns, in any order, by their names. By default a decision tree of
         scikit-learn with at most 8 leaves.
     {common}
     random_state : int, RandomState instance or None, default=None
@@ -134,6 +137,7 @@ class SurrogateExtractor(BaseExtractor):
                 f"learner must find rules for {extraction.task}, got rules for {found.task} of "
                 f"{type(self.learner_).__name__}."
             )
+        found = _on_columns(found, self.learner_, list(map(str, X.columns)))
         if classification:
             found = _relabelled(found, present, settings["classes"])
         fallback = settings["fallback"] if found.fallback is None else found.fallback
@@ -142,9 +146,41 @@ class SurrogateExtractor(BaseExtractor):
         )
 
 
+def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
+    """Rules about some columns, in any order, as rules about all of them."""
+    found = list(ruleset.feature_names)
+    given = getattr(learner, "n_features_in_", len(names))
+    nameless = given != len(names) and not hasattr(learner, "feature_names_in_")
+    unknown = [name for name in found if name not in names]
+    if nameless or (unknown and len(found) != len(names)):
+        raise ValueError(
+            f"learner must find rules about the {len(names)} columns of X, got {len(found)}, "
+            f"{listed(found)}. Fit it on a data frame of the columns that it is to see, so that "
+            "they keep their names."
+        )
+    if unknown or found == names:  # its own names, in the order of the columns
+        return ruleset
+    places = [names.index(name) for name in found]
+    return in_user_units(ruleset, AffineMap.identity(tuple(names)).take(places))
+
+
+def _code(label: Any) -> int:
+    """The whole number that a label is, also as a text; -1 if it is none."""
+    try:
+        return int(label) if float(label).is_integer() else -1
+    except ValueError:
+        return -1
+
+
 def _relabelled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> RuleSet:
     """Rules about 0, 1, ... of the classes that are there, as rules about all classes."""
-    places = [int(present[int(code)]) for code in ruleset.classes or ()]
+    known = {label: _code(label) for label in ruleset.classes or ()}
+    if wrong := [label for label, code in known.items() if code not in range(len(present))]:
+        raise ValueError(
+            f"learner must predict the labels of y, 0 to {len(present) - 1}, got {listed(wrong)}. "
+            "Let its rules predict these; they are written with the classes later."
+        )
+    places = [int(present[code]) for code in known.values()]
 
     def spread(counts: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if counts is None:
@@ -155,7 +191,7 @@ def _relabelled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> Ru
         return tuple(result)
 
     def name(label: Any) -> Any:
-        return classes[int(present[int(label)])]
+        return classes[int(present[known[label]])]
 
     rules = [
         replace(

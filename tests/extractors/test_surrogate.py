@@ -55,6 +55,30 @@ def test_classes_that_the_black_box_never_predicts():
     assert [rule.statistics.class_counts for rule in rules] == [(50, 0, 0), (0, 0, 100)]
 
 
+def test_rules_about_some_columns_keep_their_names():
+    box = FrozenEstimator(KNeighborsClassifier(9).fit(IRIS.data, NAMES))
+
+    def learner(X, y, random_state):
+        return DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X[["x3", "x2"]], y)
+
+    extractor = SurrogateExtractor(box, learner).fit(IRIS.data)
+    assert extractor.rules_.used_features <= {2, 3}
+    assert extractor.fidelity(IRIS.data) > 0.95
+
+    def nameless(X, y, random_state):
+        return DecisionTreeClassifier(random_state=0).fit(X.to_numpy()[:, [3, 2]], y)
+
+    with pytest.raises(ValueError, match="learner must find rules about the 4 columns of X, got 2"):
+        SurrogateExtractor(box, nameless).fit(IRIS.data)
+
+
+def test_labels_that_are_none_of_y_are_refused():
+    rules = RuleSet([Rule([Interval(2, upper=2.5)], -1), Rule([], 1)], ["x0", "x1", "x2", "x3"],
+                    task="classification")  # fmt: skip
+    with pytest.raises(ValueError, match="the labels of y, 0 to 2, got -1"):
+        SurrogateExtractor(KNeighborsClassifier(9), lambda *_: rules).fit(IRIS.data, NAMES)
+
+
 def test_one_prediction_is_one_rule():
     box = DummyClassifier().fit(IRIS.data, NAMES)
     with pytest.warns(UserWarning, match="so one rule says it all"):
