@@ -392,6 +392,50 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
+class _SamplerByPlace(optuna.samplers.TPESampler):
+    """A sampler to which trials have the numbers of an unbroken search, and are in their order.
+
+    What it draws depends on the order of trials, and one that is tried again has a later number.
+    """
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: Any
+    ) -> Any:
+        """Draw a hyper-parameter."""
+        seen: Any = _StudyByPlace(study)
+        return super().sample_independent(seen, _numbered(trial), param_name, param_distribution)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Draw hyper-parameters together."""
+        seen: Any = _StudyByPlace(study)
+        return super().sample_relative(seen, _numbered(trial), search_space)
+
+
+class _StudyByPlace:
+    """A study whose trials are numbered by their places."""
+
+    def __init__(self, study: optuna.Study) -> None:
+        self._study = study
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._study, name)
+
+    def _get_trials(self, *args: Any, **options: Any) -> list[FrozenTrial]:
+        trials = self._study._get_trials(*args, **options)
+        return sorted(map(_numbered, trials), key=_place)
+
+
+def _numbered(trial: FrozenTrial) -> FrozenTrial:
+    """A trial whose number is its place."""
+    if _place(trial) == trial.number:
+        return trial
+    trial = copy.copy(trial)
+    trial.number = _place(trial)
+    return trial
+
+
 class Studies:
     """The studies of a search."""
 
@@ -572,7 +616,7 @@ class Studies:
             warnings.simplefilter("ignore", ExperimentalWarning)
             # Deprecated in Optuna 5, and the one way that there is in Optuna 4.
             warnings.filterwarnings("ignore", "`constraints_func`", FutureWarning)
-            return optuna.samplers.TPESampler(
+            return _SamplerByPlace(
                 seed=seed, n_startup_trials=self.n_startup, constant_liar=True,
                 constraints_func=self._violations if self.limits else None,
             )  # fmt: skip
@@ -582,8 +626,11 @@ class Studies:
         return self.limits.violations(kept.get("folds") or [{}], kept.get("all_rows"))
 
     def counted(self, name: str) -> list[FrozenTrial]:
-        """The trials of an extractor that were begun, but for those that are to be repeated."""
-        return [trial for trial in self.trials[name] if counts(trial)]
+        """The trials of an extractor that were begun, but for those that are to be repeated.
+
+        They are in the order of an unbroken search.
+        """
+        return sorted(filter(counts, self.trials[name]), key=_place)
 
     def standings(
         self,

@@ -596,9 +596,9 @@ def patiently(action: Callable[[], _T], storage: BaseStorage | None = None) -> _
                 raise
             if pause is None:
                 raise ConnectionError(
-                    f"storage {storage_name(storage)!r} failed in the middle of the search, and "
-                    f"again for {sum(PAUSES):g} s: {_reason(error)}. What was finished is kept: "
-                    "see to the storage, and repeat the search to go on with it."
+                    f"storage {storage_name(storage)!r} failed, and again for {sum(PAUSES):g} s: "
+                    f"{_reason(error)}. What was finished is kept: see to the storage, and repeat "
+                    "the search to go on with it."
                 ) from error
             if not failures:
                 warnings.warn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import itertools
 import json
 import math
@@ -570,6 +571,28 @@ def test_searches_that_are_broken_off_anywhere_go_on_as_they_would_have(
         check_like(unbroken, path, (case, broken))
 
 
+# Fault: a trial that was tried again had a later number, by which the sampler and ties go.
+def test_trials_of_other_numbers_are_gone_on_with_as_in_an_unbroken_search(tmp_path: Path) -> None:
+    of = functools.partial(search_of, extractors=("cart",), n_trials=24)
+    first = open_storage(tmp_path / "first.journal")
+    with pytest.raises(BreakdownError):
+        of(storage=first, callbacks=[raising(BreakdownError(), "cart", 15)]).fit(X, Y)
+    renumbered = open_storage(tmp_path / "renumbered.journal")
+    (name,) = optuna.get_all_study_names(first)
+    before = optuna.load_study(study_name=name, storage=first)
+    study = optuna.create_study(study_name=name, storage=renumbered, directions=before.directions)
+    for key, value in before.user_attrs.items():
+        study.set_user_attr(key, value)
+    for place in [*range(4, 8), *range(4), *range(8, 12), *reversed(range(12, 16))]:
+        trial = before.trials[place]
+        trial.user_attrs["place"] = place
+        study.add_trial(trial)
+    unbroken, going_on = of().fit(X, Y), of(storage=renumbered).fit(X, Y)
+    columns = ["params", "score", "n_rules"]
+    pd.testing.assert_frame_equal(board_of(going_on)[columns], board_of(unbroken)[columns])
+    assert going_on.rules_ == unbroken.rules_
+
+
 # Fault: the time that was left was counted on a clock that may be set.
 def test_a_clock_that_is_set_in_the_middle_of_a_search_changes_nothing(
     unbroken: ExtractorSearchCV, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -834,7 +857,7 @@ def test_a_storage_that_does_not_come_back_is_named_with_the_way_on(
     monkeypatch.setattr("skescore.tuning.storage.PAUSES", (0.0,) * 2)
     url = f"sqlite:///{tmp_path}/s.db"
     storage = BlinkingStorage(url).fail_at(*range(30, 10_000))
-    told = "s.db' failed in the middle of the search.*server closed.*repeat the search"
+    told = "s.db' failed, and again for.*server closed.*repeat the search"
     with (
         pytest.warns(UserWarning, match="is tried again"),
         pytest.raises(ConnectionError, match=told),
