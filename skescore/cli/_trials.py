@@ -305,9 +305,10 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
     asked = {
         name: repr(getattr(options, name))
         for name in (
-            "black_box", "scoring", "reference", "cv", "seed", *all_weights(),
-            "completeness", "extractors", "measures", "missing", "drop", "category",
-            "numeric", "na_values", "sep", "decimal", "encoding", "sample", "task",
+            "black_box", "scoring", "reference", "cv", "seed", *all_weights(), "performance",
+            "completeness", "class_weight", "extractors", "features", "outputs", "measures",
+            "missing", "drop", "category", "numeric", "na_values", "sep", "decimal", "encoding",
+            "sample", "task",
         )
     }  # fmt: skip
     about = [dataset.checksum, dataset.y.name, asked, black_box, package_versions()]

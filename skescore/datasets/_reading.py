@@ -327,7 +327,8 @@ def _decimal_sign(raw: FileTable, known: str | None, findings: list[str]) -> str
         floats = raw.frame.select_dtypes("float").columns
         for _, column in raw.as_written(map(str, floats)).items():
             seen, us, german = _signs_of(column)
-            point += int((us & ~german & ["." in text for text in seen]).sum())
+            with_point = np.array(["." in text for text in seen], dtype=bool)
+            point += int((with_point & us & ~german).sum())
     if comma != point:
         return "," if comma > point else "."
     if known is not None:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skescore._io import json_of
+from skescore._text import cell_text
 from skescore.registry import extractor_label
 from skescore.report._candidates_file import NEEDED, PAGE_SCORES
 from skescore.scorers import SCORE_SPECS
@@ -17,6 +19,7 @@ __all__ = ["find_rows", "groups_of", "kept_rules"]
 
 #: By these a table is known as the rows of a bench run.
 _KEYS = ("data", "black_box", "extractor", "seed", "fold", "state")
+_TEXTS = ("data", "black_box", "extractor", "params", "error")
 _FURTHER = ("seconds", "black_box_rows", "fidelity")
 
 
@@ -28,9 +31,16 @@ def find_rows(folder: Path) -> pd.DataFrame | None:
         except (OSError, ValueError):
             continue
         if set(_KEYS) <= set(head.columns):
-            texts = dict.fromkeys(("data", "black_box", "extractor", "params", "error"), str)
-            return pd.read_csv(path, dtype=texts, keep_default_na=True)
+            table = pd.read_csv(path)
+            # A label may be called NA, and an apostrophe keeps it from being a formula.
+            texts = pd.read_csv(path, dtype=str, keep_default_na=False)
+            texts = texts[[name for name in _TEXTS if name in texts]]
+            return table.assign(**{str(n): c.map(_text) for n, c in texts.items()})
     return None
+
+
+def _text(cell: str) -> str | None:
+    return cell_text(cell) or None
 
 
 def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
@@ -115,16 +125,22 @@ def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
     cells = ["data", "black_box", "extractor", "seed", "fold"]
-    rules: dict[tuple[str, ...], dict[str, Any]] = {}
-    for line in text[: text.rfind("\n") + 1].splitlines()[1:]:
-        kept = json.loads(line)
-        rules[tuple(str(kept[name]) for name in cells)] = kept
+    rules: dict[tuple[str, ...], str] = {}
+    # Other signs that part lines may stand in texts.
+    for number, line in enumerate(text.split("\n")[1:-1], start=2):
+        try:
+            kept = json_of(line)
+            rules[tuple(str(kept[name]) for name in cells)] = str(kept["text"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path}, line {number}, cannot be read as the rules of a row "
+                f"({type(error).__name__}: {error}). Move the file away, or make the run again."
+            ) from error
     found = []
     for (data, black_box), part in rows.groupby(["data", "black_box"], sort=False):
         entries = []
         ordered = part.sort_values("ice", ascending=False, na_position="last", kind="stable")
         for row in ordered.to_dict(orient="records"):
-            kept = rules.get(tuple(str(row[name]) for name in cells), {})
             entries.append(
                 {
                     "extractor": row["extractor"],
@@ -137,7 +153,7 @@ def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
                         if name in row and np.isfinite(float(row[name]))
                     },
                     "n_rules": row.get("n_rules"),
-                    "text": kept.get("text", ""),
+                    "text": rules.get(tuple(str(row[name]) for name in cells), ""),
                 }
             )
         found.append({"data": str(data), "black_box": str(black_box), "rows": entries})

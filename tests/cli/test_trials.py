@@ -180,6 +180,20 @@ def test_fresh_forgets_an_earlier_run(commands, unbroken, tmp_path):
         assert numbers(again.result) == numbers(unbroken)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("--performance", "accuracy"),
+        ("--class-weight", "balanced"),
+        ("--features", "petal width (cm)"),
+    ],
+)
+def test_a_search_in_the_cache_does_not_hinder_another(other, commands, tmp_path):
+    assert "--pick 99" in commands.run(tmp_path, *SHORT, "--pick", "99").err  # its trials are kept
+    command = commands.run(tmp_path, *SHORT, *other)
+    assert command.code == 0, command.err
+
+
 def test_less_to_do_than_was_done_ends_at_once(commands, tmp_path):
     words = ("--storage", "kept.journal")
     command = commands.start(tmp_path, *SHORT, *words, wait_at=LATE).until_it_waits()

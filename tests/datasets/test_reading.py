@@ -116,6 +116,7 @@ POINTS, COMMAS = "a\tb\tc\n1,234.5\t7\t0.5\n12,345\t8\t1.25\n", "a;b;c\n1.234,5;
         # What another file leaves no doubt about goes before.
         (POINTS, "a;b\n1,25;60.000\n", [1.25, 60000]),
         (COMMAS, "a;c\n1.25;1.234\n", [1.25, 1.234]),
+        (COMMAS, "a;c\n;1.234\n", [NAN, 1234]),
     ],
 )
 def test_numbers_that_could_mean_either_are_read_as_in_the_table_before(
@@ -124,7 +125,7 @@ def test_numbers_that_could_mean_either_are_read_as_in_the_table_before(
     preparation = read_table(write(first), numeric=["a", "b", "c"]).preparation
     kept = Preparation.from_dict(preparation.to_dict())
     read = read_table(write(later, "later.csv"), preparation=kept).frame
-    assert read.iloc[0].tolist() == expected
+    np.testing.assert_array_equal(read.iloc[0], expected)
 
 
 def test_a_comma_parts_thousands_beside_decimals_with_points(write):

@@ -478,6 +478,27 @@ def test_a_bench_shows_the_rules_that_it_kept_and_pictures_of_ranks(tmp_path) ->
     assert "kept_rules" not in page
 
 
+@pytest.mark.parametrize("label", ["NA", "-none", "it\u2028 is", "\x85"])
+def test_any_label_of_a_bench_is_shown_with_its_rules(label, tmp_path) -> None:
+    rows = bench_rows().iloc[[0, 4]].assign(extractor=label, ice=0.5)
+    rows.assign(extractor=f"'{label}" if label[0] == "-" else label).to_csv(
+        tmp_path / "rows.csv", index=False
+    )
+    cells = ["data", "black_box", "extractor", "seed", "fold"]
+    lines = [{"file": "rules of a bench"}] + [
+        {**{name: row[name] for name in cells}, "text": "1. ALWAYS 5"}
+        for row in rows.to_dict(orient="records")
+    ]
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    (tmp_path / "rules.jsonl").write_text(text, encoding="utf-8")
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    shown = page[page.index('id="kept-rules"') : page.index('class="hero"')]
+    assert shown.count("1. ALWAYS 5</pre>") == 2
+    (tmp_path / "rules.jsonl").write_text(f"{text}[]\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"rules\.jsonl, line 4, cannot be read as the rules of a"):
+        write_report(tmp_path)
+
+
 def test_the_command_can_be_pasted(runs, tmp_path) -> None:
     folder = runs.write_run(tmp_path / "run")
     run = json.loads((folder / "run.json").read_text())
