@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,7 +64,8 @@ def is_missing(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     if values.dtype.kind in "OTM":
-        return np.asarray(pd.isna(values))
+        # pandas looks over the missing value None of NumPy's texts.
+        return np.asarray(pd.isna(values.astype(object) if values.dtype.kind == "T" else values))
     return np.zeros(len(values), dtype=bool)
 
 
@@ -289,7 +291,8 @@ class OneOf:
         """Return for every row whether the condition holds."""
         column = np.asarray(columns(self.feature))
         if column.dtype.kind in "OUST":
-            found = pd.Series(column, dtype=object).isin(self.values).to_numpy()
+            decimals = (Decimal(repr(value)) for value in self.values if type(value) is float)
+            found = pd.Series(column, dtype=object).isin([*self.values, *decimals]).to_numpy()
         else:
             found = np.isin(column, _comparable(self.values, column.dtype.kind))
         missing = is_missing(column)

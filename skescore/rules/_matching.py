@@ -113,8 +113,9 @@ class Table:
             frame, at = as_known_rows(frame.select([at])), 0
         if not hasattr(frame, "iloc"):
             series = frame[:, at]
-            values = np.asarray(series.to_numpy())
-            if series.dtype.is_integer() and _rounded(values):
+            wide = str(series.dtype).endswith("Int128")  # which NumPy lacks
+            values = np.zeros(0) if wide else np.asarray(series.to_numpy())
+            if wide or (series.dtype.is_integer() and _rounded(values)):
                 values = np.array(series.to_list(), dtype=object)
             return values
         series = frame.iloc[:, at]

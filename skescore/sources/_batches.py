@@ -19,6 +19,8 @@ from skescore._processes import parallel
 from skescore._validation import one_dimension
 from skescore.metrics._rule_counts import RowLooks, RuleCounts
 from skescore.rules import RuleSet
+from skescore.rules._conditions import as_numbers
+from skescore.sources._histograms import are_decimals
 from skescore.sources._query import near_labels
 from skescore.sources._tables import (
     ColumnError,
@@ -80,6 +82,8 @@ class Reading:
         names = list(self.ruleset.feature_names)
         if self.black_box is None:
             y = np.asarray(frame[self.target].to_numpy())
+            if are_decimals(y):  # which are no labels of rules
+                y = as_numbers(y)
         else:
             ask = getattr(self.black_box, "predict", self.black_box)
             y = one_dimension("What black_box predicts", ask(frame[names]))

@@ -588,6 +588,8 @@ class TableOfRows:
                 f"{type(batch).__name__}."
             )
         frame = pd.DataFrame(columns, copy=False)
+        if self.target is not None and are_decimals(frame[self.target]):  # no labels of rules
+            frame[self.target] = frame[self.target].map(_plain)
         if self.weight is not None:
             weights = numbers(frame[self.weight], self.weight, self.name)
             if (weights == 0).any():
@@ -777,6 +779,11 @@ def seen_numbers(found: Floats) -> Seen:
     known = found[~gone] if gone.any() else found
     ends = (float(known.min()), float(known.max())) if len(known) else (math.inf, -math.inf)
     return Seen(*ends, n_missing=int(gone.sum()))
+
+
+def are_decimals(values: Any) -> bool:
+    """Whether values, some of which may be missing, are exact decimals."""
+    return values.dtype.kind == "O" and pd.api.types.infer_dtype(values, skipna=True) == "decimal"
 
 
 def _seen_values(column: pd.Series) -> Seen:

@@ -90,9 +90,8 @@ def _columns(source: Any, probe: TableOfRows, batch_size: int) -> list[str]:
 
 
 def _names(rows: Any) -> list[str]:
-    schema = getattr(rows, "schema", None)  # of Arrow
-    found = getattr(schema, "names", None)
-    return list(map(str, getattr(rows, "columns", ()) if found is None else found))
+    found = getattr(getattr(rows, "schema", None), "names", None)  # of Arrow; polars has a method
+    return list(map(str, getattr(rows, "columns", ()) if not isinstance(found, list) else found))
 
 
 def _feature_names(features: Any) -> list[str] | None:

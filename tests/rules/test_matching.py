@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -1216,6 +1217,30 @@ def test_masked_texts_are_missing(kind):
     known = Rule((OneOf(0, ("a",), negated=True),), "no")
     rules = RuleSet([known, Rule((Missing(0),), "gone")], ["c"], task="classification")
     assert rules.match(rows).tolist() == [[False, False], [True, False], [False, True]]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.table({"a": pa.array([Decimal("0.10"), Decimal(2), None], pa.decimal128(9, 2))}),
+        pl.DataFrame({"a": [Decimal("0.10"), Decimal(2), None]}),
+        pd.DataFrame({"a": [Decimal("0.10"), Decimal(2), Decimal("NaN")]}),
+        pl.DataFrame({"a": [0.1, 2.0, None]}),
+    ],
+)
+def test_sets_of_numbers_find_exact_decimals(values):
+    rules = RuleSet([Rule([OneOf(0, [0.1, 2])], 1.0), Rule([Missing(0)], 2.0)], ["a"],
+                    task="regression")  # fmt: skip
+    assert rules.match(values).tolist() == [[True, False], [True, False], [False, True]]
+
+
+def test_whole_numbers_of_128_bits_and_texts_of_numpy_have_gaps():
+    wide = pl.DataFrame({"a": [2**53, 2**53 + 1, None]}, schema={"a": pl.Int128})
+    texts = np.array([["x"], ["y"], [None]], dtype=np.dtypes.StringDType(na_object=None))
+    for X, value in ((wide, 2**53 + 1), (texts, "y")):
+        rules = [Rule([OneOf(0, [value])], 1.0), Rule([Missing(0)], 2.0)]
+        found = RuleSet(rules, ["a"], task="regression").match(X)
+        assert found.tolist() == [[False, False], [True, False], [False, True]]
 
 
 def test_masked_whole_numbers_beyond_all_floats_are_exact():

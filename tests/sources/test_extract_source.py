@@ -6,6 +6,7 @@ import importlib.util
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
@@ -33,7 +35,13 @@ from skescore.metrics import confusion
 from skescore.optimal import Cuts, optimal_trees
 from skescore.rules import Interval, RuleSet, RuleStatistics
 from skescore.rules.exporters import readable_outputs
-from skescore.sources import SourceError, extract_source, sample_source, score_source
+from skescore.sources import (
+    SourceError,
+    count_source,
+    extract_source,
+    sample_source,
+    score_source,
+)
 
 
 def module(path: str) -> ModuleType:
@@ -336,6 +344,21 @@ def test_bins_of_numbers_at_and_beside_cuts() -> None:
             task="regression",
         ).rules
         assert (rules.predict(frame[["x"]]) == bins).all()
+
+
+def test_batches_of_polars_and_labels_that_are_decimals() -> None:
+    frame = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "label": [0.1, 0.1, 2.0, 2.0]})
+    expected = extract_source(CARTExtractor(None), frame, "label", task="classification").rules
+    exact = frame.assign(label=[Decimal("0.10")] * 2 + [Decimal("2.00")] * 2)
+    several = polars.from_pandas(exact)
+    for source in ([several[:2], several[2:]], several, exact, pa.Table.from_pandas(exact)):
+        rules = extract_source(CARTExtractor(None), source, "label", task="classification").rules
+        assert list(rules) == list(expected)
+        counted = confusion(rules, count_source(rules, source, "label"), assigned=True)
+        assert (counted.p.tolist(), counted.n.tolist()) == ([2, 2], [0, 0])
+        drawn = sample_source(source, "label")
+        assert drawn.strata == {0.1: (2, 2), 2: (2, 2)}
+        assert drawn.frame["label"].tolist() == [0.1, 0.1, 2, 2]
 
 
 # --- samples --------------------------------------------------------------------------------------
