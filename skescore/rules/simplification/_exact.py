@@ -389,7 +389,8 @@ class ExactRules:
 
     def result(self) -> RuleSet:
         """The rules that are left; the very rule set if nothing has changed."""
-        numbers, boxes = self.holds_numbers, self.boxes
+        # How near a box is depends on bounds that hold no number of the domain as well.
+        numbers, boxes = self.holds_numbers | self.by_nearest, self.boxes
         gaps = self.holds_missing
         rules = []
         for i in np.flatnonzero(self.alive).tolist():

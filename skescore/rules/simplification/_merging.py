@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from skescore.rules._conditions import Condition, Interval, Missing, OneOf, allows_missing
+from skescore.rules._conditions import (
+    Condition,
+    Interval,
+    Linear,
+    Missing,
+    OneOf,
+    allows_missing,
+)
 from skescore.rules._rule import Rule, combined
 
 if TYPE_CHECKING:
@@ -64,6 +71,9 @@ def exclude(one: Sequence[Condition], other: Sequence[Condition]) -> bool:
 
 
 def _contradict(one: Condition, other: Condition) -> bool:
+    for a, b in ((one, other), (other, one)):
+        if isinstance(a, Linear) and isinstance(b, Missing) and not b.negated:
+            return b.feature in a.features
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
         return False
     if allows_missing(one) and allows_missing(other):

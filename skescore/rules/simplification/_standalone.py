@@ -158,6 +158,12 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
             missing = not (condition.missing or sides) and condition.feature in gaps
             bounds = (lower, upper, lower_closed, upper_closed)
             sides.append(Interval(condition.feature, *bounds, missing))
+    if isinstance(condition, Linear):  # no sum holds where one of its values is missing
+        known: Conditions = ()
+        for feature in (f for f in condition.features if f in gaps):
+            gone = (*known, Missing(feature))
+            sides.append(gone[0] if len(gone) == 1 else AtLeast(len(gone), gone))
+            known = (*known, Missing(feature, negated=True))
     return sides
 
 

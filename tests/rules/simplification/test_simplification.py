@@ -689,6 +689,18 @@ def test_similar_numbers_are_joined_by_their_mean_answer() -> None:
     assert len(ruleset.simplify(X, 1e-6)) == 3
 
 
+def test_bounds_beyond_the_domain_tell_how_near_a_rule_is() -> None:
+    rules = [
+        Rule([Interval(0, lower=5, missing=True)], "a"),
+        Rule([OneOf(0, [1, 2], missing=True)], "b"),
+    ]
+    ruleset = RuleSet(
+        rules, ["x"], task="classification", ordered=False, domain=Domain([0.0], [5.0]),
+        fallback=Fallback("b", "nearest"),
+    )  # fmt: skip
+    assert ruleset.simplify().predict([[5.0]]) == ruleset.predict([[5.0]]) == ["a"]
+
+
 def test_nearest_rules_of_uncovered_rows_do_not_change() -> None:
     fallback = Fallback("a", "nearest")
     rules = [

@@ -128,6 +128,21 @@ def test_sums_are_parted():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("inner", [lambda c: c, lambda c: AtLeast(2, [c, Interval(0, upper=3)])])
+def test_sums_that_lack_a_value_are_left_to_later_rules(inner):
+    rules = [
+        Rule([inner(Linear([(0, 1.0), (1, 1.0)], upper=1))], "a"),
+        Rule([Missing(0)], "b"),
+        Rule([Missing(1)], "c"),
+        Rule([], "d"),
+    ]
+    ruleset = RuleSet(rules, ["x", "y"], task="classification")
+    X = list(itertools.product([0.0, 2.0, np.nan], repeat=2))
+    alone = ruleset.standalone()
+    assert alone.match(X).sum(axis=1).tolist() == [1] * len(X)
+    assert alone.predict(X).tolist() == ruleset.predict(X).tolist()
+
+
 def test_rules_that_stand_alone_already_stay():
     rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "b")]
     ruleset = RuleSet(rules, NAMES, task="classification", ordered=False, disjoint=True)
