@@ -136,8 +136,10 @@ def configured(
 
 
 def loaded(suite: str, data: Sequence[Any], folder: Path) -> tuple[Any, ...]:
-    """The tables of a suite, read once for all jobs: our own file, with these very packages."""
-    about = json.dumps([package_versions(), [[e.source, e.options] for e in data]], default=str)
+    """The tables of a suite, read once for all jobs of an environment: our own file."""
+    about = json.dumps(
+        [sys.prefix, package_versions(), [[e.source, e.options] for e in data]], default=str
+    )
     key = hashlib.sha256(about.encode()).hexdigest()[:16]
     path = folder / "tables" / f"{suite}-{key}.joblib"
     if path.exists():
