@@ -169,21 +169,18 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
 
 def _joined(parts: list[Conditions], gaps: Set[int]) -> list[Conditions]:
     """Premises of which no two differ in one condition alone, which would be one premise."""
-    parts = list(parts)
-    done = False
-    while not done:
-        done = True
-        for i, one in enumerate(parts):
-            for k in range(i + 1, len(parts)):
-                joint = _union(one, parts[k], gaps)
-                if joint is not None:
-                    parts[i] = joint
-                    del parts[k]
-                    done = False
-                    break
-            if not done:
+    joined: list[Conditions] = []
+    for part in parts:
+        place = len(joined)
+        while True:
+            unions = ((k, _union(one, part, gaps)) for k, one in enumerate(joined))
+            found = next(((k, union) for k, union in unions if union is not None), None)
+            if found is None:
                 break
-    return parts
+            place, part = found
+            del joined[place]
+        joined.insert(place, part)
+    return joined
 
 
 def _union(one: Conditions, other: Conditions, gaps: Set[int]) -> Conditions | None:
