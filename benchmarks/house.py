@@ -50,12 +50,18 @@ def modules_of(package: Path) -> dict[str, Path]:
     }
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Import]:
     """What a module imports from the package, wherever it stands.
 
     A source that is a package is given as its ``__init__``, unless the name is a module of it.
     """
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = list(ast.walk(tree_of(path)))
     for_types = {
         inner
         for node in nodes
@@ -160,7 +166,7 @@ def lonely_modules(package: Path) -> list[str]:
             importers.setdefault(used.source, set()).add(module)
         if module.endswith("__init__"):
             folder = module.removesuffix("__init__")
-            for node in ast.walk(ast.parse(known[module].read_text(encoding="utf-8"))):
+            for node in ast.walk(tree_of(known[module])):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     importers.setdefault(folder + node.value.rpartition(".")[2], set()).add(module)
     return sorted(
@@ -178,7 +184,7 @@ def private_imports(folder: Path) -> list[str]:
     """Test files that import a private module of the package, or name one in a string."""
     found = []
     for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             names: list[str] = []
             if isinstance(node, ast.ImportFrom):
                 names = [f"{node.module}.{alias.name}" for alias in node.names]

@@ -33,7 +33,7 @@ PUBLIC = [name for name in skescore.__all__ if name != "__version__"]
 @pytest.fixture(scope="module")
 def trees() -> dict[str, ast.Module]:
     """The syntax trees of the modules."""
-    return {module: ast.parse(path.read_text("utf-8")) for module, path in MODULES.items()}
+    return {module: HOUSE["tree_of"](path) for module, path in MODULES.items()}
 
 
 # --- importing -----------------------------------------------------------------------------------
@@ -243,23 +243,25 @@ def test_nobody_outside_a_class_touches_its_underscored_members(
 
     ours = set().union(*own.values()) - OF_NAMED_TUPLES
 
-    def outside(node: ast.AST, known: set[str]) -> Iterator[ast.Attribute]:
-        if isinstance(node, ast.ClassDef):
-            known = known | members(node.name)
-        if (
-            isinstance(node, ast.Attribute)
-            and node.attr in ours
-            and node.attr not in known
-            and ast.unparse(node.value) not in {"self", "cls", "super()"}
-        ):
-            yield node
-        for child in ast.iter_child_nodes(node):
-            yield from outside(child, known)
+    def outside(tree: ast.AST) -> Iterator[ast.Attribute]:
+        below: list[tuple[ast.AST, set[str]]] = [(tree, set())]
+        while below:
+            node, known = below.pop()
+            if isinstance(node, ast.ClassDef):
+                known = known | members(node.name)
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr in ours
+                and node.attr not in known
+                and ast.unparse(node.value) not in {"self", "cls", "super()"}
+            ):
+                yield node
+            below += [(child, known) for child in ast.iter_child_nodes(node)]
 
     touched = [
         f"{module}:{node.lineno} {ast.unparse(node)}"
         for module, tree in trees.items()
-        for node in outside(tree, set())
+        for node in outside(tree)
         if (module, node.attr) not in MEMBERS_OF_OTHERS
     ]
     assert not touched

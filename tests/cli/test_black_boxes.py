@@ -18,7 +18,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -135,8 +134,11 @@ def test_models_of_distance_do_not_mind_the_units_of_a_feature(name, iris):
     stretched = iris.X.copy()
     stretched["sepal width (cm)"] *= 1e5
     model = make_black_box(name, "classification", 0)
-    plain = cross_val_score(model, iris.X, iris.y, cv=3)
-    assert cross_val_score(model, stretched, iris.y, cv=3) == pytest.approx(plain, abs=0.03)
+    plain, same = (
+        clone(model).fit(X[::2], iris.y[::2]).predict(X[1::2]) for X in (iris.X, stretched)
+    )
+    assert (plain == iris.y[1::2]).mean() > 0.9
+    assert (plain == same).mean() >= 0.97
 
 
 @pytest.mark.parametrize("name", NAMES)

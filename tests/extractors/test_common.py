@@ -61,9 +61,17 @@ def order_of_rows_matters(extractor) -> dict[str, str]:
     return {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
+#: Searches that prove what is best, and queries without need, would take most of the time.
+LIMITS = {
+    "optimal-list": {"max_nodes": 40},
+    "optimal-tree": {"max_nodes": 20},
+    "trepan": {"min_sample": 200},
+}
+
+
 @parametrize_with_checks(
     [
-        extractor_class(name)(black_box)
+        extractor_class(name)(black_box, **LIMITS.get(name, {}))
         for name, spec in EXTRACTORS.items()
         for black_box in BLACK_BOXES
         if ("classification" if is_classifier(black_box) else "regression") in spec.tasks
@@ -107,9 +115,17 @@ def unfitted(make, task):
     return make(KNeighborsClassifier(5) if task == "classification" else KNeighborsRegressor(5))
 
 
+@pytest.fixture(scope="module")
+def known():
+    return {}
+
+
 @pytest.fixture
-def fitted(data, unfitted):
-    return unfitted.fit(*data)
+def fitted(known, name, task, data, unfitted):
+    """Fitted once for all tests that only look at it."""
+    if (name, task) not in known:
+        known[name, task] = unfitted.fit(*data)
+    return known[name, task]
 
 
 # --- parameters ---
@@ -226,8 +242,9 @@ def test_the_fallback_is_the_black_box_on_all_rows_and_no_rule(data, fitted, tas
         assert len(repr(fallback.output).replace(".", "").strip("-0")) <= 6
 
 
-def test_fidelity_asks_about_the_rows_of_fit_no_more(data, fitted):
+def test_fidelity_asks_about_the_rows_of_fit_no_more(data, unfitted):
     X, y = data
+    fitted = unfitted.fit(X, y)
     calls = fitted.oracle_.n_calls
     answers = clone(fitted.estimator).fit(X, y).predict(X)
     assert fitted.fidelity(X) == fitted.score(X, answers)
