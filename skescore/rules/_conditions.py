@@ -29,6 +29,7 @@ from skescore._validation import (
     check_label,
     check_number,
     label_order,
+    python_value,
 )
 from skescore.rules._text import (
     NumberFormat,
@@ -296,17 +297,28 @@ class OneOf:
         else:
             found = np.isin(column, _comparable(self.values, column.dtype.kind))
         missing = is_missing(column)
-        texts = column.dtype.kind in "biuf" and all(isinstance(v, str) for v in self.values)
-        if texts and not missing.all():
-            warnings.warn(
-                f"Rules compare x{self.feature} with texts such as {self.values[0]!r}, but it "
-                f"holds numbers such as {column[~missing][0].item()!r}, which equal no text. Turn "
-                "that column into text, or give the rules numbers.",
-                UserWarning,
-                stacklevel=2,
-            )
+        self._check_kind(column, missing)
         held = ~found if self.negated else found
         return held | missing if self.missing else held & ~missing
+
+    def _check_kind(self, column: np.ndarray, missing: np.ndarray) -> None:
+        """Warn of texts that meet nothing but numbers, and the other way round."""
+        kinds = {isinstance(value, str) for value in self.values}
+        if len(kinds) > 1 or missing.all():
+            return
+        numbers = column.dtype.kind in "biuf"
+        ours, theirs = ("texts", "numbers") if kinds == {True} else ("numbers", "texts")
+        if numbers == (theirs == "numbers") and (
+            numbers or pd.api.types.infer_dtype(column.astype(object), skipna=True) == "string"
+        ):
+            warnings.warn(
+                f"Rules compare x{self.feature} with {ours} such as {self.values[0]!r}, but it "
+                f"holds {theirs} such as {python_value(column[~missing][0])!r}, which equal no "
+                f"{ours.removesuffix('s')}. Turn that column into {ours}, or give the rules "
+                f"{theirs}.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def to_text(
         self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
