@@ -12,6 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Where Python is told to keep no bytecode, as in containers, each of the many processes here would
+# compile all libraries anew, and pytest all tests, and its plugin Hypothesis, which is why that comes
+# after. What they compile is kept apart from sources.
+if sys.dont_write_bytecode:
+    kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(kept)
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 from hypothesis import settings
 
 # A slow machine is no fault of the code, so that no example has a deadline. Every run brings
@@ -25,14 +35,6 @@ os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="skescore-tests-")
 # The tables here are small: threads of several processes would wait for one another.
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
-
-# Where Python is told to keep no bytecode, as in containers, each of the many processes here would
-# compile all libraries anew, and pytest all tests. What they compile is kept apart from sources.
-if sys.dont_write_bytecode:
-    kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
-    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(kept)
-    sys.dont_write_bytecode = False
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 #: Beside other programs and libraries, for `tox -e engines`.
 ENGINES = (

@@ -256,14 +256,13 @@ def test_wrong_usage(capsys, words, says):
 
 
 @pytest.mark.slow
-def test_another_bench_in_the_folder(run, tmp_path):
-    assert run(*SMALL, "--output", str(tmp_path))[0] == 0
-    code, out, err = run(*SMALL, "--seeds", "1", "--output", str(tmp_path))
+def test_another_bench_in_the_folder(run, measured):
+    code, out, err = run(*SMALL, "--seeds", "1", "--output", str(measured))
     assert (code, out) == (1, "")
     assert "holds another bench: seeds is [0] there and [1] here" in err
-    code, _, err = run(*SMALL, "--seeds", "1", "--output", str(tmp_path), "--overwrite")
+    code, _, err = run(*SMALL, "--seeds", "1", "--output", str(measured), "--overwrite")
     assert code == 0
-    assert set(read_rows(tmp_path / "rows.csv")["seed"]) == {1}
+    assert set(read_rows(measured / "rows.csv")["seed"]) == {1}
 
 
 KILLED = ["--data", "iris,wine", "--black-boxes", "random-forest", "--extractors", "cart,exact"]
