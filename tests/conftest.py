@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 # Where Python is told to keep no bytecode, as in containers, each of the many processes here would
-# compile all libraries anew, and pytest all tests, and its plugin Hypothesis, which is why that comes
-# after. What they compile is kept apart from sources.
+# compile all libraries anew, and pytest all tests and its plugin Hypothesis, imported after this.
+# What they compile is kept apart from sources.
 if sys.dont_write_bytecode:
     kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(kept)
