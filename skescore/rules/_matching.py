@@ -122,11 +122,6 @@ class Table:
         values = np.asarray(series.to_numpy())
         if values.dtype.kind == "f" and _rounded(values) and _holds_integers(series):
             values = series.astype(object).to_numpy()
-        if values.dtype.kind == "O":
-            # The missing value of pandas' own types cannot be turned into a float.
-            missing = series.isna().to_numpy()
-            if missing.any():
-                values = np.where(missing, np.nan, values)
         return values
 
     def _checked(self, feature: int, values: np.ndarray) -> np.ndarray:

@@ -162,7 +162,7 @@ def test_labels_of_covered_rows_far_from_the_mean_of_all() -> None:
 def test_few_rows_and_means_near_zero() -> None:
     one = count_rows(NUMBERS, [[0.5]], [1.5])
     assert math.isnan(confusion(NUMBERS, one).label_std)
-    X, y = [[0.5], [1.5]], [1.0, -1.0 + 2**-40]
+    X, y = [[0.5], [1.5]], [1.0, -1.0 + 2**-50]
     two = count_rows(NUMBERS, X, y)
     assert confusion(NUMBERS, two).label_std == pytest.approx(math.sqrt(2))
     expected = evaluate_rules(NUMBERS, X, y).performance("r2", "penalise")

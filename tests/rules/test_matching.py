@@ -1289,6 +1289,21 @@ def test_the_nearest_box_is_found_where_squares_are_no_floats():
         rules, ["a", "b"], task="regression", domain=whole, fallback=Fallback(9.0, "nearest")
     )
     assert nearest.predict([[LARGEST, 0.8], [0.0, 0.1]]).tolist() == [1.0, 0.0]
+    # The sides are 1.25 and 1.2 times the largest float away.
+    rules = [Rule([Interval(0, lower=LARGEST / 4)], 0.0), Rule([Interval(1, LARGEST / 1.25)], 1.0)]
+    nearest = RuleSet(
+        rules, ["a", "b"], task="regression", fallback=Fallback(9.0, "nearest"),
+        domain=Domain((-LARGEST, -LARGEST), (LARGEST, LARGEST)),
+    )  # fmt: skip
+    assert nearest.predict([[-LARGEST, -0.4 * LARGEST]]).tolist() == [1.0]
+
+
+def test_nullable_numbers_with_a_gap():
+    rules = [Rule([Interval(0, upper=2)], "few"), Rule([Missing(0)], "none"), Rule([], "many")]
+    rules = RuleSet(rules, ["x"], task="classification")
+    for kind in ("Int64", "Float64", "UInt8"):
+        X = pd.DataFrame({"x": pd.array([1, None, 3], dtype=kind)})
+        assert rules.predict(X).tolist() == ["few", "none", "many"], kind
 
 
 @pytest.mark.parametrize("labels", [[2**53 + 1, 0.5], [2**63, 2**53 + 1], ["a", "a\0"]])

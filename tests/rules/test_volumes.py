@@ -206,6 +206,11 @@ def test_what_takes_too_many_steps_is_not_told() -> None:
     assert volume_outside(*boxes, limit=1) is None
 
 
+def test_volumes_less_than_all_floats_are_sampled_as_nothing() -> None:
+    low = np.repeat([[0.0], [0.1]], 400, axis=1)
+    assert sampled_volume(low, low + 0.1, 10, 0.95, 0) == (0.0, 0.0, 0.0)
+
+
 @pytest.mark.parametrize(("n_boxes", "n_features", "reach"), [(20, 8, 0.7), (14, 30, 1.2)])
 def test_union_volume_in_many_dimensions(n_boxes: int, n_features: int, reach: float) -> None:
     lower, upper = random_boxes(n_boxes, n_features, reach, seed=5)

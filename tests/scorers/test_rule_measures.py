@@ -167,6 +167,9 @@ def test_a_rule_without_rows_has_no_precision() -> None:
     assert make_rule_scorer("precision", undefined=-math.inf)(SPARE, X, Y) == -math.inf
     weighted = make_rule_scorer("precision", aggregate="weighted")
     assert weighted(SPARE, X, Y) == weighted(RULES, X, Y)
+    few = [Rule([Interval(0, upper=0)], "low"), Rule([Interval(0, lower=0)], "high")]
+    of_three = RULES.replace(rules=few), [[0.0], [1.0], [2.0]], ["low", "high", "low"]
+    assert weighted(*of_three) == pytest.approx((1 * 1 + 2 * 0.5) / 3)
 
 
 def test_without_rules_or_rows_of_rules() -> None:

@@ -545,6 +545,8 @@ def test_attributions_of_one_of_two_classes_are_turned_for_the_other() -> None:
     tokens = [np.array(["a", "b"]), np.array(["c"], dtype=object)]
     said = faithfulness(lambda rows: np.full((len(rows), 2), 0.5), tokens, [[1.0, 2.0], [3.0]])
     assert said["aopc_compr"].tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match=r"have \[1, 2\] values for each feature"):
+        faithfulness(lambda rows: np.full((len(rows), 2), 0.5), tokens, [np.ones((2, 2)), [3.0]])
 
 
 def test_margins_and_logits_become_probabilities_only_when_asked() -> None:

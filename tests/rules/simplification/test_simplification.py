@@ -462,6 +462,51 @@ def test_values_of_one_feature_are_joined_but_never_to_any_value() -> None:
     assert len(of(OneOf(1, ["p"], True), OneOf(1, ["q"], True))) == 2
 
 
+def test_values_are_joined_to_those_that_no_rule_between_has_seen() -> None:
+    narrow = Interval(0, lower=0.5)
+    rules = [
+        Rule([OneOf(1, ["p"])], "a"),
+        Rule([narrow, OneOf(1, ["p", "q", "r"])], "b"),
+        Rule([OneOf(1, ["q"])], "a"),
+        Rule([OneOf(1, ["r"])], "a"),
+    ]
+    short = classifier(rules, ordered=True).simplify()
+    assert [rule.conditions for rule in short.rules][2:] == [(OneOf(1, ["q", "r"]),)]
+
+
+def test_numbers_and_texts_of_one_feature_exclude_nothing() -> None:
+    rules = [Rule([OneOf(0, ["p"])], "a"), Rule([Interval(0, lower=1)], "b"), Rule([], "a")]
+    assert classifier(rules, 1, ordered=True).simplify() == classifier(rules, 1, ordered=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Interval(0, lower=1), Missing(0, negated=True)),
+        (OneOf(0, ["p"]), Missing(0, negated=True)),
+        (AtLeast(1, [Interval(0, lower=1), Interval(1, lower=1)]),) * 2,
+        (Linear([(0, 1.0), (1, 1.0)], upper=1),) * 2,
+    ],
+    ids=["number", "text", "at least", "sum"],
+)
+def test_a_rule_whose_premise_an_earlier_one_implies_goes(first, second) -> None:
+    rules = [Rule([second], "a"), Rule([first], "b"), Rule([], "a")]
+    assert classifier(rules, ordered=True).simplify().rules == (Rule([], "a"),)
+
+
+def test_lists_lose_the_rules_that_end_as_their_very_last() -> None:
+    low, high = Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, lower=3)], "b")
+    for rules, left in (
+        ([low, high, Rule([], "b")], [low, Rule([], "b")]),
+        ([high, Rule([], "b")], [Rule([], "b")]),
+        ([high, low, Rule([Interval(0, 5)], "b")], None),
+        ([low, Rule([], "b"), high], None),
+    ):
+        given = classifier(rules, 1, ordered=True)
+        short = given.without_repeated_end()
+        assert short is given if left is None else list(short.rules) == left
+
+
 def test_contradictory_and_doubled_values() -> None:
     never = Rule([OneOf(0, ["p"]), OneOf(0, ["q"])], "a")
     doubled = Rule([OneOf(0, ["p"]), OneOf(0, ["p", "q"])], "b")

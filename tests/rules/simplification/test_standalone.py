@@ -97,6 +97,20 @@ def test_what_two_lists_of_values_leave_may_be_what_is_missing():
     assert alone.rules[-1].conditions == (Missing(2),)
 
 
+def test_what_earlier_rules_say_of_missing_values_is_left_out():
+    rules = [Rule([OneOf(2, ["red"], missing=True)], "a"), Rule([Missing(2)], "b"), Rule([], "b")]
+    alone = RuleSet(rules, NAMES, task="classification").standalone()
+    assert [len(rule.conditions) for rule in alone] == [1, 1]
+    assert Missing(2) not in [c for rule in alone for c in rule.conditions]
+
+
+def test_lists_and_ranges_of_numbers_part_one_feature():
+    rules = [Rule([OneOf(0, [1, 2])], "a"), Rule([Interval(0, lower=0.5)], "b"), Rule([], "a")]
+    ruleset = RuleSet(rules, NAMES[:1], task="classification")
+    X = np.arange(-1.0, 4.0)[:, None]
+    assert ruleset.standalone().predict(X).tolist() == ruleset.predict(X).tolist()
+
+
 def test_what_is_one_premise_stays_one():
     rules = [
         Rule([Interval(0, upper=1), Interval(1, upper=1)], "a", RuleStatistics(3, (3, 0))),
