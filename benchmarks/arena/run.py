@@ -279,7 +279,8 @@ def collect(root: Path, known: pd.DataFrame | None = None) -> pd.DataFrame:
         counts = [
             rules.get(key, (None,) * 3) for key in zip(rows["data"], rows["method"], strict=True)
         ]
-        rows[["conditions", "features", "odd"]] = pd.DataFrame(counts, index=rows.index)
+        # Floats, so that they are written alike whether or not some are missing.
+        rows[["conditions", "features", "odd"]] = pd.DataFrame(counts, rows.index, dtype=float)
         rows["suite"] = suite
         rows["error"] = rows["error"].str.slice(0, 60)
         parts.append(rows.reindex(columns=COLUMNS))
