@@ -393,7 +393,9 @@ def main() -> int:
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=CACHE)
     parser.add_argument("--collect", action="store_true", help="write results.csv of what is there")
-    parser.add_argument("--afresh", action="store_true", help="forget what results.csv holds")
+    parser.add_argument(
+        "--afresh", action="store_true", help="measure what results.csv holds as well"
+    )
     parser.add_argument("--verify", type=int, metavar="CELLS")
     parser.add_argument("--job", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -405,9 +407,7 @@ def main() -> int:
     if not options.collect:
         run(options)
     kept = HERE / "results.csv"
-    known = (
-        pd.read_csv(kept, dtype={"error": str}) if kept.exists() and not options.afresh else None
-    )
+    known = pd.read_csv(kept, dtype={"error": str}) if kept.exists() else None
     write(collect(options.folder, known), HERE)
     return 0
 

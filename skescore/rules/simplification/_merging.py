@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from skescore.rules._conditions import (
     allows_missing,
 )
 from skescore.rules._rule import Rule, combined
-
-if TYPE_CHECKING:
-    pass
 
 Conditions = tuple[Condition, ...]
 
