@@ -61,6 +61,14 @@ def test_labels_are_those_of_the_model(coding: Any, n_classes: int, table: Any) 
     assert RuleSet.from_json(rules.to_json()) == rules
 
 
+@pytest.mark.parametrize("loss", ["MultiClass", "MultiClassOneVsAll"])
+def test_two_classes_may_have_an_output_each(loss: str) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    labels = np.where(X[:, 0] + X[:, 1] / 2 > 0.3, "yes", "no")
+    model = CatBoostClassifier(**QUIET, loss_function=loss).fit(X, labels)
+    assert (as_ruleset(model).predict(X) == model.predict(X).ravel()).all()
+
+
 @pytest.mark.parametrize("coding", CODINGS, ids=str)
 def test_numbers_are_those_of_the_model(coding: Any, table: Any) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)

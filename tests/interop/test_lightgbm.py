@@ -53,6 +53,13 @@ def test_labels_are_those_of_the_model(model: Any, n_classes: int, ragged_table:
     assert RuleSet.from_json(rules.to_json()) == rules
 
 
+@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
+def test_two_classes_may_have_an_output_each(objective: str, ragged_table: Any) -> None:
+    X, y = ragged_table(500, 0)
+    model = LGBMClassifier(**QUIET, objective=objective, num_class=2).fit(X, y > 1)
+    assert (as_ruleset(model).predict(X) == model.predict(X)).all()
+
+
 @pytest.mark.parametrize("model", REGRESSORS, ids=_name)
 def test_numbers_are_those_of_the_model(model: Any, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)

@@ -106,6 +106,13 @@ def test_a_booster_has_the_classes_that_the_caller_names(ragged_table: Any) -> N
         read_xgboost(booster, classes=["no", "yes", "perhaps"])
 
 
+def test_two_classes_may_have_an_output_each(ragged_table: Any) -> None:
+    X, y = ragged_table(500, 0)
+    rows = xgboost.DMatrix(X, (y > 1).astype(int), enable_categorical=True)
+    booster = xgboost.train({"objective": "multi:softmax", "num_class": 2, "nthread": 1}, rows, 5)
+    assert (as_ruleset(booster).predict(X) == booster.predict(rows)).all()
+
+
 @pytest.mark.parametrize("labels", [[10, 20, 30, 40, 50], ["a", "", "longer text", "b", "c"]])
 def test_categories_of_other_kinds(labels: Any, ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)

@@ -188,12 +188,13 @@ class Leaf(NamedTuple):
     n_rows: float | None = None
 
 
-def class_vote(classes: Sequence[Any]) -> Callable[..., Rule]:
+def class_vote(classes: Sequence[Any], n_outputs: int) -> Callable[..., Rule]:
     """Make rules that add to log odds, from conditions, the output's index and what is added.
 
-    Of two classes, what speaks against the second speaks for the first.
+    Of two classes with one output, what speaks against the second speaks for the first; a model
+    for many classes may have two outputs for two.
     """
-    if len(classes) == 2:
+    if n_outputs == 1:
         return lambda conditions, k, value, statistics=None: Rule(
             conditions, classes[value > 0], statistics, abs(value)
         )
@@ -226,7 +227,8 @@ def additive_ruleset(
     feature_names : sequence of str
         Names of the columns.
     classes : sequence or None
-        The labels: of two, the one output speaks for the second. None for a regression.
+        The labels: one per output, or two, for the second of which the one output speaks. None for
+        a regression.
     domain : Domain, optional
         Box of the training rows.
 
@@ -236,7 +238,7 @@ def additive_ruleset(
         Unordered, with ``voting="logistic"`` where there are classes, else ``"sum"``. Leaves that
         add nothing are left out.
     """
-    make = number_vote if classes is None else class_vote(classes)
+    make = number_vote if classes is None else class_vote(classes, len(start))
     rules = [make((), k, float(value)) for k, value in enumerate(start)]
     for leaf in leaves:
         if len(rules) > MAX_RULES:

@@ -397,7 +397,7 @@ def read_boosted(
             rules += [replace(leaf, weight=model.learning_rate) for leaf in leaves]
         return RuleSet(rules, names, task="regression", domain=domain, ordered=False, voting="sum")
     classes = model.classes_.tolist()
-    vote: Callable[..., Rule] = class_vote(classes)
+    vote: Callable[..., Rule] = class_vote(classes, len(start))
     rules = []
     if len(classes) == 2:  # all votes are on the second class, added up as the model does
         vote = _on_second(classes)
