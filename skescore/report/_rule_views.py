@@ -270,10 +270,9 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     """
     names = ruleset.feature_names
     classes = ruleset.classes
-    abstains = ruleset.fallback is not None and ruleset.fallback.policy == "abstain"
-    abstention = None
-    if abstains and classes is not None and ruleset.fallback is not None:
-        abstention = ruleset.fallback.abstention(classes)
+    fallback, abstention = ruleset.fallback, None
+    if classes is not None and fallback is not None and fallback.policy == "abstain":
+        abstention = fallback.abstention(classes)
     rules = [
         {
             "line": ruleset.line(i),
@@ -294,6 +293,9 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
         "text": ruleset.to_text(),
         "otherwise": last_sentence(ruleset),
         "class_texts": None if classes is None else [format_label(label) for label in classes],
+        # By number: a script takes whole numbers beyond 2**53 for each other.
+        "codes": None if classes is None else [classes.index(rule.output) for rule in ruleset],
+        "fallback_code": classes.index(fallback.output) if classes and fallback else -1,
         "abstention": abstention,
         "rules": rules,
         "used": sorted(ruleset.used_features),
@@ -381,16 +383,18 @@ def sample_rows(
     data: Dataset, ruleset: RuleSet, others: Sequence[RuleSet] = ()
 ) -> Mapping[str, Any]:
     """Choose the rows that stand in the page: some for every rule, and some for none."""
+    used = sorted(set().union(*(rules.used_features for rules in (ruleset, *others))))
+    names = [ruleset.feature_names[j] for j in used]
     held = ruleset.match(data.X)
+    # JSON knows no infinite numbers, and such rows must not look as if they lacked a value.
+    shown = ~data.X[names].isin((math.inf, -math.inf)).to_numpy(bool).any(axis=1)
     chosen: list[int] = []
-    groups = [np.flatnonzero(column) for column in held.T] + [np.flatnonzero(~held.any(axis=1))]
+    groups = [np.flatnonzero(some & shown) for some in (*held.T, ~held.any(axis=1))]
     for group in groups:
         # Evenly spread, as tables are often sorted.
         places = np.unique(np.linspace(0, len(group) - 1, min(ROWS_PER_RULE, len(group))).round())
         chosen += group[places.astype(np.intp)].tolist() if len(group) else []
     rows = sorted(dict.fromkeys(chosen[:ROWS_AT_MOST]))
-    used = sorted(set().union(*(rules.used_features for rules in (ruleset, *others))))
-    names = [ruleset.feature_names[j] for j in used]
     values = [
         [None if pd.isna(v) else plain(v) for v in data.X[name].iloc[rows].tolist()]
         for name in names
@@ -400,6 +404,14 @@ def sample_rows(
         "numbers": [row + 1 for row in rows],
         "columns": values,
         "target": str(data.y.name),
-        "targets": [plain(v) for v in data.y.iloc[rows].tolist()],
+        "targets": _targets(ruleset, data.y.iloc[rows].tolist()),
         "total": len(data.X),
     }
+
+
+def _targets(ruleset: RuleSet, values: list[Any]) -> list[Any]:
+    """True labels as rules write theirs, which the page compares with predictions, or numbers."""
+    if ruleset.classes is None:
+        return [plain(v) for v in values]
+    texts = {label: format_label(label) for label in ruleset.classes}
+    return [texts[v] if v in texts else format_label(v) for v in values]

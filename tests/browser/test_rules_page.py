@@ -332,6 +332,36 @@ def cells_of_first(browser: Any, i: int) -> str:
     )
 
 
+@pytest.mark.parametrize(
+    ("labels", "texts"),
+    [
+        ((0.0, 1.0), ["0.0", "1.0"]),
+        ((False, True), ["False", "True"]),
+        (("a, b", " c"), ['"a, b"', '" c"']),
+        ((2**53, 2**53 + 1), ["9007199254740992", "9007199254740993"]),
+    ],
+)
+def test_right_rows_are_not_called_wrong_whatever_labels_are(
+    labels, texts, browser, tmp_path
+) -> None:
+    X = np.array([[1.0], [2.0], [3.0], [math.inf], [-math.inf]])
+    below, above = labels
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2.5)], below), Rule([Interval(0, lower=2.5)], above)],
+        ["x"], task="classification", classes=labels, fallback=Fallback(above),
+    )  # fmt: skip
+    y = [below, below, above, above, above]
+    browser.open(write_report(rules, X, y, path=tmp_path / "page.html"))
+    browser.run("document.querySelectorAll('.rule-details').forEach((one) => { one.open = true; })")
+    browser.wait_until("return document.querySelectorAll('.rule-rows').length > 1 || null")
+    first, second = texts
+    said = [["1", "1", first, first], ["2", "2", first, first], ["3", "3", second, second]]
+    rows = "[...document.querySelectorAll('.rule-rows tbody tr')]"
+    assert browser.run(
+        f"return {rows}.map((row) => [...row.cells].slice(0, 4).map((c) => c.textContent))"
+    ) == said  # fmt: skip
+
+
 def test_quality_is_told_class_by_class_and_beside_others(usual, runs) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     predicted = rules.predict(iris.X)

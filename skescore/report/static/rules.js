@@ -72,8 +72,7 @@ class Rules {
     this.voting = view.set.voting || null;
     this.fallback = view.set.fallback;
     this.domain = view.set.domain;
-    this.codes = this.regression ? null
-      : this.rules.map((rule) => this.classes.findIndex((label) => identical(label, rule.then)));
+    this.codes = view.codes;
     this.priority = this.assignmentOrder();
     this.boxes = this.fallback && this.fallback.policy === "nearest" ? this.boxesOfRules() : null;
   }
@@ -210,7 +209,7 @@ class Rules {
     if (rule >= 0) return { rule, code: this.codes[rule], byRules: true, predicted: true };
     if (!this.fallback) return { rule, code: -1, byRules: false, predicted: false };
     const code = this.fallback.policy === "abstain" ? this.classes.length
-      : this.classes.findIndex((label) => identical(label, this.fallback.output));
+      : this.view.fallback_code;
     return { rule, code, byRules: false, predicted: true };
   }
 
@@ -225,9 +224,4 @@ class Rules {
     return prediction.code === this.classes.length ? String(this.view.abstention)
       : this.view.class_texts[prediction.code];
   }
-}
-
-// Labels as they are in JSON: 1 and true are two.
-function identical(a, b) {
-  return a === b;
 }
