@@ -216,6 +216,8 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame) -> str:
         return f"was picked by --pick {options.pick}"
     if options.scoring == "pareto":
         return "is the knee of the trade-off"
+    if _all_rows_judge(options):
+        return "is the best of the finalists on all rows"
     if board["tied"].iloc[0] and tied > 1:
         return (
             f"has the fewest rules of the {tied} that are as good as the best as far as one can "
@@ -644,7 +646,7 @@ def run(options: argparse.Namespace) -> str:
         search = _search(options, dataset, model, notes, kept)
         with notes.instead_of_warnings():
             finalists = None
-            if stays and options.pick is None:
+            if _all_rows_judge(options):
                 finalists = _judge(options, dataset, search)
             if options.pick is None:
                 idle = search.avoid_idle_features(dataset.X, dataset.y)
@@ -867,14 +869,24 @@ def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict
     }
 
 
+def _all_rows_judge(options: argparse.Namespace) -> bool:
+    """Whether sums over all rows tell which finalist is best.
+
+    They tell no knee, and count each row once, whatever its class weighs.
+    """
+    chosen_otherwise = options.pick is not None or options.class_weight is not None
+    return _stays(options.data) and options.scoring in arguments.scores() and not chosen_otherwise
+
+
 def _judge(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV
-) -> list[dict[str, Any]] | None:
-    """Make the candidate the winner that is the best on all rows; None where sums do not tell."""
-    if options.scoring not in (*arguments.scores(), "pareto"):
-        return None
+) -> list[dict[str, Any]]:
+    """Make the candidate the winner that is the best on all rows."""
     board = search.leaderboard_
-    best = board[~board["state"].isin(_WITHOUT_SCORE)].head(_FINALISTS)
+    best = board[~board["state"].isin(_WITHOUT_SCORE)]
+    if "within_limits" in best and best["within_limits"].any():
+        best = best[best["within_limits"].astype(bool)]
+    best = best.head(_FINALISTS)
     judged: list[dict[str, Any]] = []
     seen = set()
     for row in best.to_dict(orient="records"):
@@ -890,6 +902,7 @@ def _judge(
     better = [sign(options) * found["score"] for found in judged]
     chosen = max(range(len(judged)), key=better.__getitem__)
     search.choose(judged[chosen], dataset.X, dataset.y)
+    search.picked_ = False  # not by hand
     return judged
 
 

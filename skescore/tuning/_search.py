@@ -443,7 +443,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise interrupt
         return self
 
-    def avoid_idle_features(self, X: Any, y: Any = None) -> list[str]:
+    def avoid_idle_features(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> list[str]:
         """Prefer an equal candidate whose rules name no feature that the black box does not use.
 
         Use it after :meth:`fit`, with some more queries to the black box: of features that go with
@@ -455,6 +455,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             The rows of :meth:`fit`.
         y : array-like of shape (n_rows,), optional
             The target of :meth:`fit`, if there was one.
+        sample_weight : array-like of shape (n_rows,), optional
+            The weights of :meth:`fit`, if there were any.
 
         Returns
         -------
@@ -475,7 +477,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         others = board[equal & ~board.duplicated(subset=outcome)].drop(0, errors="ignore")
         model = None if y is None else FrozenEstimator(winner.estimator_)
         for _, row in others.head(_MOST_TRIED).iterrows():
-            self._take(row, X, y, model=model)
+            self._take(row, X, y, sample_weight=sample_weight, model=model)
             if not self._winner().features_without_influence(some):
                 return []
         self.leaderboard_, self.best_extractor_ = board, winner
@@ -608,9 +610,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         self.leaderboard_ = pd.concat([board[chosen], others], ignore_index=True)
         self._name_best()
-        weights = self._weights(
-            X if y is None else y, sample_weight, black_box_task(self.estimator)
-        )
+        target = target_or_predictions(self.estimator, X, y)
+        weights = self._weights(target, sample_weight, black_box_task(self.estimator))
         self._refit(self.leaderboard_.iloc[0], X, y, weights, model)
 
     def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:

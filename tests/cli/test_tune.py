@@ -1107,6 +1107,27 @@ def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why)
 # --- rows that stay where they are ----------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--scoring", "fire", "--max-rules", "2"), ("--phi", "0.05", "--min-performance", "0.93"),
+        ("--scoring", "pareto"), ("--class-weight", "balanced"),
+    ],
+)  # fmt: skip
+def test_all_rows_judge_by_what_was_asked_for(run, tmp_path, options):
+    """As in memory: limits, the knee and the weights of classes hold for what stays as well."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    rows = X.assign(kind=np.array(["setosa", "versicolor", "virginica"])[y])[20:]
+    (tmp_path / "rows").mkdir()
+    rows.to_parquet(tmp_path / "rows" / "part.parquet", index=False)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    words = ("--target", "kind", *SHORT, *options, "--format", "json")
+    stays, read = (
+        json.loads(run("tune", tmp_path / name, *words)[1]) for name in ("rows", "rows.csv")
+    )
+    assert stays["rules"] == read["rules"]
+
+
 def test_a_sample_is_searched_and_all_rows_judge(run, tmp_path):
     X, y = load_iris(return_X_y=True, as_frame=True)
     rows = pd.concat([X.assign(kind=np.array(["setosa", "versicolor", "virginica"])[y])] * 4)

@@ -6,8 +6,11 @@ import numpy as np
 import optuna
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
+from skescore.extractors import CARTExtractor, TrepanExtractor
 from skescore.tuning import ExtractorSearchCV, Limits
 
 X, Y = load_iris(return_X_y=True)
@@ -97,3 +100,33 @@ def test_another_row_may_be_chosen(plain) -> None:
     assert search.rules_ == search.make_candidate(row).fit(X, Y).rules_
     with pytest.raises(ValueError, match="no trial 99 of 'cart'"):
         search.choose({"extractor": "cart", "trial": 99}, X, Y)
+
+
+def test_another_row_is_chosen_with_the_weights_of_the_classes_of_the_black_box() -> None:
+    """Without y it is the black box's predictions that are weighed, as in ``fit``."""
+    rare = (Y == 2) & (np.arange(len(Y)) % 5 > 0)
+    rows, labels = X[~rare], Y[~rare]
+    black_box = FrozenEstimator(KNeighborsClassifier(9).fit(rows, labels))
+    search = ExtractorSearchCV(
+        black_box, extractors=["cart"], n_trials=2, cv=2, random_state=0, class_weight="balanced"
+    ).fit(rows)
+    before = search.rules_
+    assert search.choose(search.leaderboard_.iloc[0], rows).rules_ == before
+
+
+def test_a_candidate_without_idle_features_is_made_with_the_weights_of_the_rows() -> None:
+    """The black box looks at the second of two equal columns alone; rules name the first."""
+    column = np.arange(60.0) % 20
+    rows, labels = np.column_stack([column, column]), (column > 9).astype(int)
+    black_box = CARTExtractor(DecisionTreeClassifier(), features=[1])
+    extractors = [
+        CARTExtractor(None, features=[0]), TrepanExtractor(None, features=[1], max_nodes=3)
+    ]  # fmt: skip
+    weights = 1.0 + labels
+    search = ExtractorSearchCV(black_box, extractors=extractors, n_trials=2, cv=2, random_state=0)
+    search.fit(rows, labels, sample_weight=weights)
+    assert search.best_name_ == "cart"
+    assert search.avoid_idle_features(rows, labels, sample_weight=weights) == []
+    assert search.best_name_ == "trepan"
+    expected = search.make_candidate(search.leaderboard_.iloc[0])
+    assert search.rules_ == expected.fit(rows, labels, sample_weight=weights).rules_
