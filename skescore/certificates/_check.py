@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import time
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -173,6 +174,10 @@ class _Check:
         self.end = math.inf if limit is None else time.monotonic() + limit
         names, columns = _columns(X)
         self.names = names
+        kinds = getattr(X, "dtypes", ())
+        self.categories = {
+            n for n, kind in zip(names, kinds, strict=False) if str(kind) == "category"
+        }
         self.rows = [list(row) for row in zip(*columns, strict=True)]
         self.y = _values(y)
         if len(self.y) != len(self.rows):
@@ -197,21 +202,31 @@ class _Check:
         if about["weighted"] is not self.weighted:
             raise _WrongError("the rows' weights are not those that it was made with")
         total = math.fsum(self.w)
+        self.scales = {"errors": total}
         if self.task == "classification":
             counts: Counter[Any] = Counter()
             for value, weight in zip(self.y, self.w, strict=True):
                 counts[value] += weight  # type: ignore[assignment]
-            self._same("class weights", sorted(about["class_weights"]), sorted(counts.values()))
+            said = sorted(about["class_weights"])
+            self._same("class weights", said, sorted(counts.values()), total)
         else:
             mean = math.fsum(w * v for w, v in zip(self.w, self.y, strict=True)) / total
             squares = math.fsum(w * (v - mean) ** 2 for w, v in zip(self.w, self.y, strict=True))
-            self._same("sum of squares", [about["squares"]], [squares])
+            absolute = math.fsum(w * abs(v) for w, v in zip(self.w, self.y, strict=True))
+            squared = math.fsum(w * v * v for w, v in zip(self.w, self.y, strict=True))
+            self.scales |= {
+                "squared_error": squared, "absolute_error": absolute,
+                "mean_absolute_error": absolute / total, "mean_squared_error": squared / total,
+                "root_mean_squared_error": math.sqrt(squared / total),
+            }  # fmt: skip
+            self._same("sum of squares", [about["squares"]], [squares], squared)
         return f"{len(self.rows)} rows have the checksum of the certificate."
 
     @staticmethod
-    def _same(what: str, said: Sequence[float], found: Sequence[float]) -> None:
+    def _same(what: str, said: Sequence[float], found: Sequence[float], scale: float = 1.0) -> None:
+        off = 1e-9 * min(1.0, scale)  # what sums up to little is no less exact
         if len(said) != len(found) or any(
-            isinstance(one, bool) or not math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=1e-9)
+            isinstance(one, bool) or not math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=off)
             for one, other in zip(said, found, strict=True)
         ):
             raise _WrongError(f"{what} should be {list(found)}, not {list(said)}")
@@ -304,8 +319,9 @@ class _Check:
         for key, value in given["metrics"].items():
             name, policy = key.split(" ")
             if policy == "ignore" or share == 1:
-                self._same(f"{key} of the rules given", [value],
-                           [self._metric(name, answers, covered)])  # fmt: skip
+                found = self._metric(name, answers, covered)
+                scale = self.scales.get(name, 1.0)
+                self._same(f"{key} of the rules given", [value], [found], scale)
             elif self.task == "classification":
                 everything = range(len(answers))
                 self._same(key, [value], [self._metric(name, answers, everything)])
@@ -324,7 +340,8 @@ class _Check:
             raise _WrongError(f"it knows no {kind!r} with the loss {loss!r}")
         if (loss == "errors") is not (self.task == "classification"):
             raise _WrongError(f"the loss {loss!r} is not one of {self.task}")
-        self._same("the total weight", [part["total_weight"]], [math.fsum(self.w)])
+        total = math.fsum(self.w)
+        self._same("the total weight", [part["total_weight"]], [total], total)
         n_sizes = len(part["upper"])
         if not n_sizes or any(
             len(part[name]) != n_sizes for name in ("lower", "status", "measured", "rules")
@@ -359,18 +376,19 @@ class _Check:
         if not answers:
             raise _WrongError("several leaves of a tree hold for the same row")
         found = self._loss(loss, answers)
-        self._same(f"the loss of {i + 1} rules", [part["upper"][i]], [found])
+        self._same(f"the loss of {i + 1} rules", [part["upper"][i]], [found], self.scales[loss])
         for rule, weight in zip(rules["rules"], self._weights_of(rules), strict=True):
             seen = rule.get("statistics") or {}
             if "n_rows" in seen:
-                self._same("the rows of a rule", [seen["n_rows"]], [weight])
+                self._same("the rows of a rule", [seen["n_rows"]], [weight], self.scales["errors"])
         said = part["measured"][i]
         if set(said) != {"n_rules", *_METRICS[loss]}:
             raise _WrongError("it does not say what the rules found are worth")
         self._same("the number of rules found", [said["n_rules"]], [len(rules["rules"])])
         everything = range(len(answers))
         for name in _METRICS[loss]:
-            self._same(name, [said[name]], [self._metric(name, answers, everything)])
+            found = self._metric(name, answers, everything)
+            self._same(name, [said[name]], [found], self.scales.get(name, 1.0))
 
     def _found_by_f1(self, part: Any, told: Any) -> None:
         """The tree that has the best weighted F1 found."""
@@ -400,7 +418,12 @@ class _Check:
                             n_tests += 1
                             if condition[bound] not in thresholds[str(j)]:
                                 raise _WrongError(f"{condition[bound]} is no cut of the space")
-                elif condition["type"] in ("one_of", "missing"):
+                elif condition["type"] == "one_of":
+                    # Several values are as many comparisons, of which each says: not this one.
+                    n_tests += len(condition["values"])
+                    if not condition["negated"] and len(condition["values"]) > 1:
+                        raise _WrongError("the space compares categories with one value each")
+                elif condition["type"] == "missing":
                     n_tests += 1
                 else:
                     raise _WrongError(f"the space has no condition of type {condition['type']!r}")
@@ -428,29 +451,48 @@ class _Check:
                 yield lacking
 
     def _cuts_are_those_told(self, cuts: Any) -> None:
-        """Whether there are as many cuts as the certificate's sentence says."""
+        """Whether these are the cuts of which the certificate's sentence speaks, and no others."""
+        if self.data["settings"].get("stated"):  # the sentence says how many they are
+            return
         most = self.data["settings"]["cuts_per_feature"]
-        own: Counter[str] = Counter()
+        if most is not None and (isinstance(most, bool) or not most >= 1 or int(most) != most):
+            raise _WrongError(f"there cannot be {most} cuts per feature")
         given = self.data["given"]["rules"] or {"rules": [], "feature_names": []}
-        for rule in given["rules"]:
-            for condition in rule["if"]:
-                if condition["type"] == "interval":
-                    name = given["feature_names"][condition["feature"]]
-                    own[name] += ("lower" in condition) + ("upper" in condition)
+        own: dict[str, list[tuple[float, bool]]] = {}
+        for condition in (c for rule in given["rules"] for c in rule["if"]):
+            if condition["type"] == "interval":
+                bounds = own.setdefault(given["feature_names"][condition["feature"]], [])
+                if "upper" in condition:
+                    bounds.append((condition["upper"], condition["upper_closed"]))
+                if "lower" in condition:
+                    bounds.append((condition["lower"], not condition["lower_closed"]))
         for j, name in enumerate(self.names):
-            thresholds = cuts["thresholds"].get(str(j))
-            if thresholds is None:
+            known = [row[j] for row in self.rows if row[j] is not None]
+            values = cuts["categories"].get(str(j))
+            if values is not None:
+                numbers = all(type(value) in (int, float) for value in known)
+                if known and numbers and name not in self.categories:
+                    raise _WrongError(f"the numbers of {name} are no categories")
+                for value in known:
+                    if not any(_equal(one, value) for one in values):
+                        raise _WrongError(f"no cut parts {value} of {name} from other values")
                 continue
-            if most is not None:
-                if isinstance(most, bool) or not most >= 1 or int(most) != most:
-                    raise _WrongError(f"there cannot be {most} cuts per feature")
-                if self.data["given"]["rules"] and len(thresholds) > most + own[name]:
-                    raise _WrongError(f"there are {len(thresholds)} cuts of {name}")
-                continue
-            values = sorted({row[j] for row in self.rows if row[j] is not None})
-            for low, high in pairwise(values):
-                if not any(low <= cut < high for cut in thresholds):
-                    raise _WrongError(f"no cut parts {low} and {high} of {name}")
+            if any(isinstance(value, str) for value in known):
+                raise _WrongError(f"no cut parts the values of {name}")
+            thresholds = cuts["thresholds"].get(str(j), ())
+            bounds = own.get(name, [])
+            if most is not None and given["rules"] and len(thresholds) > most + len(bounds):
+                raise _WrongError(f"there are {len(thresholds)} cuts of {name}")
+            steps = sorted({float(value) for value in known})
+            parted = {bisect_right(steps, cut) for cut in thresholds}
+            wanted = {
+                bisect_right(steps, b) if left else bisect_left(steps, b) for b, left in bounds
+            }
+            for place in (*_places(sorted(map(float, known)), steps, most), *sorted(wanted)):
+                if 0 < place < len(steps) and place not in parted:
+                    raise _WrongError(
+                        f"no cut parts {steps[place - 1]} and {steps[place]} of {name}"
+                    )
 
     def bounds(self, part: Any, n_parts: int) -> tuple[list[str], bool]:
         """Look for rules better than the bounds, in an equal share of the time that is left."""
@@ -644,6 +686,17 @@ class _Check:
             return math.fsum(w[i] * abs(y[i] - middle) for i in index)
 
         return off
+
+
+def _places(known: Sequence[float], steps: Sequence[float], most: float | None) -> Iterator[int]:
+    """Behind how many steps numbers are cut: behind all, or those nearest to the quantiles."""
+    if most is None or len(steps) - 1 <= most:
+        yield from range(1, len(steps))
+        return
+    below = [bisect_left(known, step) for step in steps]
+    for k in range(1, int(most) + 1):
+        quantile = k * (len(known) / (most + 1))
+        yield min(range(1, len(steps)), key=lambda place: abs(below[place] - quantile))
 
 
 # --- all rules there are -------------------------------------------------------------------------
@@ -1212,7 +1265,7 @@ def _value(value: Any) -> Any:
 
 
 def _at_most(cut: float, value: Any) -> bool:
-    return value is not None and bool(value <= cut)
+    return value is not None and float(value) <= cut
 
 
 def _equal(known: Any, value: Any) -> bool:
@@ -1250,6 +1303,7 @@ def _holds(condition: Any, row: Sequence[Any]) -> bool:
 
 def _within(condition: Any, value: float) -> bool:
     lower, upper = condition.get("lower"), condition.get("upper")
+    value = float(value)  # as rules compare, which round whole numbers beyond 2**53
     above = lower is None or value > lower or (condition["lower_closed"] and value == lower)
     below = upper is None or value < upper or (condition["upper_closed"] and value == upper)
     return above and below

@@ -224,6 +224,59 @@ def test_a_thousand_false_certificates_of_each_task_are_rejected(made: Any) -> N
     check_falsified(made, range(100, 1300))
 
 
+FEWER: dict[str, Callable[[Any], object]] = {
+    "no cut of a": lambda cuts: cuts["thresholds"]["0"].remove(1.5),
+    "no cut of b": lambda cuts: cuts["thresholds"].pop("1"),
+    "no cut of b as of the rules given": lambda cuts: cuts["thresholds"]["1"].remove(1.5),
+    "numbers of b as categories": lambda cuts: cuts["categories"].update(
+        {"1": cuts["thresholds"].pop("1")}
+    ),
+    "no category of c": lambda cuts: cuts["categories"].clear(),
+    "one category of c less": lambda cuts: cuts["categories"]["2"].pop(),
+}
+
+
+@pytest.mark.parametrize("per_feature", [None, 1])
+def test_bounds_over_fewer_cuts_than_are_told_are_rejected(per_feature: int | None) -> None:
+    X = pd.DataFrame(
+        {"a": [0.0, 1.0, 2.0, 3.0] * 3, "b": [1.0, 2.0, 3.0] * 4, "c": ["u"] * 5 + ["v"] * 7}
+    )
+    rules = RuleSet(
+        [Rule([Interval(1, upper=1.5)], "p"), Rule([], "q")], list(X.columns),
+        task="classification",
+    )  # fmt: skip
+    y = np.array(["p", "q"] * 6)
+    made = certify(rules, X, y, max_rules=1, max_conditions=1, cuts_per_feature=per_feature)
+    assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
+    for what, change in FEWER.items():
+        data = json.loads(made.to_json())
+        for part in data["frontiers"]:
+            change(part["space"]["cuts"])
+        assert check_certificate(json.dumps(data), X, y).verdict == "rejected", what
+
+
+@pytest.mark.parametrize(("unit", "weight"), [(1e-10, 1.0), (1.0, 1e-12)])
+def test_small_numbers_are_checked_as_exactly_as_large_ones(unit: float, weight: float) -> None:
+    X, y = np.arange(8.0)[:, None], unit * np.arange(8.0) ** 2
+    weights = np.full(8, weight)
+    rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=2, random_state=0).fit(X, y))
+    options: dict[str, Any] = {"kinds": ["tree"], "max_rules": 2, "scoring": "fire"}
+    text = certify(rules, X, y, sample_weight=weights, **options).to_json()
+    assert check_certificate(text, X, y, weights).verdict == "confirmed"
+    data = json.loads(text)
+    data["frontiers"][0]["upper"][0] *= 1.01
+    data["frontiers"][0]["status"][0] = "time_limit"
+    assert check_certificate(json.dumps(data), X, y, weights).verdict == "rejected"
+
+
+def test_whole_numbers_beyond_all_floats_are_compared_as_rules_do() -> None:
+    X, y = np.array([[2**53], [2**53 + 1], [2**53 + 2]]), np.array(["p", "p", "q"])
+    rules = RuleSet([Rule([Interval(0, upper=2.0**53)], "p"), Rule([], "q")], ["x0"],
+                    task="classification")  # fmt: skip
+    text = certify(rules, X, y, max_rules=2, max_conditions=1).to_json()
+    assert check_certificate(text, X, y).verdict == "confirmed"
+
+
 def test_a_true_certificate_is_confirmed(made: Any, tmp_path: Path) -> None:
     text, X, y = made
     assert check_certificate(text, X, y).verdict == "confirmed"
