@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,15 @@ from skescore.rules import (
     Domain,
     Fallback,
     Interval,
+    LinearOutput,
     Rule,
     RuleSet,
     RuleStatistics,
 )
 from skescore.rules.exporters import readable_outputs
+
+#: Equations about measured columns, one in a line: the constant, then the coefficients.
+Equations: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,34 @@ class LabelMoments:
     standard_deviation: float
 
     def told_by(self, rule: Rule) -> Rule:
-        """The rule of that node, which concludes the mean."""
+        """The rule of that node, which concludes the mean unless it has an equation."""
         statistics = RuleStatistics(
             self.weight, mean=self.mean, standard_deviation=self.standard_deviation
         )
-        return replace(rule, output=self.mean, statistics=statistics)
+        output = rule.output if isinstance(rule.output, LinearOutput) else self.mean
+        return replace(rule, output=output, statistics=statistics)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A column that equations are about: its numbers are told as steps from a centre.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    place : int
+        Its number.
+    centre : float
+        A number that is at most its least.
+    step : float
+        A power of two, so large that no number is more than one step away.
+    """
+
+    name: str
+    place: int
+    centre: float
+    step: float
 
 
 class HistogramSource(Protocol):
@@ -92,7 +119,9 @@ class HistogramSource(Protocol):
     Sums are whole numbers, so that they do not depend on the order of the rows. In a
     classification there is one for each class, in a regression the weight, the label times the
     weight, and its square times the weight; labels are told as they differ from `centre`, and units
-    turn sums into what they stand for.
+    turn sums into what they stand for. Once columns are measured, the sums of these follow, those
+    of the products of each with itself and those after it, and those of its products with labels;
+    all times the weight.
     """
 
     @property
@@ -127,12 +156,24 @@ class HistogramSource(Protocol):
     def centre(self) -> float:
         """What labels differ from."""
 
+    @property
+    def measured(self) -> Sequence[Measured]:
+        """The columns that equations are about."""
+
+    @property
+    def product_unit(self) -> float:
+        """What a sum of 1 of measured columns and their products stands for."""
+
+    def use(self, columns: Sequence[int], measured: Sequence[int] = ()) -> None:
+        """Sum by the bins of some columns only; some columns are measured from now on."""
+
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
         """Sums of each node's rows: per column an array of shape (n_bins + 1, n_sums).
 
         The last line is that of rows without a value. The nodes are rules of which no two hold
         for a row; None stands for all rows, as one node. It is an error if the sums are not those
-        of the nodes' `totals`, where these are known.
+        of the nodes' `totals`, where these are known. All rows are in the first bin of a column
+        that is not used.
         """
 
     def cells(self) -> tuple[NDArray[np.intp], Sums]:
@@ -140,6 +181,15 @@ class HistogramSource(Protocol):
 
     def labels(self, nodes: RuleSet) -> list[LabelMoments]:
         """Labels of each node's rows, of a regression."""
+
+    def residuals(
+        self, nodes: RuleSet, equations: Sequence[Equations], totals: Sequence[Sums]
+    ) -> list[list[Fraction]]:
+        """Absolute residuals of labels from some equations, times the weight, summed.
+
+        Each node has equations of its own: one line each, a constant and the coefficients of the
+        measured columns in steps, which give how far a label is from the centre.
+        """
 
 
 def needs_rows(extractor: Any, **settings: bool | str) -> None:
@@ -287,11 +337,18 @@ class BinnedTable:
             scatter = float(self.moments(self.total[None])[0, 2])
         return important_histograms(weights, means, scatter, n, self._terms.categories)
 
-    def use(self, features: NDArray[np.intp]) -> None:
-        """Tell of some features only."""
+    def use(self, features: NDArray[np.intp], *, measure: bool = False) -> None:
+        """Tell of some features only, and of the numbers in columns without gaps."""
         self._used = frozenset(features.tolist())
         assert self._first is not None
         self._first = [self._narrowed(features) for features in self._first]
+        columns = {self._terms.marked.get(j, j) for j in self._used}
+        measured = []
+        if measure:
+            told = {*self._terms.fill, *self._orders}
+            measured = [j for j in range(len(self._source.columns)) if j not in told]
+            self._first = None  # which says nothing of these
+        self._source.use(sorted(columns), measured)
 
     def _narrowed(self, features: list[Sums]) -> list[Sums]:
         if self._used is None:
@@ -304,7 +361,7 @@ class BinnedTable:
     def moments(self, sums: Sums) -> NDArray[np.float64]:
         """Weight, mean and summed squared deviation of labels, of sums of a regression."""
         source, result = self._source, np.empty((len(sums), 3))
-        for place, (weight, first, second) in enumerate(sums.tolist()):
+        for place, (weight, first, second, *_) in enumerate(sums.tolist()):
             whole = Fraction(source.unit) * weight
             of_labels = Fraction(source.label_unit) * first
             squares = Fraction(source.square_unit) * second
@@ -338,15 +395,34 @@ class BinnedTable:
         if list(paths) == [()] and self._first is not None:
             found, self._first = self._first, None
             return found
+        found = self._source.histograms(self.named(self._nodes(paths)), totals)
+        return [self._narrowed(self._features(raw)) for raw in found]
+
+    def _nodes(self, paths: Sequence[Path]) -> RuleSet:
         rules = [
             Rule(tuple(_step(*step) for step in path), place) for place, path in enumerate(paths)
         ]
-        nodes = RuleSet(
+        return RuleSet(
             rules, self.names, task="classification", classes=range(len(rules)),
             ordered=False, disjoint=True,
         )  # fmt: skip
-        found = self._source.histograms(self.named(nodes), totals)
-        return [self._narrowed(self._features(raw)) for raw in found]
+
+    def residuals(
+        self, paths: Sequence[Path], equations: Sequence[Equations], totals: Sequence[Sums]
+    ) -> list[list[Fraction]]:
+        """Summed absolute residuals of the labels of some nodes, see :meth:`look`."""
+        return self._source.residuals(self.named(self._nodes(paths)), equations, totals)
+
+    def sides(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How long boxes of numbers of bins are, as far as the rows reach."""
+        sides = np.zeros(lower.shape)  # also of columns that tell gaps
+        for j, column in enumerate(self._source.columns):
+            if column.values is None:
+                ends = np.array([column.low, *column.cuts, column.high])
+                first = np.clip(np.ceil(lower[:, j]), 0, column.n_bins - 1).astype(np.intp)
+                behind = np.clip(np.ceil(upper[:, j]), first + 1, column.n_bins).astype(np.intp)
+                sides[:, j] = np.maximum(ends[behind] - ends[first], 0.0)
+        return sides
 
     def told(self, rules: RuleSet) -> RuleSet:
         """Rules that conclude the means of the rows for which they hold, one each."""

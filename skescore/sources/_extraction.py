@@ -85,10 +85,10 @@ def extract_source(
     Parameters
     ----------
     extractor : BaseExtractor
-        The extractor with its settings; it is not changed. CARTExtractor, GridExExtractor and
-        OptimalTreeExtractor learn from sums over all rows, and their `estimator` may be None if
-        `target` is given. Others learn from a sample, see :func:`sample_source`; their `estimator`
-        is fitted to it unless it is fitted already.
+        The extractor with its settings; it is not changed. CARTExtractor, GridExExtractor,
+        GridRExExtractor and OptimalTreeExtractor learn from sums over all rows, and their
+        `estimator` may be None if `target` is given. Others learn from a sample, see
+        :func:`sample_source`; their `estimator` is fitted to it unless it is fitted already.
     source : str, path, frame, dataset or batches
         As for :func:`count_source`; an iterator of batches cannot be gone through again.
     target : str, optional
@@ -99,8 +99,8 @@ def extract_source(
         Where numbers may be cut: so many places per column, next to quantiles, or those given by
         column. Other columns have 64, or as many as the extractor's `cuts_per_feature` says.
     task : {"classification", "regression"}, optional
-        What labels are; by default what the extractor's `estimator` predicts, and classes if
-        labels are text.
+        What labels are; by default what the extractor's `estimator` predicts, regression if the
+        extractor does nothing else, and classes if labels are text.
     sample_weight : str, optional
         The column of weights, which count as repeated rows.
     sample_size : int, default=20000
@@ -147,6 +147,11 @@ def extract_source(
     rows that lie in the same bins of all columns, of which there may be 262144; it compares all
     trees over the cuts. With a grid, slices have equally many bins.
 
+    GridREx sums products of columns as well, whose number grows with the square of the columns
+    (name few in its `features`), and goes through the rows once more for the residuals of each few
+    boxes. Its equations are about the numbers themselves, of columns without gaps; they are those
+    of the rows to about eight digits, the same for all sources.
+
     Cuts next to quantiles are round numbers: ends of 1000 bins of equal width, which are divided
     up to three times where they are too crowded.
 
@@ -188,6 +193,13 @@ def extract_source(
         )
     if task is None and extractor.estimator is not None:
         task = black_box_task(extractor.estimator)
+    if task is None and len(extractor.tasks) == 1:
+        (task,) = extractor.tasks
+    if task is not None and task not in extractor.tasks:
+        raise ValueError(
+            f"{type(extractor).__name__} extracts rules for {' and '.join(extractor.tasks)} only, "
+            f"but task is {task!r}."
+        )
     black_box = extractor.estimator if target is None else None
     reading = SourceReading(source, target, sample_weight, black_box, batch_size, memory, n_jobs)
     with reading.opened(extractor.features) as (rows, names):

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from skescore._text import listed
 from skescore._validation import one_dimension, python_value
-from skescore.extractors._binned import Column, LabelMoments
+from skescore.extractors._binned import Column, Equations, LabelMoments, Measured
 from skescore.extractors._input import is_categorical
 from skescore.rules import Rule, RuleSet
 from skescore.rules.exporters._sql import SqlParts, sql_parts, translated
@@ -39,6 +39,8 @@ Sums = NDArray[np.int64]
 _BITS, _ROWS = 36, 1 << 16
 #: Bits of the largest sum.
 _ALL_BITS = 62
+#: Columns that vary less, or more than one over it, are in no equation.
+_LEAST_STEP = 1e-280
 #: Different values that a category or the labels of a classification may have.
 MOST_VALUES = 1000
 
@@ -165,6 +167,8 @@ class Scale:
         What their squares are.
     of_labels : bool, default=True
         Whether there are sums of labels or classes beside those of weights.
+    measured : tuple of Measured, default=()
+        Columns of which, and of whose products, there are sums in a regression.
     """
 
     classes: tuple[Any, ...] | None
@@ -174,6 +178,7 @@ class Scale:
     square_unit: float = 1.0
     bits: int = _BITS
     of_labels: bool = True
+    measured: tuple[Measured, ...] = ()
 
     @classmethod
     def of(cls, survey: Survey, classes: tuple[Any, ...] | None, *, weighted: bool) -> Scale:
@@ -202,11 +207,33 @@ class Scale:
         """How many sums there are of each bin."""
         if not self.of_labels:
             return 1
-        return 3 if self.classes is None else len(self.classes)
+        m = len(self.measured)
+        return 3 + 2 * m + m * (m + 1) // 2 if self.classes is None else len(self.classes)
+
+    @property
+    def product_unit(self) -> float:
+        """What numbers of measured columns and their products, times the weight, are in."""
+        return self.weight_unit or _unit(1.0, self.bits)
+
+    def residual_unit(self, equation: Floats) -> float:
+        """What residuals from an equation, times the weight, are multiples of."""
+        weight = self.product_unit * 2.0**self.bits
+        label = self.label_unit * 2.0**self.bits / weight
+        return _unit(weight * (label + float(np.abs(equation).sum())), self.bits)
 
     def whole(self, values: Floats, unit: float) -> Floats:
         """Multiples of a unit, which is a power of two, so that nothing but this is rounded."""
         return np.floor(values / unit + 0.5)
+
+
+def measured_column(column: Column, place: int) -> Measured | None:
+    """A column of numbers, as equations are about it; None if it is none or does not vary."""
+    half = column.high / 2 - column.low / 2
+    if column.values is not None or not _LEAST_STEP < half < 1 / _LEAST_STEP:
+        return None
+    whole = _unit(half, -1)
+    centre = math.floor(column.low / whole) * whole
+    return Measured(column.name, place, centre, _unit(column.high - centre, 0))
 
 
 def _unit(largest: float, bits: int) -> float:
@@ -272,6 +299,15 @@ class Rows(Protocol):
     def labels(self, nodes: RuleSet, columns: Sequence[Column], scale: Scale) -> list[LabelSums]:
         """The labels of each node's rows."""
 
+    def residuals(
+        self,
+        nodes: RuleSet,
+        columns: Sequence[Column],
+        scale: Scale,
+        equations: Sequence[Equations],
+    ) -> list[Sums]:
+        """Per node the weight, and the absolute residuals from each of its equations."""
+
     def cells(self, columns: Sequence[Column], scale: Scale) -> Cells:
         """The sums of the rows that lie in the same bins."""
 
@@ -335,20 +371,51 @@ class Histograms:
         self.label_range, self.weighted = label_range, scale.weight_unit is not None
         self.unit, self.label_unit = scale.weight_unit or 1.0, scale.label_unit
         self.square_unit, self.centre = scale.square_unit, scale.centre
+        self._used: list[int] = list(range(len(columns)))
         self.n_passes = 0
+
+    @property
+    def measured(self) -> Sequence[Measured]:
+        """The columns that equations are about."""
+        return self._scale.measured
+
+    @property
+    def product_unit(self) -> float:
+        """What a sum of 1 of measured columns and their products stands for."""
+        return self._scale.product_unit
+
+    def use(self, columns: Sequence[int], measured: Sequence[int] = ()) -> None:
+        """Sum by the bins of some columns only; some columns are measured from now on."""
+        self._used = list(columns) or [0]
+        found = (measured_column(self.columns[j], j) for j in measured)
+        self._scale = replace(self._scale, measured=tuple(m for m in found if m is not None))
 
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
         """Sums of each node's rows, per column."""
         self.n_passes += 1
-        found = self._rows.sums(nodes, self.columns, self._scale)
+        used = [self.columns[j] for j in self._used]
+        found = self._rows.sums(nodes, used, self._scale)
         n_nodes = 1 if nodes is None else len(nodes)
         # Every column has to tell the same rows, and the same as the looks before.
         expected = found[0].sum(axis=1) if totals is None else np.array(totals)
-        if any((each.sum(axis=1) != expected).any() for each in found):
+        self._check_equal(*((each.sum(axis=1), expected) for each in found))
+        result = []
+        for node in range(n_nodes):
+            by_column = [
+                np.zeros((c.n_bins + 1, self._scale.n_sums), np.int64) for c in self.columns
+            ]
+            for sums in by_column:
+                sums[0] = expected[node]
+            for j, sums in zip(self._used, found, strict=True):
+                by_column[j] = sums[node]
+            result.append(by_column)
+        return result
+
+    def _check_equal(self, *pairs: tuple[Sums, Sums]) -> None:
+        if any((found != expected).any() for found, expected in pairs):
             raise SourceError(
                 f"{self._rows.name} changed while it was read. Read a table at rest, or a snapshot."
             )
-        return [[sums[node] for sums in found] for node in range(n_nodes)]
 
     def cells(self) -> tuple[NDArray[np.intp], Sums]:
         """The bins in which rows lie together, one column each, and the sums of these rows."""
@@ -368,6 +435,21 @@ class Histograms:
         self.n_passes += 1
         found = self._rows.labels(nodes, self.columns, self._scale)
         return [sums.moments(self._scale) for sums in found]
+
+    def residuals(
+        self, nodes: RuleSet, equations: Sequence[Equations], totals: Sequence[Sums]
+    ) -> list[list[Fraction]]:
+        """Summed absolute residuals of each node's labels from its equations."""
+        self.n_passes += 1
+        found = self._rows.residuals(nodes, self.columns, self._scale, equations)
+        self._check_equal(*((f[:1], total[:1]) for f, total in zip(found, totals, strict=True)))
+        return [
+            [
+                Fraction(self._scale.residual_unit(equation)) * int(n)
+                for equation, n in zip(some, sums[1:], strict=True)
+            ]
+            for some, sums in zip(equations, found, strict=True)
+        ]
 
 
 # --- batches --------------------------------------------------------------------------------------
@@ -431,13 +513,15 @@ class Binner:
 class Coded:
     """A batch of rows: columns as floats or numbers of values, and what rows are and weigh.
 
-    `label` holds numbers of classes, or floats; `node` numbers of nodes, None where there is one.
+    `label` holds numbers of classes, or floats; `node` numbers of nodes, None where there is one;
+    `measured` the columns that equations are about.
     """
 
     columns: Sequence[NDArray[Any]]
     label: NDArray[Any]
     weight: Floats | None
     node: NDArray[Any] | None = None
+    measured: Sequence[Floats] = ()
 
     def part(self, rows: Any) -> Coded:
         """Some of the rows."""
@@ -445,6 +529,7 @@ class Coded:
         return Coded(
             [column[rows] for column in self.columns], self.label[rows],
             None if weight is None else weight[rows], None if node is None else node[rows],
+            [column[rows] for column in self.measured],
         )  # fmt: skip
 
     def pieces(self) -> Iterable[Coded]:
@@ -508,6 +593,11 @@ class Coded:
             found += Cells(cells, totals.astype(np.int64))
         return found
 
+    def steps(self, scale: Scale) -> list[Floats]:
+        """The measured columns, in steps from their centres."""
+        pairs = zip(self.measured, scale.measured, strict=True)
+        return [(values - m.centre) * (1 / m.step) for values, m in pairs]
+
     def factors(self, scale: Scale) -> list[Floats | None]:
         """What is summed in each group: whole numbers, None for ones."""
         weight = self.weight
@@ -519,7 +609,39 @@ class Coded:
             first = deviation if weight is None else weight * deviation
             factors.append(scale.whole(first, scale.label_unit))
             factors.append(scale.whole(first * deviation, scale.square_unit))
+            steps, unit = self.steps(scale), scale.product_unit
+            weighted = steps if weight is None else [weight * each for each in steps]
+            factors += [scale.whole(each, unit) for each in weighted]
+            factors += [
+                scale.whole(one * other, unit)
+                for i, one in enumerate(weighted)
+                for other in steps[i:]
+            ]
+            factors += [scale.whole(each * deviation, scale.label_unit) for each in weighted]
         return factors
+
+    def residuals(self, scale: Scale, equations: Sequence[Equations]) -> list[Sums]:
+        """Per node the weight, and the absolute residuals from each of its equations."""
+        result = [np.zeros(1 + len(some), dtype=np.int64) for some in equations]
+        for piece in self.pieces():
+            for n, (some, sums) in enumerate(zip(equations, result, strict=True)):
+                part = piece if piece.node is None else piece.part(np.flatnonzero(piece.node == n))
+                (weight, *_), steps = (
+                    part.factors(replace(scale, of_labels=False)),
+                    part.steps(scale),
+                )
+                sums[0] += len(part.label) if weight is None else int(weight.sum())
+                deviation = part.label - scale.centre
+                for place, equation in enumerate(some, start=1):
+                    told = np.full(len(deviation), equation[0])
+                    for coefficient, each in zip(equation[1:], steps, strict=True):
+                        if coefficient:
+                            told += coefficient * each
+                    apart = np.abs(deviation - told)
+                    if part.weight is not None:
+                        apart *= part.weight
+                    sums[place] += int(scale.whole(apart, scale.residual_unit(equation)).sum())
+        return result
 
     def label_sums(self, n_nodes: int, scale: Scale) -> list[LabelSums]:
         """Sums of the labels of each node."""
@@ -673,14 +795,15 @@ class TableOfRows:
         weight = None if self.weight is None else numbers(frame[self.weight], "", self.name)
         node = None
         if nodes is not None:
-            used = nodes.used_features
+            used = {self.names[j] for j in nodes.used_features}
             lookup = {
-                name: values if columns[j].values is None else _decoded(values, columns[j])
-                for j, (name, values) in enumerate(zip(self.names, found, strict=True))
-                if j in used
+                column.name: values if column.values is None else _decoded(values, column)
+                for column, values in zip(columns, found, strict=True)
+                if column.name in used
             }
             node = assigned(nodes, lookup, len(frame))
-        return Coded(found, label, weight, node)
+        measured = [numbers(frame[m.name], m.name, self.name) for m in scale.measured]
+        return Coded(found, label, weight, node, measured)
 
 
 def assigned(nodes: RuleSet, columns: dict[str, Any], n_rows: int) -> NDArray[np.intp]:
@@ -829,6 +952,13 @@ def _labels(
     return table.coded(batch, columns, scale, nodes).label_sums(len(nodes), scale)
 
 
+def _residuals(
+    batch: Any, table: TableOfRows, columns: Sequence[Column], scale: Scale, nodes: RuleSet,
+    equations: Sequence[Equations],
+) -> list[Sums]:  # fmt: skip
+    return table.coded(batch, columns, scale, nodes).residuals(scale, equations)
+
+
 class BatchRows:
     """Rows in batches, one after the other or on several machines."""
 
@@ -866,6 +996,23 @@ class BatchRows:
         """Labels of each node's rows."""
         look = partial(_labels, table=self._table, columns=columns, scale=scale, nodes=nodes)
         total: list[LabelSums] = []
+        for found in self._found(look):
+            total = [a + b for a, b in zip(total, found, strict=True)] if total else found
+        return total
+
+    def residuals(
+        self,
+        nodes: RuleSet,
+        columns: Sequence[Column],
+        scale: Scale,
+        equations: Sequence[Equations],
+    ) -> list[Sums]:
+        """Per node the weight, and the absolute residuals from each of its equations."""
+        look = partial(
+            _residuals, table=self._table, columns=columns, scale=scale, nodes=nodes,
+            equations=equations,
+        )  # fmt: skip
+        total: list[Sums] = []
         for found in self._found(look):
             total = [a + b for a, b in zip(total, found, strict=True)] if total else found
         return total
@@ -1131,10 +1278,18 @@ class QueryRows:
         return f"({value}) * {self._style.number(1 / unit)}"
 
     def _deviation(self, scale: Scale) -> str:
-        text = f"CAST({self._label} AS FLOAT8) - {self._style.number(scale.centre)}"
-        if scale.centre < 0:
-            text = f"CAST({self._label} AS FLOAT8) + {self._style.number(-scale.centre)}"
-        return f"({text})"
+        return self._apart(f"CAST({self._label} AS FLOAT8)", scale.centre)
+
+    def _apart(self, value: str, centre: float) -> str:
+        sign = "+" if centre < 0 else "-"
+        return f"({value} {sign} {self._style.number(abs(centre))})"
+
+    def _steps(self, scale: Scale) -> list[str]:
+        """The measured columns, in steps from their centres."""
+        return [
+            self._scaled(self._apart(self._number(m.name), m.centre), m.step)
+            for m in scale.measured
+        ]
 
     def sums(self, nodes: RuleSet | None, columns: Sequence[Column], scale: Scale) -> list[Sums]:
         """Sums of each node's rows."""
@@ -1199,11 +1354,21 @@ class QueryRows:
             if self._weight is not None:
                 first = f"{self._weight} * {first}"
             square = f"({first}) * {self._deviation(scale)}"
-            for name, value, unit in (
-                ("y", first, scale.label_unit), ("square", square, scale.square_unit)
-            ):  # fmt: skip
-                inner.append(f"{self._floor(f'{self._scaled(value, unit)} + 0.5')} AS {name}")
-                sums.append(f"sum({name})")
+            wanted = [(first, scale.label_unit), (square, scale.square_unit)]
+            steps, unit = self._steps(scale), scale.product_unit
+            weighted = steps
+            if self._weight is not None:
+                weighted = [f"({self._weight} * ({each}))" for each in steps]
+            wanted += [(each, unit) for each in weighted]
+            wanted += [
+                (f"({one}) * ({other})", unit)
+                for i, one in enumerate(weighted)
+                for other in steps[i:]
+            ]
+            wanted += [(f"({o}) * {self._deviation(scale)}", scale.label_unit) for o in weighted]
+            for place, (value, unit) in enumerate(wanted):
+                inner.append(f"{self._floor(f'{self._scaled(value, unit)} + 0.5')} AS y{place}")
+                sums.append(f"sum(y{place})")
         return bins, inner, keys, sums
 
     def cells(self, columns: Sequence[Column], scale: Scale) -> Cells:
@@ -1290,6 +1455,48 @@ class QueryRows:
             result[int(row[0])] = LabelSums(int(row[1]), pieces, float(row[8]), float(row[9]))
         return result
 
+    def residuals(
+        self,
+        nodes: RuleSet,
+        columns: Sequence[Column],
+        scale: Scale,
+        equations: Sequence[Equations],
+    ) -> list[Sums]:
+        """Per node the weight, and the absolute residuals from each of its equations."""
+        number = self._style.number
+        weight = self._weight or number(1.0)
+        unit = scale.weight_unit or 1.0
+        inner = [f"{self._node(nodes)} AS node", f"{self._deviation(scale)} AS y"]
+        inner += [f"{weight} AS weight"]
+        inner += [f"{step} AS x{place}" for place, step in enumerate(self._steps(scale))]
+
+        def units_apart(equation: Floats) -> str:
+            told = number(equation[0])
+            for place, coefficient in enumerate(equation[1:].tolist()):
+                if coefficient:
+                    told = f"({told} + {number(coefficient)} * x{place})"
+            apart = f"abs(y - ({told})) * weight"
+            return self._floor(f"{self._scaled(apart, scale.residual_unit(equation))} + 0.5")
+
+        whole = f"{self._scaled('weight', unit)} + 0.5"
+        sums = [f"sum({self._floor(whole)})"]
+        for place in range(max(map(len, equations))):
+            cases = " ".join(
+                f"WHEN {node} THEN {units_apart(some[place])}"
+                for node, some in enumerate(equations)
+                if place < len(some)
+            )
+            sums.append(f"sum(CASE node {cases} ELSE 0 END)")
+        found = self._fetch(
+            f"SELECT node, {', '.join(sums)} FROM (SELECT {', '.join(inner)} FROM "
+            f"{self._table.source}{self._where}) AS some_rows WHERE node IS NOT NULL GROUP BY node"
+        )
+        result = [np.zeros(1 + len(some), dtype=np.int64) for some in equations]
+        for row in found:
+            node = int(row[0])
+            result[node][:] = [int(value) for value in row[1 : 2 + len(equations[node])]]
+        return result
+
     # --- a sample
 
     def counts(self) -> dict[Any, int]:
@@ -1368,6 +1575,7 @@ class StreamedRows(QueryRows):
             parts.append(f"CAST({self._label} AS FLOAT8) AS label")
         if self._weight is not None:
             parts.append(f"{self._weight} AS weight")
+        parts += [f"{self._number(m.name)} AS m{j}" for j, m in enumerate(scale.measured)]
         where = self._where
         if nodes is not None:
             parts.append(f"CAST({node} AS SMALLINT) AS node")
@@ -1380,7 +1588,7 @@ class StreamedRows(QueryRows):
                 self._place("another label", ())
             yield Coded(
                 [found[f"b{j}"] for j in range(len(columns))], label, found.get("weight"),
-                found.get("node"),
+                found.get("node"), [found[f"m{j}"] for j in range(len(scale.measured))],
             )  # fmt: skip
 
     def _code(self, column: Column) -> str:
@@ -1413,6 +1621,17 @@ class StreamedRows(QueryRows):
             found = coded.label_sums(len(nodes), scale)
             result = [a + b for a, b in zip(result, found, strict=True)]
         return result
+
+    def residuals(
+        self,
+        nodes: RuleSet,
+        columns: Sequence[Column],
+        scale: Scale,
+        equations: Sequence[Equations],
+    ) -> list[Sums]:
+        """Per node the weight, and the absolute residuals from each of its equations."""
+        parts = (c.residuals(scale, equations) for c in self._coded(nodes, [], scale))
+        return [sum(of_node) for of_node in zip(*parts, strict=True)]
 
     def draw(self, chances: Mapping[Any, float], seed: int) -> pd.DataFrame:
         """Rows of each class, each with a chance."""

@@ -28,12 +28,13 @@ from skescore.extractors import (
     CallableRegressor,
     CARTExtractor,
     GridExExtractor,
+    GridRExExtractor,
     OptimalListExtractor,
     OptimalTreeExtractor,
 )
 from skescore.metrics import confusion
 from skescore.optimal import Cuts, optimal_trees
-from skescore.rules import Interval, RuleSet, RuleStatistics
+from skescore.rules import Interval, LinearOutput, RuleSet, RuleStatistics
 from skescore.rules.exporters import readable_outputs
 from skescore.sources import (
     SourceError,
@@ -208,16 +209,110 @@ def test_grids_are_those_of_the_bins_in_memory(place: int, task: str) -> None:
 )
 def test_all_sources_give_the_same_grid(name: str, tmp_path: Path) -> None:
     frame = table_of("regression")
-    extractor = GridExExtractor(None, max_rules=7)
     options: dict[str, Any] = {"cuts": 12, "task": "regression", "sample_weight": "weight"}
-    expected = extract_source(extractor, frame, "label", **options)
     source = SOURCES[name](frame, tmp_path)
-    found = extract_source(extractor, source, "label", batch_size=180, **options)
-    same(found.rules, expected.rules)
-    score = score_source(found.rules, source, "label", sample_weight="weight")
-    weights = [rule.statistics.n_rows for rule in found.rules if rule.statistics]
-    covered = confusion(found.rules, score.counts, assigned=True).covered
-    assert covered.tolist() == weights
+    for extractor in (GridExExtractor(None, max_rules=7), GridRExExtractor(None, max_rules=7)):
+        expected = extract_source(extractor, frame, "label", **options)
+        found = extract_source(extractor, source, "label", batch_size=180, **options)
+        same(found.rules, expected.rules)
+        score = score_source(found.rules, source, "label", sample_weight="weight")
+        weights = [rule.statistics.n_rows for rule in found.rules if rule.statistics]
+        covered = confusion(found.rules, score.counts, assigned=True).covered
+        assert covered.tolist() == weights
+
+
+#: Grids with equations.
+LINEAR_GRIDS: list[dict[str, Any]] = [
+    {},
+    {"max_terms": 1, "threshold": 0.6},
+    {"n_slices": 4, "depth": 2, "max_terms": None, "max_rules": 7},
+    {"coefficient_tolerance": 0.1},
+]
+
+
+@pytest.mark.parametrize("settings", LINEAR_GRIDS)
+def test_grids_with_equations_are_those_of_rows_in_memory(settings: dict[str, Any]) -> None:
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.uniform(0, 16, (900, 3)), columns=["a", "b", "c"])
+    X.loc[[0, 1]] = [[0.0] * 3, [16.0] * 3]  # so that cuts of the grid are cuts of the bins
+    X["a"] += 1e6
+    y = np.where(X["a"] < 1e6 + 8, 2 * X["b"] + X["c"], 20 - X["b"] + np.abs(X["c"] - 8) * 2)
+    y += rng.normal(0, 0.1, len(y))
+    cuts = {name: (np.arange(1.0, 16) + 1e6 * (name == "a")).tolist() for name in X}
+    extractor = GridRExExtractor(None, **settings)
+    found = extract_source(extractor, X.assign(label=y), "label", cuts=cuts)
+    fitted = clone(extractor).set_params(estimator=CallableRegressor(lambda _: y)).fit(X)
+    assert len(found.rules) == len(fitted.rules_) >= 3
+    place = found.rules.assign(X)
+    assert (place == fitted.rules_.assign(X)).all()
+    for rule, other in zip(found.rules, fitted.rules_, strict=True):
+        assert type(rule.output) is type(other.output)
+        assert rule.statistics is not None
+        assert other.statistics is not None
+        assert rule.statistics.n_rows == other.statistics.n_rows
+    apart = np.abs(found.rules.predict(X) - fitted.predict(X))
+    assert apart.max() < 1e-3 * np.ptp(y)  # digits that the text does not show are left out
+    learned = found.extractor
+    assert learned.residuals_ == pytest.approx(fitted.residuals_, rel=1e-7)
+    assert learned.threshold_ == pytest.approx(fitted.threshold_, rel=1e-7)
+    assert learned.dropped_coefficients_ == fitted.dropped_coefficients_
+    assert learned.fidelity_loss_ == pytest.approx(fitted.fidelity_loss_, abs=1e-12)
+    assert (learned.dropped_coefficients_ > 0) == ("coefficient_tolerance" in settings)
+    # Histograms, the sums of products, and residuals of several boxes at a time.
+    assert found.n_passes < 3 * len(found.rules) + 4
+
+
+def test_equations_are_about_numbers_that_all_rows_have() -> None:
+    frame = table_of("regression")
+    extractor = GridRExExtractor(None, max_rules=6, max_terms=None)
+    found = extract_source(extractor, frame, "label", cuts=8, sample_weight="weight")
+    known = ["age", "whole"]
+    rows = frame[frame["weight"] > 0].reset_index(drop=True)
+    place = found.rules.assign(rows)
+    assert (place >= 0).all()
+    errors = []
+    for number, rule in enumerate(found.rules):
+        inside = rows[place == number]
+        root = np.sqrt(inside["weight"].to_numpy())
+        design = np.column_stack([np.ones(len(inside)), inside[known]])
+        best, *_ = np.linalg.lstsq(design * root[:, None], inside["label"] * root, rcond=None)
+        predicted = found.rules.predict(inside[FEATURES])
+        errors.append(float(np.abs(design @ best - predicted).max()))
+        of_rule = np.average(np.abs(inside["label"] - design @ best), weights=inside["weight"])
+        assert found.extractor.residuals_[number] == pytest.approx(of_rule, rel=1e-6)
+        assert rule.statistics is not None
+        assert rule.statistics.n_rows == inside["weight"].sum()
+    assert max(errors) < 0.01  # coefficients have the digits that their text shows
+    assert len(errors) > 3
+    whole = frame.assign(weight=np.floor(frame["weight"]))
+    repeated = whole.loc[whole.index.repeat(whole["weight"].astype(int))]
+    options: dict[str, Any] = {"cuts": found.cuts}
+    weighted = extract_source(extractor, whole, "label", sample_weight="weight", **options)
+    again = extract_source(extractor, repeated.drop(columns="weight"), "label", **options)
+    assert str(weighted.rules) == str(again.rules)
+
+
+@pytest.mark.parametrize("case", ["one row", "constant label", "no numbers", "gaps alone"])
+def test_grids_with_equations_of_little(case: str) -> None:
+    frame = table_of("regression", 60).drop(columns="weight")
+    if case == "one row":
+        frame = frame[["age", "whole", "label"]][3:4]
+    elif case == "constant label":
+        frame = frame.assign(label=7.25)
+    elif case == "no numbers":
+        frame = frame[["colour", "label"]]
+    else:
+        frame = frame[["size", "label"]]
+    found = extract_source(GridRExExtractor(None), frame, "label", cuts=9)
+    outputs = [rule.output for rule in found.rules]
+    assert not any(isinstance(output, LinearOutput) for output in outputs)
+    if case in ("one row", "constant label"):
+        assert outputs == [frame["label"].iloc[0]]
+    else:  # constants, which are the means of their rows
+        place = found.rules.assign(frame)
+        means = frame["label"].groupby(place).mean()
+        assert outputs == pytest.approx(means.tolist(), abs=0.01)
+        assert len(outputs) > 1
 
 
 @TASKS
@@ -504,6 +599,10 @@ def test_what_cannot_be_used() -> None:
         extract(plain, frame, "label", cuts={"size": [1, 1]})
     with pytest.raises(ValueError, match="cuts must be"):
         extract(plain, frame, "label", cuts=0)
+    with pytest.raises(ValueError, match=r"for regression only, but task is 'classification'"):
+        extract(GridRExExtractor(None), frame, "label", task="classification")
+    with pytest.raises(ValueError, match=r"must hold numbers"):
+        extract(GridRExExtractor(None), frame, "label")
     with pytest.raises(ValueError, match="predicts batches"):
         extract(CARTExtractor(DummyClassifier()), "duckdb:///x.db?table=t")
     settings: list[dict[str, Any]] = [

@@ -535,7 +535,8 @@ class Histogram:
         held = np.flatnonzero(sums.any(axis=1))
         X = np.zeros((len(held), len(self.bins)))
         X[:, feature] = held
-        return _Points(X, sums[held], np.zeros(len(held), np.intp), len(held))
+        bins: Any = Bins(self, feature, held, sums[held])
+        return _Points(X, bins, np.zeros(len(held), np.intp), len(held))
 
     def parts(self, boxes: Boxes, feature: int) -> list[Histogram]:
         """The boxes that it has been cut into, not looked at."""
@@ -543,13 +544,28 @@ class Histogram:
         sums, result = self.bins[feature], []
         for lower, upper in zip(boxes.lower[:, feature], boxes.upper[:, feature], strict=True):
             low, high = max(math.ceil(lower), 0), min(math.ceil(upper), len(sums))
-            path = self.path
-            if low > 0:
-                path = (*path, (feature, low - 1, False))
-            if high < len(sums):
-                path = (*path, (feature, high - 1, True))
-            result.append(Histogram(path, sums[low:high].sum(axis=0)))
+            result.append(Histogram(self.within(feature, low, high), sums[low:high].sum(axis=0)))
         return result
+
+    def within(self, feature: int, low: int, high: int) -> Path:
+        """The way to the rows in the bins from `low` to before `high`; its own if that is all."""
+        assert self.bins is not None
+        path, held = self.path, np.asarray(self.bins[feature].any(axis=1))
+        if held[:low].any():
+            path = (*path, (feature, low - 1, False))
+        if held[high:].any():
+            path = (*path, (feature, high - 1, True))
+        return path
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Bins of a box along a feature that hold rows: their numbers and sums."""
+
+    box: Histogram
+    feature: int
+    numbers: np.ndarray
+    sums: Sums
 
 
 #: Makes the histograms of some boxes known, each with the parts that it has been cut into.

@@ -41,8 +41,41 @@ from skescore.rules._volumes import join_touching
 _MOST_SLICES = 1_000_000
 #: Widths of slices of larger features, and squares of larger predictions, would overflow.
 _LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
+#: The default threshold: in classification, and as a share of the deviation of all predictions.
+_SHARE_OF_CLASSES, _SHARE_OF_DEVIATION = 0.1, 0.5
 #: Standard deviations closer than this share of the predictions' range count as equal.
 _TIE = 1e-12
+
+
+class _Sums:
+    """Statistics of boxes of which sums are known: class counts, or moments of labels."""
+
+    def __init__(self, source: HistogramSource, table: BinnedTable) -> None:
+        self._source, self._table = source, table
+        self._tolerance = _TIE * (source.label_range[1] - source.label_range[0])
+
+    def collect(self, _: Any, bins: Any, box: np.ndarray, n_boxes: int) -> Any:
+        """Add up bins, each of a box."""
+        total = np.zeros((n_boxes, bins.sums.shape[1]), dtype=np.int64)
+        np.add.at(total, box, bins.sums)
+        if self._source.classes is None:
+            return MomentsTable(self._table.moments(total), self._tolerance)
+        return ClassCountsTable(total * self._source.unit)
+
+    def default_threshold(self, whole: Histogram) -> float:
+        """The threshold where none is given."""
+        if self._source.classes is not None:
+            return _SHARE_OF_CLASSES
+        n_rows, _, deviation = self._table.moments(whole.total[None])[0].tolist()
+        return _SHARE_OF_DEVIATION * math.sqrt(deviation / n_rows)
+
+    def conclude(self, done: Sequence[Boxes]) -> Conclusions:
+        """What the rules conclude that the boxes become."""
+        tables: list[Any] = [part.statistics for part in done]
+        conclusions = joined_conclusions([part.conclude(part.impurity) for part in tables])
+        if conclusions.class_counts is not None:
+            return replace(conclusions, n_rows=conclusions.class_counts.sum(axis=1))
+        return replace(conclusions, n_rows=np.concatenate([t.moments[:, 0] for t in tables]))
 
 
 @documented
@@ -237,42 +270,24 @@ class GridExExtractor(BaseExtractor):
             "classes": classes,
             "domain": table.box(self._domain_margin),
         }
-        threshold, tolerance = self.threshold, 0.0
-        if classes is None:
-            n_rows, _, deviation = table.moments(table.total[None])[0].tolist()
-            tolerance = _TIE * (source.label_range[1] - source.label_range[0])
-            threshold = math.sqrt(deviation / n_rows) / 2 if threshold is None else threshold
-        elif threshold is None:
-            threshold = 0.1
-
-        def collect(_: Any, sums: np.ndarray, box: np.ndarray, n_boxes: int) -> Any:
-            total = np.zeros((n_boxes, sums.shape[1]), dtype=np.int64)
-            np.add.at(total, box, sums)
-            if classes is None:
-                return MomentsTable(table.moments(total), tolerance)
-            return ClassCountsTable(total * source.unit)
-
         self.importances_ = np.zeros(len(table.names))
         if self.importances is not None:
             self.importances_ = given_importances(self.importances, len(table.names)).copy()
         chosen = table.important_features(self.n_features_to_select)
-        table.use(chosen)
+        summing = self._summing(source, table, chosen)
+        bins = table.look([()], None)[0]
+        whole = Histogram((), bins[0].sum(axis=0), bins)
+        threshold = summing.default_threshold(whole) if self.threshold is None else self.threshold
         levels = self._levels_of(settings["domain"], chosen, threshold)
         assert self.max_rules is not None
-        whole = Histogram((), table.total, table.look([()], None)[0])
         known = SimpleNamespace(settings=settings, classes=classes)
         boxes, done = cut_adaptively(
-            known, levels, 0, collect, self.max_rules, whole, fetched(table.look)
+            known, levels, 0, summing.collect, self.max_rules, whole, fetched(table.look)
         )
-        tables: list[Any] = [part.statistics for part in done]
-        n_rows = np.concatenate([
-            part.moments[:, 0] if classes is None else part.counts.sum(axis=1) for part in tables
-        ])  # fmt: skip
+        conclusions = self._conclude_sums(summing, whole, done)
+        assert conclusions.n_rows is not None
         if not source.weighted:
-            n_rows = n_rows.astype(np.intp)
-        conclusions = replace(
-            joined_conclusions([part.conclude(part.impurity) for part in tables]), n_rows=n_rows
-        )
+            conclusions = replace(conclusions, n_rows=conclusions.n_rows.astype(np.intp))
         if classes is not None:
             boxes, conclusions = _joined(boxes, conclusions)
         rules = RuleSet.from_boxes(boxes, conclusions, ordered=False, disjoint=True, **settings)
@@ -280,6 +295,16 @@ class GridExExtractor(BaseExtractor):
         named = table.told(named) if classes is None else named
         self._learn_sums(source, table.finished(named, self.uncovered, self.abstain_label))
         return self
+
+    def _summing(self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray) -> Any:
+        """What makes the statistics of boxes of which sums are known."""
+        table.use(chosen)
+        return _Sums(source, table)
+
+    def _conclude_sums(self, summing: Any, whole: Histogram, done: list[Boxes]) -> Conclusions:
+        """What the rules conclude, the weights of their rows as floats."""
+        conclusions: Conclusions = summing.conclude(done)
+        return conclusions
 
     def _boxes(self, extraction: Extraction, levels: list[Level]) -> tuple[BoxTable, list[Boxes]]:
         """Cut the domain."""
@@ -338,8 +363,8 @@ class GridExExtractor(BaseExtractor):
 
     def _default_threshold(self, extraction: Extraction) -> float:
         if extraction.task == "classification":
-            return 0.1
-        return float(np.std(extraction.predictions)) / 2
+            return _SHARE_OF_CLASSES
+        return _SHARE_OF_DEVIATION * float(np.std(extraction.predictions))
 
 
 def _joined(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclusions]:

@@ -10,11 +10,13 @@ from sklearn.metrics import r2_score
 
 from skescore import _validation as check
 from skescore.extractors._base import Extraction, documented
+from skescore.extractors._binned import BinnedTable, HistogramSource
 from skescore.extractors._linear_models import Points, Units
 from skescore.extractors._sharing import Sharing, once
-from skescore.extractors.gridex._grid import Collector
+from skescore.extractors.gridex._grid import Boxes, Collector, Histogram
 from skescore.extractors.gridex._gridex import GridExExtractor
 from skescore.extractors.gridex._linear_boxes import LinearModels, LinearTable, threshold_of
+from skescore.extractors.gridex._linear_sums import LinearSums
 from skescore.rules import Conclusions, RuleSet
 
 
@@ -108,8 +110,6 @@ class GridRExExtractor(GridExExtractor):
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
-    #: Mean absolute residuals do not follow from sums.
-    fit_sums: ClassVar[Any] = None
 
     def __init__(
         self,
@@ -183,6 +183,19 @@ class GridRExExtractor(GridExExtractor):
             )
             self.fidelity_loss_ = float(before - after)
         return rules
+
+    def _summing(self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray) -> Any:
+        table.use(chosen, measure=True)
+        return LinearSums(source, table, float(self.coefficient_tolerance), self.max_terms)
+
+    def _conclude_sums(self, summing: Any, whole: Histogram, done: list[Boxes]) -> Conclusions:
+        threshold = summing.default_threshold(whole) if self.threshold is None else self.threshold
+        self.threshold_ = float(threshold)
+        models, n_rows = summing.models(done)
+        self.residuals_ = models.residual * models.units.unit[-1]
+        self.dropped_coefficients_ = models.n_dropped
+        self.fidelity_loss_ = summing.fidelity_loss(whole, done, models)
+        return models.conclude(n_rows)
 
     def _collector(self, extraction: Extraction) -> Collector:
         domain = extraction.settings["domain"]

@@ -1,0 +1,293 @@
+"""Linear models of boxes of which sums are known, and what is needed to join such boxes.
+
+A least-squares fit follows from sums of products. Its mean absolute residual does not: the rows are
+gone through once more with the models of several boxes at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from skescore.extractors._binned import BinnedTable, HistogramSource
+from skescore.extractors._histogram_tree import Path, Sums
+from skescore.extractors._linear_models import Fits, Units, sparse_slopes
+from skescore.extractors.gridex._grid import Bins, Boxes, Histogram
+from skescore.extractors.gridex._linear_boxes import TIE, LinearModels, threshold_of
+
+
+class LinearSums:
+    """What is asked of the rows: sums of products, and residuals.
+
+    Models have at most `max_terms` slopes. Those with less effect across their box than
+    `tolerance`, a share of the labels' range, are dropped in the end.
+    """
+
+    def __init__(
+        self, source: HistogramSource, table: BinnedTable, tolerance: float, max_terms: int | None
+    ) -> None:
+        self.max_terms, self._tolerance = max_terms, tolerance
+        self._source, self._table = source, table
+        columns = source.columns
+        ends = np.zeros((2, len(table.names)))
+        for m in source.measured:
+            ends[:, m.place] = columns[m.place].low, columns[m.place].high
+        self.units = Units.of(ends[0], ends[1], np.array(source.label_range))
+        self._known: dict[tuple[Path, bytes], Fraction] = {}
+        self._wanted: dict[tuple[Path, bytes], tuple[LinearSumsBox, np.ndarray]] = {}
+
+    def collect(self, _: Any, bins: Bins, box: np.ndarray, n_boxes: int) -> LinearSumsTable:
+        """Add up bins, each of a box."""
+        made = []
+        for number in range(n_boxes):
+            inside = box == number
+            places = bins.numbers[inside]
+            sums, ends = bins.sums[inside].sum(axis=0), (int(places[0]), int(places[-1]) + 1)
+            made.append(LinearSumsBox(self, bins.box, bins.feature, (ends,), (sums,)))
+        return LinearSumsTable(self, made)
+
+    def fits(self, boxes: Sequence[LinearSumsBox]) -> Fits:
+        """The moments of some boxes, from whole numbers without an error."""
+        source, units, measured = self._source, self.units, self._source.measured
+        m, size = len(measured), len(units.origin)
+        fits = Fits(
+            np.zeros(len(boxes)), np.zeros((len(boxes), size)), np.zeros((len(boxes), size, size))
+        )
+        moments = self._table.moments(np.array([box.total for box in boxes]))
+        fits.n[:] = moments[:, 0]
+        fits.mean[:, -1] = (moments[:, 1] - units.origin[-1]) / units.unit[-1]
+        fits.gram[:, -1, -1] = moments[:, 2] / units.unit[-1] ** 2
+        places = np.array([each.place for each in measured], dtype=np.intp)
+        steps = np.array([each.step for each in measured]) / units.unit[places]
+        starts = np.array([each.centre for each in measured])
+        first, second = np.triu_indices(m)
+        for place, box in enumerate(boxes):
+            sums = box.total.tolist()
+            last = len(sums) - m
+            linear, products, of_labels = sums[3 : 3 + m], sums[3 + m : last], sums[last:]
+            # The weight in the unit of products, which is a part of its own.
+            weight = sums[0] * round(source.unit / source.product_unit)
+            mean = np.array([s / weight for s in linear])
+            fits.mean[place, places] = (starts - units.origin[places]) / units.unit[places]
+            fits.mean[place, places] += mean * steps
+            found = [
+                (s * weight - linear[i] * linear[j]) / weight
+                for s, i, j in zip(products, first.tolist(), second.tolist(), strict=True)
+            ]
+            gram = np.zeros((m, m))
+            gram[first, second] = gram[second, first] = found
+            gram *= source.product_unit * steps[:, None] * steps
+            fits.gram[place, places[:, None], places] = gram
+            with_labels = [
+                (s * weight - f * sums[1]) / weight for s, f in zip(of_labels, linear, strict=True)
+            ]
+            covariance = np.array(with_labels) * (source.label_unit / units.unit[-1]) * steps
+            fits.gram[place, places, -1] = fits.gram[place, -1, places] = covariance
+        return fits
+
+    def vectors(self, fits: Fits) -> np.ndarray:
+        """Residual vectors of linear models."""
+        return fits.vectors(sparse_slopes(fits.n, fits.gram, self.max_terms))
+
+    def ranked(
+        self, unions: Sequence[LinearSumsBox], threshold: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each union's impurity is below a threshold, and its rank."""
+        residuals = self.residuals(unions, self.vectors(self.fits(unions)))
+        return residuals * self.units.unit[-1] < threshold, np.round(residuals / TIE)
+
+    # --- residuals
+
+    def want(self, boxes: Sequence[LinearSumsBox], vectors: np.ndarray) -> None:
+        """Note that the residuals of models in boxes will be asked for."""
+        for box, vector in zip(boxes, vectors, strict=True):
+            key = box.path, vector.tobytes()
+            if key not in self._known:
+                self._wanted[key] = box, vector
+
+    def residuals(self, boxes: Sequence[LinearSumsBox], vectors: np.ndarray) -> np.ndarray:
+        """Mean absolute residuals of models in boxes, in the unit of labels."""
+        self.want(boxes, vectors)
+        self._look()
+        found = []
+        for box, vector in zip(boxes, vectors, strict=True):
+            weight = Fraction(self._source.unit) * int(box.total[0])
+            found.append(float(self._known[box.path, vector.tobytes()] / weight))
+        return np.array(found) / self.units.unit[-1]
+
+    def _look(self) -> None:
+        """Go through the rows once for all residuals that are wanted.
+
+        Boxes that overlap are parts, and unions of parts, of one cut: each part is a node.
+        """
+        if not self._wanted:
+            return
+        nodes: dict[Path, tuple[Sums, list[tuple[tuple[Path, bytes], np.ndarray]]]] = {}
+        for key, (box, vector) in self._wanted.items():
+            for path, sums in box.parts():
+                nodes.setdefault(path, (sums, []))[1].append((key, self._equation(vector)))
+            self._known[key] = Fraction(0)
+        found = self._table.residuals(
+            list(nodes), [np.array([e for _, e in wanted]) for _, wanted in nodes.values()],
+            [sums for sums, _ in nodes.values()],
+        )  # fmt: skip
+        for residuals, (_, wanted) in zip(found, nodes.values(), strict=True):
+            for residual, (key, _) in zip(residuals, wanted, strict=True):
+                self._known[key] += residual
+        self._wanted = {}
+
+    def _equation(self, vector: np.ndarray) -> np.ndarray:
+        """A residual vector, as the source is told of it."""
+        units, source = self.units, self._source
+        result, range_ = np.zeros(1 + len(source.measured)), units.unit[-1]
+        result[0] = units.origin[-1] - source.centre - vector[-1] * range_
+        for place, m in enumerate(source.measured, start=1):
+            slope = -vector[m.place] * (range_ / units.unit[m.place])
+            result[0] += slope * (m.centre - units.origin[m.place])
+            result[place] = slope * m.step
+        return result
+
+    # --- the end
+
+    def default_threshold(self, whole: Histogram) -> float:
+        """The threshold where none is given."""
+        everything = self._whole(whole)
+        fits = self.fits(everything)
+        residual = float(self.residuals(everything, self.vectors(fits))[0])
+        deviation = float(np.sqrt(fits.gram[0, -1, -1] / fits.n[0]))
+        return threshold_of(residual * self.units.unit[-1], deviation * self.units.unit[-1])
+
+    def _whole(self, whole: Histogram) -> list[LinearSumsBox]:
+        points: Any = whole.along(0)
+        return self.collect(None, points.predictions, points.box, 1).boxes
+
+    def models(self, done: Sequence[Boxes]) -> tuple[LinearModels, np.ndarray]:
+        """The linear models of all boxes in the end, and the weights of their rows."""
+        boxes = _boxes(done)
+        fits = self.fits(boxes)
+        full = reduced = self.vectors(fits)
+        if self._tolerance > 0:
+            lower, upper = (
+                np.concatenate([getattr(p, end) for p in done]) for end in ("lower", "upper")
+            )
+            effect = np.abs(full[:, :-2]) * self._table.sides(lower, upper) / self.units.unit[:-1]
+            reduced = self.vectors(fits.restricted(effect >= self._tolerance))
+        self.want(boxes, full)
+        self.want(boxes, reduced)
+        models = LinearModels(
+            self.units, full, self.residuals(boxes, full), reduced, self.residuals(boxes, reduced),
+            fits.mean[:, -1], np.sqrt(fits.gram[:, -1, -1] / fits.n),
+        )  # fmt: skip
+        return models, fits.n
+
+    def fidelity_loss(self, whole: Histogram, done: Sequence[Boxes], models: LinearModels) -> float:
+        """R² with all coefficients less that with those left."""
+        if not models.n_dropped:
+            return 0.0
+        fits = self.fits(_boxes(done))
+        before, after = (
+            np.einsum("bi,bij,bj->", vectors[:, :-1], fits.gram, vectors[:, :-1])
+            for vectors in (models.full, models.vectors)
+        )
+        return float((after - before) / self.fits(self._whole(whole)).gram[0, -1, -1])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSumsBox:
+    """The slices of a box along a feature, from bin to before bin each, and their sums."""
+
+    context: LinearSums
+    box: Histogram
+    feature: int
+    ends: tuple[tuple[int, int], ...]
+    sums: tuple[Sums, ...]
+
+    @property
+    def total(self) -> Sums:
+        """The sums of all rows."""
+        return np.asarray(np.sum(self.sums, axis=0))
+
+    @property
+    def path(self) -> Path:
+        """The way to the rows."""
+        low, high = min(low for low, _ in self.ends), max(high for _, high in self.ends)
+        return self.box.within(self.feature, low, high)
+
+    def parts(self) -> list[tuple[Path, Sums]]:
+        """The slices, of which no two overlap."""
+        paths = (self.box.within(self.feature, *ends) for ends in self.ends)
+        return list(zip(paths, self.sums, strict=True))
+
+    def union(self, other: LinearSumsBox) -> LinearSumsBox:
+        """Both boxes together."""
+        ends, sums = self.ends + other.ends, self.sums + other.sums
+        return LinearSumsBox(self.context, self.box, self.feature, ends, sums)
+
+    def union_impurities(
+        self, others: Sequence[LinearSumsBox], threshold: float
+    ) -> Sequence[float | None]:
+        """Rank of the union with each of some boxes; None where they may not join."""
+        allowed, ranks = self.context.ranked([self.union(other) for other in others], threshold)
+        return [rank if ok else None for rank, ok in zip(ranks.tolist(), allowed, strict=True)]
+
+
+class LinearSumsTable:
+    """Boxes with a linear model each that may still be joined, as :class:`LinearTable`."""
+
+    def __init__(self, context: LinearSums, boxes: list[LinearSumsBox]) -> None:
+        self._context, self.boxes = context, boxes
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    @property
+    def scatter(self) -> np.ndarray:
+        """Summed squared residuals of the linear models."""
+        fits = self._context.fits(self.boxes)
+        vectors = self._context.vectors(fits)[:, :-1]
+        return np.einsum("bi,bij,bj->b", vectors, fits.gram, vectors)
+
+    def each(self, index: np.ndarray) -> list[LinearSumsBox]:
+        """Some boxes, one by one."""
+        return [self.boxes[i] for i in index.tolist()]
+
+    def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each pair of adjacent boxes may join, and the rank of their union."""
+        unions = [self.boxes[i].union(self.boxes[j]) for i, j in pairs.tolist()]
+        return self._context.ranked(unions, threshold)
+
+    def assemble(self, kept: np.ndarray, unions: Sequence[LinearSumsBox]) -> LinearSumsTable:
+        """A table of some of the boxes, followed by unions."""
+        return LinearSumsTable(self._context, [*self.each(kept), *unions])
+
+    def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClosedLinearSums:
+        """What matters of the boxes once nothing is to be joined any more."""
+        return ClosedLinearSums(self._context, self.boxes)
+
+
+class ClosedLinearSums:
+    """Boxes with a linear model each; rows are gone through when the impurity is asked for."""
+
+    def __init__(self, context: LinearSums, boxes: list[LinearSumsBox]) -> None:
+        self._context, self.boxes = context, boxes
+        self._vectors = context.vectors(context.fits(boxes))
+        context.want(boxes, self._vectors)
+
+    @property
+    def impurity(self) -> np.ndarray:
+        """Mean absolute residual of each box's model, in the target's units."""
+        residuals = self._context.residuals(self.boxes, self._vectors)
+        return residuals * self._context.units.unit[-1]
+
+    def take(self, index: np.ndarray) -> ClosedLinearSums:
+        """Those of some of the boxes."""
+        return ClosedLinearSums(self._context, [self.boxes[i] for i in index.tolist()])
+
+
+def _boxes(done: Sequence[Boxes]) -> list[LinearSumsBox]:
+    tables: list[Any] = [part.statistics for part in done]
+    return [box for table in tables for box in table.boxes]
