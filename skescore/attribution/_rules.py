@@ -522,10 +522,12 @@ class _RowTrials:
         values = {j: python_value(self.table.column(j)[row]) for j in self.used}
         values = {j: None if v is None or v != v else v for j, v in values.items()}
         choices = [self._choices(j, row, values) for j in self.used]
+        # Rules may ask no more of a column of texts than whether it has a value.
+        numeric = self.numeric and all(v is None or _is_number(v) for v in values.values())
 
         def rows(changes: list[dict[int, int]]) -> Table:
             shape = len(changes), self.ruleset.n_features
-            filled = np.full(shape, np.nan, dtype=float if self.numeric else object)
+            filled = np.full(shape, np.nan, dtype=float if numeric else object)
             for j in self.used:
                 filled[:, j] = math.nan if values[j] is None else values[j]
             for tried, change in zip(filled, changes, strict=True):

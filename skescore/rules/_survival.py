@@ -620,7 +620,8 @@ class SurvivalRulesEstimator(BaseEstimator):
         metrics = import_optional(
             "sksurv.metrics", extra="survival", purpose="The index of concordance"
         )
-        risk = self.predict(X)
+        # As a share of all time: scikit-survival takes risks for equal that differ by 1e-8.
+        risk = self.predict(X) / max(float(self.unique_times_[-1]), np.finfo(float).tiny)
         time, event = read_outcomes(y, len(risk))
         return float(metrics.concordance_index_censored(event, time, risk)[0])
 

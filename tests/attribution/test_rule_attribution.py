@@ -398,6 +398,15 @@ def test_frames_order_and_repetitions() -> None:
     assert (backwards.values == found.values[::-1]).all()
 
 
+def test_votes_that_ask_whether_a_text_is_there() -> None:
+    rules = RuleSet(
+        [Rule([Missing(0)], "p"), Rule([Interval(1, upper=1.0)], "q")], ["text", "x"],
+        task="classification", ordered=False, voting="votes", fallback=Fallback("q"),
+    )  # fmt: skip
+    rows = np.array([["some", 0.0], [None, 2.0]], dtype=object)
+    assert rule_attribution(rules, rows).values.tolist() == [[0.0, 0.0], [1.0, 0.0]]
+
+
 def test_no_rules_and_no_rows() -> None:
     nothing = RuleSet([], ["a"], task="classification", classes=["x"], fallback=Fallback("x"))
     assert rule_attribution(nothing, [[1.0], [2.0]]).values.tolist() == [[0.0], [0.0]]

@@ -596,6 +596,10 @@ def test_the_estimator_is_one_of_scikit_survival() -> None:
     risk = model.predict(X)
     assert risk[0] == pytest.approx(area)
     assert model.score(X, y_all) == concordance_index_censored(y[1], y[0], risk)[0]
+    small = (1e-10 * y[0], y[1])  # whatever the unit of time
+    assert SurvivalRulesEstimator(tree).fit(X, small).score(X, small) == pytest.approx(
+        model.score(X, y_all)
+    )
     assert ends.tolist() == sorted(set(y[0]))
     assert model.event_times_.tolist() == sorted(set(y[0][y[1]]))
     with pytest.raises(ValueError, match="feature names"):
