@@ -6,7 +6,8 @@ The files are written in pieces of a million rows, unless the folder holds them 
 runs in a process of its own, the tasks one after the other, `--repeats` times; times are the best,
 in seconds of wall clock and of all processors, and the peak is that of the process's memory. Of the
 tree, learned from the first `--tree-rows`, the root and the dearest of the other levels are given,
-beside sums of those rows, and whether its rules are those that memory gives on a million rows.
+beside sums of those rows, and whether its rules are those that memory gives on a million rows; of
+GridREx, learned from the same, the dearest look at products and at residuals.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +28,12 @@ import numpy as np
 
 COLUMNS = [f"x{j}" for j in range(1, 11)]
 PIECE = 1_000_000
-TASKS = ("sums", "duckdb", "pyarrow", "tree")
+TASKS = ("sums", "duckdb", "pyarrow", "tree", "linear")
+LEARNED = ("tree", "linear")
 
 
 def write(folder: Path, n_rows: int) -> None:
-    """Ten columns of normal numbers and a label of three classes."""
+    """Ten columns of normal numbers, a label of three classes, and a number y."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -43,6 +47,8 @@ def write(folder: Path, n_rows: int) -> None:
         columns = {name: rng.normal(size=size) for name in COLUMNS}
         codes = (columns["x1"] > 0).astype(int) + (columns["x2"] * columns["x3"] > 0.5)
         columns["label"] = np.array(["a", "b", "c"])[codes]
+        x1, x2, x3, x4 = (columns[name] for name in COLUMNS[:4])
+        columns["y"] = np.where(x1 > 0, 2 * x2 + x3, np.abs(x4) - x2) + rng.normal(0, 0.1, size)
         part = path.with_suffix(".part")
         pyarrow.parquet.write_table(pa.table(columns), part)
         part.rename(path)
@@ -63,27 +69,51 @@ def rules() -> object:
     return ruleset.replace(domain=ruleset.domain_around(X))
 
 
-def learn(source: object, memory: str | None = None) -> tuple[Any, list[tuple[float, float]]]:
-    """A tree of 16 leaves over 64 cuts a feature, and the seconds of each of its levels."""
-    from skescore.extractors import CARTExtractor
-    from skescore.sources import extract_source
+Looks = list[tuple[float, float]]
+
+
+@contextmanager
+def timed(name: str) -> Iterator[Looks]:
+    """The seconds of each look of a kind."""
     from skescore.sources._histograms import Histograms
 
-    looks = []
-    look = Histograms.histograms
+    looks: Looks = []
+    look = getattr(Histograms, name)
 
-    def timed(*arguments: Any) -> Any:
+    def measured(*arguments: Any) -> Any:
         begin, before = time.perf_counter(), time.process_time()
         found = look(*arguments)
         looks.append((time.perf_counter() - begin, time.process_time() - before))
         return found
 
-    Histograms.histograms = timed
+    setattr(Histograms, name, measured)
     try:
-        extractor = CARTExtractor(None, max_leaf_nodes=16, max_depth=None, random_state=0)
-        return extract_source(extractor, source, "label", memory=memory), looks
+        yield looks
     finally:
-        Histograms.histograms = look
+        setattr(Histograms, name, look)
+
+
+def learn(source: object, memory: str | None = None) -> tuple[Any, Looks]:
+    """A tree of 16 leaves over 64 cuts a feature, and the seconds of each of its levels."""
+    from skescore.extractors import CARTExtractor
+    from skescore.sources import extract_source
+
+    extractor = CARTExtractor(
+        None, max_leaf_nodes=16, max_depth=None, features=COLUMNS, random_state=0
+    )
+    with timed("histograms") as looks:
+        return extract_source(extractor, source, "label", memory=memory), looks
+
+
+def learn_equations(source: object, memory: str | None = None) -> tuple[Any, Looks, Looks]:
+    """A grid of at most 8 boxes with equations, and the seconds of its two kinds of looks."""
+    from skescore.extractors import GridRExExtractor
+    from skescore.sources import extract_source
+
+    extractor = GridRExExtractor(None, max_rules=8, threshold=0.2, features=COLUMNS)
+    with timed("histograms") as histograms, timed("residuals") as residuals:
+        found = extract_source(extractor, source, "y", memory=memory)
+    return found, histograms, residuals
 
 
 def check_memory(folder: Path) -> None:
@@ -157,6 +187,11 @@ def carry_out(task: str, folder: Path, n_rows: int, memory: str) -> dict[str, An
         spent["root"] = looks[0]
         wall, processor = map(max, zip(*looks[1:], strict=True))
         spent["level"] = wall, processor
+    elif task == "linear":
+        found, histograms, residuals = learn_equations(source, memory)
+        assert len(found.rules) > 2
+        spent["products"] = max(histograms)
+        spent["residuals"] = max(residuals)
     else:
         import pyarrow.dataset
 
@@ -183,9 +218,10 @@ def main() -> None:
     write(options.folder, options.rows)
     n_tree = options.tree_rows or options.rows
     best: dict[tuple[int, str], tuple[float, float, float]] = {}
-    runs = [(options.rows, task) for task in options.tasks if task != "tree"]
-    if "tree" in options.tasks:
-        runs += [(n_tree, "sums")] * (n_tree < options.rows) + [(n_tree, "tree")]
+    runs = [(options.rows, task) for task in options.tasks if task not in LEARNED]
+    learned = [(n_tree, task) for task in options.tasks if task in LEARNED]
+    if learned:
+        runs += [(n_tree, "sums")] * (n_tree < options.rows) + learned
     for _ in range(options.repeats):
         for n_rows, task in runs:
             words = [sys.executable, __file__, "--folder", str(options.folder), "--task", task]
