@@ -63,7 +63,7 @@ class KnownScore:
         self._tally = kind(rows, y_black_box, self._settings["uncovered"] == "ignore")
         self._volumes = None
         if self._settings.get("completeness") == "volume":
-            domain = rows.ruleset.domain or Domain.around(np.asarray(X, dtype=float))
+            domain = rows.ruleset.domain or rows.ruleset.domain_around(X)
             self._volumes = _Volumes(rows, domain)
 
     @classmethod

@@ -369,6 +369,18 @@ def test_values_of_categories_are_conditions_too() -> None:
     assert pruned.predict(X).tolist() == ["a", "a", "b", "b"]
 
 
+def test_rules_without_a_domain_are_measured_around_the_rows_by_name() -> None:
+    X = pd.DataFrame({"colour": ["red", "blue"] * 5, "a": range(10), "b": [0.0, 90.0] * 5})
+    y = np.array(["p", "q"] * 5)
+    rules = RuleSet(
+        [Rule([OneOf(1, ["red"])], "p"), Rule([Interval(0, upper=3)], "q"), Rule([], "q")],
+        ["a", "colour"], task="classification",
+    )  # fmt: skip
+    assert prune(rules, X, y) == prune(rules.replace(domain=rules.domain_around(X)), X, y).replace(
+        domain=None
+    )
+
+
 def test_max_steps_and_names() -> None:
     X, y = load_iris(return_X_y=True)
     y = np.where(np.arange(len(y)) % 10 == 0, 2 - y, y)  # noise that no short rules tell
