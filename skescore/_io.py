@@ -23,6 +23,7 @@ from platformdirs import user_cache_path
 
 __all__ = [
     "LineFile",
+    "at_home",
     "cache_folder",
     "check_regular",
     "json_of",
@@ -41,6 +42,17 @@ _RESULTS_DEPEND_ON = (
 def cache_folder() -> Path:
     """Name the folder for what a later run may go on with; it need not exist."""
     return user_cache_path("skescore", appauthor=False)
+
+
+def at_home(path: str | os.PathLike[str]) -> Path:
+    """A path whose ``~`` is the user's home; ``~name`` stays where there is no such user.
+
+    Examples
+    --------
+    >>> at_home("~$rows.xlsx").name
+    '~$rows.xlsx'
+    """
+    return Path(os.path.expanduser(path))  # Path's own raises an error
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

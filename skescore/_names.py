@@ -172,7 +172,7 @@ def no_data_text(where: str) -> str:
     >>> no_data_text("https://host/wine.csv").partition(" Known")[0]
     "'https://host/wine.csv' is neither a built-in data set nor an existing file. Addresses are not read: download the file first."
     """  # noqa: E501 - as it is printed
-    path = Path(where).expanduser()
+    path = Path(os.path.expanduser(where))
     try:
         files = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
         close = nearest_names(path.name, files)

@@ -35,7 +35,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from skescore._io import check_regular
+from skescore._io import at_home, check_regular
 from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
 from skescore._text import did_you_mean, listed
@@ -538,7 +538,7 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False, what: str =
     skescore.black_boxes.SavedModelError: ... was not opened: a .pkl file can run any code ...
     """
     where = os.fspath(path)
-    file = Path(path).expanduser()
+    file = at_home(path)
     suffix = file.suffix.lower()
     if not file.exists():
         raise SavedModelError(no_model_text(file, where))

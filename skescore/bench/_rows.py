@@ -78,12 +78,12 @@ class RowFile(LineFile):
         write_atomically(self.path, csv_text(rows))
 
 
-def read_rows(path: Path) -> pd.DataFrame:
+def read_rows(path: str | Path) -> pd.DataFrame:
     """Read the rows of a bench; a torn last line is left out.
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         The file ``rows.csv`` of a bench's folder.
 
     Returns
@@ -96,7 +96,7 @@ def read_rows(path: Path) -> pd.DataFrame:
     ValueError
         If it is no such file.
     """
-    content = path.read_bytes()
+    content = Path(path).read_bytes()
     whole = content[: content.rfind(b"\n") + 1].decode("utf-8", errors="replace")
     lines = csv.reader(io.StringIO(whole, newline=""))
     header = tuple(next(lines, ()))

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from skescore._io import at_home
 from skescore._names import (
     DATA_SET_TASKS,
     FETCHED,
@@ -133,7 +134,7 @@ class _Value(argparse.Action):
 
 def _is_there(path: Path) -> bool:
     try:
-        return path.expanduser().exists()
+        return at_home(path).exists()
     except (OSError, RuntimeError):  # whatever is wrong with it is told when it is read
         return True
 
@@ -152,7 +153,7 @@ def lies_elsewhere(given: str) -> bool:
     if given.startswith(FETCHED):
         return False
     several = any(sign in given for sign in "*?[") and not _is_there(Path(given))
-    return "://" in given or several or Path(given).expanduser().is_dir()
+    return "://" in given or several or at_home(given).is_dir()
 
 
 def _missing_source(given: str) -> str:
@@ -160,7 +161,7 @@ def _missing_source(given: str) -> str:
 
 
 def _missing_model(given: str) -> str:
-    path = Path(given).expanduser()
+    path = at_home(given)
     named = given.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
     return "" if named or _is_there(path) else no_model_text(path, given)
 

@@ -13,6 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skescore._io import at_home
 from skescore._names import MODEL_KINDS, VOTING_TEXTS
 from skescore._text import cell_text, listed, plural
 from skescore.cli import _arguments as arguments
@@ -365,7 +366,7 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     from skescore.black_boxes import load_model
     from skescore.rules import as_ruleset
 
-    path = options.model.expanduser()
+    path = at_home(options.model)
     if not path.exists():
         raise FileNotFoundError(f"There is no file {options.model}; name a model or rules.")
     kind = find_kind(path) if options.kind == "auto" else options.kind

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import check_regular, json_of
+from skescore._io import at_home, check_regular, json_of
 from skescore._names import BLACK_BOX_NAMES
 from skescore.bench._suites import SUITES
 from skescore.cli import _arguments as arguments
@@ -193,7 +193,7 @@ def _model(options: argparse.Namespace, told: dict[str, Any]) -> Any:
     """The model of a run from its file, if that is as it was."""
     from skescore.black_boxes import load_black_box
 
-    path = Path(told["name"]).expanduser()
+    path = at_home(told["name"])
     check_regular(path, str(path))
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != told.get("checksum_sha256"):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skescore._io import json_of, write_atomically
+from skescore._io import at_home, json_of, write_atomically
 from skescore._names import DATA_SET_TASKS, no_data_text
 from skescore._text import listed
 from skescore.cli._arguments import (
@@ -162,7 +162,7 @@ def read_table(data: str, *, sep: str | None = None, encoding: str | None = None
     if data in DATA_SET_TASKS:
         return load_dataset(data).X
     try:
-        return read_file(Path(data).expanduser(), data, separator=sep, encoding=encoding).frame
+        return read_file(at_home(data), data, separator=sep, encoding=encoding).frame
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import package_versions, write_atomically
+from skescore._io import at_home, package_versions, write_atomically
 from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, SET_SCORER_NAMES, no_data_text
 from skescore._optional import import_optional
 from skescore._text import csv_of, did_you_mean, plural
@@ -806,7 +806,7 @@ def _stays(data: str) -> bool:
     """Whether rows stay where they are; a folder has to hold some."""
     if data in DATA_SET_TASKS or not arguments.lies_elsewhere(data):
         return False
-    folder = Path(data).expanduser()
+    folder = at_home(data)
     return not folder.is_dir() or any(folder.rglob("*.parquet"))
 
 
@@ -1049,7 +1049,7 @@ def labelled(
         reading = arguments.reading_from(options)
         if features is None and options.target is not None:
             reading["drop"] = [*reading["drop"], options.target]
-        if not (path := Path(data).expanduser()).exists():
+        if not (path := at_home(data)).exists():
             raise FileNotFoundError(no_data_text(data))
         with arguments.with_remedies(options):
             table = read_prepared(
@@ -1118,7 +1118,7 @@ def _black_box(
     if given is None:
         return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
     about: dict[str, Any] = {
-        "checksum_sha256": hashlib.sha256(Path(name).expanduser().read_bytes()).hexdigest()
+        "checksum_sha256": hashlib.sha256(at_home(name).read_bytes()).hexdigest()
     }
     if options.outputs:
         about["outputs"] = options.outputs

@@ -14,13 +14,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from skescore._io import at_home
 from skescore._names import PACKAGED, no_data_text
 from skescore._text import listed, nearest_names
 from skescore.datasets._files import DatasetError, FileTable, check_unique, header_hint, read_file
@@ -702,7 +702,7 @@ def load_dataset(
         if data.startswith("keel:") and task == "auto" and target == usual:
             task = "classification"
     elif isinstance(data, str | os.PathLike):
-        path = Path(data).expanduser()
+        path = at_home(data)
         where = source = os.fspath(data)
         name = re.sub(r"(\.[a-z]+)(\.gz)?$", "", path.name, flags=re.IGNORECASE)
         try:

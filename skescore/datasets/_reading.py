@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from skescore._io import at_home
 from skescore._text import listed
 from skescore.datasets._files import DatasetError, FileTable, check_unique, read_file
 
@@ -35,6 +36,7 @@ empty blank not_available n.d. nd k.a. k.a unbekannt fehlt keine #div/0! #value!
 #null! #n/a
 """
 NULL_WORDS = frozenset([*_WORDS.split(), "not available", "not known", "keine angabe", "no data"])
+_SKRUB_FOLDER = "SKB_DATA_DIRECTORY"
 #: Words that Cleaner takes for missing, but which are values of many columns of text.
 _VALUES_IN_TEXT = ("none", "None")
 
@@ -351,12 +353,28 @@ def _signs_of(column: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
 
 def _cleaned(texts: pd.Series, date_format: str | None = None) -> tuple[pd.Series, str | None]:
     """Let skrub find missing values and dates; gives the format of the latter."""
-    from skrub import Cleaner  # takes seconds to import, and numbers need none of it
-
-    cleaner = Cleaner(drop_null_fraction=None, datetime_format=date_format)
+    cleaner = _cleaner()(drop_null_fraction=None, datetime_format=date_format)
     result = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
     last = cleaner.all_processing_steps_["x"][-1]
     return result, getattr(last, "format_", None)
+
+
+@cache
+def _cleaner() -> Any:
+    """The class of skrub, which takes seconds to import, and numbers need none of it."""
+    try:
+        from skrub import Cleaner
+    except (OSError, RuntimeError):
+        # It makes a folder for data sets of its own, where there may be no home, or none to write.
+        before = os.environ.get(_SKRUB_FOLDER)
+        os.environ[_SKRUB_FOLDER] = tempfile.gettempdir()
+        try:
+            from skrub import Cleaner
+        finally:
+            os.environ.pop(_SKRUB_FOLDER)
+            if before is not None:
+                os.environ[_SKRUB_FOLDER] = before
+    return Cleaner
 
 
 def _date_format(texts: pd.Series) -> str | None:
@@ -977,7 +995,7 @@ def read_raw(
         return FileTable(table, ""), "the data frame"
     if isinstance(data, str | os.PathLike):
         where = os.fspath(data)
-        return read_file(Path(data).expanduser(), where, separator=sep, encoding=encoding), where
+        return read_file(at_home(data), where, separator=sep, encoding=encoding), where
     raise TypeError(f"data must be a path or a data frame, got {type(data).__name__}.")
 
 

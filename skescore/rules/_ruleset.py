@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from skescore._io import write_atomically
+from skescore._io import at_home, write_atomically
 from skescore._validation import (
     TASKS,
     check_choice,
@@ -1235,7 +1235,7 @@ class RuleSet(Sequence[Rule]):
         ValueError
             If the file holds something else; the text says what, and who reads that.
         """
-        file = Path(path).expanduser()
+        file = at_home(path)
         if (file / "rules.json").is_file():
             file /= "rules.json"
         try:

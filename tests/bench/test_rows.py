@@ -25,7 +25,7 @@ def write(path, *rows):
 
 
 def test_what_is_written_is_read_again(tmp_path):
-    table = read_rows(write(tmp_path / "rows.csv", ROW, BAD))
+    table = read_rows(str(write(tmp_path / "rows.csv", ROW, BAD)))
     assert tuple(table.columns) == row_columns()
     first, second = table.to_dict("records")
     assert first["ice"] == 0.1 + 0.2

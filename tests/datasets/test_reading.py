@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -414,3 +417,27 @@ def test_numbers_and_gaps_cell_by_cell(write, cells):
     expected = [float(cell) if cell[-1:].isdigit() else NAN for cell in cells]
     np.testing.assert_array_equal(read_table(path, numeric="x").frame["x"], expected)
     np.testing.assert_array_equal(read_table(path).frame["x"], expected)
+
+
+@pytest.mark.slow
+def test_texts_are_read_where_there_is_no_home_to_write_to(write, tmp_path):
+    """As in containers: skrub, which finds dates, makes a folder there as it is imported."""
+    path = write("day,word\n2024-01-02,a\n2024-02-03,b\n")
+    read = f"from skescore.datasets import read_table; print(*read_table({str(path)!r})[0])"
+    home = {"HOME": str(path), "USERPROFILE": str(path)}
+    told = subprocess.run(
+        [sys.executable, "-c", read], env={**os.environ, **home}, capture_output=True, text=True
+    )
+    assert (told.stdout, told.returncode) == (
+        "day: month day: weekday day: days since 2024-01-02 word\n",
+        0,
+    ), told.stderr
+
+
+def test_names_that_begin_with_a_tilde_are_names(write, tmp_path, monkeypatch):
+    """Such as those that Office gives its locks; there is no user called so."""
+    write("x,y\n1,2\n3,4\n", "~$rows.csv")
+    monkeypatch.chdir(tmp_path)
+    assert load_dataset("~$rows.csv", target="y", task="regression").X["x"].tolist() == [1, 3]
+    with pytest.raises(DatasetError, match="neither a built-in data set nor an existing file"):
+        load_dataset("~$rows", target="y")
