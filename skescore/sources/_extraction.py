@@ -208,7 +208,7 @@ def extract_source(
         name = rows(task or "classification").name
         if task is None:
             task = "classification"
-            if not all(isinstance(value, str | bool) for value in survey.label.values):
+            if not {type(value) for value in survey.label.values}.isdisjoint((int, float)):
                 raise ValueError(
                     f"task must be given for the target of {name}, which holds numbers: pass "
                     "task='regression', or task='classification' where they stand for classes."

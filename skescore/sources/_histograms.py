@@ -118,6 +118,12 @@ class Survey:
                     "both. Make it text, or leave it out of features=..."
                 )
             _check_few(seen, f"Column {name!r} of {source}", "Leave it out of features=...")
+        strange = [v for v in self.label.values if not isinstance(v, str | bool | int | float)]
+        if strange:
+            raise SourceError(
+                f"{label} of {source} must hold texts, numbers, or true and false, but it holds "
+                f"{min(strange, key=repr)!r}. Make it text, or a number, in a view."
+            )
         if task == "classification":
             _check_few(
                 self.label, f"{label} of {source}",
@@ -703,7 +709,11 @@ class TableOfRows:
             self.check(list(map(str, batch.columns)))
             for name in self.columns:
                 found = batch[name]
-                columns[name] = found if hasattr(found, "iloc") else pd.Series(found.to_numpy())
+                if not hasattr(found, "iloc"):
+                    found = pd.Series(found.to_numpy())
+                elif str(found.dtype).startswith("dictionary<"):  # pandas on Arrow
+                    found = _of_arrow(found.array.__arrow_array__())
+                columns[name] = found
         else:
             raise ColumnError(
                 f"A batch must be an Arrow batch or table, or a pandas or polars frame, got "

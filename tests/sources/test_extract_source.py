@@ -617,6 +617,31 @@ def test_what_cannot_be_used() -> None:
         extract(plain, frame.assign(age=pd.Timestamp("2020-01-01")), "label")
 
 
+@pytest.mark.parametrize("name", ["folder", "list of frames"])
+def test_dates_are_no_labels(name: str, tmp_path: Path) -> None:
+    frame = table_of("classification")
+    frame["label"] = pd.to_datetime("2024-01-01") + pd.to_timedelta(frame["whole"], "D")
+    with pytest.raises(SourceError, match=r"must hold texts, numbers, or true.*2024.*Make it text"):
+        extract_source(CARTExtractor(None), SOURCES[name](frame, tmp_path), "label")
+    with pytest.raises(SourceError, match=r"must hold texts, numbers, or true.*2024"):
+        extract_source(
+            CARTExtractor(None), SOURCES[name](frame, tmp_path), "label", task="classification"
+        )
+
+
+def test_categories_of_pandas_on_arrow() -> None:
+    frame = table_of("classification")
+    table = pa.table({
+        name: pa.array(values).dictionary_encode() if name == "colour" else pa.array(values)
+        for name, values in frame.items()
+    })  # fmt: skip
+    found = extract_source(
+        CARTExtractor(None), table.to_pandas(types_mapper=pd.ArrowDtype), "label", cuts=8
+    )
+    same(found.rules, extract_source(CARTExtractor(None), frame, "label", cuts=8).rules)
+    assert "colour" in str(found.rules)
+
+
 @pytest.mark.parametrize("name", ["folder", "duckdb", "sqlite", "list of frames"])
 def test_rows_without_labels_or_weights_are_an_error(name: str, tmp_path: Path) -> None:
     frame = table_of("classification")
