@@ -60,6 +60,12 @@ def test_two_classes_may_have_an_output_each(objective: str, ragged_table: Any) 
     assert (as_ruleset(model).predict(X) == model.predict(X)).all()
 
 
+def test_class_probabilities_know_the_slope_of_the_sigmoid(ragged_table: Any) -> None:
+    X, y = ragged_table(300, 0)
+    model = LGBMClassifier(**QUIET, sigmoid=3.0).fit(X, y > 1)
+    assert as_ruleset(model).predict_proba(X) == pytest.approx(model.predict_proba(X), abs=1e-9)
+
+
 @pytest.mark.parametrize("model", REGRESSORS, ids=_name)
 def test_numbers_are_those_of_the_model(model: Any, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)

@@ -76,6 +76,7 @@ def read_catboost(
     Notes
     -----
     CatBoost compares numbers after rounding them to float32. The rules hold the same float64 rows.
+    Class probabilities of "MultiClassOneVsAll" are not the model's, labels are.
     It replaces categories by what it has counted for them (target statistics); the rules name the
     categories whose statistic is above the threshold of a split. Statistics of combinations of
     features become several rules per leaf.

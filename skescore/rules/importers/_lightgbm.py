@@ -72,8 +72,9 @@ def read_lightgbm(
 
     Notes
     -----
-    Answers are those of the model: LightGBM adds doubles, as rule sets do. Where a feature lacked
-    no value in training, LightGBM takes missing values for 0, and so do the rules.
+    Answers are those of the model: LightGBM adds doubles, as rule sets do; class probabilities are
+    not, where each class is told from all others ("multiclassova"). Where a feature lacked no value
+    in training, LightGBM takes missing values for 0, and so do the rules.
     """
     booster = model if hasattr(model, "dump_model") else model.booster_
     dump = booster.dump_model()
@@ -96,11 +97,13 @@ def read_lightgbm(
             f"are no plain sum of its leaves. Read are "
             f"{listed((*_CLASSIFIERS, *_SUMS), limit=20)}."
         )
+    # Log odds are the sums times this.
+    scale = float(settings.rpartition("sigmoid:")[2] or 1) if objective == "binary" else 1.0
     trees = dump["tree_info"]
     n_rounds = max(1, len(trees) // n_outputs) if dump.get("average_output") else 1
     return additive_ruleset(
         [0.0] * n_outputs,
-        _leaves(trees, n_outputs, n_rounds, labels),
+        _leaves(trees, n_outputs, n_rounds / scale, labels),
         names,
         classes=classes,
         domain=domain,
@@ -134,7 +137,7 @@ def _labels(
 def _leaves(
     trees: Sequence[Mapping[str, Any]],
     n_outputs: int,
-    n_rounds: int,
+    divisor: float,
     labels: Mapping[int, Sequence[Any]],
 ) -> Iterator[Leaf]:
     def branches_of(node: Mapping[str, Any]) -> list[Branch]:
@@ -157,7 +160,7 @@ def _leaves(
                     "The model has linear functions in its leaves (linear_tree=True), which are "
                     "not read. Fit it without."
                 )
-            value = float(leaf["leaf_value"]) / n_rounds
+            value = float(leaf["leaf_value"]) / divisor
             yield Leaf(premises, value, number % n_outputs, leaf.get("leaf_count"))
 
 

@@ -402,12 +402,15 @@ def read_boosted(
     if len(classes) == 2:  # all votes are on the second class, added up as the model does
         vote = _on_second(classes)
         rules.append(Rule((), classes[0], None, -_TIE))
-    rules += [vote((), k, float(value)) for k, value in enumerate(start)]
+    # The exponential loss adds up half of the log odds.
+    scale = 2.0 if model.loss == "exponential" else 1.0
+    rules += [vote((), k, scale * float(value)) for k, value in enumerate(start)]
     for stage in model.estimators_:
         for k, tree in enumerate(stage):
             for leaf in tree_to_ruleset(tree, feature_names=names, missing=False).rules:
                 assert isinstance(leaf.output, float)
-                rules.append(vote(leaf.conditions, k, model.learning_rate * leaf.output))
+                value = model.learning_rate * leaf.output
+                rules.append(vote(leaf.conditions, k, scale * value))
     return RuleSet(
         rules,
         names,

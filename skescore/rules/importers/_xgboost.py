@@ -76,7 +76,8 @@ def read_xgboost(
     XGBoost compares numbers after rounding them to float32. The rules hold the same float64 rows,
     also those within rounding of a threshold. XGBoost adds up float32 numbers, rule sets add
     doubles: sums agree but for some 1e-6 of the greatest of them, so that a label could only differ
-    where two classes are nearer to each other than that.
+    where two classes are nearer to each other than that. A hinge has no class probabilities; those
+    of the rules read its margin as log odds.
     """
     booster = model if hasattr(model, "save_raw") else model.get_booster()
     missing = getattr(model, "missing", None)

@@ -372,6 +372,14 @@ def test_an_imputer_before_sums_warns():
     np.testing.assert_allclose(rules.predict(X[:, :2]), model.predict(X[:, :2]), rtol=1e-9)
 
 
+def test_class_probabilities_of_the_exponential_loss() -> None:
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 7 > 3
+    model = GradientBoostingClassifier(n_estimators=3, loss="exponential").fit(X, y)
+    rules = as_ruleset(model)
+    assert rules.predict(X).tolist() == model.predict(X).tolist()
+    np.testing.assert_allclose(rules.predict_proba(X), model.predict_proba(X), atol=1e-12)
+
+
 @pytest.mark.parametrize("labels", [["no", "yes"], [1, 0]])
 def test_log_odds_of_exactly_zero_are_the_second_class_as_of_the_model(labels) -> None:
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, dtype=float)
