@@ -245,7 +245,10 @@ def reached(table: pd.DataFrame) -> list[str]:
     whole = ", ".join(name for name, n in most.items() if n >= GRID)
     mine, others = [n for n in most.index if n in OURS], [n for n in most.index if n not in OURS]
     first = []
-    for suite, part in rows.groupby("suite"):
+    classified = rows[rows["suite"] != "regression"]
+    together = classified.assign(data=classified["suite"] + "/" + classified["data"])
+    parts = [*rows.groupby("suite"), ("all suites of classes together", together)]
+    for suite, part in parts:
         part = part[(part["black_box"] == BLACK_BOXES[0]) & (part["seed"] == 0)]
         everywhere = part.groupby("method").size() == part["data"].nunique()
         kept = as_rows(part[part["method"].map(everywhere)])
