@@ -979,6 +979,13 @@ class BatchRows:
         with failing(self.name):
             yield from self._each(look)
 
+    def _added(self, look: Callable[[Any], Any]) -> list[Any]:
+        """The sum of what each batch gives, place by place."""
+        total: list[Any] = []
+        for found in self._found(look):
+            total = [a + b for a, b in zip(total, found, strict=True)] if total else found
+        return total
+
     def survey(self) -> Survey:
         """What the rows hold."""
         total: Survey | None = None
@@ -992,10 +999,7 @@ class BatchRows:
     def sums(self, nodes: RuleSet | None, columns: Sequence[Column], scale: Scale) -> list[Sums]:
         """Sums of each node's rows."""
         look = partial(_sums, table=self._table, columns=columns, scale=scale, nodes=nodes)
-        total: list[Sums] = []
-        for found in self._found(look):
-            total = [a + b for a, b in zip(total, found, strict=True)] if total else found
-        return total
+        return self._added(look)
 
     def cells(self, columns: Sequence[Column], scale: Scale) -> Cells:
         """The sums of the rows that lie in the same bins."""
@@ -1005,10 +1009,7 @@ class BatchRows:
     def labels(self, nodes: RuleSet, columns: Sequence[Column], scale: Scale) -> list[LabelSums]:
         """Labels of each node's rows."""
         look = partial(_labels, table=self._table, columns=columns, scale=scale, nodes=nodes)
-        total: list[LabelSums] = []
-        for found in self._found(look):
-            total = [a + b for a, b in zip(total, found, strict=True)] if total else found
-        return total
+        return self._added(look)
 
     def residuals(
         self,
@@ -1022,10 +1023,7 @@ class BatchRows:
             _residuals, table=self._table, columns=columns, scale=scale, nodes=nodes,
             equations=equations,
         )  # fmt: skip
-        total: list[Sums] = []
-        for found in self._found(look):
-            total = [a + b for a, b in zip(total, found, strict=True)] if total else found
-        return total
+        return self._added(look)
 
     def counts(self) -> dict[Any, int]:
         """How many rows each class has."""
