@@ -13,6 +13,8 @@ import platform
 import sys
 import textwrap
 import time
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -114,7 +116,8 @@ def tune_text(
     if not result["black_box"]["trained_here"]:
         how = "on these rows, which it may have been trained on"
     printer.line(f"black box {options.black_box}: {quality} ({how})")
-    _leaderboard(printer, options, dataset, search)
+    judged = bool((result.get("all_rows") or {}).get("finalists"))
+    _leaderboard(printer, options, dataset, search, judged=judged)
     best, name = result["best"], label(options)
     _trade_off(printer, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
@@ -151,7 +154,12 @@ def _without_noise(spread: float, score: float) -> float:
 
 
 def _leaderboard(
-    printer: output.Printer, options: argparse.Namespace, dataset: Dataset, search: Any
+    printer: output.Printer,
+    options: argparse.Namespace,
+    dataset: Dataset,
+    search: Any,
+    *,
+    judged: bool,
 ) -> None:
     board, name = search.leaderboard_, label(options)
     done = board[board["state"] == "complete"]
@@ -202,21 +210,23 @@ def _leaderboard(
     if options.measures and board[columns_of(options)].isna().any(axis=None):
         printer.line("(- where a measure has no value on some fold.)")
     if board["score"].iloc[0] < board["score"].max():
-        printer.line(f"(The first {_why_first(options, board)}; the others follow by {name}.)")
+        printer.line(
+            f"(The first {_why_first(options, board, judged)}; the others follow by {name}.)"
+        )
     if search.stopped_:
         printer.line("no more trials for:")
         for stopped, reason in search.stopped_.items():
             printer.line(f"   {extractor_label(stopped)}: {reason}")
 
 
-def _why_first(options: argparse.Namespace, board: pd.DataFrame) -> str:
+def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -> str:
     """Why the first candidate is the best though another has a better score."""
     tied = int(board["tied"].sum())
     if options.pick is not None:
         return f"was picked by --pick {options.pick}"
     if options.scoring == "pareto":
         return "is the knee of the trade-off"
-    if _all_rows_judge(options):
+    if judged:
         return "is the best of the finalists on all rows"
     if board["tied"].iloc[0] and tied > 1:
         return (
@@ -630,7 +640,7 @@ def run(options: argparse.Namespace) -> str:
 
         given = load_black_box(options.black_box, trust=options.trust)
     stays = _stays(options.data)
-    dataset = _sampled(options, notes) if stays else _data(options, given)
+    dataset, stored = _sampled(options, notes) if stays else (_data(options, given), None)
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
     notes.add_findings(dataset.name, dataset.findings)
@@ -646,13 +656,16 @@ def run(options: argparse.Namespace) -> str:
         search = _search(options, dataset, model, notes, kept)
         with notes.instead_of_warnings():
             finalists = None
-            if _all_rows_judge(options):
-                finalists = _judge(options, dataset, search)
+            if stored is not None and _all_rows_judge(options):
+                finalists = _judge(options, dataset, search, stored)
             if options.pick is None:
                 idle = search.avoid_idle_features(dataset.X, dataset.y)
             else:
                 _pick(options, dataset, search)
                 idle = search.best_extractor_.features_without_influence(dataset.X)
+            if stored is not None and not _counted_alike(options, dataset, search, stored):
+                notes.add(_COUNTED_OTHERWISE)
+                stored = None
         shortcomings = _shortcomings(dataset, search)
         if idle:
             shortcomings.append(
@@ -665,7 +678,7 @@ def run(options: argparse.Namespace) -> str:
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
         result["black_box"] |= about_model
-        if stays:
+        if stored is not None:
             result["all_rows"] = _on_all_rows(options, search) | {"finalists": finalists}
         if test is not None:
             result["test"] = _tested(search, test)
@@ -800,6 +813,11 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
 
 #: Rows that a search reads of a source that is larger, and how many candidates all rows judge.
 _SAMPLE, _FINALISTS = 20_000, 3
+_COUNTED_OTHERWISE = (
+    "all rows are not counted, and the sample alone tells how good these rules are: columns are "
+    "not stored as they are read (dates, words for missing values, numbers in texts, rows that are "
+    "left out); store them so, or leave them out with --drop"
+)
 
 
 def _stays(data: str) -> bool:
@@ -810,8 +828,8 @@ def _stays(data: str) -> bool:
     return not folder.is_dir() or any(folder.rglob("*.parquet"))
 
 
-def _sampled(options: argparse.Namespace, notes: output.Notes) -> Dataset:
-    """A sample of rows that stay where they are."""
+def _sampled(options: argparse.Namespace, notes: output.Notes) -> tuple[Dataset, pd.DataFrame]:
+    """A sample of rows that stay where they are: as it is read, and as it is stored."""
     from skescore.sources import sample_source
 
     if options.target is None:
@@ -844,7 +862,35 @@ def _sampled(options: argparse.Namespace, notes: output.Notes) -> Dataset:
             f"all rows judge the best {_FINALISTS} candidates; with 95 % confidence, the sample "
             f"misses no group named beforehand that has more than {groups}"
         )
-    return replace(dataset, name=shown, source=shown)
+    return replace(dataset, name=shown, source=shown), sample.frame
+
+
+def _counted_alike(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, stored: pd.DataFrame
+) -> bool:
+    """Whether the rules count the same in the rows as they are stored as in what was read of them.
+
+    Sums over rows that stay know no date, no word for a missing value, no number in a text.
+    """
+    import numpy as np
+
+    rules, target = search.rules_, dataset.y.name
+    there = stored[stored[target].notna()]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of texts that meet numbers; the counts tell
+            counts = []
+            for X, y in ((dataset.X, dataset.y), (there, there[target])):
+                rows = X[list(rules.feature_names)]
+                if options.reference != "data":
+                    y = search.best_extractor_.estimator_.predict(rows)
+                labels = np.asarray(y, dtype=float if rules.task == "regression" else object)
+                counts.append(
+                    Counter(zip(rules.assign(rows).tolist(), labels.tolist(), strict=True))
+                )
+    except (KeyError, TypeError, ValueError):
+        return False
+    return counts[0] == counts[1]
 
 
 def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict[str, Any]:
@@ -879,9 +925,9 @@ def _all_rows_judge(options: argparse.Namespace) -> bool:
 
 
 def _judge(
-    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV
-) -> list[dict[str, Any]]:
-    """Make the candidate the winner that is the best on all rows."""
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, stored: pd.DataFrame
+) -> list[dict[str, Any]] | None:
+    """Make the candidate the winner that is the best on all rows; None where they cannot tell."""
     board = search.leaderboard_
     best = board[~board["state"].isin(_WITHOUT_SCORE)]
     if "within_limits" in best and best["within_limits"].any():
@@ -891,6 +937,10 @@ def _judge(
     seen = set()
     for row in best.to_dict(orient="records"):
         search.choose(row, dataset.X, dataset.y)
+        if not _counted_alike(options, dataset, search, stored):
+            search.choose(best.iloc[0], dataset.X, dataset.y)
+            search.picked_ = False
+            return None
         if (text := str(search.rules_)) in seen:
             continue
         seen.add(text)

@@ -1128,6 +1128,29 @@ def test_all_rows_judge_by_what_was_asked_for(run, tmp_path, options):
     assert stays["rules"] == read["rules"]
 
 
+@pytest.mark.parametrize(
+    ("column", "options"),
+    [
+        (["-1", "1", "2", "3"], ["--na-values=-1"]), ([-1.0, 1.0, 2.0, 3.0], ["--na-values=-1"]),
+        (["NA", "a", "b", "c"], []), (pd.to_datetime([f"202{n}-01-01" for n in range(4)]), []),
+        ([None, 1.0, 2.0, 3.0], ["--missing", "drop"]),
+    ],
+)  # fmt: skip
+def test_rows_that_are_stored_otherwise_than_they_are_read_do_not_judge(
+    run, tmp_path, column, options
+):
+    """Sums over all rows know no word for a missing value: they would count other rows."""
+    number = np.arange(120)
+    rows = pd.DataFrame({"x": pd.Series(column).take(number % 4).to_numpy(), "z": number % 7})
+    rows["y"] = np.where((number % 4 == 0) | (number % 7 > 4), "yes", "no")
+    rows.to_parquet(tmp_path / "part.parquet", index=False)
+    words = ("tune", tmp_path, "--target", "y", *SHORT, *options, "--format", "json")
+    code, out, err = run(*words)
+    assert code == 0, err
+    assert "all_rows" not in json.loads(out)
+    assert any("all rows are not counted" in note for note in json.loads(out)["notes"])
+
+
 def test_a_sample_is_searched_and_all_rows_judge(run, tmp_path):
     X, y = load_iris(return_X_y=True, as_frame=True)
     rows = pd.concat([X.assign(kind=np.array(["setosa", "versicolor", "virginica"])[y])] * 4)
