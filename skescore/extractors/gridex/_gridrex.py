@@ -11,11 +11,16 @@ from sklearn.metrics import r2_score
 from skescore import _validation as check
 from skescore.extractors._base import Extraction, documented
 from skescore.extractors._binned import BinnedTable, HistogramSource
-from skescore.extractors._linear_models import Points, Units
+from skescore.extractors._linear_models import (
+    LinearModels,
+    LinearTable,
+    Points,
+    Units,
+    threshold_of,
+)
 from skescore.extractors._sharing import Sharing, once
 from skescore.extractors.gridex._grid import Boxes, Collector, Histogram
 from skescore.extractors.gridex._gridex import GridExExtractor
-from skescore.extractors.gridex._linear_boxes import LinearModels, LinearTable, threshold_of
 from skescore.extractors.gridex._linear_sums import LinearSums
 from skescore.rules import Conclusions, RuleSet
 

@@ -15,9 +15,15 @@ import numpy as np
 
 from skescore.extractors._binned import BinnedTable, HistogramSource
 from skescore.extractors._histogram_tree import Path, Sums
-from skescore.extractors._linear_models import Fits, Units, sparse_slopes
+from skescore.extractors._linear_models import (
+    TIE,
+    Fits,
+    LinearModels,
+    Units,
+    sparse_slopes,
+    threshold_of,
+)
 from skescore.extractors.gridex._grid import Bins, Boxes, Histogram
-from skescore.extractors.gridex._linear_boxes import TIE, LinearModels, threshold_of
 
 
 class LinearSums:
