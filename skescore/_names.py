@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from skescore._io import at_home
 from skescore._text import did_you_mean, nearest_names
 
 #: Of :data:`skescore.black_boxes.BLACK_BOXES`.
@@ -172,7 +173,7 @@ def no_data_text(where: str) -> str:
     >>> no_data_text("https://host/wine.csv").partition(" Known")[0]
     "'https://host/wine.csv' is neither a built-in data set nor an existing file. Addresses are not read: download the file first."
     """  # noqa: E501 - as it is printed
-    path = Path(os.path.expanduser(where))
+    path = at_home(where)
     try:
         files = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
         close = nearest_names(path.name, files)

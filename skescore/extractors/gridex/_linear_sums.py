@@ -116,7 +116,7 @@ class LinearSums:
                 self._wanted[key] = box, vector
 
     def residuals(self, boxes: Sequence[LinearSumsBox], vectors: np.ndarray) -> np.ndarray:
-        """Mean absolute residuals of models in boxes, in the unit of labels."""
+        """Mean absolute residuals of models in boxes, as shares of the labels' range."""
         self.want(boxes, vectors)
         self._look()
         found = []
