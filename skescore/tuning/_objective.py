@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import math
 import time
@@ -172,11 +173,7 @@ def evaluate_on_fold(
         scores = {}
         for name, function in {"score": scorer, **(measures or {})}.items():
             known = isinstance(function, RuleScorer) and function.reference == knowledge.reference
-            score = (
-                function.score(evaluation)
-                if known
-                else function(candidate, fold.X_test, fold.y_test)
-            )
+            score = function.score(evaluation) if known else _called(function, candidate, fold)
             if isinstance(score, dict):
                 raise several_scores(function)
             scores[name] = float(score)
@@ -193,6 +190,14 @@ def evaluate_on_fold(
             "warnings": sorted({str(w.message) for w in caught}),
         }
     )
+
+
+def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
+    """What a scorer says of the held-out rows; their weights go to whoever takes some."""
+    options = {}
+    if fold.test_weight is not None and "sample_weight" in inspect.signature(scorer).parameters:
+        options["sample_weight"] = fold.test_weight
+    return scorer(candidate, fold.X_test, fold.y_test, **options)
 
 
 def knowledge_like(scorer: Any) -> RuleScorer:

@@ -360,7 +360,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             Groups of rows that a splitter such as ``GroupKFold`` keeps together.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows: for the black box, for extraction (as repeated rows) and for what
-            is measured on held-out rows.
+            is measured on held-out rows. A scorer of one's own gets them where it has a parameter
+            `sample_weight`.
 
         Returns
         -------

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.datasets import load_iris, load_wine
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -329,3 +330,13 @@ def test_constant_features_and_answers():
         fitted = PSyKEExtractor(same, name, **({"min_examples": 0} if name == "iter" else {}))
         np.testing.assert_allclose(fitted.fit(X, X[:, 2]).predict(X), 4.0, atol=1e-6)
         assert fitted.n_rules_ <= 4
+
+
+@pytest.mark.parametrize("name", ["gridrex", "cream"])
+def test_linear_models_of_features_with_gaps_are_refused_with_the_feature(name):
+    rows = pd.DataFrame(ROWS, columns=["a", "b", "c"])
+    rows.loc[::7, "b"] = np.nan
+    given = {} if name == "gridrex" else {"output": "linear"}
+    model = HistGradientBoostingRegressor(max_iter=3)
+    with pytest.raises(ValueError, match=r"Feature 'b' lacks values, and PSyKE's linear models"):
+        PSyKEExtractor(model, name, random_state=0, **given).fit(rows, TARGET)

@@ -18,6 +18,7 @@ from optuna.trial import TrialState
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -27,6 +28,7 @@ from skescore.scorers import (
     knowledge,
     make_fire_scorer,
     make_ice_scorer,
+    make_performance_scorer,
     make_rule_scorer,
     neg_fire,
     neg_q,
@@ -554,6 +556,29 @@ def test_measures_are_the_means_of_their_scorers_on_the_folds() -> None:
             assert row[name] == pytest.approx(scores.mean(), rel=1e-12)
             assert [f[name] for f in folds_of(search, row)] == pytest.approx(scores.tolist())
     assert board["mean_rule_c2"].nunique() == len({str(params) for params in board["params"]}) == 2
+
+
+def test_measures_on_the_folds_are_weighed_where_they_take_weights() -> None:
+    """Of predictions, of others' scorers and beside another reference; not only of rule sets."""
+
+    def length(model: Any, X: Any, y: Any) -> int:
+        return len(model.rules_)
+
+    fidelity = make_performance_scorer("accuracy", reference="black_box")
+    measures = [{"others": make_scorer(accuracy_score)}, {"fidelity": fidelity}, length]
+    weights = np.where(Y == 2, 20.0, 1.0)
+    search = search_of(extractors=["cart"], scoring="accuracy", measures=measures, n_trials=2)
+    row = search.fit(X, Y, sample_weight=weights).leaderboard_.iloc[0]
+    found = []
+    for train, test in FOLDS.split(X, Y):
+        black_box = clone(BLACK_BOX).fit(X[train], Y[train], sample_weight=weights[train])
+        rules = search.make_candidate(row).set_params(estimator=FrozenEstimator(black_box))
+        predictions = rules.fit(X[train], sample_weight=weights[train]).predict(X[test])
+        right, alike = predictions == Y[test], predictions == black_box.predict(X[test])
+        found.append([np.average(right, weights=weights[test])] * 2)
+        found[-1] += [np.average(alike, weights=weights[test]), rules.n_rules_]
+    means = row[["score", "others", "fidelity", "length"]].tolist()
+    assert means == pytest.approx(np.mean(found, axis=0).tolist())
 
 
 # --- as any other estimator ----------------------------------------------------------------------

@@ -308,8 +308,10 @@ class Task(NamedTuple):
         """What the rules conclude, in PSyKE's terms."""
         if self.classification:
             return self.psyke.Target.CLASSIFICATION
-        linear = self.parameters.get("output") == "linear"
-        return self.psyke.Target.REGRESSION if linear else self.psyke.Target.CONSTANT
+        if self.parameters.get("output") != "linear":
+            return self.psyke.Target.CONSTANT
+        self.check_quantities()
+        return self.psyke.Target.REGRESSION
 
     def run(self, extractor: Any) -> Run:
         """Give the extractor the rows as they are."""
@@ -336,6 +338,16 @@ class Task(NamedTuple):
     def ranks(self) -> list[tuple[str, float]]:
         """The same in PSyKE's terms."""
         return list(zip(self.names, self.importances().tolist(), strict=True))
+
+    def check_quantities(self) -> None:
+        """Raise where linear models, which PSyKE makes of all columns, would have gaps."""
+        if self.extraction.no_quantities:
+            name = str(self.extraction.settings["feature_names"][self.extraction.no_quantities[0]])
+            raise ValueError(
+                f"Feature {name!r} lacks values, and PSyKE's linear models take all features. Fill "
+                "the gaps, say output='constant' where the algorithm has it, or use "
+                "GridRExExtractor, which leaves such features out of its linear models."
+            )
 
     def check_numbers(self) -> None:
         """Raise for features that PSyKE's absolute precision is not enough for."""
@@ -476,6 +488,7 @@ def _gridex(task: Task) -> Run:
 
 def _gridrex(task: Task) -> Run:
     task.check_numbers()
+    task.check_quantities()
     given = task.parameters["threshold"]
     extractor = task.psyke.Extractor.gridrex(
         task.predictor(), _grid(task), min_examples=task.parameters["min_examples"],
