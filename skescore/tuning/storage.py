@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import importlib.util
@@ -554,7 +555,9 @@ def is_storage_failure(error: BaseException) -> bool:
     bool
         Whether it came from a database, a proxy or the file of a journal.
     """
-    if isinstance(error, StorageInternalError | DBAPIError | JournalWriteError):
+    if isinstance(error, JournalWriteError):
+        return error.errno not in _FORBIDDEN
+    if isinstance(error, StorageInternalError | DBAPIError):
         return True
     return any(kind.__name__ == "RpcError" for kind in type(error).__mro__)
 
@@ -621,6 +624,13 @@ def _reason(error: BaseException) -> str:
 
 class JournalWriteError(OSError):
     """A journal that cannot be written."""
+
+    def __str__(self) -> str:
+        return f"The journal {self.filename!r} cannot be written: {self.strerror}."
+
+
+#: What does not get better by itself.
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class _Journal(JournalFileBackend):
@@ -722,6 +732,10 @@ def _open_journal(path: str) -> BaseStorage:
             raise _no_journal(path, f"it begins with {begin!r}")
     try:
         journal = _Journal(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise JournalWriteError(error.errno, reason, path) from error
+    try:
         storage = JournalStorage(journal)
         journal.in_use = True
         return storage

@@ -1,48 +1,44 @@
-"""What is written of rules of every kind, run: Python, DuckDB, SQLite, and JSON read again."""
+"""What is written of rules of every kind, run: Python, SQL of three databases, SWI-Prolog, JSON."""
 
 from __future__ import annotations
 
+import math
 import pickle
+import re
+import runpy
+import shutil
 import sqlite3
+import subprocess
 from contextlib import closing, suppress
+from pathlib import Path
 
 import duckdb
 import pytest
 
-from skescore.rules import RuleSet
+from skescore.rules import AtLeast, Linear, LinearOutput, RuleSet
 
-#: How databases declare what a column of each kind holds.
-TYPES = {
-    "number": "DOUBLE",
-    "code": "BIGINT",
-    "big": "DOUBLE",
-    "text": "VARCHAR",
-    "flag": "BOOLEAN",
-}
+SERVER = Path(__file__).parents[1] / "tuning" / "storage" / "conftest.py"
 
 
-@pytest.fixture(scope="module")
-def duck():
-    with duckdb.connect(config={"threads": 1}) as connection:
-        yield connection
+def case(rng, tables):
+    """A rule set, the names of its columns as a database takes them, rows, and a loop's answers."""
+    kinds, ruleset = tables.rule_set(rng)
+    names = list(ruleset.feature_names)
+    if "" in names:  # which no database takes
+        names[names.index("")] = "without a name"
+        ruleset = ruleset.replace(feature_names=names)
+    columns = [held(kind, tables.column(rng, kind, 6)) for kind in kinds]
+    rows = list(zip(*columns, strict=True))
+    wanted = []
+    for row in rows:
+        matched = [all(tables.holds(c, row) for c in rule.conditions) for rule in ruleset]
+        wanted.append(tables.predicted(ruleset, matched, row))
+    return kinds, ruleset, rows, wanted
 
 
 def held(kind, values):
     """The values as a database holds them, which knows no whole numbers beside floats."""
     return [float(v) if kind in ("number", "big") and v is not None else v for v in values]
-
-
-def asked(connection, names, kinds, rows, expression):
-    """What a database answers for some rows."""
-    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
-    declared = [f"{name} {TYPES[kind]}" for name, kind in zip(quoted, kinds, strict=True)]
-    connection.execute("DROP TABLE IF EXISTS some_rows")
-    connection.execute(f"CREATE TABLE some_rows ({', '.join(declared)}, position_ INTEGER)")
-    marks = ", ".join("?" * (len(names) + 1))
-    values = [(*row, i) for i, row in enumerate(rows)]
-    connection.executemany(f"INSERT INTO some_rows VALUES ({marks})", values)
-    query = f"SELECT {expression} FROM some_rows ORDER BY position_"
-    return [answer for (answer,) in connection.execute(query).fetchall()]
 
 
 def alike(one, other):
@@ -51,53 +47,209 @@ def alike(one, other):
     return one == other
 
 
-def test_what_is_written_answers_alike(attack, tables, duck):
+def compare(ruleset, rows, found, wanted, written=""):
+    answers = zip(rows, found, wanted, strict=True)
+    wrong = [(row, a, b) for row, a, b in answers if not alike(a, b)]
+    assert not wrong, (str(ruleset), wrong[:2], written)
+
+
+# --- Python and files -------------------------------------------------------------------------
+
+
+def test_python_and_files_answer_alike(attack, tables):
     def check(rng):
-        kinds, ruleset = tables.rule_set(rng)
-        names = list(ruleset.feature_names)
-        if "" in names:  # which no database takes
-            names[names.index("")] = "without a name"
-            ruleset = ruleset.replace(feature_names=names)
+        _, ruleset, rows, wanted = case(rng, tables)
         assert RuleSet.from_json(ruleset.to_json()) == ruleset
         assert pickle.loads(pickle.dumps(ruleset)) == ruleset
         assert ruleset.to_text()
         assert ruleset.to_markdown()
-        columns = [held(kind, tables.column(rng, kind, 6)) for kind in kinds]
-        rows = list(zip(*columns, strict=True))
-        matched = [
-            [all(tables.holds(c, row) for c in r.conditions) for r in ruleset] for row in rows
-        ]
-        wanted = [
-            tables.predicted(ruleset, held, row) for held, row in zip(matched, rows, strict=True)
-        ]
         namespace = {}
         exec(compile(ruleset.to_python(), "written.py", "exec"), namespace)
-        for row, answer in zip(rows, wanted, strict=True):
-            found = None
+        found = []
+        for row in rows:
+            found.append(None)
             with suppress(ValueError):  # raised where no rule holds
-                found = namespace["predict"](dict(zip(names, row, strict=True)))
-            assert alike(found, answer), ("Python", str(ruleset), row, found, answer)
-        if "big" in kinds:
-            return  # whether such numbers are rounded depends on the types of a database
-        if "\0" in str((ruleset.classes, kinds, ruleset.rules)) or "\0" in str(rows):
-            return  # a text of databases ends there, or is refused
-        for dialect in ("duckdb", "sqlite"):
-            try:
-                expression = ruleset.to_sql(dialect=dialect, exact=dialect == "duckdb")
-            except ValueError as error:
-                if not any(word in str(error) for word in ("NUL", "SQL", "BIGINT")):
-                    raise
-                continue
-            if dialect == "duckdb":
-                found = asked(duck, names, kinds, rows, expression)
-            else:
-                with closing(sqlite3.connect(":memory:")) as lite:
-                    found = asked(lite, names, kinds, rows, expression)
-            wrong = [
-                (row, a, b)
-                for row, a, b in zip(rows, found, wanted, strict=True)
-                if not alike(a, b)
-            ]
-            assert not wrong, (dialect, str(ruleset), wrong[:2], expression)
+                found[-1] = namespace["predict"](dict(zip(ruleset.feature_names, row, strict=True)))
+        compare(ruleset, rows, found, wanted)
 
     attack(check, 30)
+
+
+# --- databases --------------------------------------------------------------------------------
+
+#: How databases declare what a column of each kind holds.
+TYPES = {"number": "DOUBLE PRECISION", "code": "BIGINT", "text": "TEXT", "flag": "BOOLEAN"}
+
+
+@pytest.fixture(scope="module")
+def connect():
+    """Connections to databases without tables, by the name of their dialect."""
+    with runpy.run_path(str(SERVER))["running_postgresql"]() as server:
+
+        def postgres():
+            import psycopg
+
+            # What is asked often is prepared, for tables that are gone by then.
+            return psycopg.connect(server.new_database(), autocommit=True, prepare_threshold=None)
+
+        yield postgres
+
+
+@pytest.fixture
+def database(request):
+    """A connection, and what it says in place of `?`."""
+    if request.param == "postgres":
+        with request.getfixturevalue("connect")() as connection:
+            yield request.param, connection, "%s"
+    elif request.param == "duckdb":
+        with duckdb.connect(config={"threads": 1}) as connection:
+            yield request.param, connection, "?"
+    else:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            yield request.param, connection, "?"
+
+
+def asked(connection, mark, names, kinds, rows, expression):
+    """What a database answers for some rows."""
+    cursor = connection.cursor()
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    declared = [f"{name} {TYPES[kind]}" for name, kind in zip(quoted, kinds, strict=True)]
+    cursor.execute("DROP TABLE IF EXISTS some_rows")
+    cursor.execute(f"CREATE TABLE some_rows ({', '.join(declared)}, position_ INTEGER)")
+    marks = ", ".join([mark] * (len(names) + 1))
+    values = [(*row, i) for i, row in enumerate(rows)]
+    cursor.executemany(f"INSERT INTO some_rows VALUES ({marks})", values)
+    cursor.execute(f"SELECT {expression} FROM some_rows ORDER BY position_")
+    return [answer for (answer,) in cursor.fetchall()]
+
+
+@pytest.mark.parametrize(
+    "database",
+    ["duckdb", "sqlite", pytest.param("postgres", marks=pytest.mark.engine)],
+    indirect=True,
+)
+def test_sql_answers_alike(attack, tables, database):
+    dialect, connection, mark = database
+
+    def check(rng):
+        kinds, ruleset, rows, wanted = case(rng, tables)
+        if "big" in kinds:
+            return  # whether such numbers are rounded depends on the types of a database
+        if dialect == "postgres" and any("\0" in str(value) for row in rows for value in row):
+            return  # which no text holds there
+        try:
+            expression = ruleset.to_sql(dialect=dialect, exact=dialect != "sqlite")
+        except ValueError as error:
+            if not any(word in str(error) for word in ("NUL", "SQL", "BIGINT")):
+                raise
+            return
+        try:
+            found = asked(connection, mark, ruleset.feature_names, kinds, rows, expression)
+        except Exception as error:
+            # PostgreSQL stops where others go on with infinity.
+            if dialect != "postgres" or "out of range" not in str(error):
+                raise
+            return
+        compare(ruleset, rows, found, wanted, expression)
+
+    attack(check, 30)
+
+
+# --- SWI-Prolog -------------------------------------------------------------------------------
+
+# Answers are types and characters, so that nothing depends on quoting; each question is asked for
+# all its answers.
+ANSWER = """
+:- set_stream(user_input, encoding(utf8)), style_check(-singleton).
+say([]) :- format("none~n").
+say([V]) :- integer(V), !, format("i ~w~n", [V]).
+say([V]) :- number(V), !, format("f ~w~n", [V]).
+say([V]) :- atom_codes(V, Codes), format("a ~w~n", [Codes]).
+ask(Values) :- append(Values, [Output], Arguments), Goal =.. [prediction|Arguments],
+    catch(findall(Output, Goal, Outputs), error(Formal, _),
+          (format("e ~w~n", [Formal]), Outputs = error)),
+    ( Outputs == error -> true ; say(Outputs) ).
+run(File) :- load_files(File, [silent(true)]), forall(row(Values), ask(Values)),
+    unload_file(File), format("end~n").
+:- initialization((repeat, read(File), ( File == end_of_file -> halt ; run(File), fail ))).
+"""
+
+
+@pytest.fixture
+def swipl(tmp_path):
+    """Ask one process of SWI-Prolog, theory after theory."""
+    (tmp_path / "answer.pl").write_text(ANSWER, encoding="utf-8")
+    program = [shutil.which("swipl"), "-q", "answer.pl"]
+    with subprocess.Popen(
+        program, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, encoding="utf-8",
+    ) as process:  # fmt: skip
+
+        def ask(theory, rows):
+            facts = "".join(f"row([{', '.join(map(fact, row))}]).\n" for row in rows)
+            (tmp_path / "theory.pl").write_text(f"{theory}\n{facts}", encoding="utf-8")
+            process.stdin.write("'theory.pl'.\n")
+            process.stdin.flush()
+            answers = []
+            while (line := process.stdout.readline().strip()) != "end":
+                assert line, f"SWI-Prolog has ended: {answers}"
+                answers.append(line)
+            return answers
+
+        yield ask
+        process.stdin.close()
+
+
+def fact(value):
+    """A value as a fact holds it."""
+    if value is None or value != value:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return "'" + "".join(f"\\x{ord(c):x}\\" for c in value) + "'"
+    if isinstance(value, int):
+        return str(value)
+    return ("-" if value < 0 else "") + "1.0Inf" if math.isinf(value) else f"{value:.17e}"
+
+
+def said(line):
+    """A line of SWI-Prolog's as Python's value; truth values are the texts that they are there."""
+    kind, _, value = line.partition(" ")
+    if kind == "a":
+        return "".join(chr(int(code)) for code in re.findall(r"\d+", value))
+    return {"i": int, "f": float, "none": lambda _: None}[kind](value)
+
+
+@pytest.mark.skipif(shutil.which("swipl") is None, reason="swipl (SWI-Prolog) is not on the PATH")
+def test_prolog_answers_alike(attack, tables, swipl):
+    def check(rng):
+        kinds, ruleset, rows, wanted = case(rng, tables)
+        if "big" in kinds:
+            return  # floats are compared with whole numbers as floats
+        try:
+            theory = ruleset.to_prolog(missing=["null"])
+        except ValueError as error:
+            if "would be one in Prolog" not in str(error):
+                raise
+            return
+        lines = swipl(theory, rows)
+        # It raises an error where a sum overflows.
+        kept = [i for i, line in enumerate(lines) if not line.startswith("e evaluation_error")]
+        assert len(lines) == len(rows)
+        if len(kept) < len(rows):
+            sums = any(isinstance(c, Linear | AtLeast) for rule in ruleset for c in rule.conditions)
+            assert (
+                sums or ruleset.voting or any(isinstance(r.output, LinearOutput) for r in ruleset)
+            )
+        found = [said(lines[i]) for i in kept]
+        wanted = [wanted[i] for i in kept]
+        if ruleset.classes is None:
+            found = [math.nan if answer == "nan" else answer for answer in found]
+            wanted = [None if w is None else float(w) for w in wanted]
+        wanted = [str(w).lower() if isinstance(w, bool) else w for w in wanted]
+        compare(ruleset, [rows[i] for i in kept], found, wanted, theory)
+        for one, other in zip(found, wanted, strict=True):
+            assert type(one) is type(other), (str(ruleset), one, other)
+
+    attack(check, 20)
