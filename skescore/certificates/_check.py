@@ -249,19 +249,38 @@ class _Check:
             answers.append(_conclusion(held[0]["then"], values) if held else None)
         return answers
 
-    def _weights_of(self, rules: Any) -> list[float]:
-        """The weight of the rows that each rule predicts."""
+    def _firsts(self, rules: Any) -> list[int]:
+        """Which rule predicts each row, of rules that are complete."""
         order = [self.names.index(name) for name in rules["feature_names"]]
-        sums = [0.0] * len(rules["rules"])
-        for row, weight in zip(self.rows, self.w, strict=True):
+        firsts = []
+        for row in self.rows:
             values = [row[j] for j in order]
             held = (
                 i
                 for i, rule in enumerate(rules["rules"])
                 if all(_holds(c, values) for c in rule["if"])
             )
-            sums[next(held)] += weight
-        return sums
+            firsts.append(next(held))
+        return firsts
+
+    def _check_tree(self, rules: Any, tests: Sequence[int]) -> None:
+        """Raise unless tests, one after the other, part the rows as these leaves do."""
+        leaves = [0] * len(rules["rules"])
+        for i, leaf in enumerate(self._firsts(rules)):
+            leaves[leaf] |= 1 << i
+        groups = [[leaf for leaf in leaves if leaf]]
+        while groups:
+            group = groups.pop()
+            if len(group) < 2:
+                continue
+            for test in tests:
+                inside = [leaf for leaf in group if leaf & test]
+                if 0 < len(inside) < len(group) and not any(leaf & ~test for leaf in inside):
+                    # Whatever parts some leaves first, trees of the rest are none the fewer.
+                    groups += [inside, [leaf for leaf in group if not leaf & test]]
+                    break
+            else:
+                raise _WrongError("no tree of the space has the leaves that it says")
 
     def _loss(self, name: str, answers: Sequence[Any]) -> float:
         pairs = list(zip(self.w, self.y, answers, strict=True))
@@ -347,6 +366,7 @@ class _Check:
             len(part[name]) != n_sizes for name in ("lower", "status", "measured", "rules")
         ):
             raise _WrongError("its sizes do not agree")
+        tests = sorted(set(self._tests(part["space"]["cuts"]))) if kind == "tree" else []
         for i in range(n_sizes):
             low, high = part["lower"][i], part["upper"][i]
             if not (math.isfinite(low) and math.isfinite(high) and 0 <= low <= high):
@@ -356,14 +376,14 @@ class _Check:
             known = {"optimal", "target", "time_limit", "node_limit", "memory_limit", "interrupted"}
             if part["status"][i] not in known or (part["status"][i] == "optimal" and low < high):
                 raise _WrongError(f"the bounds {low} and {high} are not {part['status'][i]!r}")
-            self._found(part, i)
+            self._found(part, i, tests)
         for told in part.get("f1", ()):
             if kind != "tree" or told["size"] not in range(1, n_sizes + 1):
                 raise _WrongError("it bounds the F1 of rules that it does not speak of")
-            self._found_by_f1(part, told)
+            self._found_by_f1(part, told, tests)
         return f"{kind}: the rules found have the losses that it says."
 
-    def _found(self, part: Any, i: int) -> None:
+    def _found(self, part: Any, i: int, tests: Sequence[int]) -> None:
         rules, loss = part["rules"][i], part["loss"]
         if rules is None:
             raise _WrongError(f"rules of size {i + 1} are not in it")
@@ -375,9 +395,14 @@ class _Check:
         answers = self._answers(rules, complete=True)
         if not answers:
             raise _WrongError("several leaves of a tree hold for the same row")
+        if part["kind"] == "tree":
+            self._check_tree(rules, tests)
         found = self._loss(loss, answers)
         self._same(f"the loss of {i + 1} rules", [part["upper"][i]], [found], self.scales[loss])
-        for rule, weight in zip(rules["rules"], self._weights_of(rules), strict=True):
+        weights = [0.0] * len(rules["rules"])
+        for first, weight in zip(self._firsts(rules), self.w, strict=True):
+            weights[first] += weight
+        for rule, weight in zip(rules["rules"], weights, strict=True):
             seen = rule.get("statistics") or {}
             if "n_rows" in seen:
                 self._same("the rows of a rule", [seen["n_rows"]], [weight], self.scales["errors"])
@@ -390,7 +415,7 @@ class _Check:
             found = self._metric(name, answers, everything)
             self._same(name, [said[name]], [found], self.scales.get(name, 1.0))
 
-    def _found_by_f1(self, part: Any, told: Any) -> None:
+    def _found_by_f1(self, part: Any, told: Any, tests: Sequence[int]) -> None:
         """The tree that has the best weighted F1 found."""
         rules, size = told["rules"], told["size"]
         if rules is None:
@@ -402,6 +427,7 @@ class _Check:
         answers = self._answers(rules, complete=True)
         if not answers:
             raise _WrongError("several leaves of a tree hold for the same row")
+        self._check_tree(rules, tests)
         value = self._metric("f1_weighted", answers, range(len(answers)))
         self._same("the F1 found", [told["found"]], [value])
 

@@ -255,6 +255,42 @@ def test_bounds_over_fewer_cuts_than_are_told_are_rejected(per_feature: int | No
         assert check_certificate(json.dumps(data), X, y).verdict == "rejected", what
 
 
+def test_leaves_that_no_tests_make_one_after_the_other_are_rejected() -> None:
+    """Five boxes like the sails of a windmill part the rows, but no first test parts the boxes."""
+    sails = {"p": "0-1:0-0", "q": "2-2:0-1", "r": "1-2:2-2", "s": "0-0:1-2", "t": "1-1:1-1"}
+    boxes = {k: [list(map(int, e.split("-"))) for e in v.split(":")] for k, v in sails.items()}
+    X = pd.DataFrame([(a, b) for a in range(3) for b in range(3)], columns=["a", "b"], dtype=float)
+
+    def premise(box: Any) -> list[Interval]:
+        ends = [
+            (low - 0.5 if low else -np.inf, high + 0.5 if high < 2 else np.inf) for low, high in box
+        ]
+        return [
+            Interval(j, *pair, False, True)
+            for j, pair in enumerate(ends)
+            if np.isfinite(pair).any()
+        ]
+
+    rules = RuleSet(
+        [Rule(premise(box), k) for k, box in boxes.items()],
+        ["a", "b"],
+        task="classification",
+        ordered=False,
+    )
+    y = rules.predict(X)
+    text = certify(rules, X, y, kinds=["tree"], max_rules=5).to_json()
+    assert check_certificate(text, X, y).verdict == "confirmed"
+    data = json.loads(text)
+    part = data["frontiers"][0]
+    assert part["upper"][4] > 0
+    part["upper"][4] = part["lower"][4] = 0
+    part["rules"][4] = data["given"]["rules"]
+    part["measured"][4] = {"n_rules": 5, "accuracy": 1.0, "f1_weighted": 1.0}
+    told = check_certificate(json.dumps(data), X, y)
+    assert told.verdict == "rejected"
+    assert "no tree of the space has the leaves" in str(told)
+
+
 @pytest.mark.parametrize(("unit", "weight"), [(1e-10, 1.0), (1.0, 1e-12)])
 def test_small_numbers_are_checked_as_exactly_as_large_ones(unit: float, weight: float) -> None:
     X, y = np.arange(8.0)[:, None], unit * np.arange(8.0) ** 2
