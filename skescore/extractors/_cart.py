@@ -247,9 +247,11 @@ class CARTExtractor(BaseExtractor):
         classification = extraction.task == "classification"
         extraction.check_magnitude(_LARGEST, "trees work in single precision")
         n_classes = len(np.unique(extraction.predictions)) if classification else 0
+        most = self._most_leaves(n_classes)
         tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(
             criterion=self.criterion or _CRITERIA[extraction.task][0],
-            max_leaf_nodes=self._most_leaves(n_classes),
+            # It takes memory for as many as it is allowed.
+            max_leaf_nodes=most if most is None else min(most, max(2, len(extraction.X))),
             max_depth=self.max_depth,
             max_features=self.max_features,
             min_samples_leaf=self.min_samples_leaf,

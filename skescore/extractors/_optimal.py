@@ -187,7 +187,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     ----------
     {estimator}
     max_leaf_nodes : int, default=4
-        Most leaves, at least 2.
+        Most leaves, from 2 to 10,000.
     cuts_per_feature : int or None, default=16
         Most cuts of a number, those nearest to its quantiles. None: between any two neighbouring
         values, which takes longer.
@@ -265,7 +265,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         self.batch_size = batch_size
 
     def _check_settings(self, task: str) -> None:
-        check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2)
+        check.check_integer("max_leaf_nodes", self.max_leaf_nodes, 2, 10_000)
         super()._check_settings(task)
 
     def fit_sums(self, source: HistogramSource) -> OptimalTreeExtractor:
@@ -376,7 +376,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
     ----------
     {estimator}
     max_rules : int, default=4
-        Most rules, at least 1.
+        Most rules, from 1 to 10,000.
     max_conditions : {1, 2, 3}, default=2
         Most tests in a premise; an interval with two bounds is two of them.
     cuts_per_feature : int or None, default=8
@@ -460,7 +460,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
         self.batch_size = batch_size
 
     def _check_parameters(self) -> None:
-        check.check_integer("max_rules", self.max_rules, 1)
+        check.check_integer("max_rules", self.max_rules, 1, 10_000)
         check.check_integer("max_conditions", self.max_conditions, 1, 3)
         super()._check_parameters()
 

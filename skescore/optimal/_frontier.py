@@ -13,6 +13,8 @@ from skescore.rules import RuleSet
 
 KINDS = ("tree", "list")
 LOSSES = ("errors", "squared_error", "absolute_error")
+#: What is more is a mistake: each size takes a search of its own.
+MOST_RULES = 10_000
 STATUSES = ("optimal", "target", "time_limit", "node_limit", "memory_limit", "interrupted")
 
 

@@ -33,7 +33,7 @@ from skescore._validation import (
     whole_labels,
 )
 from skescore.optimal._cuts import Cuts, Tests, candidate_cuts
-from skescore.optimal._frontier import LOSSES, Frontier, check_targets
+from skescore.optimal._frontier import LOSSES, MOST_RULES, Frontier, check_targets
 from skescore.rules import Condition, Rule, RuleSet, RuleStatistics, Table
 
 #: Whole numbers up to this are exact in single precision.
@@ -663,7 +663,7 @@ def optimal_lists(
     loss : {"errors", "squared_error", "absolute_error"}, default="errors"
         What is summed over the rows. Absolute errors take far longer than the others.
     max_rules : int, default=4
-        The largest size of the frontier.
+        The largest size of the frontier, up to 10,000.
     max_conditions : {1, 2, 3}, default=2
         Most tests in a premise. With 3 time and memory grow with the third power of the tests.
     cuts : Cuts, int or None, default=8
@@ -741,7 +741,7 @@ def optimal_lists(
     """
     began = time.monotonic()
     check_choice("loss", loss, LOSSES)
-    check_integer("max_rules", max_rules, 1)
+    check_integer("max_rules", max_rules, 1, MOST_RULES)
     check_integer("max_conditions", max_conditions, 1, 3)
     check_number("time_limit", time_limit, 0, optional=True)
     check_integer("max_nodes", max_nodes, 1, optional=True)

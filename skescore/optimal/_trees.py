@@ -33,7 +33,7 @@ from skescore._validation import (
     whole_labels,
 )
 from skescore.optimal._cuts import Cuts, candidate_cuts
-from skescore.optimal._frontier import LOSSES, Frontier, check_targets
+from skescore.optimal._frontier import LOSSES, MOST_RULES, Frontier, check_targets
 from skescore.rules import (
     Condition,
     Fallback,
@@ -86,7 +86,7 @@ def optimal_trees(
     loss : {"errors", "squared_error", "absolute_error"}, default="errors"
         What is summed over the rows: 1 for a wrong label, or how far a number is off.
     max_rules : int, default=4
-        Most leaves.
+        Most leaves, up to 10,000.
     cuts : Cuts, int or None, default=16
         Where features may be split; a number is passed to :func:`candidate_cuts`, None cuts between
         any two neighbouring values.
@@ -145,7 +145,7 @@ def optimal_trees(
     ([100.0, 50.0, 6.0, 3.0], ('optimal', 'optimal', 'optimal', 'optimal'))
     """
     began = time.monotonic()
-    check_integer("max_rules", max_rules, 1)
+    check_integer("max_rules", max_rules, 1, MOST_RULES)
     check_choice("loss", loss, LOSSES)
     check_number("time_limit", time_limit, 0, optional=True)
     check_integer("max_nodes", max_nodes, 1, optional=True)
@@ -873,6 +873,8 @@ class TreeSearch:
         if not self.weights.any():
             return
         for leaves in range(3, self.max_rules + 1):
+            if time.monotonic() >= self.deadline:
+                return
             for criterion in ("gini", "entropy") if classification else ("squared_error",):
                 grown = kind(max_leaf_nodes=leaves, criterion=criterion, random_state=0)
                 tree = grown.fit(codes, self.target, self.weights).tree_

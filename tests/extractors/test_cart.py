@@ -167,6 +167,9 @@ def test_a_given_depth_is_the_only_bound_and_given_leaves_are_too():
     assert CARTExtractor(black_box, max_depth=4).fit(rows).n_rules_ == 2**4
     assert CARTExtractor(black_box, max_leaf_nodes=20).fit(rows).n_rules_ == 20
     assert CARTExtractor(black_box, max_leaf_nodes=5, max_depth=2).fit(rows).n_rules_ == 4
+    # Nothing is set aside for leaves that no row needs.
+    all_leaves = CARTExtractor(black_box, max_leaf_nodes=10**9).fit(rows).rules_
+    assert len(all_leaves) == len(CARTExtractor(black_box, max_leaf_nodes=None).fit(rows).rules_)
     with pytest.raises(TypeError, match='"auto" is 6 to 8, or None if max_depth is given'):
         CARTExtractor(black_box, max_leaf_nodes="many").fit(rows)
 

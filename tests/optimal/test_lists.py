@@ -330,7 +330,8 @@ def test_given_cuts_are_the_space() -> None:
     ("options", "error", "message"),
     [
         ({"loss": "error"}, ValueError, "loss must be one of"),
-        ({"max_rules": 0}, ValueError, "max_rules must be an integer of 1 or more, got 0"),
+        ({"max_rules": 0}, ValueError, "max_rules must be an integer from 1 to 10000, got 0"),
+        ({"max_rules": 10**9}, ValueError, "from 1 to 10000, got 1000000000"),
         ({"max_conditions": 4}, ValueError, "max_conditions must be an integer from 1 to 3"),
         ({"cuts": "all"}, TypeError, "cuts must be an integer of 1 or more"),
         ({"time_limit": -1}, ValueError, "time_limit must be"),

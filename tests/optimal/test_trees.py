@@ -221,6 +221,7 @@ def test_one_row_constant_features_and_one_class() -> None:
     ("changes", "message"),
     [
         ({"max_rules": 0}, "max_rules must be"),
+        ({"max_rules": 10**9}, "max_rules must be an integer from 1 to 10000"),
         ({"loss": "mse"}, "loss must be one of"),
         ({"time_limit": -1}, "time_limit must be"),
         ({"max_nodes": 0}, "max_nodes must be"),

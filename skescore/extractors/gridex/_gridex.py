@@ -39,6 +39,8 @@ from skescore.rules._volumes import join_touching
 
 #: More slices than this are a mistake, and would not leave room for the numbers of cells.
 _MOST_SLICES = 1_000_000
+#: After so many bisections no two numbers are in one cell.
+_MOST_LEVELS = 2_100
 #: Widths of slices of larger features, and squares of larger predictions, would overflow.
 _LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
 #: The default threshold: in classification, and as a share of the deviation of all predictions.
@@ -189,7 +191,7 @@ class GridExExtractor(BaseExtractor):
     def _check_parameters(self) -> None:
         check.check_integer("max_rules", self.max_rules, 1, optional=True)
         check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
-        check.check_integer("depth", self.depth, 1)
+        check.check_integer("depth", self.depth, 1, _MOST_LEVELS)
         check.check_number("threshold", self.threshold, 0.0, optional=True)
         check.check_integer("min_examples", self.min_examples, 0)
         for n_slices, importance in self._strategies():
