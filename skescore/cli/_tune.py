@@ -115,6 +115,8 @@ def tune_text(
     how = f"held-out rows, {options.cv} folds"
     if not result["black_box"]["trained_here"]:
         how = "on these rows, which it may have been trained on"
+    if options.class_weight is not None:
+        how += "; each class weighs the same"
     printer.line(f"black box {options.black_box}: {quality} ({how})")
     judged = bool((result.get("all_rows") or {}).get("finalists"))
     _leaderboard(printer, options, dataset, search, judged=judged)
@@ -127,6 +129,8 @@ def tune_text(
         f"{plural(best['n_rules'], 'rule')}, extracted from all rows"
     )
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
+    if options.class_weight is not None:
+        printer.line("(Rows of a rule are counted as often as they weigh, in whole numbers.)")
     measure = "accuracy" if dataset.task == "classification" else "R²"
     printer.line(
         f"on these rows: fidelity ({measure} against the black box) "
@@ -760,8 +764,10 @@ def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearch
 
 def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     """What a reader has to know of the best rules before reading them, in plain sentences."""
+    import numpy as np
     import pandas as pd
     from sklearn.metrics import f1_score, r2_score
+    from sklearn.utils.class_weight import compute_sample_weight
 
     y, target = dataset.y, dataset.y.name
     predicted = pd.Series(search.predict(dataset.X), index=y.index)
@@ -781,7 +787,10 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
             )
         return found
     counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
-    label, share = counts[0][0], counts[0][1] / len(y)
+    # Whoever always says one class is as good as the search's weights make that class.
+    weights = compute_sample_weight(search.class_weight, y)
+    shares = {name: round(np.average(y == name, weights=weights), 9) for name, _ in counts}
+    label, share = max(shares.items(), key=lambda item: item[1])
     always = {"accuracy": share, "f1_weighted": share * 2 * share / (1 + share)}
     if all(quality[name] <= value + 1e-9 for name, value in always.items()):
         return [
@@ -791,8 +800,11 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
             "that have to do with it"
         ]
     found = []
-    if float((predicted.to_numpy() == y.to_numpy()).mean()) <= share + 1e-9:
-        balanced = f1_score(y.astype(str), predicted.astype(str), average="weighted")
+    right = predicted.to_numpy() == y.to_numpy()
+    if float(np.average(right, weights=weights)) <= share + 1e-9:
+        balanced = f1_score(
+            y.astype(str), predicted.astype(str), average="weighted", sample_weight=weights
+        )
         if balanced <= always["f1_weighted"] + 1e-9:
             found.append(
                 f"these rules predict {target} no better than always {label!r}: allow more rules, "

@@ -1026,6 +1026,23 @@ def test_what_a_reader_must_know_first_is_said_first(run, tmp_path):
     assert out.startswith("Note: the black box predicts number no better than its mean")
 
 
+def test_a_black_box_is_compared_with_always_one_class_by_the_weights_of_the_classes(run, tmp_path):
+    """It is right on fewer rows than that who always says the usual class, and finds the others."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=200)
+    kinds = np.where(a + 0.4 * rng.normal(size=200) > 1.2, "rare", "usual")
+    pd.DataFrame({"a": a, "kind": kinds}).to_csv(tmp_path / "rare.csv", index=False)
+    common = ("--cv", 2, "--trials", 1, "--extractors", "cart", "--black-box", "decision-tree")
+    _, out, _ = run(
+        "tune", tmp_path / "rare.csv", "--target", "kind", *common, "--class-weight", "balanced"
+    )
+    quality = float(re.search(r"accuracy ([0-9.]+)", out)[1])
+    assert 0.6 < quality < (kinds == "usual").mean()
+    assert not out.startswith("Note: ")
+    assert "each class weighs the same" in out
+    assert "counted as often as they weigh" in out
+
+
 def test_scores_take_another_performance(run):
     settings = ("wine", *SHORT, "--format", "json")
     plain, balanced = (
