@@ -50,7 +50,7 @@ ROOMS = {
         ("metrics/_survival.py", "rules/_survival.py", "scorers/_survival.py"),
         ("metrics/test_survival.py", "rules/test_survival.py"),
     ),
-    "scorers": (("scorers",), ("scorers", "metrics")),
+    "scorers": (("scorers",), ("scorers", "metrics", "tuning/test_search_objective.py")),
     "rules": (
         ("rules/_conditions.py", "rules/_domain.py", "rules/_json.py", "rules/_matching.py",
          "rules/_prediction.py", "rules/_rule.py", "rules/_ruleset.py", "rules/_text.py",

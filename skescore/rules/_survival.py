@@ -239,7 +239,7 @@ class SurvivalCurve:
         event : ndarray of bool, shape (n_rows,)
         """
         time = np.repeat(np.tile(self.times, 2), np.append(self.events, self.censored))
-        event = np.repeat([True, False], [self.n_events, self.n_rows - self.n_events])
+        event = np.arange(self.n_rows) < self.n_events
         order = np.argsort(time, kind="stable")
         return time[order], event[order]
 

@@ -247,6 +247,20 @@ def test_events_after_the_training_rows_are_out_of_sight() -> None:
     late = time + time.max() + 1, np.ones(60)
     with pytest.raises(ValueError, match=r"until the last training time .* got none in 60 rows"):
         integrated_brier_score(rules, X, late)
+    # The last training time itself is in sight.
+    late[0][:2], late[1][1], times = [time.max(), 1.0], 0, np.array([2.0, 3.0])
+    curves = rules.predict_survival_function(X, times)
+    expected = plain_brier(curves, late, (time, event), times)
+    assert integrated_brier_score(rules, X, late, times=times) == pytest.approx(expected)
+
+
+def test_skill_beside_a_flawless_curve_of_all_rows_is_undefined() -> None:
+    X = pd.DataFrame({"age": [30.0, 40.0, 60.0], "noise": 0.0})
+    y = np.array([1.0, 9.0, 9.0]), np.array([False, True, True])  # until 9 nothing happens
+    rules = SurvivalRules.fit(age_rules((20, 50)), X, y)
+    with pytest.warns(UndefinedMetricWarning, match=r"skill, ice are undefined .* against 0.0 of"):
+        scores = survival_scores(rules, X, y, times=[2.0, 3.0])
+    assert (scores["brier"], scores["fire"]) == (0.0, fire_score(0.0, 1))
 
 
 def test_no_row_with_a_rule() -> None:
@@ -424,6 +438,10 @@ def test_report() -> None:
         adjusted = adjust_p_values(report["p_value"], correction)
         np.testing.assert_array_equal(report[column], adjusted)
     assert report["significant"].tolist() == [True, False, False, True]
+    at_most = survival_report(rules, X, y, correction=None, alpha=report["p_value"][4])
+    assert at_most["significant"][4]
+    with pytest.raises(TypeError, match="rules must be SurvivalRules, got RuleSet"):
+        survival_report(ruleset, X, y)
 
 
 def test_the_choice_of_the_p_value_matters() -> None:
@@ -475,6 +493,9 @@ def test_survival_rules_as_knowledge() -> None:
     assert scores["fire"] == fire_score(brier, 2, psi=1.5)
     assert scores["q"] == q_score(brier, 2, 0.75)
     assert scores["ice"] == pytest.approx(ice_score(skill, 2, 0.75, phi=2, rho=3), rel=1e-12)
+    plain = survival_scores(rules, X, y, times=times)
+    assert plain["fire"] == fire_score(brier, 2)
+    assert plain["ice"] == pytest.approx(ice_score(skill, 2, 0.75), rel=1e-12)
     by_rows = survival_scores(rules, X, y, completeness="instances")
     assert by_rows["completeness"] == (X["age"] <= 65).mean()
     homeless = SurvivalRules(rules.ruleset.replace(domain=None), rules.curves, rules.fallback)
@@ -505,6 +526,13 @@ class SurvivalTree(BaseEstimator):
         rules = as_ruleset(tree.fit(X, y["time"]))
         self.rules_ = SurvivalRules.fit(rules, X, y) if self.curves else rules
         return self
+
+
+class WeighedTree(SurvivalTree):
+    """Takes weights and does not look at them."""
+
+    def fit(self, X: Any, y: np.ndarray, sample_weight: Any = None) -> SurvivalTree:
+        return super().fit(X, y)
 
 
 def test_scorers_in_a_search() -> None:
@@ -604,6 +632,8 @@ def test_the_estimator_is_one_of_scikit_survival() -> None:
     assert model.event_times_.tolist() == sorted(set(y[0][y[1]]))
     with pytest.raises(ValueError, match="feature names"):
         model.predict_survival_function(X.iloc[:, :1])
+    at_once = np.full(240, 3.0), np.arange(240) % 2 == 0  # nobody loses any time
+    assert SurvivalRulesEstimator(tree).fit(X, at_once).score(X, at_once) == 0.5
 
 
 def test_the_estimator_takes_rules_that_are_there() -> None:
@@ -635,6 +665,16 @@ def test_scorers_are_ordinary_objects() -> None:
     )  # fmt: skip
     assert np.isfinite(results["test_q"]).all()
     assert not scorer.get_metadata_routing().consumes("score", ["sample_weight"])
+
+
+@pytest.mark.filterwarnings("ignore:The scoring .* does not support sample_weight")
+def test_scorers_are_given_no_weights() -> None:
+    X, y = patients(120)
+    search = GridSearchCV(
+        WeighedTree(), {"max_leaf_nodes": [2]}, cv=KFold(2), error_score="raise", refit=False,
+        scoring={"q": make_survival_scorer("q"), "fire": make_survival_scorer("fire")},
+    ).fit(X, structured(y), sample_weight=np.ones(120))  # fmt: skip
+    assert np.isfinite(search.cv_results_["mean_test_q"]).all()
 
 
 def test_scorers_that_cannot_be_made() -> None:

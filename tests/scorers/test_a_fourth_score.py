@@ -231,6 +231,9 @@ def test_the_best_score_is_that_of_perfect_rules() -> None:
     specs = [SCORE_SPECS[name] for name in ("fire", "q", "ice", "terse")]
     best = [spec.best({weight.name: weight.default for weight in spec.weights}) for spec in specs]
     assert best == [0.0, 0.0, pytest.approx(1 / (1 + np.exp(-5)) / (1 + np.exp(0.3 - 5))), 0.0]
+    # Sizes of one's own may be below 1, but not below what the score is defined for.
+    large = replace(TERSE, least_size=4.0)
+    assert large.best({"tau": 0.1}, any_size=True) == pytest.approx(0.2)
     assert [spec.label for spec in (TERSE, replace(TERSE, label=""))] == ["Terse", "terse"]
     assert [spec.sign for spec in specs] == [-1.0, -1.0, 1.0, -1.0]
 

@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CARTExtractor
-from skescore.scorers import register_installed_scores
+from skescore.scorers import SCORE_SPECS, SCORERS, register_installed_scores
 
 PLUGIN = Path(__file__).parents[1] / "plugin"
 
@@ -73,3 +73,27 @@ def test_what_is_no_score_is_refused(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(kind, match=message):
         register_installed_scores()
+
+
+def test_scores_of_installed_packages_are_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "brief_one.py").write_text(
+        "from dataclasses import replace\n"
+        "from skescore.scorers import SCORE_SPECS\n"
+        "score = replace(SCORE_SPECS['fire'], name='brief', kept_as='', label='')\n"
+    )
+    info = tmp_path / "brief-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brief\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[skescore.scores]\nshort = brief_one:score\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = dict(SCORE_SPECS), dict(SCORERS)
+    try:
+        assert register_installed_scores() == ("brief",)
+        assert "brief" in SCORE_SPECS
+        assert SCORERS["neg_brief"].name == "neg_brief"
+    finally:
+        for table, content in zip((SCORE_SPECS, SCORERS), before, strict=True):
+            table.clear()
+            table.update(content)

@@ -167,6 +167,9 @@ def test_a_rule_without_rows_has_no_precision() -> None:
     assert make_rule_scorer("precision", undefined=-math.inf)(SPARE, X, Y) == -math.inf
     weighted = make_rule_scorer("precision", aggregate="weighted")
     assert weighted(SPARE, X, Y) == weighted(RULES, X, Y)
+    odd = {"odd": lambda p, n, P, N: p * math.nan}
+    with pytest.warns(UndefinedMetricWarning, match="odd is undefined: 2 of 3 rules have no val"):
+        assert math.isnan(make_rule_scorer(odd, aggregate="weighted")(SPARE, X, Y))
     few = [Rule([Interval(0, upper=0)], "low"), Rule([Interval(0, lower=0)], "high")]
     of_three = RULES.replace(rules=few), [[0.0], [1.0], [2.0]], ["low", "high", "low"]
     assert weighted(*of_three) == pytest.approx((1 * 1 + 2 * 0.5) / 3)
@@ -270,6 +273,14 @@ def test_a_transformed_target_is_refused_rather_than_counted_in_wrong_units() ->
     ):
         scorer(model, rows, y)
     assert 0 < scorer(model.regressor_, rows, np.log(y)) < 1
+    # Also where one leaf says the same in both units: the root of 1 is 1.
+    few, ones = np.arange(9.0)[:, None], np.repeat([1.0, 9.0, 25.0], 3)
+    roots = TransformedTargetRegressor(
+        CARTExtractor(DecisionTreeRegressor(), random_state=0), func=np.sqrt, inverse_func=np.square
+    ).fit(few, ones)
+    assert roots.regressor_.predict(few).tolist() == [1] * 3 + [3] * 3 + [5] * 3
+    with pytest.raises(ValueError, match=r"the rules say 3.0 where the prediction is 9.0"):
+        scorer(roots, few, ones)
     plain = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0).fit(rows, y)
     assert 0 < scorer(plain, rows, y) < 1
 
@@ -298,6 +309,7 @@ def test_a_function_by_name_is_a_measure() -> None:
     scorer = make_rule_scorer(own, aggregate="max")
     assert scorer(RULES, X, Y) == pytest.approx(2 + 0.3 + 0.02)
     assert scorer.name == "max_rule_net"
+    assert scorer.settings["measure"].bounds(3, 2) == (-math.inf, math.inf)
     for wrong in ({}, {"a": max, "b": min}, {"a": 3}, {1: max}):
         with pytest.raises(TypeError, match=r"measure must be .* with one name"):
             make_rule_scorer(wrong)

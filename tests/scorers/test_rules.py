@@ -554,6 +554,12 @@ def test_a_pipeline_is_scored_in_the_units_of_its_rules() -> None:
     assert knowledge(FrozenEstimator(pipeline), BESIDE, Y_BESIDE) == expected
     fidelity = make_fire_scorer(reference="black_box")
     assert fidelity(pipeline, BESIDE) == fidelity(inner, rows) == pytest.approx(fire(2 / 62, 2))
+    # One step has none before it; steps that work in place leave the caller's rows alone.
+    assert knowledge(make_pipeline(inner), rows, Y_BESIDE) == expected
+    in_place = make_pipeline(StandardScaler(copy=False), box).fit(X_PLANE.copy(), Y_PLANE)
+    own = BESIDE.copy()
+    assert knowledge(in_place, own, Y_BESIDE) == expected
+    assert (own == BESIDE).all()
     # Of three steps the first two go before; counts need none.
     thrice = make_pipeline(StandardScaler(), FunctionTransformer(np.exp), clone(box))
     thrice.fit(X_PLANE, Y_PLANE)
@@ -726,6 +732,11 @@ def test_what_is_not_fitted_yet_is_told_apart(model: Any) -> None:
 def test_y_that_cannot_be_compared(y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ice(CLASSES, X_CLASSES, y)
+
+
+def test_of_many_labels_that_no_rule_knows_five_are_named() -> None:
+    with pytest.raises(ValueError, match=r"labels of y \('c', 'd', 'e', 'f', 'g'\) is a class"):
+        ice(CLASSES, np.tile(X_CLASSES, (2, 1)), list("cdefghcdef"))
 
 
 @pytest.mark.parametrize("y", [["a", "b", "c", "d"], [1.0, 2.0, 3.0, nan], [math.inf, 1, 2, 3]])

@@ -214,6 +214,7 @@ def test_stability_makes_rules_again(weighted: bool) -> None:
     assert 0.8 < value("prediction_stability", tree, X, Y) <= 1.0
     with pytest.raises(TypeError, match="a rule set by itself cannot be fitted"):
         value("stability", RULES, ROWS, LABELS)
+    assert 0 <= make_set_scorer("stability", n_splits=1, n_bins=1)(tree, X, Y) <= 1
     for option in ("n_splits", "n_bins"):
         with pytest.raises(ValueError, match=f"{option} must be"):
             make_set_scorer("stability", **{option: 0})(tree, X, Y)
@@ -223,6 +224,20 @@ def test_stability_makes_rules_again(weighted: bool) -> None:
     )
     e = evaluate_rules(NUMBERS, X_NUMBERS, Y_NUMBERS)
     assert len({moving.score(e) for _ in range(4)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("stability", {"n_splits": 3, "n_bins": 10, "random_state": 0}),
+        ("prediction_stability", {"n_splits": 3, "n_bins": 10, "random_state": 0}),
+        ("fidelity_jittered", {"n_rows": 1000, "scale": 0.1, "random_state": 0}),
+        ("feature_agreement", {"n_repeats": 3, "max_rows": 1000, "random_state": 0}),
+    ],
+)
+def test_options_left_out_are_those_of_the_signature(name: str, options: dict[str, Any]) -> None:
+    given = NUMBERS, X_NUMBERS, Y_NUMBERS
+    assert make_set_scorer(name)(*given) == make_set_scorer(name, **options)(*given)
 
 
 def test_rows_too_few_to_make_rules_again_of() -> None:
