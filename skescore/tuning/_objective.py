@@ -195,8 +195,11 @@ def evaluate_on_fold(
 def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
     """What a scorer says of the held-out rows; their weights go to whoever takes some."""
     options = {}
-    if fold.test_weight is not None and "sample_weight" in inspect.signature(scorer).parameters:
-        options["sample_weight"] = fold.test_weight
+    if fold.test_weight is not None:
+        # A scorer of scikit-learn takes them for its metric, which may not.
+        metric = getattr(scorer, "_score_func", scorer)
+        if "sample_weight" in inspect.signature(metric).parameters:
+            options["sample_weight"] = fold.test_weight
     return scorer(candidate, fold.X_test, fold.y_test, **options)
 
 

@@ -565,7 +565,10 @@ def test_measures_on_the_folds_are_weighed_where_they_take_weights() -> None:
         return len(model.rules_)
 
     fidelity = make_performance_scorer("accuracy", reference="black_box")
-    measures = [{"others": make_scorer(accuracy_score)}, {"fidelity": fidelity}, length]
+    plain = make_scorer(lambda y, predictions: np.mean(y == predictions))
+    measures = [
+        {"others": make_scorer(accuracy_score)}, {"fidelity": fidelity}, {"plain": plain}, length,
+    ]  # fmt: skip
     weights = np.where(Y == 2, 20.0, 1.0)
     search = search_of(extractors=["cart"], scoring="accuracy", measures=measures, n_trials=2)
     row = search.fit(X, Y, sample_weight=weights).leaderboard_.iloc[0]
@@ -576,8 +579,8 @@ def test_measures_on_the_folds_are_weighed_where_they_take_weights() -> None:
         predictions = rules.fit(X[train], sample_weight=weights[train]).predict(X[test])
         right, alike = predictions == Y[test], predictions == black_box.predict(X[test])
         found.append([np.average(right, weights=weights[test])] * 2)
-        found[-1] += [np.average(alike, weights=weights[test]), rules.n_rules_]
-    means = row[["score", "others", "fidelity", "length"]].tolist()
+        found[-1] += [np.average(alike, weights=weights[test]), right.mean(), rules.n_rules_]
+    means = row[["score", "others", "fidelity", "plain", "length"]].tolist()
     assert means == pytest.approx(np.mean(found, axis=0).tolist())
 
 
