@@ -296,3 +296,9 @@ def test_tokens_of_what_is_no_text() -> None:
         text_tokens(None, "good film")
     with pytest.raises(TypeError, match="3 in row 1"):
         text_tokens(None, [["good"], 3])
+
+
+def test_rows_of_texts_and_numbers_are_no_tokens() -> None:
+    rows = [["u", 1.0], ["v", 2.0], ["u", 3.0]]
+    with pytest.raises(TypeError, match=r"X must hold numbers, .* Pass a DataFrame for columns"):
+        faithfulness(lambda texts: np.full((len(texts), 2), 0.5), rows, np.ones((3, 2)))

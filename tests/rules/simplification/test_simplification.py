@@ -815,3 +815,30 @@ def test_small_differences_count_beside_answers_of_any_size():
     )
     X.append([3.0])
     assert far.simplify(X).predict(X).tolist() == far.predict(X).tolist()
+
+
+# --- what only some sets of rules show ------------------------------------------------------------
+
+
+def test_missing_values_of_boxes_without_numbers_stay_missing() -> None:
+    """The gaps of a column are a cell of their own, also where a rule has no number of it."""
+    rules = [
+        Rule([Interval(0, 0, 0, True, True)], "a"),
+        Rule([Interval(0, upper=1)], "a", RuleStatistics(1, [2, 3])),
+        Rule([Missing(0)], "b", RuleStatistics(0, [1, 2])),
+        Rule([Interval(0, 0.5, 3), OneOf(0, [2])], "a", RuleStatistics(5, [2, 1])),
+        Rule([Interval(0, upper=3, upper_closed=False, missing=True)], "b"),
+    ]
+    ruleset = RuleSet(rules, ["x"], task="classification", ordered=False, fallback=Fallback("b"))
+    X = np.array([[np.nan], [-1.0], [0.0], [0.5], [1.0], [2.0], [3.0], [4.0]])
+    assert ruleset.simplify().predict(X).tolist() == ruleset.predict(X).tolist()
+
+
+def test_rules_of_missing_values_that_an_earlier_rule_takes_are_dropped() -> None:
+    rules = [
+        Rule([OneOf(0, ["u"], missing=True)], "p"),
+        Rule([Missing(0), OneOf(1, ["v"])], "q"),  # all of its rows are the first rule's
+        Rule([OneOf(1, ["w"])], "q"),
+    ]
+    ruleset = RuleSet(rules, ["x", "z"], task="classification", fallback=Fallback("p"))
+    assert ruleset.simplify().rules == (rules[0], rules[2])
