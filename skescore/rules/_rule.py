@@ -125,7 +125,8 @@ class RuleStatistics:
         Classification: how often the black box gave each class there, in the order of the rule
         set's classes; queried points count as well.
     mean, standard_deviation : float, optional
-        Regression: mean and population standard deviation of the black box's predictions there.
+        Regression: mean and population standard deviation of the black box's predictions there;
+        points that were queried, as for `min_examples` of a grid, count as well.
     """
 
     n_rows: float
