@@ -130,7 +130,10 @@ def tune_text(
     )
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
     if options.class_weight is not None:
-        printer.line("(Rows of a rule are counted as often as they weigh, in whole numbers.)")
+        printer.line(
+            "(Rows of a rule are counted as often as they weigh, in whole numbers; below, every "
+            "row counts once.)"
+        )
     measure = "accuracy" if dataset.task == "classification" else "R²"
     printer.line(
         f"on these rows: fidelity ({measure} against the black box) "
