@@ -1332,6 +1332,7 @@ def _result(
             "trials": len(board),
             "trials_failed": int(board["state"].isin(_WITHOUT_SCORE).sum()),
             "cv": options.cv,
+            "class_weight": options.class_weight,
             "seed": options.seed,
             "timeout": options.timeout,
             "seconds": round(search.search_seconds_, 3),

@@ -1034,7 +1034,7 @@ def test_a_black_box_is_compared_with_always_one_class_by_the_weights_of_the_cla
     pd.DataFrame({"a": a, "kind": kinds}).to_csv(tmp_path / "rare.csv", index=False)
     common = ("--cv", 2, "--trials", 1, "--extractors", "cart", "--black-box", "decision-tree")
     rows = tmp_path / "rare.csv"
-    more = ("--test", rows, "--output", tmp_path / "run")
+    more = ("--test", rows, "--output", tmp_path / "run", "--report")
     _, out, _ = run("tune", rows, "--target", "kind", *common, "--class-weight", "balanced", *more)
     quality = float(re.search(r"accuracy ([0-9.]+)", out)[1])
     assert 0.6 < quality < (kinds == "usual").mean()
@@ -1043,6 +1043,8 @@ def test_a_black_box_is_compared_with_always_one_class_by_the_weights_of_the_cla
     assert "counted as often as they weigh" in out
     assert "below, every row counts once" in out
     rules = json.loads((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "; each class weighs the same, on held-out rows" in page
     right = RuleSet.from_json(json.dumps(rules)).predict(a[:, None]) == kinds
     told = rf"accuracy of the rules {right.mean():.3f}, .* completeness by rows"
     assert re.search(told, " ".join(out.split()))
