@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from skescore._io import check_regular, json_of
@@ -92,12 +93,16 @@ def remake_rules(
     black_box: Any,
     time_limit: float,
     make: Callable[[Candidate], Any] | None = None,
+    class_weight: str | None = None,
 ) -> tuple[dict[int, RuleSet], str]:
     """Extract the rules of candidates once more, from all rows as the search did for its winner."""
     begin = time.perf_counter()
     if kept.winner is None or (kept.extractor_seed is None and make is None):
         return {}, "the run does not say how its rules can be made again"
     found: dict[int, RuleSet] = {}
+    weights = {}
+    if class_weight is not None:
+        weights["sample_weight"] = compute_sample_weight(class_weight, data.y)
     wanted = [kept.winner, *(place for place in places if place != kept.winner)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run has told them
@@ -107,7 +112,7 @@ def remake_rules(
                 # Fitted once: every candidate explains the same model.
                 from sklearn.frozen import FrozenEstimator
 
-                model = FrozenEstimator(fit_black_box(black_box, data.X, data.y))
+                model = FrozenEstimator(fit_black_box(black_box, data.X, data.y, **weights))
         except Exception as error:
             return {}, f"the black box could not be made again: {error}"
         for place in wanted:
@@ -122,7 +127,7 @@ def remake_rules(
                     if "random_state" in extractor.get_params(deep=False):
                         extractor.set_params(random_state=kept.extractor_seed)
                     extractor.set_params(**candidate.params)
-                found[place] = extractor.fit(data.X).rules_
+                found[place] = extractor.fit(data.X, **weights).rules_
             except Exception as error:
                 if place == kept.winner:
                     return {}, f"the winner's rules could not be made again: {error}"
@@ -388,8 +393,9 @@ def _run_content(
     others: dict[int, RuleSet] = {}
     if places and same and data is not None and black_box is not None:
         made, why = remake_rules(
-            kept, places, rules, data=data, black_box=black_box, time_limit=time_limit, make=make
-        )
+            kept, places, rules, data=data, black_box=black_box, time_limit=time_limit, make=make,
+            class_weight=search.get("class_weight"),
+        )  # fmt: skip
         others = {place: found for place, found in made.items() if place != kept.winner}
         if why:
             notes.append(f"Not all rules of the front are in this page: {why}.")
@@ -416,6 +422,7 @@ def _run_content(
             "black_box": run["black_box"]["name"],
             "task": about["task"],
             "quality": run["black_box"]["quality"],
+            "class_weight": search.get("class_weight"),
             "candidates": [
                 _candidate(kept, place, score, recorded) for place in range(len(kept.candidates))
             ],

@@ -1045,6 +1045,7 @@ def test_a_black_box_is_compared_with_always_one_class_by_the_weights_of_the_cla
     rules = json.loads((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "; each class weighs the same, on held-out rows" in page
+    assert "came out otherwise" not in page  # others of the front are made with the weights again
     right = RuleSet.from_json(json.dumps(rules)).predict(a[:, None]) == kinds
     told = rf"accuracy of the rules {right.mean():.3f}, .* completeness by rows"
     assert re.search(told, " ".join(out.split()))
