@@ -263,12 +263,13 @@ class _Check:
             firsts.append(next(held))
         return firsts
 
-    def _check_tree(self, rules: Any, tests: Sequence[int]) -> None:
+    @staticmethod
+    def _check_tree(leaf_of_row: Sequence[int], tests: Sequence[int]) -> None:
         """Raise unless tests, one after the other, part the rows as these leaves do."""
-        leaves = [0] * len(rules["rules"])
-        for i, leaf in enumerate(self._firsts(rules)):
-            leaves[leaf] |= 1 << i
-        groups = [[leaf for leaf in leaves if leaf]]
+        leaves: dict[int, int] = {}
+        for i, leaf in enumerate(leaf_of_row):
+            leaves[leaf] = leaves.get(leaf, 0) | 1 << i
+        groups = [list(leaves.values())]
         while groups:
             group = groups.pop()
             if len(group) < 2:
@@ -395,12 +396,13 @@ class _Check:
         answers = self._answers(rules, complete=True)
         if not answers:
             raise _WrongError("several leaves of a tree hold for the same row")
+        firsts = self._firsts(rules)
         if part["kind"] == "tree":
-            self._check_tree(rules, tests)
+            self._check_tree(firsts, tests)
         found = self._loss(loss, answers)
         self._same(f"the loss of {i + 1} rules", [part["upper"][i]], [found], self.scales[loss])
         weights = [0.0] * len(rules["rules"])
-        for first, weight in zip(self._firsts(rules), self.w, strict=True):
+        for first, weight in zip(firsts, self.w, strict=True):
             weights[first] += weight
         for rule, weight in zip(rules["rules"], weights, strict=True):
             seen = rule.get("statistics") or {}
@@ -427,7 +429,7 @@ class _Check:
         answers = self._answers(rules, complete=True)
         if not answers:
             raise _WrongError("several leaves of a tree hold for the same row")
-        self._check_tree(rules, tests)
+        self._check_tree(self._firsts(rules), tests)
         value = self._metric("f1_weighted", answers, range(len(answers)))
         self._same("the F1 found", [told["found"]], [value])
 

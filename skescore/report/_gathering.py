@@ -27,6 +27,7 @@ from skescore.report._bench_rows import find_rows, groups_of, kept_rules
 from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read_candidates
 from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
+from skescore.rules._text import format_label
 from skescore.scorers import SCORE_SPECS, Weight
 from skescore.scorers._specs import COMPLETENESSES, all_weights
 from skescore.tuning import SHARE_OF_ALL_ROWS, ExtractorSearchCV, choose_winner, judged
@@ -93,7 +94,7 @@ def remake_rules(
     black_box: Any,
     time_limit: float,
     make: Callable[[Candidate], Any] | None = None,
-    class_weight: str | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
 ) -> tuple[dict[int, RuleSet], str]:
     """Extract the rules of candidates once more, from all rows as the search did for its winner."""
     begin = time.perf_counter()
@@ -310,6 +311,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
             "completeness": completeness if completeness in COMPLETENESSES else "volume",
             "reference": "data", "extractors": list(search.extractors_), "trials": len(board),
             "cv": max((len(c.folds) for c in search.candidates_), default=0),
+            "class_weight": search.class_weight,
             "seed": search.random_state if isinstance(search.random_state, int) else None,
             "seconds": search.search_seconds_,
         },
@@ -422,7 +424,7 @@ def _run_content(
             "black_box": run["black_box"]["name"],
             "task": about["task"],
             "quality": run["black_box"]["quality"],
-            "class_weight": search.get("class_weight"),
+            "always": _always(data, search.get("class_weight")),
             "candidates": [
                 _candidate(kept, place, score, recorded) for place in range(len(kept.candidates))
             ],
@@ -444,6 +446,16 @@ def _run_content(
         "target": about["target"],
         "notes": [*run.get("notes", []), *notes],
     }
+
+
+def _always(data: Dataset | None, class_weight: Any) -> dict[str, Any] | None:
+    """What always the weightiest class is worth; None where every row counts once."""
+    if class_weight is None or data is None:
+        return None
+    weights = compute_sample_weight(class_weight, data.y)
+    shares = {name: np.average(data.y == name, weights=weights) for name in data.class_counts}
+    most = max(shares, key=lambda name: round(shares[name], 9))
+    return {"text": format_label(most), "share": float(shares[most])}
 
 
 def how_read(about: dict[str, Any], *, missing: str) -> dict[str, Any]:

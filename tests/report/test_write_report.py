@@ -507,3 +507,22 @@ def test_the_command_can_be_pasted(runs, tmp_path) -> None:
     page = html.unescape(write_report(folder).read_text(encoding="utf-8"))
     command = re.search(r"<dt>Command</dt><dd><code>(.*?)</code>", page)[1]
     assert shlex.split(command) == run["run"]["command_line"]
+
+
+@pytest.mark.parametrize(
+    "weights", ["balanced", {"setosa": 6.0, "versicolor": 1.0, "virginica": 3.0}]
+)
+def test_searches_with_weighed_classes_are_compared_and_made_again_by_them(weights, tmp_path):
+    iris = load_dataset("iris")
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    search = ExtractorSearchCV(
+        tree, extractors=["cart"], n_trials=3, cv=2, class_weight=weights, random_state=0
+    ).fit(iris.X, iris.y)
+    page = write_report(search, iris.X, iris.y, path=tmp_path / "page.html")
+    content = content_of(page)
+    share = {"balanced": 1 / 3}.get(str(weights), 0.6)  # of setosa: 50 of 150 rows, 6 of 10 parts
+    assert content["groups"][0]["always"]["share"] == pytest.approx(share)
+    text = page.read_text(encoding="utf-8")
+    assert "came out otherwise" not in text
+    told = "each class weighs the same" if weights == "balanced" else "classes weigh as given"
+    assert f"; {told}, on held-out rows" in text

@@ -19,11 +19,10 @@ function measuredOf(content, group, place, rules) {
       found.error = means.loss;
       found.explained = 100 * means.performance;
     } else found.right = 100 * (1 - means.loss);
-    found.weighed = Boolean(group.class_weight);
-    // Whoever always says one class is right on as much as a class weighs.
-    if (found.weighed && found.always) {
-      const known = quality.classes.filter((each) => each.rows);
-      found.always = { ...found.always, right: found.total / known.length };
+    // Whoever always says one class is right on as much as that class weighs.
+    found.weighed = Boolean(group.always);
+    if (found.weighed && quality) {
+      found.always = { text: group.always.text, right: group.always.share * found.total };
     }
   } else if (quality) {
     if (regression) {
@@ -51,7 +50,7 @@ function tiles(content, group, place, rules) {
     const beside = [];
     if (m.heldOut && Number.isFinite(accuracy)) beside.push(`black box: ${ofHundred(100 * accuracy)}`);
     if (m.always) beside.push(`always ${m.always.text}: ${ofHundred(100 * m.always.right / m.total)}`);
-    made.push(tile(ofHundred(m.right), "of 100", m.weighed ? "new rows are right, where each class weighs the same" : m.heldOut ? "new rows are right" : "of these rows are right",
+    made.push(tile(ofHundred(m.right), "of 100", m.weighed ? "new rows are right, as classes are weighed" : m.heldOut ? "new rows are right" : "of these rows are right",
       beside.join(" · ")));
   }
   if (m.without !== null) {
@@ -102,7 +101,7 @@ function comparison(content, group, place, rules) {
     element("h3", { text: m.regression ? "How much of the differences they explain" : "Right, of 100 rows" }),
     bars(entries), element("p", { class: "hint", text: m.heldOut
       ? "Measured on rows that were held back while rules and black box were made" +
-        (m.weighed ? "; each class weighs the same." : m.always ? "; “always” on all rows." : ".")
+        (m.weighed ? "; classes are weighed." : m.always ? "; “always” on all rows." : ".")
       : "Counted on the rows that were given." }));
 }
 
