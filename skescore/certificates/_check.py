@@ -197,10 +197,12 @@ class _Check:
         for row, value, weight in zip(self.rows, self.y, self.w, strict=True):
             line = [*row, value] + ([weight] if self.weighted else [])
             digest.update((json.dumps(line) + "\n").encode())
+        if about["weighted"] is not self.weighted:
+            said = "" if about["weighted"] else "not "
+            given = "weights" if self.weighted else "no weights"
+            raise _WrongError(f"its rows were {said}weighed, but {given} are given")
         if about["n_rows"] != len(self.rows) or about["checksum"] != digest.hexdigest():
             raise _WrongError("these are not the rows that it was made on")
-        if about["weighted"] is not self.weighted:
-            raise _WrongError("the rows' weights are not those that it was made with")
         total = math.fsum(self.w)
         self.scales = {"errors": total}
         if self.task == "classification":

@@ -454,6 +454,17 @@ def add_format_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def class_weights_from(options: argparse.Namespace, dataset: Dataset) -> Any:
+    """What each row counts by its class; None where all count the same."""
+    if options.class_weight is None:
+        return None
+    if dataset.task != "classification":
+        raise ValueError("--class-weight is for classes, but the target is a number; leave it out.")
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    return compute_sample_weight(options.class_weight, dataset.y)
+
+
 def weights_from(options: argparse.Namespace) -> dict[str, float]:
     """The weights of all scores."""
     return {name: getattr(options, name) for name in _default_weights()}

@@ -42,6 +42,7 @@ examples:
   skescore tune iris --output run && skescore certify run/rules.json iris
   skescore certify run/rules.json iris --scoring fire --seconds 300 --output certificate.json
   skescore certify --check certificate.json iris
+  skescore certify --check run/certificate.json wine --class-weight balanced
 """
 _EXIT_CODES = {"confirmed": 0, "rejected": 1, "not checked": 2}
 
@@ -77,6 +78,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=tuple(SCORES),
         default="ice",
         help="the score (default ice)",
+    )
+    group.add_argument(
+        "--class-weight",
+        choices=("balanced",),
+        help="weigh rows so that each class of the target weighs the same in all, as tune does",
     )
     group.add_argument(
         "--kinds",
@@ -141,6 +147,7 @@ def run(options: argparse.Namespace) -> str:
         cuts_per_feature=options.cuts,
         tolerance=options.tolerance,
         time_limit=options.seconds,
+        sample_weight=arguments.class_weights_from(options, dataset),
     )
     if options.output is not None:
         write_output(options.output, made.to_json() + "\n")
@@ -199,7 +206,7 @@ def _check(options: argparse.Namespace) -> str:
     try:
         text = options.rules.read_text(encoding="utf-8")
         data = json_of(text)
-        about = data["rows"]["reference"]
+        about, weighted = data["rows"]["reference"], data["rows"]["weighted"]
         ruleset = RuleSet.from_json(json.dumps(data["frontiers"][0]["rules"][0]))
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {options.rules}; name a certificate.") from None
@@ -209,10 +216,16 @@ def _check(options: argparse.Namespace) -> str:
         raise ValueError(
             f"{options.rules} compares rules with {about}; add --black-box FILE with the model."
         )
+    if weighted and options.class_weight is None:
+        raise ValueError(
+            f"{options.rules} is about rows that are weighed; add --class-weight balanced, or "
+            "check it in Python with its weights (skescore.certificates.check_certificate)."
+        )
     dataset = _data(options, ruleset, ruleset.feature_names)
     black_box = _black_box(options, dataset)
     y = dataset.y if black_box is None else Oracle(black_box, like=dataset.X).query(dataset.X)
-    result = check_certificate(text, dataset.X, y, time_limit=options.seconds)
+    weights = arguments.class_weights_from(options, dataset)
+    result = check_certificate(text, dataset.X, y, weights, time_limit=options.seconds)
     options.exit_code = _EXIT_CODES[result.verdict]
     if options.format == "json":
         return output.json_for_stdout(

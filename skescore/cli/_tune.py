@@ -707,13 +707,8 @@ def _certificate(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, notes: output.Notes
 ) -> Certificate:
     """How far the rules are from the best possible ones on all rows."""
-    from sklearn.utils.class_weight import compute_sample_weight
-
     from skescore.certificates import certify
 
-    weights = None
-    if options.class_weight is not None:
-        weights = compute_sample_weight(options.class_weight, dataset.y)
     scoring: Any = arguments.scorer_from(options)
     made = certify(
         search,
@@ -722,7 +717,7 @@ def _certificate(
         scoring=scoring,
         tolerance=options.tolerance,
         time_limit=0.7 * options.certify,
-        sample_weight=weights,
+        sample_weight=arguments.class_weights_from(options, dataset),
     )
     try:  # the search weighs classes itself
         return made.with_held_out(search, dataset.X, dataset.y, time_limit=0.3 * options.certify)

@@ -33,6 +33,7 @@ from skescore.scorers._specs import COMPLETENESSES, all_weights
 from skescore.tuning import SHARE_OF_ALL_ROWS, ExtractorSearchCV, choose_winner, judged
 from skescore.tuning._candidates import Candidate, Candidates, SearchObjective
 from skescore.tuning._pareto import pareto_mask
+from skescore.tuning._search import row_weights_of
 
 __all__ = [
     "TO_FEWER_ERRORS", "data_of_arrays", "data_of_run", "front_of", "gather", "remake_rules",
@@ -94,16 +95,14 @@ def remake_rules(
     black_box: Any,
     time_limit: float,
     make: Callable[[Candidate], Any] | None = None,
-    class_weight: str | Mapping[Any, float] | None = None,
+    row_weights: np.ndarray | None = None,
 ) -> tuple[dict[int, RuleSet], str]:
     """Extract the rules of candidates once more, from all rows as the search did for its winner."""
     begin = time.perf_counter()
     if kept.winner is None or (kept.extractor_seed is None and make is None):
         return {}, "the run does not say how its rules can be made again"
     found: dict[int, RuleSet] = {}
-    weights = {}
-    if class_weight is not None:
-        weights["sample_weight"] = compute_sample_weight(class_weight, data.y)
+    weights = {} if row_weights is None else {"sample_weight": row_weights}
     wanted = [kept.winner, *(place for place in places if place != kept.winner)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run has told them
@@ -152,13 +151,15 @@ def gather(
     black_box: Any,
     time_limit: float,
     certificate: Certificate | None = None,
+    sample_weight: Any = None,
 ) -> tuple[dict[str, Any], Dataset | None]:
     """Read a run, a search or rules, and all that belongs to it; gives also the rows."""
     told = None if certificate is None else certificate_view(certificate)
     if isinstance(source, RuleSet):
         return _rules(source, data) | {"certificate": told}, data
     if isinstance(source, ExtractorSearchCV):
-        return _search(source, data, time_limit) | {"certificate": told}, data
+        content = _search(source, data, time_limit, sample_weight)
+        return content | {"certificate": told}, data
     if told is not None:
         raise ValueError("certificate goes with a search or rules; a run's folder has its own.")
     folder = Path(source)
@@ -276,7 +277,9 @@ def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) -> dict[str, Any]:
+def _search(
+    search: ExtractorSearchCV, data: Dataset | None, time_limit: float, sample_weight: Any
+) -> dict[str, Any]:
     """A search that is in memory."""
     check_is_fitted(search, "leaderboard_")
     rules, board = search.rules_, search.leaderboard_
@@ -312,6 +315,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
             "reference": "data", "extractors": list(search.extractors_), "trials": len(board),
             "cv": max((len(c.folds) for c in search.candidates_), default=0),
             "class_weight": search.class_weight,
+            "sample_weight": getattr(search, "weighted_", False),
             "seed": search.random_state if isinstance(search.random_state, int) else None,
             "seconds": search.search_seconds_,
         },
@@ -321,6 +325,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
         run, kept, rules, data, same=data is not None, black_box=black_box, time_limit=time_limit,
         make=search.make_candidate, failures=_counted_failures(failed.to_dict("records")), notes=[],
         lacking="X and y",
+        row_weights=None if data is None else row_weights_of(search, data.y, sample_weight),
     )  # fmt: skip
 
 
@@ -360,10 +365,14 @@ def _tune(
         )
     certificate, why_not = _certificate_of_run(folder, run)
     notes += why_not
+    class_weight = run["search"].get("class_weight")
+    weights = None
+    if class_weight is not None and data is not None:
+        weights = compute_sample_weight(class_weight, data.y)
     content = _run_content(
         run, kept, rules, data, same=same, black_box=black_box, time_limit=time_limit, make=None,
         failures=_failures(folder / "leaderboard.csv"), notes=notes,
-        lacking="its black box" if same else "its data and black box",
+        lacking="its black box" if same else "its data and black box", row_weights=weights,
     )  # fmt: skip
     return content | {"certificate": certificate}, data
 
@@ -381,6 +390,7 @@ def _run_content(
     failures: list[dict[str, Any]],
     notes: list[str],
     lacking: str,
+    row_weights: np.ndarray | None,
 ) -> dict[str, Any]:
     """What the page shows of a search: its candidates, and the rules of those on the front."""
     about, search = run["data"], run["search"]
@@ -396,7 +406,7 @@ def _run_content(
     if places and same and data is not None and black_box is not None:
         made, why = remake_rules(
             kept, places, rules, data=data, black_box=black_box, time_limit=time_limit, make=make,
-            class_weight=search.get("class_weight"),
+            row_weights=row_weights,
         )  # fmt: skip
         others = {place: found for place, found in made.items() if place != kept.winner}
         if why:
@@ -424,7 +434,8 @@ def _run_content(
             "black_box": run["black_box"]["name"],
             "task": about["task"],
             "quality": run["black_box"]["quality"],
-            "always": _always(data, search.get("class_weight")),
+            "weighed": bool(search.get("class_weight") or search.get("sample_weight")),
+            "always": _always(data, row_weights),
             "candidates": [
                 _candidate(kept, place, score, recorded) for place in range(len(kept.candidates))
             ],
@@ -448,11 +459,14 @@ def _run_content(
     }
 
 
-def _always(data: Dataset | None, class_weight: Any) -> dict[str, Any] | None:
-    """What always the weightiest class is worth; None where every row counts once."""
-    if class_weight is None or data is None:
+def _always(data: Dataset | None, weights: np.ndarray | None) -> dict[str, Any] | None:
+    """What a constant is worth on weighed rows; None where every row counts once."""
+    if weights is None or data is None:
         return None
-    weights = compute_sample_weight(class_weight, data.y)
+    if data.task == "regression":
+        y = data.y.to_numpy(float)
+        around = np.abs(y - np.average(y, weights=weights))
+        return {"text": None, "error": float(np.average(around, weights=weights))}
     shares = {name: np.average(data.y == name, weights=weights) for name in data.class_counts}
     most = max(shares, key=lambda name: round(shares[name], 9))
     return {"text": format_label(most), "share": float(shares[most])}

@@ -59,6 +59,7 @@ def write_report(
     time_limit: float = 30.0,
     rankings: Sequence[Mapping[str, Any]] = (),
     certificate: Certificate | None = None,
+    sample_weight: Any = None,
 ) -> Path:
     """Write a run, a search or rules as one self-contained HTML file.
 
@@ -97,6 +98,8 @@ def write_report(
     certificate : Certificate, optional
         How far the rules of a search, or rules, are from the best possible ones, which the page
         shows as well. That of a run is in its folder.
+    sample_weight : array-like of shape (n_rows,), optional
+        The weights of the rows that a search was fitted with, if there were any.
 
     Returns
     -------
@@ -106,8 +109,8 @@ def write_report(
     Raises
     ------
     ValueError, FileNotFoundError
-        If the folder is not that of a run, is damaged, X comes without y, or the file cannot be
-        written.
+        If the folder is not that of a run, is damaged, X comes without y, or without the weights
+        that the search was fitted with, or the file cannot be written.
     ImportError
         If jinja2 is missing.
 
@@ -135,9 +138,15 @@ def write_report(
         raise ValueError(f"time_limit must be 0 seconds or more, got {time_limit!r}.")
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: one of them is None.")
+    sources = list(source) if isinstance(source, list | tuple) else [source]
+    if sample_weight is not None and (
+        X is None or not all(isinstance(one, ExtractorSearchCV) for one in sources)
+    ):
+        raise ValueError(
+            "sample_weight goes with a search and the rows that it was fitted with, X and y."
+        )
     jinja2 = import_optional("jinja2", extra="report", purpose=_PURPOSE)
     check_instance("certificate", certificate, Certificate, optional=True)
-    sources = list(source) if isinstance(source, list | tuple) else [source]
     if not 1 <= len(sources) <= 2:
         raise ValueError(f"source must be one run or two, got {len(sources)}.")
     contents, tables = [], []
@@ -151,7 +160,7 @@ def write_report(
             rules = one if isinstance(one, RuleSet) else one.rules_
             rows = data_of_arrays(rules, X, y, title)
         with _damage_told(one):
-            content, rows = gather(one, rows, black_box, time_limit, certificate)
+            content, rows = gather(one, rows, black_box, time_limit, certificate, sample_weight)
         contents.append(content | {"directions": TO_FEWER_ERRORS})
         tables.append(rows)
     content = contents[0] if len(contents) == 1 else _side_by_side(sources, contents, tables)

@@ -216,6 +216,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         The extractors that were tried.
     n_rows_sampled_ : int or None
         Number of rows that trials were measured on, if not on all; see `max_rows`.
+    weighted_ : bool
+        Whether :meth:`fit` got weights of rows, which methods that take rows ask for then.
     leaderboard_ : pandas.DataFrame
         One row per trial, the winner, then the best scores: extractor, score and its standard
         deviation over the folds, performance, loss, n_rules, both completenesses, further measures,
@@ -385,7 +387,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         checked = self._check_rows(X, y, task)
         fitted = y is None or is_prefit(self.estimator)
         X, y = indexable(X, target_or_predictions(self.estimator, X, checked))
-        weights = self._weights(y, sample_weight, task)
+        self.weighted_ = sample_weight is not None
+        weights = row_weights_of(self, y, sample_weight)
         begin = time.perf_counter()
         X_all, y_all, weights_all = X, y, weights
         self.n_rows_sampled_ = None
@@ -534,19 +537,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.leaderboard_ = pd.concat([board.loc[[first]], board.drop(first)], ignore_index=True)
         self._name_best()
 
-    def _weights(self, y: Any, given: Any, task: str) -> np.ndarray | None:
-        """The weights of the rows, by `class_weight` and as given; None if all are 1."""
-        weights = None if given is None else row_weights(given, _num_samples(y))
-        if self.class_weight is None:
-            return weights
-        if task != "classification":
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is for classes, but the black box does "
-                "regression. Pass sample_weight to fit."
-            )
-        by_class = compute_sample_weight(self.class_weight, y)
-        return by_class if weights is None else by_class * weights
-
     def _refit(self, row: Any, X: Any, y: Any, weights: Any = None, model: Any = None) -> None:
         """Fit the extractor of a row; `model` is a black box that was fitted on these rows."""
         best = self.make_candidate(row)
@@ -586,7 +576,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the search has no such candidate.
+            If the search has no such candidate, or was fitted with weights that are not given.
         """
         check_is_fitted(self, "leaderboard_")
         self._take(row, X, y, sample_weight=sample_weight)
@@ -612,7 +602,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.leaderboard_ = pd.concat([board[chosen], others], ignore_index=True)
         self._name_best()
         target = target_or_predictions(self.estimator, X, y)
-        weights = self._weights(target, sample_weight, black_box_task(self.estimator))
+        weights = row_weights_of(self, target, sample_weight)
         self._refit(self.leaderboard_.iloc[0], X, y, weights, model)
 
     def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:
@@ -1067,7 +1057,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         task = black_box_task(self.estimator)
         fitted = y is None or is_prefit(self.estimator)
         X, y = indexable(X, target_or_predictions(self.estimator, X, y))
-        weights = self._weights(y, sample_weight, task)
+        weights = row_weights_of(self, y, sample_weight)
         if (sample := self._sample(y, task)) is not None:
             X, y = _safe_indexing(X, sample), _safe_indexing(y, sample)
             groups = None if groups is None else _safe_indexing(groups, sample)
@@ -1280,6 +1270,26 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             tags.classifier_tags.multi_label = False
         tags.target_tags.required = not is_fitted(self.estimator)
         return tags
+
+
+def row_weights_of(search: Any, y: Any, given: Any = None) -> np.ndarray | None:
+    """The weights of the rows of a search, by `class_weight` and as given; None if all are 1."""
+    # Searches of earlier versions do not say whether they were weighted.
+    if given is None and getattr(search, "weighted_", False):
+        raise ValueError(
+            "sample_weight must hold the weights of the rows that the search was fitted with, got "
+            "None. Pass those that fit got."
+        )
+    weights = None if given is None else row_weights(given, _num_samples(y))
+    if search.class_weight is None:
+        return weights
+    if black_box_task(search.estimator) != "classification":
+        raise ValueError(
+            f"class_weight={search.class_weight!r} is for classes, but the black box does "
+            "regression. Pass sample_weight to fit."
+        )
+    by_class = compute_sample_weight(search.class_weight, y)
+    return by_class if weights is None else by_class * weights
 
 
 def _score_with(weights: Mapping[str, Any]) -> ScoreSpec:

@@ -116,6 +116,21 @@ def test_what_cannot_be_done_is_told(run, words, code, message):
     assert message in " ".join(err.split())
 
 
+def test_certificates_of_weighed_classes_are_checked_with_their_weights(run, tmp_path):
+    file = tmp_path / "run" / "certificate.json"
+    words = ["--extractors", "cart", "--trials", "1", "--cv", "2", "--black-box", "decision-tree"]
+    weighed = ["--class-weight", "balanced"]
+    out = ["--quiet", "--certify", "9", "--output", file.parent]
+    assert run("tune", "wine", *words, *weighed, *out)[0] == 0
+    code, _, err = run("certify", "--check", file, "wine")
+    assert code == 1
+    assert "add --class-weight balanced" in " ".join(err.split())
+    code, out, _ = run("certify", "--check", file, "wine", *weighed)
+    assert (code, out.split("\n")[0]) == (0, "178 rows have the checksum of the certificate.")
+    _, out, _ = run("certify", file.with_name("rules.json"), "wine", *weighed, *FAST)
+    assert "On these 178 rows with their weights" in out
+
+
 def test_other_files_are_no_certificates(folder, run):
     code, _, err = run("certify", "--check", folder / "rules.json", "iris")
     assert code == 1

@@ -17,7 +17,7 @@ import pytest
 from optuna.distributions import IntDistribution
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.certificates import certify
 from skescore.datasets import Dataset, load_dataset
@@ -526,3 +526,28 @@ def test_searches_with_weighed_classes_are_compared_and_made_again_by_them(weigh
     assert "came out otherwise" not in text
     told = "each class weighs the same" if weights == "balanced" else "classes weigh as given"
     assert f"; {told}, on held-out rows" in text
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_searches_on_weighed_rows_are_compared_and_made_again_by_their_weights(task, tmp_path):
+    X = np.arange(60.0)[:, None]
+    y = np.where(np.arange(60) < 20, "no", "yes") if task == "classification" else X[:, 0] ** 2
+    weights = np.where(np.arange(60) < 20, 4.0, 1.0)
+    tree = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
+    search = ExtractorSearchCV(
+        tree(max_depth=4, random_state=0), extractors=["cart"], n_trials=3, cv=2, random_state=0
+    ).fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="sample_weight must hold the weights of the rows"):
+        write_report(search, X, y, path=tmp_path / "page.html")
+    page = write_report(search, X, y, path=tmp_path / "page.html", sample_weight=weights)
+    always = content_of(page)["groups"][0]["always"]
+    if task == "classification":
+        assert always == {"text": "no", "share": pytest.approx(80 / 120)}
+    else:
+        repeated = np.repeat(y, weights.astype(int))
+        assert always["error"] == pytest.approx(np.abs(repeated - repeated.mean()).mean())
+    text = page.read_text(encoding="utf-8")
+    assert "came out otherwise" not in text
+    assert "; rows weigh as given, on held-out rows" in text
+    with pytest.raises(ValueError, match="sample_weight goes with a search"):
+        write_report(search.rules_, X, y, path=tmp_path / "page.html", sample_weight=weights)

@@ -126,6 +126,14 @@ def test_a_candidate_without_idle_features_is_made_with_the_weights_of_the_rows(
     search = ExtractorSearchCV(black_box, extractors=extractors, n_trials=2, cv=2, random_state=0)
     search.fit(rows, labels, sample_weight=weights)
     assert search.best_name_ == "cart"
+    for forgets in (
+        search.avoid_idle_features,
+        lambda *given: search.choose(search.leaderboard_.iloc[1], *given),
+        lambda *given: search.held_out_scores([search.leaderboard_.iloc[1]], *given),
+    ):
+        with pytest.raises(ValueError, match="sample_weight must hold the weights"):
+            forgets(rows, labels)
+    assert search.best_name_ == "cart"
     assert search.avoid_idle_features(rows, labels, sample_weight=weights) == []
     assert search.best_name_ == "trepan"
     expected = search.make_candidate(search.leaderboard_.iloc[0])

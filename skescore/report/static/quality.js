@@ -20,9 +20,9 @@ function measuredOf(content, group, place, rules) {
       found.explained = 100 * means.performance;
     } else found.right = 100 * (1 - means.loss);
     // Whoever always says one class is right on as much as that class weighs.
-    found.weighed = Boolean(group.always);
-    if (found.weighed && quality) {
-      found.always = { text: group.always.text, right: group.always.share * found.total };
+    found.weighed = group.weighed;
+    if (group.always && quality) {
+      found.always = { ...group.always, right: group.always.share * found.total };
     }
   } else if (quality) {
     if (regression) {
@@ -43,14 +43,15 @@ function tiles(content, group, place, rules) {
   const m = measuredOf(content, group, place, rules), made = [];
   const accuracy = group.quality && group.quality.accuracy;
   if (m.regression && m.error !== null && m.error !== undefined) {
-    made.push(tile(`± ${shortNumber(m.error)}`, "", m.heldOut ? "average error on new rows"
+    made.push(tile(`± ${shortNumber(m.error)}`, "", m.weighed ? "average error on new rows, as rows are weighed"
+      : m.heldOut ? "average error on new rows"
       : "average error on these rows",
       m.always ? `always the mean: ± ${shortNumber(m.always.error)}` : ""));
   } else if (m.right !== null) {
     const beside = [];
     if (m.heldOut && Number.isFinite(accuracy)) beside.push(`black box: ${ofHundred(100 * accuracy)}`);
     if (m.always) beside.push(`always ${m.always.text}: ${ofHundred(100 * m.always.right / m.total)}`);
-    made.push(tile(ofHundred(m.right), "of 100", m.weighed ? "new rows are right, as classes are weighed" : m.heldOut ? "new rows are right" : "of these rows are right",
+    made.push(tile(ofHundred(m.right), "of 100", m.weighed ? "new rows are right, as rows are weighed" : m.heldOut ? "new rows are right" : "of these rows are right",
       beside.join(" · ")));
   }
   if (m.without !== null) {
@@ -101,7 +102,7 @@ function comparison(content, group, place, rules) {
     element("h3", { text: m.regression ? "How much of the differences they explain" : "Right, of 100 rows" }),
     bars(entries), element("p", { class: "hint", text: m.heldOut
       ? "Measured on rows that were held back while rules and black box were made" +
-        (m.weighed ? "; classes are weighed." : m.always ? "; “always” on all rows." : ".")
+        (m.weighed ? "; rows are weighed." : m.always ? "; “always” on all rows." : ".")
       : "Counted on the rows that were given." }));
 }
 
