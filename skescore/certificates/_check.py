@@ -198,9 +198,9 @@ class _Check:
             line = [*row, value] + ([weight] if self.weighted else [])
             digest.update((json.dumps(line) + "\n").encode())
         if about["weighted"] is not self.weighted:
-            said = "" if about["weighted"] else "not "
+            were = "" if about["weighted"] else "not "
             given = "weights" if self.weighted else "no weights"
-            raise _WrongError(f"its rows were {said}weighed, but {given} are given")
+            raise _WrongError(f"its rows were {were}weighed, but {given} are given")
         if about["n_rows"] != len(self.rows) or about["checksum"] != digest.hexdigest():
             raise _WrongError("these are not the rows that it was made on")
         total = math.fsum(self.w)

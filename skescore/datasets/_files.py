@@ -208,7 +208,7 @@ def _read_parquet(path: Path, where: str, start: bytes) -> pd.DataFrame:
             table = pd.read_parquet(raw, engine="pyarrow")
         except DatasetError:
             raise
-        except (ValueError, OSError, NotImplementedError) as error:
+        except (ValueError, TypeError, LookupError, OSError, NotImplementedError) as error:
             raise DatasetError(f"{where} is a damaged Parquet file: {error}") from error
     if any(name is not None for name in table.index.names):
         table = table.reset_index()

@@ -301,6 +301,16 @@ def test_damaged_parquet(write, save):
     assert "damaged Parquet file" in refusal(path)
 
 
+def test_parquet_with_damaged_notes_for_pandas(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pa.Table.from_pandas(pd.DataFrame({"x": [1.5, 2.0], "y": ["p", "q"]}))
+    notes = table.schema.metadata[b"pandas"].replace(b'"float64"', b'"no type"')
+    path = tmp_path / "data.parquet"
+    parquet.write_table(table.replace_schema_metadata({b"pandas": notes}), path)
+    assert "damaged Parquet file" in refusal(path)
+
+
 def test_parquet_without_pyarrow(write, monkeypatch):
     def without_pyarrow(module):
         raise ModuleNotFoundError(f"No module named {module!r}", name="pyarrow")

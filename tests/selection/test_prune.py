@@ -159,6 +159,19 @@ def _meet(ruleset: RuleSet) -> bool:
     return bool(ruleset.match(grid).sum(axis=1).max() > 1)
 
 
+#: Rules of which the one with the lowest priority comes first, and two may be merged.
+BY_PRIORITY = RuleSet(
+    [
+        Rule([], 1.0, RuleStatistics(0)),
+        *[Rule([Interval(1, lower=2)], 1.0, RuleStatistics(0))] * 2,
+        Rule([Interval(1, upper=1)], 2.0, RuleStatistics(1)),
+    ],
+    ["x", "y"],
+    task="regression",
+    ordered=False,
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCORERS)
 @settings(deadline=None, max_examples=12)
@@ -166,10 +179,17 @@ def _meet(ruleset: RuleSet) -> bool:
 def test_every_step_is_the_best_single_step(
     name: str, problem: tuple[RuleSet, np.ndarray, np.ndarray]
 ) -> None:
-    ruleset, X, y = problem
-    if not len(ruleset):
-        return
-    scorer = SCORERS[name]
+    if len(problem[0]):
+        is_best_single_step(SCORERS[name], *problem)
+
+
+@pytest.mark.parametrize("name", ["q", "fire"])
+def test_a_merged_rule_by_priority_answers_no_further_rows(name: str) -> None:
+    X = np.array([[3.0, 1.5], [0.0, 0.0], [4.0, 4.5]])
+    is_best_single_step(SCORERS[name], BY_PRIORITY, X, np.array([1.75, -0.6, 4.0]))
+
+
+def is_best_single_step(scorer: Any, ruleset: RuleSet, X: np.ndarray, y: np.ndarray) -> None:
     now = score(scorer, ruleset, X, y)
     best = max((score(scorer, s, X, y) for s in all_steps(ruleset)), default=-math.inf)
     stepped = prune(ruleset, X, y, scorer, max_steps=1)

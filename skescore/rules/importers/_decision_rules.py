@@ -392,7 +392,7 @@ def _statistics(
     coverage = data.get("coverage")
     if not isinstance(coverage, Mapping) or coverage.get("p") is None or coverage.get("n") is None:
         return None
-    right, wrong = check_number("p", coverage["p"]), check_number("n", coverage["n"])
+    right, wrong = _number("p", coverage["p"]), _number("n", coverage["n"])
     if classes is None:
         mean, standard_deviation = (
             value if isinstance(value, int | float) and math.isfinite(value) else None
@@ -442,7 +442,21 @@ def _default(meta: Mapping[str, Any]) -> Any:
             "The JSON has a fault in meta: 'default_conclusion' must be an object, got "
             f"{conclusion!r}."
         )
-    return python_value(conclusion.get("value"))
+    value = python_value(conclusion.get("value"))
+    if not isinstance(value, str | bool | int | float | None):
+        raise ValueError(
+            "The JSON has a fault in meta: the value of default_conclusion must be a str, int, "
+            f"float or bool, got {value!r}."
+        )
+    return value
+
+
+def _number(name: str, value: Any, *, finite: bool = False) -> Any:
+    """A number of the JSON."""
+    try:
+        return check_number(name, python_value(value), finite=finite)
+    except TypeError as error:
+        raise ValueError(f"The JSON has a fault: {error}") from error
 
 
 def _default_class(meta: Mapping[str, Any], classes: Sequence[Any]) -> Fallback:
@@ -451,7 +465,7 @@ def _default_class(meta: Mapping[str, Any], classes: Sequence[Any]) -> Fallback:
         return Fallback(default)
     counts = dict.fromkeys(classes, 0.0)
     for key, count in meta["decision_attribute_distribution"].items():
-        counts[_label(python_value(key), classes)] = check_number("a count", python_value(count))
+        counts[_label(python_value(key), classes)] = _number("a count", count)
     majority = max(reversed(classes), key=lambda label: counts[label])
     if default is None:
         return Fallback(majority)
@@ -459,13 +473,13 @@ def _default_class(meta: Mapping[str, Any], classes: Sequence[Any]) -> Fallback:
 
 
 def _default_number(meta: Mapping[str, Any]) -> Fallback:
-    median = check_number("y_train_median", python_value(meta["y_train_median"]), finite=True)
+    median = _number("y_train_median", meta["y_train_median"], finite=True)
     if meta.get("default_conclusion") is None:
         return Fallback(median)
     default = _default(meta)
-    if default is None or math.isnan(default):
+    if default is None or default != default:
         return Fallback(median, policy="abstain")
-    return Fallback(check_number("the default conclusion", default, finite=True))
+    return Fallback(_number("the default conclusion", default, finite=True))
 
 
 def _weighted(
@@ -479,7 +493,7 @@ def _weighted(
                 f"Rule {number} of the JSON has no voting_weight, which strategy={strategy!r} "
                 "needs: serialize in the mode 'full' after update(...), or pass strategy='first'."
             )
-        check_number(f"voting_weight of rule {number}", weight, finite=True)
+        _number(f"voting_weight of rule {number}", weight, finite=True)
     if classes is None and strategy == "vote":
         return [_with_weight(rule, weight) for rule, weight in zip(rules, weights, strict=True)]
     pairs = [(r, weight) for r, weight in zip(rules, weights, strict=True) if weight != 0]

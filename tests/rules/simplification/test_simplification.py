@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.metrics import r2_score
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import CARTExtractor
 from skescore.metrics import volume_completeness
@@ -521,6 +522,27 @@ def test_a_rule_that_misses_a_constant_by_an_open_face_goes_on_to_count_as_volum
     assert volume_completeness(ruleset.simplify()).value == volume_completeness(ruleset).value
 
 
+def test_a_rule_that_misses_more_than_a_constant_goes() -> None:
+    rules = [Rule([Interval(0, upper=3, upper_closed=False), Interval(1, lower=9)], "a")]
+    domain = Domain((3, 0), (3, 5))
+    some = RuleSet(rules, ["x", "y"], task="classification", domain=domain, disjoint=True)
+    assert len(some.simplify()) == 0
+
+
+def test_rules_are_joined_where_the_priority_of_both_together_decides_as_before() -> None:
+    seen = [RuleStatistics(n, counts) for n, counts in ((4, (3, 1)), (2, (2, 0)), (4, (2, 2)))]
+    rules = [
+        Rule([], "b", seen[0]),
+        Rule([Interval(0, 0, 1, True, False)], "a", seen[1]),
+        Rule([Interval(0, 1, 3, True, True)], "a", seen[2]),
+    ]
+    some = RuleSet(rules, ["x"], task="classification", classes=["a", "b"], ordered=False)
+    joined = some.simplify()
+    assert str(joined[1]) == "IF 0 ≤ x ≤ 3 THEN a   [6 rows, 67 % pure]"
+    points = np.arange(-0.5, 4, 0.25)[:, None]
+    assert joined.predict(points).tolist() == some.predict(points).tolist()
+
+
 def test_sets_without_anything_to_do_come_back_as_they_are() -> None:
     empty = classifier([])
     assert empty.simplify() is empty
@@ -744,6 +766,26 @@ def test_bounds_beyond_the_domain_tell_how_near_a_rule_is() -> None:
         fallback=Fallback("b", "nearest"),
     )  # fmt: skip
     assert ruleset.simplify().predict([[5.0]]) == ruleset.predict([[5.0]]) == ["a"]
+
+
+def test_rows_that_neither_had_nor_get_a_rule_cost_nothing() -> None:
+    rules = [Rule([Interval(0, lower=2, upper=4)], 4.0)]
+    fallback = Fallback(1.0, policy="nearest")
+    some = RuleSet(rules, ["x"], task="regression", fallback=fallback)
+    X = np.array([[0.0], [4.5], [4.0], [0.0], [3.5], [3.5]])
+    # One row of six gets a rule, which is less than what is tolerated.
+    assert str(some.simplify(X, tolerance=0.3)[0]) == "IF x > 2 THEN 4"
+
+
+def test_a_step_that_others_have_made_dearer_waits_for_its_turn() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    X = X[:, :4]
+    tree = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=6, random_state=0).fit(X, y))
+    some = tree.replace(ordered=True, disjoint=False)
+    short = some.simplify(X, tolerance=0.5)
+    # Taken where it stood, or left out, it would stand in the way of dropping one more comparison.
+    assert short.n_literals == 1
+    assert r2_score(some.predict(X), short.predict(X)) >= 0.5
 
 
 def test_nearest_rules_of_uncovered_rows_do_not_change() -> None:
