@@ -1152,7 +1152,8 @@ def _given(model: Any, evaluation: Any, X: Any, task: str, loss: str, metric: st
         metrics[f"{name} {policy}"] = float(measure(name, policy))
     ruleset = evaluation.ruleset
     if ruleset.domain is None:  # as for the completeness by volume
-        ruleset = ruleset.replace(domain=ruleset.domain_around(evaluation.X))
+        domain = ruleset.domain_around(evaluation.X, evaluation.sample_weight)
+        ruleset = ruleset.replace(domain=domain)
     stand_in = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(_any(ruleset)))
     try:
         same = bool((stand_in.predict(X) == evaluation.y_pred)[evaluation.covered].all())

@@ -78,11 +78,18 @@ def balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) 
     return float(_balanced_accuracy_of_counts(*(count[known] for count in counts)))
 
 
+def centred(values: np.ndarray, weights: Weights) -> np.ndarray:
+    """Deviations from the mean, none at all for equal numbers, whatever the last bit of it is."""
+    if values.min() == values.max():
+        return np.zeros(len(values))
+    return np.asarray(values - np.average(values, weights=weights))
+
+
 def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     """Share of the variance that the predictions explain; NaN for a single row."""
     if len(y_true) < 2:
         return math.nan
-    errors, deviations = (y_true - y_pred) ** 2, (y_true - _mean(y_true, weights)) ** 2
+    errors, deviations = (y_true - y_pred) ** 2, centred(y_true, weights) ** 2
     if weights is not None:
         errors, deviations = weights * errors, weights * deviations
     left, whole = float(errors.sum()), float(deviations.sum())

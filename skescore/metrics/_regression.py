@@ -131,14 +131,7 @@ def root_relative_squared_error(rows: Numbers) -> float:
 
 def _beside_the_mean(rows: Numbers) -> tuple[Floats, Floats]:
     """Errors of the predictions and of the mean."""
-    return rows.y_true - rows.y_pred, _centred(rows.y_true, rows.weights)
-
-
-def _centred(values: Floats, weights: Floats) -> Floats:
-    """Deviations from the mean, none at all for equal numbers, whatever the last bit of it is."""
-    if values.min() == values.max():
-        return np.zeros(len(values))
-    return np.asarray(values - np.average(values, weights=weights))
+    return rows.y_true - rows.y_pred, _prediction.centred(rows.y_true, rows.weights)
 
 
 def _norm(values: Floats, weights: Floats) -> float:
@@ -168,7 +161,9 @@ def squared_correlation(rows: Numbers, *, clip: bool = False) -> float:
 
 def _correlation(rows: Numbers, clip: bool) -> float:
     check_flag("clip", clip)
-    y_true, y_pred = (_centred(side, rows.weights) for side in (rows.y_true, rows.y_pred))
+    y_true, y_pred = (
+        _prediction.centred(side, rows.weights) for side in (rows.y_true, rows.y_pred)
+    )
     if not (y_true.any() and y_pred.any()):
         return math.nan
     deviations = [math.sqrt(_mean(side**2, rows.weights)) for side in (y_true, y_pred)]

@@ -16,6 +16,7 @@ from skescore._validation import (
     check_number,
     label_order,
     python_value,
+    row_weights,
 )
 from skescore.rules._conditions import AtLeast, Condition, Missing, OneOf
 from skescore.rules._matching import Table
@@ -273,11 +274,22 @@ def label_array(labels: Sequence[Any]) -> np.ndarray:
     return result
 
 
-def domain_around(ruleset: RuleSet, X: Any) -> Domain:
+def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain:
     """The box around rows; see :meth:`RuleSet.domain_around`."""
     table = Table(X, ruleset.feature_names)
     if len(table) == 0:
         raise ValueError("X must hold at least one row to find a domain, got 0 rows.")
+    rows: Any = slice(None)
+    weights = None
+    if sample_weight is not None:
+        weights = row_weights(sample_weight, len(table))
+        rows = np.flatnonzero(weights)
+        weights = weights[rows]
+        if not len(rows):
+            raise ValueError(
+                f"sample_weight must hold a positive number, got {len(table)} zeros. Pass None to "
+                "weigh all rows alike."
+            )
     listed, compared = _uses(c for rule in ruleset.rules for c in rule.conditions)
     used = {f for rule in ruleset.rules for c in rule.conditions for f in c.features}
     ends = np.zeros((2, ruleset.n_features))
@@ -285,18 +297,18 @@ def domain_around(ruleset: RuleSet, X: Any) -> Domain:
     categories = {}
     for j in range(ruleset.n_features):
         try:
-            column = table.column(j)
-            gone = table.missing(j, slice(None))
+            column = table.column(j)[rows]
+            gone = table.missing(j, rows)
             if j not in compared and (column.dtype.kind in "OUST" or j in listed):
                 values = {python_value(v) for v in column[~gone].tolist()}
                 if values:
                     categories[j] = tuple(sorted(values, key=label_order))
             else:
-                numbers = table.numbers(j, slice(None))
+                numbers = table.numbers(j, rows)
                 numbers = numbers[np.isfinite(numbers)]
                 if len(numbers):
                     ends[:, j] = numbers.min(), numbers.max()
-            missing[j] = gone.mean()
+            missing[j] = np.average(gone, weights=weights)
         except (TypeError, ValueError):
             if j in used:
                 raise  # what no rule looks at may hold anything, and takes no part in volumes

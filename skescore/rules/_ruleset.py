@@ -903,7 +903,7 @@ class RuleSet(Sequence[Rule]):
 
         return explain(self, x)
 
-    def domain_around(self, X: Any) -> Domain:
+    def domain_around(self, X: Any, sample_weight: Any = None) -> Domain:
         """Give the box around rows in which the rules may be measured.
 
         Use it for rules of other libraries, which do not remember their training rows:
@@ -913,6 +913,9 @@ class RuleSet(Sequence[Rule]):
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows, at least one. Missing and infinite values are passed over.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows, for the shares of missing values. Rows that weigh nothing do not
+            count.
 
         Returns
         -------
@@ -935,7 +938,7 @@ class RuleSet(Sequence[Rule]):
         >>> rules.domain_around(X).categories
         ((1, ('blue', 'red')),)
         """
-        return domain_around(self, X)
+        return domain_around(self, X, sample_weight)
 
     def to_text(self, limit: int | None = None) -> str:
         """Write the rules, one per line, numbered from 1.

@@ -162,7 +162,8 @@ class RuleEvaluation:
                     "not tell: pass rules.replace(domain=...), such as rules.domain_around(sample)."
                 )
             # Imported rules do not remember their training rows; these rows stand for them.
-            ruleset = ruleset.replace(domain=ruleset.domain_around(self.X))
+            domain = ruleset.domain_around(self.X, self.sample_weight)
+            ruleset = ruleset.replace(domain=domain)
         return float(volume_completeness(ruleset))
 
     @cached_property

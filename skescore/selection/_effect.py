@@ -108,7 +108,7 @@ def selection_effect(
         )
     scorer = make_knowledge_scorer(**settings)
     # Shares of different boxes could not be compared; imported rules have no box at all.
-    domain = before.domain_around(X) if before.domain is None else before.domain
+    domain = before.domain or before.domain_around(X, sample_weight)
     columns = {}
     for name, ruleset in (("before", before), ("after", after)):
         measured = ruleset.replace(domain=domain)

@@ -267,6 +267,17 @@ def test_no_row_left_is_nan() -> None:
     assert math.isnan(prediction_loss(metric="mean_absolute_error", **unweighted))
 
 
+@pytest.mark.parametrize("weights", [None, [1, 2, 1, 1, 1, 3, 1]])
+def test_r2_of_equal_numbers_has_no_trifle_to_explain(weights: Any) -> None:
+    """The mean of seven times 2.13 is another number in its last bit."""
+    y = np.full(7, 2.13)
+    for predicted, value in ((y, 1.0), (y + 0.5, 0.0)):
+        found = prediction_performance(
+            y, predicted, metric="r2", task="regression", sample_weight=weights
+        )
+        assert found == value
+
+
 def test_r2_of_one_row_is_nan_without_a_warning() -> None:
     one = {"metric": "r2", "task": "regression"}
     assert math.isnan(prediction_performance([1.0], [1.0], **one))

@@ -79,3 +79,13 @@ def test_columns_that_no_rule_uses_are_never_checked():
     assert rules.domain_around(rows).missing == (0.25, 0.25, 0.0, 0.0, 0.0, 0.25, 0.25)
     with pytest.raises(ValueError, match=r"X holds datetime64.* in feature 'times'"):
         rules.replace(rules=[Rule([OneOf(3, ["a"])], "a")]).domain_around(rows)
+
+
+def test_weights_count_as_repeated_rows() -> None:
+    rows = ROWS.assign(size=[1.0, np.nan, 9.0, 3.0])
+    repeated = rows.iloc[[0, 0, 1, 3]]
+    found = RULES.domain_around(rows, [2, 1, 0, 1])
+    assert found == RULES.domain_around(repeated)
+    assert found.missing[RULES.feature_names.index("size")] == 0.25
+    with pytest.raises(ValueError, match="sample_weight must hold a positive number"):
+        RULES.domain_around(rows, [0, 0, 0, 0])
