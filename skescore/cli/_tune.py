@@ -1339,7 +1339,7 @@ def _result(
             "n_rules": len(search.rules_),
             "fidelity": best.fidelity(dataset.X),
             "completeness_volume": best.completeness_,
-            "completeness_instances": best.coverage_,
+            "completeness_instances": float(best.rules_.covers(dataset.X).mean()),
         },
         "run": {
             "command_line": shown_command_line(options.command_line),

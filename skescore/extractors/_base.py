@@ -864,7 +864,7 @@ batch_size : int, optional
 n_rules_ : int
     Number of rules.
 coverage_ : float
-    Share of the training rows that some rule covers.
+    Share of the training rows that some rule covers, each repeated as often as it weighs.
 completeness_ : float
     Share of the domain's volume that some rule covers.
 """,

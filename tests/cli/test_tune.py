@@ -1051,6 +1051,26 @@ def test_a_black_box_is_compared_with_always_one_class_by_the_weights_of_the_cla
     assert re.search(told, " ".join(out.split()))
 
 
+def test_completeness_by_rows_counts_every_row_once_beside_weighed_classes(run, tmp_path):
+    rng = np.random.default_rng(3)
+    place = rng.choice(["hi", "mid", "lo"], 60)
+    a, b = rng.normal(size=60).round(1), rng.integers(0, 5, 60)
+    high = a + 0.5 * rng.normal(size=60) > 0.5
+    kinds = np.where(place == "lo", "x", np.where(high, "z", "y"))
+    frame = pd.DataFrame({"place": place, "a": a, "b": b, "kind": kinds})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    words = ("--extractors", "real", "--scoring", "accuracy", "--trials", 6, "--cv", 2)
+    more = ("--class-weight", "balanced", "--format", "json", "--output", tmp_path / "run")
+    _, out, _ = run(
+        "tune", tmp_path / "rows.csv", "--target", "kind", "--black-box", "decision-tree",
+        *words, *more,
+    )  # fmt: skip
+    rules = RuleSet.from_json((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
+    covered = rules.covers(frame).mean()
+    assert covered < 1
+    assert json.loads(out)["best"]["completeness_instances"] == pytest.approx(covered)
+
+
 def test_scores_take_another_performance(run):
     settings = ("wine", *SHORT, "--format", "json")
     plain, balanced = (

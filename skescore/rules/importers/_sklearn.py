@@ -375,7 +375,9 @@ def read_boosted(
     -------
     RuleSet
         With ``voting="sum"`` (regression), ``"logistic"`` (gradient boosting) or ``"votes"``
-        (AdaBoost). The value that gradient boosting starts from is a rule that always holds.
+        (AdaBoost). The value that gradient boosting starts from is a rule that always holds. Class
+        probabilities of AdaBoost's rules are shares of the votes, those of the model a softmax of
+        them: labels agree, probabilities do not.
 
     Raises
     ------
