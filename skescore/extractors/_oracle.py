@@ -337,9 +337,12 @@ def _as_array(X: Any) -> np.ndarray:
 def _content_key(X: Any) -> bytes | None:
     """Digest the rows' content; None where they are neither numbers nor text."""
     array = _as_array(X)
+    kinds: list[str] = []
     if array.dtype.kind not in "fiub" and isinstance(X, pd.DataFrame):
-        if any(_mixes(column) for _, column in X.items()):
-            return None  # pandas gives 1 and "1" one hash there
+        # pandas gives 1 and "1" one hash where columns hold objects.
+        kinds = [_kind(column) for _, column in X.items()]
+        if {"mixed", "mixed-integer"} & {*kinds}:
+            return None
         try:
             array = pd.util.hash_pandas_object(X, index=False).to_numpy()[:, None]
         except TypeError:  # something in it has no hash
@@ -350,15 +353,14 @@ def _content_key(X: Any) -> bytes | None:
     digest = hashlib.sha256()
     for start in range(0, len(array), _HASHED_ROWS):  # a column-wise array is not copied as a whole
         digest.update(np.ascontiguousarray(array[start : start + _HASHED_ROWS]).data)
-    digest.update(f"{array.shape}{array.dtype}{names}".encode())
+    digest.update(f"{array.shape}{array.dtype}{kinds}{names}".encode())
     return digest.digest()
 
 
-def _mixes(column: pd.Series) -> bool:
-    """Whether a column holds values of several types that are not all numbers."""
+def _kind(column: pd.Series) -> str:
+    """What the objects of a column are: "mixed" ones are of several types, not all numbers."""
     values = column.cat.categories if hasattr(column, "cat") else column
-    kind = pd.api.types.infer_dtype(values) if values.dtype == object else ""
-    return kind in ("mixed", "mixed-integer")
+    return pd.api.types.infer_dtype(values) if values.dtype == object else str(values.dtype)
 
 
 class CachedBlackBox(FrozenEstimator):

@@ -94,6 +94,13 @@ def test_other_rows_are_not_taken_for_known_ones(other):
     assert function.sizes == [300, 300]
 
 
+def test_columns_that_are_texts_at_one_time_and_numbers_at_another_are_other_rows():
+    oracle = Oracle(CallableRegressor(lambda X: [float(isinstance(v, str)) for v in X["a"]]))
+    for row, text in ((["1", 1], 1.0), ([1, "1"], 0.0), ([1, 1], 0.0), (["1", "1"], 1.0)):
+        asked = pd.DataFrame([row], columns=["a", "b"], dtype=object)
+        assert oracle.query(asked).tolist() == [text]
+
+
 @pytest.mark.parametrize("form", ["text", "category", "mixed", "array", "polars"])
 def test_codes_that_are_equal_as_numbers_are_other_rows(form):
     codes = [1, "1", "a"] if form == "mixed" else ["1", "01", "1.0", "nan", None]
