@@ -109,6 +109,21 @@ class RuleEvaluation:
                 "rules were made with: score the inner regressor (regressor_) on the transformed y."
             )
 
+    def _check_predictions(self) -> None:
+        """Refuse rows where a linear rule lacks a value, by their place in the whole table."""
+        counts = self.covered
+        if self.sample_weight is not None:
+            counts = counts & (self.sample_weight > 0)
+        rows = np.flatnonzero(counts)
+        gone = rows[~np.isfinite(self.y_pred[rows].astype(float))]
+        if len(gone):
+            raise ValueError(
+                f"y_pred must hold finite numbers, but the rules predict {self.y_pred[gone[0]]!s} "
+                f"in row {gone[0]} ({len(gone)} such of {len(self.y_pred)} rows), as linear rules "
+                "do where they lack a value. Fill in or drop such rows (on the command line: "
+                "--missing drop)."
+            )
+
     def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
         if not isinstance(metric, str):  # a function of the caller's own may give what it likes
             return self._measure(measure, metric, uncovered)
@@ -121,6 +136,8 @@ class RuleEvaluation:
         if isinstance(self.X, RuleCounts) and self.X.numbers is not None:
             sums = self.X.numbers.kept(uncovered, self.X.n_rows)
             return metric_of_sums(sums, metric, loss=measure is prediction_loss)
+        if self.ruleset.task == "regression" and isinstance(metric, str):
+            self._check_predictions()
         return measure(
             self.y_true,
             self.y_pred,

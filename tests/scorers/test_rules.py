@@ -39,7 +39,7 @@ from skescore.extractors import (
 )
 from skescore.metrics import METRICS, count_rows, fidelity, rule_report
 from skescore.optimal import most_f1_of_trees, optimal_lists, optimal_trees
-from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
+from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
 from skescore.scorers import (
     SCORERS,
     RuleScorer,
@@ -860,3 +860,17 @@ def test_a_scorer_knows_the_rows_of_its_scores() -> None:
     assert [spec.name for spec in ice.specs] == ["ice"]
     assert len(knowledge.specs) > 1
     assert get_rule_scorer("mean_rule_coverage").specs == ()
+
+
+def test_rows_where_a_linear_rule_lacks_a_value_are_named_by_their_place_in_the_table() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, lower=0.0)], LinearOutput(1.0, [(1, 2.0)]))],
+        ["x", "z"],
+        domain=Domain([0.0, 0.0], [9.0, 9.0]),
+        task="regression",
+    )
+    X, y = [[-1.0, 1.0], [1.0, 1.0], [2.0, nan], [3.0, 2.0]], [0.0, 3.0, 4.0, 5.0]
+    for scorer in (ice, neg_fire, neg_q):
+        with pytest.raises(ValueError, match=r"nan in row 2 \(1 such of 4 rows\).*--missing drop"):
+            scorer(rules, X, y)
+    assert math.isfinite(neg_fire(rules, X, y, sample_weight=[1, 1, 0, 1]))
