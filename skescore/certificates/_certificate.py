@@ -25,7 +25,7 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.certificates._bounds import most_weighted_f1
-from skescore.metrics._prediction import METRICS, prediction_loss, prediction_performance
+from skescore.metrics._prediction import METRICS, centred, prediction_loss, prediction_performance
 from skescore.optimal import (
     Cuts,
     F1Bound,
@@ -935,7 +935,8 @@ def certify(
         labels, codes = np.unique(np.array(list(map(str, target.tolist()))), return_inverse=True)
         rows["class_weights"] = np.bincount(codes, w, minlength=len(labels)).tolist()
     else:
-        rows["squares"] = float((w * (target - np.average(target, weights=w)) ** 2).sum())
+        some = w > 0
+        rows["squares"] = float((w[some] * centred(target[some], w[some]) ** 2).sum())
     frontiers, measured = [], []
     bounds: tuple[F1Bound, ...] = ()
     began = time.monotonic()

@@ -212,7 +212,7 @@ class _Check:
             said = sorted(about["class_weights"])
             self._same("class weights", said, sorted(counts.values()), total)
         else:
-            mean = math.fsum(w * v for w, v in zip(self.w, self.y, strict=True)) / total
+            mean = _mean(self.y, self.w)
             squares = math.fsum(w * (v - mean) ** 2 for w, v in zip(self.w, self.y, strict=True))
             absolute = math.fsum(w * abs(v) for w, v in zip(self.w, self.y, strict=True))
             squared = math.fsum(w * v * v for w, v in zip(self.w, self.y, strict=True))
@@ -312,7 +312,7 @@ class _Check:
             return math.fsum(parts) / total
         squared = math.fsum(v * (a - b) ** 2 for v, a, b in zip(w, y, said, strict=True))
         if name == "r2":
-            mean = math.fsum(v * a for v, a in zip(w, y, strict=True)) / total
+            mean = _mean(y, w)
             around = math.fsum(v * (a - mean) ** 2 for v, a in zip(w, y, strict=True))
             return 1 - squared / around if around > 0 else float(squared == 0)
         if name == "mean_squared_error":
@@ -704,7 +704,7 @@ class _Check:
             if total <= 0:
                 return 0.0
             if loss == "squared_error":
-                mean = math.fsum(w[i] * y[i] for i in index) / total
+                mean = _mean([y[i] for i in index], [w[i] for i in index])
                 return math.fsum(w[i] * (y[i] - mean) ** 2 for i in index)
             index.sort(key=lambda i: y[i])
             below, middle = 0.0, y[index[0]]
@@ -828,7 +828,7 @@ class _Least:
             np.add.at(stats, (point, y), w)
             self.reach = stats.sum(axis=1)
         elif loss == "squared_error":
-            y = y - np.average(y, weights=w)
+            y = y - _mean(y, w)
             each = np.column_stack([w, w * y, w * y * y])
             stats = np.zeros((n, 3))
             np.add.at(stats, point, each)
@@ -1072,7 +1072,7 @@ class _LeastList:
             stats -= stats.min(axis=1, keepdims=True)
             cap = stats.max(axis=1)
         elif loss == "squared_error":
-            y = y - np.average(y, weights=w)
+            y = y - _mean(y, w)
             weight, total = np.bincount(point, w, n), np.bincount(point, w * y, n)
             mean = total / np.where(weight > 0, weight, 1)
             stats = np.column_stack([weight, total, total * mean])
@@ -1304,6 +1304,14 @@ def _equal(known: Any, value: Any) -> bool:
 
 def _key(value: Any) -> Any:
     return _value(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _mean(values: Any, weights: Any) -> float:
+    """The mean; of equal numbers that number, from which the sum of many may differ by a bit."""
+    known = [(float(v), float(w)) for v, w in zip(values, weights, strict=True) if w]
+    if len({v for v, _ in known}) == 1:
+        return known[0][0]
+    return math.fsum(w * v for v, w in known) / math.fsum(w for _, w in known)
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -31,7 +31,7 @@ from skescore._validation import (
     row_weights,
     whole_labels,
 )
-from skescore.metrics._prediction import prediction_performance
+from skescore.metrics._prediction import centred, prediction_performance
 from skescore.metrics._rule_counts import Flags, Floats, checked_weights, one_per_row
 from skescore.rules import Fallback, as_ruleset
 from skescore.rules._matching import as_known_rows
@@ -561,7 +561,7 @@ def group_fidelity(
         values = np.asarray(box == rules, dtype=np.float64)
     else:
         box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
-        whole = np.average(np.abs(box - np.average(box, weights=weights)), weights=weights)
+        whole = np.average(np.abs(centred(box, weights)), weights=weights)
         error = np.abs(box - rules)
         # A constant is met or not.
         values = 1 - error / whole if whole > 0 else np.where(error == 0, 1.0, -math.inf)

@@ -78,11 +78,14 @@ def balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) 
     return float(_balanced_accuracy_of_counts(*(count[known] for count in counts)))
 
 
+def mean_of(values: np.ndarray, weights: Weights) -> float:
+    """The mean; of equal numbers that number, from which the sum of many may differ by a bit."""
+    return float(values[0] if values.min() == values.max() else np.average(values, weights=weights))
+
+
 def centred(values: np.ndarray, weights: Weights) -> np.ndarray:
-    """Deviations from the mean, none at all for equal numbers, whatever the last bit of it is."""
-    if values.min() == values.max():
-        return np.zeros(len(values))
-    return np.asarray(values - np.average(values, weights=weights))
+    """Deviations from the mean, none at all for equal numbers."""
+    return np.asarray(values - mean_of(values, weights))
 
 
 def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:

@@ -32,6 +32,7 @@ from skescore._validation import (
     row_weights,
     whole_labels,
 )
+from skescore.metrics._prediction import mean_of
 from skescore.optimal._cuts import Cuts, Tests, candidate_cuts
 from skescore.optimal._frontier import LOSSES, MOST_RULES, Frontier, check_targets
 from skescore.rules import Condition, Rule, RuleSet, RuleStatistics, Table
@@ -208,7 +209,7 @@ class _Squared:
 
     def __init__(self, y: np.ndarray, weights: np.ndarray, groups: np.ndarray, n: int) -> None:
         self._w = np.bincount(groups, weights, n)
-        mean = np.average(y, weights=weights)
+        mean = mean_of(y, weights)
         y = y - mean
         sums = np.bincount(groups, weights * y, n)
         means = sums / self._w
@@ -813,7 +814,7 @@ def _conclusion(given: _Rows, held: np.ndarray) -> tuple[Any, RuleStatistics, fl
         k = int(counts.argmax())
         statistics = RuleStatistics(total, tuple(counts.tolist()))
         return given.classes[k], statistics, float(np.delete(counts, k).sum())
-    mean = float(np.average(y, weights=weights))
+    mean = mean_of(y, weights)
     deviation = math.sqrt(np.average((y - mean) ** 2, weights=weights))
     statistics = RuleStatistics(total, None, mean, deviation)
     if given.loss == "squared_error":

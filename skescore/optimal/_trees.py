@@ -32,6 +32,7 @@ from skescore._validation import (
     row_weights,
     whole_labels,
 )
+from skescore.metrics._prediction import centred, mean_of
 from skescore.optimal._cuts import Cuts, candidate_cuts
 from skescore.optimal._frontier import LOSSES, MOST_RULES, Frontier, check_targets
 from skescore.rules import (
@@ -424,7 +425,7 @@ class _Squares:
 
     def __init__(self, y: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
         n_points = int(group.max()) + 1
-        y = y - np.average(y, weights=weights if weights.any() else None)
+        y = centred(y, weights if weights.any() else None)
         low, high = y.min(), y.max()
 
         def sums(values: np.ndarray) -> np.ndarray:
@@ -1096,7 +1097,7 @@ class RuleMaker:
             loss = float(total - counts[best])
             return self._labels[best], loss, RuleStatistics(total, tuple(counts.tolist()))
         used = w if total > 0 else np.ones_like(w)
-        mean = float(np.average(y, weights=used))
+        mean = mean_of(y, used)
         spread = math.sqrt(float(np.average((y - mean) ** 2, weights=used)))
         value = mean
         if self._loss == "absolute_error":

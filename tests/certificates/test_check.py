@@ -14,6 +14,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.certificates import Certificate, certify, check_certificate
+from skescore.metrics import ice_score
 from skescore.rules import (
     Domain,
     Fallback,
@@ -527,3 +528,14 @@ def test_codes_and_labels_that_are_equal_as_numbers_are_told_apart(low: Any) -> 
     assert check_certificate(certificate.to_json(), frame, y).verdict == "confirmed"
     y[0] = low
     assert check_certificate(certificate.to_json(), frame, y).verdict == "rejected"
+
+
+@pytest.mark.parametrize("kind", ["tree", "list"])
+def test_a_target_of_equal_numbers_leaves_nothing_unproven(kind):
+    """Fourteen times 2.13 have another mean in its last bit, and no deviation from it."""
+    X, y = np.random.default_rng(0).normal(size=(14, 2)), np.full(14, 2.13)
+    rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, X[:, 0]))
+    made = certify(rules, X, y, kinds=[kind], cuts_per_feature=2, max_rules=3, time_limit=None)
+    interval = made.interval(kind)
+    assert interval.found == interval.possible == pytest.approx(ice_score(1.0, 1, 1.0))
+    assert check_certificate(made.to_json(), X, y).verdict == "confirmed"

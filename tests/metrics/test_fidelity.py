@@ -93,6 +93,13 @@ def test_groups_row_by_row(case: Any) -> None:
         assert 0 <= by_class.gap <= 1
 
 
+def test_a_constant_black_box_is_met_or_not() -> None:
+    box = np.full(7, 2.13)  # whose mean is another number in its last bit
+    rules = box + np.array([0, 0, 0, 0, 0, 0, 0.5])
+    found = group_fidelity(box, rules, [0, 0, 0, 1, 1, 1, 1], task="regression")
+    assert found.values.tolist() == [1.0, -np.inf]
+
+
 def test_groups_refused() -> None:
     with pytest.raises(ValueError, match="groups must say which group each row of a regression"):
         group_fidelity([1.0], [1.0], task="regression")

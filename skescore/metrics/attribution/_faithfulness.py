@@ -279,7 +279,7 @@ def _scale(values: Floats, normalize: bool, model: BlackBox) -> float:
     if model.predicts_probabilities:
         raise ValueError("normalize=True is for numbers, but the model predicts probabilities.")
     deviation = float(values.std())
-    if deviation == 0:
+    if np.ptp(values) == 0:  # whatever the last bit of their mean is
         raise ValueError(
             "normalize=True needs predictions that differ between the rows of X, but all are equal."
         )
