@@ -438,7 +438,7 @@ def _measure(
     if len(y_true) == 0:
         return math.nan
     if task == "regression" and not has_rule.all():
-        stand_in = np.average(y_true, weights=weights) if default is None else default
+        stand_in = mean_of(y_true, weights) if default is None else default
         y_pred = np.where(has_rule, y_pred, stand_in)
     if callable(metric):
         if task == "classification":

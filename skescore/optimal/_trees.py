@@ -1094,7 +1094,7 @@ class RuleMaker:
         if self._labels is not None:
             counts = np.bincount(y, w, minlength=len(self._labels))
             best = int(counts.argmax())
-            loss = float(total - counts[best])
+            loss = float(np.delete(counts, best).sum())  # never below 0, as a difference may be
             return self._labels[best], loss, RuleStatistics(total, tuple(counts.tolist()))
         used = w if total > 0 else np.ones_like(w)
         mean = mean_of(y, used)

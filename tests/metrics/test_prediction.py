@@ -337,3 +337,9 @@ def test_weights_may_be_in_any_container() -> None:
             ["a", "b"], ["a", "a"], metric="accuracy", task="classification", sample_weight=weights
         )
         assert loss == pytest.approx(2 / 3)
+
+
+def test_uncovered_rows_of_equal_numbers_are_told_that_number() -> None:
+    y, covered = np.full(7, 2.13), [True] * 6 + [False]
+    options = {"metric": "r2", "task": "regression", "uncovered": "penalise"}
+    assert prediction_performance(y, y, covered=covered, **options) == 1.0

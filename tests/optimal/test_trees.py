@@ -251,3 +251,11 @@ def test_errors_of_equal_numbers_are_nothing_but_rounding() -> None:
 def test_numbers_whose_squares_are_none_are_refused() -> None:
     with pytest.raises(ValueError, match=r"y must lie within ±1e\+150"):
         optimal_trees([[0.0], [1.0]], [0.0, 1e200], loss="squared_error")
+
+
+def test_what_is_never_wrong_costs_nothing_whatever_rounding_leaves() -> None:
+    """Ten times 0.7 are 7 or less by a bit, depending on how they are added up."""
+    y = np.repeat(["no", "yes"], [10, 4])
+    weights = np.repeat([0.7, 1.75], [10, 4])
+    found = optimal_trees(np.arange(14.0)[:, None], y, max_rules=2, sample_weight=weights)
+    assert found.lower[1] == found.upper[1] == 0
