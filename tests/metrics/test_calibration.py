@@ -123,3 +123,13 @@ def test_frames_and_refusals() -> None:
         rule_calibration(rules, [[2.0]], [1.0, 2.0])
     with pytest.raises(TypeError, match="rule_calibration looks at every row"):
         rule_calibration(rules, count_rows(rules, [[2.0]], [1.0]), [1.0])
+
+
+def test_the_unit_is_the_deviation_of_all_labels() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], 3.0, RuleStatistics(2, None, 3.0, 1.0))], ["x"],
+        task="regression",
+    )  # fmt: skip
+    labels = [1.0, 2.0, 3.0, 10.0]
+    found = rule_calibration(rules, [[0.0], [1.0], [2.0], [9.0]], labels)
+    assert found.unit == pytest.approx(np.std(labels))

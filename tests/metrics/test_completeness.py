@@ -482,3 +482,11 @@ def test_the_volume_of_a_domain_longer_than_the_largest_float() -> None:
         domain=Domain((-largest,), (largest,)),
     )
     assert volume_completeness(rules) == Completeness(0.75, exact=True, low=0.75, high=0.75)
+
+
+def test_drawn_points_lack_the_values_of_some_features_alone() -> None:
+    """Where x is missing, as on half of the volume, no sum is known."""
+    rule = Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], "a")
+    domain = Domain((0, 0), (1, 1), missing=(0.5, 0.0))
+    rules = RuleSet([rule], ["x", "y"], task="classification", domain=domain)
+    assert volume_completeness(rules).value == pytest.approx(0.25, abs=0.02)

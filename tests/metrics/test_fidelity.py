@@ -341,3 +341,22 @@ def test_the_boundary_needs_the_black_box() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(rows_off_data(SQUARE, "uniform", 3)) == 3
+
+
+def test_where_must_be_known() -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification")
+    with pytest.raises(ValueError, match="where must be one of 'rows'"):
+        fidelity(rules, rules, [[0.0]], where="nowhere")
+    with pytest.raises(ValueError, match="where must be one of"):
+        rows_off_data([[0.0]], "rows")
+
+
+def test_features_are_called_as_the_columns_of_a_frame() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], "a")], ["x", "y"], task="classification",
+        classes=["a", "b"], fallback=Fallback("b"),
+    )  # fmt: skip
+    X = pd.DataFrame({"y": np.arange(8.0) % 3, "x": np.arange(8.0)})
+    found = feature_agreement(rules, rules, X, n_repeats=1, random_state=0)
+    assert found.features == ("y", "x")
+    assert found.rules.tolist() == [0.0, 1.0]

@@ -274,3 +274,9 @@ def test_finite_input_never_complains(loss, r, c, p, phi, rho):
 def test_score_above_the_largest_float_is_infinite():
     assert fire_score(1e308, 100) == np.inf
     assert q_score([1e308], 100, 0.5).tolist() == [np.inf]
+
+
+def test_parts_of_ice_refuse_shapes_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match=r"performance: \(2,\), phi: \(3,\)"):
+        ice_performance([0.5, 0.6], phi=[1.0, 2.0, 3.0])
+    assert ice_readability(10) == pytest.approx(1 / (1 + math.exp(-2)))

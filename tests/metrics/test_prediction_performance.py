@@ -757,3 +757,10 @@ def test_reports_that_cannot_be_made(
 ) -> None:
     with pytest.raises(kind, match=message):
         performance_report([0, 1], [1, 1], **options)
+
+
+def test_a_correlation_of_rows_at_the_mean() -> None:
+    """The middle one deviates by nothing from the mean, which is no reason for no value."""
+    assert performance_value("correlation", [1.0, 2.0, 3.0], [2.0, 4.0, 6.0]) == pytest.approx(1)
+    first = performance_report([1.0, 2.0], [1.0, 2.0], task="regression").columns[0]
+    assert first == "value"

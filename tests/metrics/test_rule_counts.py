@@ -260,3 +260,10 @@ def test_frames_are_counted_by_name() -> None:
     X, y, _ = rows(CLASSES)
     frame = pd.DataFrame({"other": 0.0, "x": X[:, 0]})
     assert count_rows(CLASSES, frame, y).to_json() == count_rows(CLASSES, X, y).to_json()
+
+
+def test_losses_are_no_performance_of_sums_either() -> None:
+    rules = RuleSet([Rule([Interval(0, upper=2)], 3.0)], ["x"], task="regression")
+    counts = count_rows(rules, [[0.0], [1.0], [9.0]], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="performance='mean_absolute_error' is a loss"):
+        evaluate_rules(rules, counts).performance("mean_absolute_error", "ignore")

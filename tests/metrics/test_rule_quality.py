@@ -593,3 +593,14 @@ def test_no_sum_of_weights_overflows(counts):
         value = rule_quality(name, *counts)
         assert not math.isinf(value), name
         assert math.isnan(value) == is_undefined(name, *map(Fraction, counts)), name
+
+
+@pytest.mark.parametrize("name", ["c1", "cfoil", "one_way_support", "two_way_support"])
+def test_the_least_value_comes_near_where_negative_rows_abound(name):
+    P, N = 6.0, 6e6
+    p, n = np.meshgrid(np.linspace(0, P, 2001), [0.0, 0.9 * N, N])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = rule_quality(name, p, n, P, N)
+    low, _ = MEASURES[name].limits(P, N)
+    assert np.nanmin(values) == pytest.approx(low, rel=0.01)
+    assert np.nanmin(values) >= low - 1e-12

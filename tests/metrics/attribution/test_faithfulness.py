@@ -711,3 +711,12 @@ def test_frames_of_attributions_are_matched_by_their_names() -> None:
         faithfulness(model, X, scores.rename(columns={"c": "d"}))
     with pytest.raises(ValueError, match="labels are others"):
         faithfulness(model, X, scores.set_axis([7, 4], axis=0))
+
+
+def test_labels_alone_are_no_numbers_to_explain() -> None:
+    class Labels:
+        def predict(self, X: Any) -> Any:
+            return np.zeros(len(X))
+
+    with pytest.raises(TypeError, match="predict_proba must be"):
+        faithfulness(Labels(), np.arange(8.0)[:, None], np.ones((8, 1)))

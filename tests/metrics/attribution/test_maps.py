@@ -269,3 +269,15 @@ def test_complexity_is_the_entropy_of_the_shares(maps: np.ndarray) -> None:
             assert math.isnan(value)
     with pytest.raises(ValueError, match="base"):
         attribution_complexity(maps, base=0.5)
+
+
+def test_complexity_of_one_feature_has_no_sign() -> None:
+    assert math.copysign(1.0, attribution_complexity([[1.0, 0.0]])[0]) == 1.0
+
+
+def test_pairs_in_another_order_do_not_agree() -> None:
+    for one, other, share in (([1, 2, 3], [3, 2, 1], 0), ([1, 3, 2], [1, 2, 3], 2 / 3)):
+        found = attribution_agreement([one], [other], measure="pairwise")
+        assert found.tolist() == [pytest.approx(share)]
+    # Of two features one pair can be compared.
+    assert attribution_agreement([[1, 2]], [[3, 4]], measure="pairwise").tolist() == [1.0]

@@ -128,3 +128,9 @@ def test_wrong_inputs_are_named() -> None:
         attribution_sensitivity(np.asarray, X, reference=X[:, :2])
     with pytest.raises(ValueError, match="explainer must return one map for each of the 6 rows"):
         attribution_sensitivity(lambda Z: np.ones(4), X)
+
+
+@pytest.mark.parametrize("maps", [np.ones((2, 3)), np.ones(4)])
+def test_an_explainer_gives_a_map_for_each_row(maps) -> None:
+    with pytest.raises(ValueError, match="one map for each of the 4 rows"):
+        attribution_sensitivity(lambda X: maps, np.ones((4, 3)), radius=0.1)
