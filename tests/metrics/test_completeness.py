@@ -490,3 +490,12 @@ def test_drawn_points_lack_the_values_of_some_features_alone() -> None:
     domain = Domain((0, 0), (1, 1), missing=(0.5, 0.0))
     rules = RuleSet([rule], ["x", "y"], task="classification", domain=domain)
     assert volume_completeness(rules).value == pytest.approx(0.25, abs=0.02)
+
+
+def test_numbers_in_the_middle_and_missing_values_are_two_parts() -> None:
+    rule = Rule([Interval(0, 0.25, 0.5, missing=True), Interval(1, upper=0.75)], "a")
+    domain = Domain((0, 0), (1, 1), missing=(0.4, 0.0))
+    rules = RuleSet([rule], ["x", "y"], task="classification", domain=domain)
+    found = volume_completeness(rules)
+    assert found.exact
+    assert found.value == pytest.approx((0.6 * 0.25 + 0.4) * 0.75)

@@ -360,3 +360,12 @@ def test_features_are_called_as_the_columns_of_a_frame() -> None:
     found = feature_agreement(rules, rules, X, n_repeats=1, random_state=0)
     assert found.features == ("y", "x")
     assert found.rules.tolist() == [0.0, 1.0]
+
+
+def test_rows_at_a_boundary_lie_between_rows() -> None:
+    """A class of the greatest value alone has its boundary right there."""
+    X = np.arange(5.0)[:, None]
+    box = lambda rows: np.where(np.asarray(rows)[:, 0] >= 4, "most", "less")  # noqa: E731
+    drawn = rows_off_data(X, "boundary", 200, black_box=box, random_state=0)
+    assert len(drawn) == 200
+    assert 3.9 < drawn.max() <= 4.0
