@@ -197,10 +197,13 @@ def find_public(app: Any, env: Any, node: Any, contnode: Any) -> Any:
         found = env.get_domain("py").objects.get(name)
         if found is not None:
             return app.builder and nodes.reference(
-                "", "", contnode, internal=True,
+                "",
+                "",
+                contnode,
+                internal=True,
                 refuri=app.builder.get_relative_uri(env.current_document.docname, found.docname)
                 + f"#{found.node_id}",
-            )  # fmt: skip
+            )
     return None
 
 

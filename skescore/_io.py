@@ -35,8 +35,15 @@ __all__ = [
 _LARGEST = int(sys.float_info.max)
 #: What a kept result says of where it was made.
 _RESULTS_DEPEND_ON = (
-    "skescore", "numpy", "scipy", "scikit-learn", "pandas", "optuna", "joblib", "psyke",
-)  # fmt: skip
+    "skescore",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+    "optuna",
+    "joblib",
+    "psyke",
+)
 
 
 def cache_folder() -> Path:

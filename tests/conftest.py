@@ -38,9 +38,15 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 #: Beside other programs and libraries, for `tox -e engines`.
 ENGINES = (
-    "browser", "interop", "metrics/test_survival.py", "psyke", "tuning/storage",
-    "tuning/test_dashboard.py", "tuning/test_dask.py", "tuning/test_plugins.py",
-)  # fmt: skip
+    "browser",
+    "interop",
+    "metrics/test_survival.py",
+    "psyke",
+    "tuning/storage",
+    "tuning/test_dashboard.py",
+    "tuning/test_dask.py",
+    "tuning/test_plugins.py",
+)
 
 
 #: What is written in the files of tests that run in `tox -e engines` and in `tox -e slow`.

@@ -20,9 +20,12 @@ RECIPE = ROOT / "conda" / "recipe" / "meta.yaml"
 
 def _python(*words: object, **environment: str) -> str:
     run = subprocess.run(
-        [sys.executable, *map(str, words)], capture_output=True, text=True, cwd="/",
+        [sys.executable, *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd="/",
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout
 
@@ -68,9 +71,17 @@ def test_wheel_and_sdist_hold_what_they_must(built):
 @pytest.mark.slow
 def test_it_installs_from_the_sdist_and_runs(built, tmp_path):
     _python(
-        "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
-        "--target", tmp_path, built[1],
-    )  # fmt: skip
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--target",
+        tmp_path,
+        built[1],
+    )
     words = ("-m", "skescore", "tune", "titanic", "--trials", "2", "--extractors", "cart")
     assert "IF sex = female THEN yes" in _python(*words, "--quiet", PYTHONPATH=str(tmp_path))
 
@@ -94,10 +105,15 @@ def test_the_recipe_says_what_the_package_says():
     assert text.endswith("\n")
     assert not text.endswith("\n\n")
     for rule in (
-        "  number: 0", "  noarch: python", "    - pip check", "  license: BSD-3-Clause",
-        "  license_file: LICENSE", "    - python {{ python_min }}", "  name: {{ name|lower }}",
+        "  number: 0",
+        "  noarch: python",
+        "    - pip check",
+        "  license: BSD-3-Clause",
+        "  license_file: LICENSE",
+        "    - python {{ python_min }}",
+        "  name: {{ name|lower }}",
         "    - skescore = skescore.cli:main",
-    ):  # fmt: skip
+    ):
         assert f"\n{rule}\n" in text, rule
     summary = re.search(r"^  summary: (.+)$", text, flags=re.M)[1]
     assert len(summary) < 100

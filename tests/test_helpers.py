@@ -314,9 +314,11 @@ def test_a_worker_ends_with_the_process_that_holds_its_input():
         "print('there', flush=True)\ntime.sleep(600)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    ) as started:  # fmt: skip
+    ) as started:
         assert started.stdout.readline() == b"there\n"
         assert started.poll() is None
         started.stdin.close()

@@ -119,8 +119,15 @@ def test_a_star_import_brings_the_public_names() -> None:
 # --- who may import whom -------------------------------------------------------------------------
 
 HELPERS = {
-    "_deadline", "_io", "_names", "_optional", "_processes", "_random", "_text", "_validation",
-}  # fmt: skip
+    "_deadline",
+    "_io",
+    "_names",
+    "_optional",
+    "_processes",
+    "_random",
+    "_text",
+    "_validation",
+}
 #: What each room may use beside itself and the helpers. Nothing below knows what is above.
 MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
@@ -140,28 +147,71 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attribution": {"metrics", "rules"},
     "black_boxes": {"datasets"},
     "plots": {
-        "attribution", "certificates", "extractors", "metrics", "registry", "rules", "scorers",
+        "attribution",
+        "certificates",
+        "extractors",
+        "metrics",
+        "registry",
+        "rules",
+        "scorers",
         "tuning",
     },
     "report": {
-        "certificates", "datasets", "extractors", "metrics", "plots", "registry", "rules",
-        "scorers", "tuning",
+        "certificates",
+        "datasets",
+        "extractors",
+        "metrics",
+        "plots",
+        "registry",
+        "rules",
+        "scorers",
+        "tuning",
     },
     "bench": {
-        "black_boxes", "datasets", "extractors", "metrics", "plots", "registry", "report", "rules",
-        "scorers", "tuning",
+        "black_boxes",
+        "datasets",
+        "extractors",
+        "metrics",
+        "plots",
+        "registry",
+        "report",
+        "rules",
+        "scorers",
+        "tuning",
     },
     "reproduce": {
-        "attribution", "bench", "black_boxes", "datasets", "extractors", "metrics", "plots",
-        "registry", "rules", "scorers", "tuning",
+        "attribution",
+        "bench",
+        "black_boxes",
+        "datasets",
+        "extractors",
+        "metrics",
+        "plots",
+        "registry",
+        "rules",
+        "scorers",
+        "tuning",
     },
     "cli": {
-        "__init__", "attribution", "bench", "black_boxes", "certificates", "datasets",
-        "extractors", "metrics", "plots", "registry", "report", "reproduce", "rules", "scorers",
-        "sources", "tuning",
+        "__init__",
+        "attribution",
+        "bench",
+        "black_boxes",
+        "certificates",
+        "datasets",
+        "extractors",
+        "metrics",
+        "plots",
+        "registry",
+        "report",
+        "reproduce",
+        "rules",
+        "scorers",
+        "sources",
+        "tuning",
     },
     "__main__": {"cli"},
-}  # fmt: skip
+}
 #: A search names extractors by the registry. These exceptions are the black box's side of them:
 #: it is asked through their oracle, and they know whether it is fitted.
 TUNING_OF_EXTRACTORS = {
@@ -181,8 +231,14 @@ HOUSE = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "house.py"
 
 
 def test_imports_are_found_in_all_their_forms(tmp_path: Path) -> None:
-    for name in ("rules/rule.py", "scorers/__init__.py", "cli/output.py", "tuning/__init__.py",
-                 "metrics/__init__.py", "_text.py"):  # fmt: skip
+    for name in (
+        "rules/rule.py",
+        "scorers/__init__.py",
+        "cli/output.py",
+        "tuning/__init__.py",
+        "metrics/__init__.py",
+        "_text.py",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "tuning/module.py").write_text(

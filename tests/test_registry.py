@@ -123,9 +123,13 @@ def test_a_search_finds_what_a_program_adds(fresh: None, n_jobs: int) -> None:
 
     register_extractor("local", Local, lambda n, y, task: {"max_depth": IntDistribution(1, 2)})
     search = skescore.ExtractorSearchCV(
-        DecisionTreeClassifier(), extractors=("local", "cart"), n_trials=4, cv=2, random_state=0,
+        DecisionTreeClassifier(),
+        extractors=("local", "cart"),
+        n_trials=4,
+        cv=2,
+        random_state=0,
         n_jobs=n_jobs,
-    ).fit(*IRIS)  # fmt: skip
+    ).fit(*IRIS)
     assert set(search.leaderboard_["extractor"]) == {"local", "cart"}
     assert set(search.leaderboard_["state"]) == {"complete"}
     row = search.leaderboard_.query("extractor == 'local'").iloc[0]

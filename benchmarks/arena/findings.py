@@ -23,17 +23,28 @@ from skescore.bench import rank_extractors, read_rows, row_columns
 
 HERE = Path(__file__).parent
 OURS = (
-    "CART", "CREAM", "ExACT", "GridEx", "GridREx", "ITER", "REAL", "Trepan", "OptimalTree",
-    "OptimalList", "search ICE", "search FiRe",
-)  # fmt: skip
+    "CART",
+    "CREAM",
+    "ExACT",
+    "GridEx",
+    "GridREx",
+    "ITER",
+    "REAL",
+    "Trepan",
+    "OptimalTree",
+    "OptimalList",
+    "search ICE",
+    "search FiRe",
+)
 #: Of ours, with other defaults than they have: compared with the defaults, not with everyone.
 VARIANT = "CART, "
 #: What a person may expect of the search, and what it is compared with.
 SEARCHED = "search ICE"
 #: Searches, the trees that are tuned for the same score, and the score.
 TWINS = (
-    ("search ICE", "tree tuned for ICE", "ice"), ("search FiRe", "tree tuned for FiRe", "fire"),
-)  # fmt: skip
+    ("search ICE", "tree tuned for ICE", "ice"),
+    ("search FiRe", "tree tuned for FiRe", "fire"),
+)
 GRID = 100 * 2 * 2
 #: Methods that do not read columns of names, and have no cell on tables that hold some.
 NUMBERS_ALONE = ("TE2Rules", "PSyKE CART", "PSyKE CREAM", "PSyKE GridEx", "PSyKE ITER")
@@ -88,10 +99,14 @@ def coverage(table: pd.DataFrame) -> list[str]:
         table[~table["method"].map(sized)]
         .assign(done=done, tables=table["data"])
         .groupby(["suite", "black_box", "seed"])
-        .agg(tables=("data", "nunique"), methods=("method", "nunique"), cells=("done", "size"),
-             rules=("done", "sum"))
+        .agg(
+            tables=("data", "nunique"),
+            methods=("method", "nunique"),
+            cells=("done", "size"),
+            rules=("done", "sum"),
+        )
         .reset_index()
-    )  # fmt: skip
+    )
     rows = [[str(v) for v in row] for row in counted.itertuples(index=False)]
     head = ["suite", "black box", "split", "tables", "methods", "cells", "with rules"]
     return text + lines_of(rows, head, left=2)
@@ -123,25 +138,40 @@ def ranked(title: str, part: pd.DataFrame) -> list[str]:
     odd = as_rows(kept[kept["data"].isin(names[1::2])])
     rows = as_rows(kept)
     found = {s: rank_extractors(rows, s)[0] for s in ("ice", "fire", "fidelity")}
-    means = kept[kept["error"].isna()].groupby("method")[
-        ["ice", "fidelity", "n_rules", "completeness_volume", "seconds"]
-    ].mean()  # fmt: skip
+    means = (
+        kept[kept["error"].isna()]
+        .groupby("method")[["ice", "fidelity", "n_rules", "completeness_volume", "seconds"]]
+        .mean()
+    )
     failed = kept[kept["error"].notna()].groupby("method").size()
     by = {s: r.table.set_index("extractor")["rank"] for s, r in found.items()}
-    by |= {f"{s}, odd": rank_extractors(odd, s)[0].table.set_index("extractor")["rank"]
-           for s in found}  # fmt: skip
+    by |= {
+        f"{s}, odd": rank_extractors(odd, s)[0].table.set_index("extractor")["rank"] for s in found
+    }
     lines = [
         [
             bold(name),
             *(f"{shown(by[s][name], 2)} ({shown(by[f'{s}, odd'][name], 2)})" for s in found),
-            *(shown(means.loc[name, c], d) if name in means.index else ""
-              for c, d in zip(means.columns, (3, 3, 1, 2, 2), strict=True)),
+            *(
+                shown(means.loc[name, c], d) if name in means.index else ""
+                for c, d in zip(means.columns, (3, 3, 1, 2, 2), strict=True)
+            ),
             str(failed.get(name, 0)),
         ]
         for name in by["ice"].index
-    ]  # fmt: skip
-    head = ["method", "rank ICE", "rank FiRe", "rank fidelity", "ICE", "fidelity", "rules",
-            "c (volume)", "seconds", "failed"]  # fmt: skip
+    ]
+    head = [
+        "method",
+        "rank ICE",
+        "rank FiRe",
+        "rank fidelity",
+        "ICE",
+        "fidelity",
+        "rules",
+        "c (volume)",
+        "seconds",
+        "failed",
+    ]
     text = [f"### {title}: {len(names)} tables", "", *lines_of(lines, head)]
     for score, ranking in found.items():
         comparison = ranking.comparison
@@ -177,12 +207,16 @@ def equal_sizes(table: pd.DataFrame) -> list[str]:
                 (
                     float(gain.mean()),
                     [
-                        bold(str(method)), str(len(known)), str(len(some) - len(known)),
-                        f"{gain.mean():+.3f}", *counted(gain), *counted(known["ice"]),
+                        bold(str(method)),
+                        str(len(known)),
+                        str(len(some) - len(known)),
+                        f"{gain.mean():+.3f}",
+                        *counted(gain),
+                        *counted(known["ice"]),
                         *counted(known["fire"]),
                     ],
                 )
-            )  # fmt: skip
+            )
         ordered = [line for _, line in sorted(lines, key=lambda item: -item[0])]
         head = ["method", "tables", "no tree of that size", "fidelity, mean"]
         for score in ("fidelity", "ICE", "FiRe"):
@@ -205,9 +239,12 @@ def beside_trees(table: pd.DataFrame) -> pd.DataFrame:
     }
     # Splits and black boxes of one table are no tables of their own.
     return (
-        joined[["suite", "data", "method"]].assign(**gains)
-        .groupby(["suite", "data", "method"])[list(gains)].mean().reset_index()
-    )  # fmt: skip
+        joined[["suite", "data", "method"]]
+        .assign(**gains)
+        .groupby(["suite", "data", "method"])[list(gains)]
+        .mean()
+        .reset_index()
+    )
 
 
 def counted(gain: pd.Series) -> list[str]:
@@ -286,7 +323,8 @@ def reached(table: pd.DataFrame) -> list[str]:
     failed, slow = int(ours["error"].notna().sum()), int((ours["seconds"] > 120).sum())
     return [
         f"- *At least 100 tables × 2 black boxes × 2 splits × all methods that install*, that is "
-        f"{GRID} combinations: " + (f"reached by {whole}" if whole else "reached by no method")
+        f"{GRID} combinations: "
+        + (f"reached by {whole}" if whole else "reached by no method")
         + f". Most of ours: {mine[0]}, {most[mine[0]]}; of others: {others[0]}, "
         f"{most[others[0]]}.",
         *short_of(rows, {name: int(n) for name, n in most.items() if n < GRID}),
@@ -303,7 +341,7 @@ def reached(table: pd.DataFrame) -> list[str]:
         f"column*: of {len(ours)} cells {failed} failed, {slow} took longer, "
         f"{int((ours['odd'] > 0).sum())} name one.",
         "",
-    ]  # fmt: skip
+    ]
 
 
 def variants(table: pd.DataFrame) -> list[str]:
@@ -379,11 +417,18 @@ def losses(table: pd.DataFrame) -> list[str]:
             f"peer's, {int((~more).sum())} with as many or fewer and worse predictions."
         )
         lines = [
-            [f"{k[1]} ({k[0]}, {k[2]})", shown(r.ice), shown(r.n_rules, 0), shown(r.performance),
-             str(r.method_other), shown(r.ice_other), shown(r.n_rules_other, 0),
-             shown(r.performance_other)]
+            [
+                f"{k[1]} ({k[0]}, {k[2]})",
+                shown(r.ice),
+                shown(r.n_rules, 0),
+                shown(r.performance),
+                str(r.method_other),
+                shown(r.ice_other),
+                shown(r.n_rules_other, 0),
+                shown(r.performance_other),
+            ]
             for k, r in zip(worst.index, worst.itertuples(), strict=True)
-        ]  # fmt: skip
+        ]
         head = ["table", "ICE", "rules", "p", "the best peer", "its ICE", "rules", "p"]
         text += ["", why, *lines_of(lines, head)]
     return [*text, ""]
@@ -407,8 +452,11 @@ def troubles(table: pd.DataFrame) -> list[str]:
         "### Our own cells",
         "",
         f"- {len(mine)} of {len(ours)} failed"
-        + (f": {', '.join(sorted(set(mine['method'] + ' on ' + mine['data'])))[:600]}." if len(mine)
-           else "."),
+        + (
+            f": {', '.join(sorted(set(mine['method'] + ' on ' + mine['data'])))[:600]}."
+            if len(mine)
+            else "."
+        ),
         f"- {len(slow)} took more than two minutes (while other programs shared the cores); the "
         "longest: "
         + ", ".join(f"{r.method} on {r.data} {r.seconds:.0f} s" for r in longest.itertuples())
@@ -418,7 +466,7 @@ def troubles(table: pd.DataFrame) -> list[str]:
         + (", ".join(f"{name} {n}" for name, n in odd.items()) or "none")
         + ".",
         "",
-    ]  # fmt: skip
+    ]
     return text
 
 

@@ -64,14 +64,25 @@ SUITES = ("keel-balanced", "keel-imbalanced", "regression", "categorical")
 BLACK_BOXES = ("random-forest", "hist-gradient-boosting", "mlp", "svm", "xgboost")
 #: What the scores leave out, see docs/guide/beyond_scores.md; losses are negative.
 MEASURES = (
-    "terms_per_rule", "neg_negative_overlap", "neg_redundant_literals", "neg_calibration_error",
-    "neg_fidelity_gap", "fidelity_interpolated",
-)  # fmt: skip
+    "terms_per_rule",
+    "neg_negative_overlap",
+    "neg_redundant_literals",
+    "neg_calibration_error",
+    "neg_fidelity_gap",
+    "fidelity_interpolated",
+)
 KEYS = ["suite", "data", "black_box", "method", "seed"]
 SCORES = [
-    "n_rules", "ice", "fire", "q", "fidelity", "performance", "completeness_volume",
-    "completeness_instances", "black_box_quality",
-]  # fmt: skip
+    "n_rules",
+    "ice",
+    "fire",
+    "q",
+    "fidelity",
+    "performance",
+    "completeness_volume",
+    "completeness_instances",
+    "black_box_quality",
+]
 COLUMNS = [*KEYS, "error", *SCORES, *MEASURES, "conditions", "features", "odd", "seconds"]
 CACHE = user_cache_path("skescore", appauthor=False) / "arena"
 
@@ -189,10 +200,17 @@ def measure(options: argparse.Namespace) -> None:
             keep_rules=True,
             n_jobs=options.n_jobs,
             on_row=lambda row: print(
-                suite, box, seed, row["data"], row["extractor"], row["state"], row["error"][:90],
-                file=sys.stderr, flush=True,
+                suite,
+                box,
+                seed,
+                row["data"],
+                row["extractor"],
+                row["state"],
+                row["error"][:90],
+                file=sys.stderr,
+                flush=True,
             ),
-        )  # fmt: skip
+        )
 
 
 def known_cells(suite: str, box: str, seed: int) -> set[tuple[str, str]]:
@@ -241,11 +259,21 @@ def run(options: argparse.Namespace) -> None:
             print("the time is over; the same command goes on", file=sys.stderr)
             break
         command = [
-            python, str(Path(__file__).resolve()), "--folder", str(options.folder),
-            "--n-jobs", str(options.n_jobs),
-            "--cell-seconds", str(options.cell_seconds), "--job", suite, box, str(seed), stem,
+            python,
+            str(Path(__file__).resolve()),
+            "--folder",
+            str(options.folder),
+            "--n-jobs",
+            str(options.n_jobs),
+            "--cell-seconds",
+            str(options.cell_seconds),
+            "--job",
+            suite,
+            box,
+            str(seed),
+            stem,
             *(["--afresh"] if options.afresh else []),
-        ]  # fmt: skip
+        ]
         process = subprocess.Popen(command)
         try:
             process.wait(left)
@@ -270,11 +298,12 @@ def collect(root: Path, known: pd.DataFrame | None = None) -> pd.DataFrame:
         odd = odd_columns(suite, seed, root)
         rules = {
             (kept["data"], kept["extractor"]): (
-                kept["conditions"], len(kept["features"]),
+                kept["conditions"],
+                len(kept["features"]),
                 len(set(kept["features"]) & odd[kept["data"]]),
             )
             for kept in map(json.loads, _lines(path.parent / "rules.jsonl"))
-        }  # fmt: skip
+        }
         rows = read_rows(path).rename(columns={"extractor": "method"})
         counts = [
             rules.get(key, (None,) * 3) for key in zip(rows["data"], rows["method"], strict=True)
@@ -359,14 +388,25 @@ def verify(options: argparse.Namespace) -> int:
         wanted = part.groupby("method")["data"].agg(list).to_dict()
         entries = [{**here[method], "data": data} for method, data in wanted.items()]
         data = tuple(entry for entry in base.data if entry.label in set(part["data"]))
-        made = config_from({"data": ["iris"], "black_boxes": [box], "extractors": [
-            {key: value for key, value in entry.items() if key != "data"} for entry in entries
-        ]})  # fmt: skip
+        made = config_from(
+            {
+                "data": ["iris"],
+                "black_boxes": [box],
+                "extractors": [
+                    {key: value for key, value in entry.items() if key != "data"}
+                    for entry in entries
+                ],
+            }
+        )
         methods = tuple(replace(e, data=tuple(wanted[e.label])) for e in made.extractors)
         config = replace(
-            base, data=data, black_boxes=made.black_boxes, extractors=methods,
-            seeds=(int(seed),), time_limit=options.cell_seconds,
-        )  # fmt: skip
+            base,
+            data=data,
+            black_boxes=made.black_boxes,
+            extractors=methods,
+            seeds=(int(seed),),
+            time_limit=options.cell_seconds,
+        )
         folder = options.folder / "verify" / f"{suite}-{box}-{seed}"
         found = run_bench(config, folder, n_jobs=options.n_jobs, overwrite=True).rows
         again = found.set_index(["data", "extractor"])

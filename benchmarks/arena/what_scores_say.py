@@ -45,20 +45,54 @@ ROWS, PAGE, ARENA = (
 #: Tables of every kind that are quick to measure.
 TABLES = {
     "keel-balanced": (
-        "australian", "bands", "breast", "bupa", "german", "hayes-roth", "heart", "housevotes",
-        "ionosphere", "iris", "mammographic", "monk-2", "pima", "saheart", "tae", "tic-tac-toe",
-        "vehicle", "wdbc", "wine", "wisconsin",
+        "australian",
+        "bands",
+        "breast",
+        "bupa",
+        "german",
+        "hayes-roth",
+        "heart",
+        "housevotes",
+        "ionosphere",
+        "iris",
+        "mammographic",
+        "monk-2",
+        "pima",
+        "saheart",
+        "tae",
+        "tic-tac-toe",
+        "vehicle",
+        "wdbc",
+        "wine",
+        "wisconsin",
     ),
     "regression": (
-        "diabetes", "friedman1", "CASchools", "CPS1985", "ais", "Auto", "Boston", "cpus",
-        "Salaries", "concrete", "tips",
+        "diabetes",
+        "friedman1",
+        "CASchools",
+        "CPS1985",
+        "ais",
+        "Auto",
+        "Boston",
+        "cpus",
+        "Salaries",
+        "concrete",
+        "tips",
     ),
-}  # fmt: skip
+}
 LEAVES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 OTHERS = ("gridex", "cream", "iter", "trepan", "real", "gridrex")
 KEYS = ["data", "task", "candidate"]
-PARTS = ["performance", "loss", "loss_q", "n_rules", "size_terms", "completeness_volume",
-         "completeness_instances", "ice_error"]  # fmt: skip
+PARTS = [
+    "performance",
+    "loss",
+    "loss_q",
+    "n_rules",
+    "size_terms",
+    "completeness_volume",
+    "completeness_instances",
+    "ice_error",
+]
 
 
 def one_rule(dataset: Dataset, X: Any, y: Any) -> Iterator[tuple[str, RuleSet]]:
@@ -143,8 +177,9 @@ def ice_error(e: Any, parts: dict[str, float], n_samples: int = 30) -> float:
             p = f1_score(y[rows].astype(str), z[rows].astype(str), average="weighted")
         else:
             p = r2_score(y[rows].astype(float), z[rows].astype(float))
-        scores.append(ice_score(max(min(p, 1.0), 0.0), parts["n_rules"],
-                                parts["completeness_volume"]))  # fmt: skip
+        scores.append(
+            ice_score(max(min(p, 1.0), 0.0), parts["n_rules"], parts["completeness_volume"])
+        )
     return float(np.std(scores)) if scores else np.nan
 
 
@@ -243,8 +278,14 @@ def weights_section(groups: list[pd.DataFrame]) -> list[str]:
             taus.append(tau(base, changed))
             winners.append(base.idxmax() != changed.idxmax())
             sizes.append(group["n_rules"][changed.idxmax()])
-        listed.append([f"{score} {weight} = {value:g}", number(float(np.nanmean(taus))),
-                       share(winners), number(float(np.median(sizes)), 0)])  # fmt: skip
+        listed.append(
+            [
+                f"{score} {weight} = {value:g}",
+                number(float(np.nanmean(taus))),
+                share(winners),
+                number(float(np.median(sizes)), 0),
+            ]
+        )
     head = ["weights", "mean τ with weights of 1", "another rule set wins", "rules of the winner"]
     return table(head, listed)
 
@@ -302,8 +343,13 @@ def write_page() -> None:
             "",
         ]
     lines += in_short(groups)
-    lines += ["## Do scores say the same?", "", "Mean of Kendall's τ over tables: 1 is the same "
-              "order of the rule sets, 0 none in common, −1 the opposite.", ""]  # fmt: skip
+    lines += [
+        "## Do scores say the same?",
+        "",
+        "Mean of Kendall's τ over tables: 1 is the same "
+        "order of the rule sets, 0 none in common, −1 the opposite.",
+        "",
+    ]
     names = ["ICE", "FiRe", "Q", "fidelity"]
     listed = []
     for kind, some in (("own rows", groups), ("arena", arena or [])):
@@ -312,9 +358,12 @@ def write_page() -> None:
                 for other in names[i + 1 :]:
                     listed.append([f"{one} and {other}", kind, number(mean_tau(some, one, other))])
     lines += table(["scores", "rows", "τ"], sorted(listed, key=lambda cells: cells[0]))
-    lines += ["## Where scores and the other measures agree or conflict", "",
-              "The same, own rows. Negative: what the score prefers is worse by the measure.",
-              ""]  # fmt: skip
+    lines += [
+        "## Where scores and the other measures agree or conflict",
+        "",
+        "The same, own rows. Negative: what the score prefers is worse by the measure.",
+        "",
+    ]
     listed = [
         [f"`{name}`", *(number(mean_tau(groups, score, name)) for score in names)]
         for name in SET_MEASURES
@@ -335,11 +384,19 @@ def in_short(groups: list[pd.DataFrame]) -> list[str]:
     """The figures that a reader takes home."""
     classes = [g for g in groups if g["task"].iloc[0] == "classification"]
     numbers = [g for g in groups if g["task"].iloc[0] == "regression"]
-    t = {(a, b): number(mean_tau(groups, a, b)) for a, b in (
-        ("FiRe", "Q"), ("ICE", "FiRe"), ("ICE", "fidelity"), ("FiRe", "fidelity"),
-        ("FiRe", "feature_agreement"), ("ICE", "negative_overlap"), ("FiRe", "stability"),
-        ("ICE", "fidelity_boundary"),
-    )}  # fmt: skip
+    t = {
+        (a, b): number(mean_tau(groups, a, b))
+        for a, b in (
+            ("FiRe", "Q"),
+            ("ICE", "FiRe"),
+            ("ICE", "fidelity"),
+            ("FiRe", "fidelity"),
+            ("FiRe", "feature_agreement"),
+            ("ICE", "negative_overlap"),
+            ("FiRe", "stability"),
+            ("ICE", "fidelity_boundary"),
+        )
+    }
     constant = share(winner(g, "FiRe")["candidate"] == "constant" for g in classes)
     line = share(winner(g, "FiRe")["candidate"] == "linear equation" for g in numbers)
     terms = np.median([winner(g, "FiRe")["size_terms"] for g in numbers])
@@ -379,10 +436,14 @@ def blind_spots(
     """What is known to be hidden, counted."""
     numbers = [g for g in groups if g["task"].iloc[0] == "regression"]
     classes = [g for g in groups if g["task"].iloc[0] == "classification"]
-    constant = {s: share(winner(g, s)["candidate"] == "constant" for g in classes)
-                for s in ("FiRe", "Q", "ICE")}  # fmt: skip
-    line = {s: share(winner(g, s)["candidate"] == "linear equation" for g in numbers)
-            for s in ("FiRe", "Q", "ICE")}  # fmt: skip
+    constant = {
+        s: share(winner(g, s)["candidate"] == "constant" for g in classes)
+        for s in ("FiRe", "Q", "ICE")
+    }
+    line = {
+        s: share(winner(g, s)["candidate"] == "linear equation" for g in numbers)
+        for s in ("FiRe", "Q", "ICE")
+    }
     lines = table(
         ["share of the tables where", "FiRe(1)", "Q", "ICE(1, 1)"],
         [
@@ -467,12 +528,21 @@ def repairs(groups: list[pd.DataFrame]) -> list[str]:
         some = [g for g in groups if g["task"].iloc[0] == "regression"]
         cells += [best(score, "linear equation"), share(flat["5"]) if flat else "–"]
         chosen = [g.loc[score(g).idxmax()] for g in groups]
-        cells += [number(float(np.median([c["performance"] for c in chosen]))),
-                  number(float(np.median([c["n_rules"] for c in chosen])), 0),
-                  number(float(np.median([c["size_terms"] for c in chosen])), 0)]  # fmt: skip
+        cells += [
+            number(float(np.median([c["performance"] for c in chosen]))),
+            number(float(np.median([c["n_rules"] for c in chosen])), 0),
+            number(float(np.median([c["size_terms"] for c in chosen])), 0),
+        ]
         listed.append(cells)
-    head = ["score", "constant wins", "linear equation wins", "flat at the top (0.05)",
-            "performance of the winner", "rules", "terms"]  # fmt: skip
+    head = [
+        "score",
+        "constant wins",
+        "linear equation wins",
+        "flat at the top (0.05)",
+        "performance of the winner",
+        "rules",
+        "terms",
+    ]
     return table(head, listed)
 
 

@@ -52,28 +52,68 @@ ROOMS = {
     ),
     "scorers": (("scorers",), ("scorers", "metrics", "tuning/test_search_objective.py")),
     "rules": (
-        ("rules/_conditions.py", "rules/_domain.py", "rules/_json.py", "rules/_matching.py",
-         "rules/_prediction.py", "rules/_rule.py", "rules/_ruleset.py", "rules/_text.py",
-         "rules/_volumes.py", "rules/simplification"),
+        (
+            "rules/_conditions.py",
+            "rules/_domain.py",
+            "rules/_json.py",
+            "rules/_matching.py",
+            "rules/_prediction.py",
+            "rules/_rule.py",
+            "rules/_ruleset.py",
+            "rules/_text.py",
+            "rules/_volumes.py",
+            "rules/simplification",
+        ),
         ("rules", "metrics", "scorers", "selection"),
     ),
-}  # fmt: skip
+}
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
 _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitAnd, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
-}  # fmt: skip
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
 _PAIRS = (
-    ("min", "max"), ("minimum", "maximum"), ("any", "all"), ("floor", "ceil"), ("zeros", "ones"),
-    ("argmin", "argmax"), ("logical_and", "logical_or"), ("nanmin", "nanmax"), ("left", "right"),
-    ("isnan", "isfinite"), ("sum", "prod"), ("mean", "sum"), ("log1p", "expm1"), ("log", "exp"),
-    ("nansum", "nanmean"), ("cumsum", "cumprod"), ("fmin", "fmax"), ("startswith", "endswith"),
-)  # fmt: skip
+    ("min", "max"),
+    ("minimum", "maximum"),
+    ("any", "all"),
+    ("floor", "ceil"),
+    ("zeros", "ones"),
+    ("argmin", "argmax"),
+    ("logical_and", "logical_or"),
+    ("nanmin", "nanmax"),
+    ("left", "right"),
+    ("isnan", "isfinite"),
+    ("sum", "prod"),
+    ("mean", "sum"),
+    ("log1p", "expm1"),
+    ("log", "exp"),
+    ("nansum", "nanmean"),
+    ("cumsum", "cumprod"),
+    ("fmin", "fmax"),
+    ("startswith", "endswith"),
+)
 _OTHER = {b: a for a, b in _PAIRS} | dict(_PAIRS)
 
 
@@ -342,9 +382,13 @@ class Trial:
 
         given = settings.default
         settings.register_profile(
-            "mutation", given, database=None, derandomize=True, report_multiple_bugs=False,
+            "mutation",
+            given,
+            database=None,
+            derandomize=True,
+            report_multiple_bugs=False,
             phases=(Phase.explicit, Phase.generate),
-        )  # fmt: skip
+        )
         settings.load_profile("mutation")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -386,9 +430,13 @@ class Trial:
             start = time.monotonic()
             verdict, by = self._judged(mutant, chosen, total, living) if chosen else ("unseen", "")
             record = {
-                "mutant": mutant.key, "line": mutant.lines[0], "verdict": verdict, "by": by,
-                "tests": len(chosen), "seconds": round(time.monotonic() - start, 2),
-            }  # fmt: skip
+                "mutant": mutant.key,
+                "line": mutant.lines[0],
+                "verdict": verdict,
+                "by": by,
+                "tests": len(chosen),
+                "seconds": round(time.monotonic() - start, 2),
+            }
             with self._results.open("a") as file:
                 file.write(json.dumps(record) + "\n")
             if i % 25 == 0:
@@ -493,10 +541,11 @@ def main() -> None:
         left = [m for m in chosen if m.key not in known]
         if given.again:
             left = [
-                m for m in chosen
+                m
+                for m in chosen
                 if known.get(m.key, {}).get("verdict") not in (None, "killed")
                 and m.key not in explained
-            ]  # fmt: skip
+            ]
         if left and not given.list:
             if (pid := os.fork()) == 0:  # a fresh process for every pass
                 if not data.exists():

@@ -59,12 +59,24 @@ def measured(label: str, data: str, model: Any, X: Any, y: Any, black_box: str) 
     """Measure a fitted extractor on some rows."""
     kept = make_knowledge_scorer()(model, X, y)
     row = {
-        "label": label, "data": data, "black_box": black_box, "extractor": label,
-        "state": "complete", "n_rules": len(model.rules_), "size": len(model.rules_),
-        **{name: kept[name] for name in (
-            "performance", "loss", "loss_q", "completeness_volume", "completeness_instances",
-        )},
-    }  # fmt: skip
+        "label": label,
+        "data": data,
+        "black_box": black_box,
+        "extractor": label,
+        "state": "complete",
+        "n_rules": len(model.rules_),
+        "size": len(model.rules_),
+        **{
+            name: kept[name]
+            for name in (
+                "performance",
+                "loss",
+                "loss_q",
+                "completeness_volume",
+                "completeness_instances",
+            )
+        },
+    }
     return Run(model, row)
 
 
@@ -124,11 +136,19 @@ def ice_runs(data_name: str) -> tuple[Any, ...]:
     runs = []
     for name in ICE_EXTRACTORS:
         search = ExtractorSearchCV(
-            tree, extractors=(name,), scoring=make_ice_scorer(phi=3.0), n_trials=TRIALS,
+            tree,
+            extractors=(name,),
+            scoring=make_ice_scorer(phi=3.0),
+            n_trials=TRIALS,
             random_state=SEED,
-        ).fit(left, y_left)  # fmt: skip
-        label = {"exact": "ExACT", "cream": "CREAM", "iter": "ITER", "gridex": "GridEx",
-                 "cart": "CART"}[name]  # fmt: skip
+        ).fit(left, y_left)
+        label = {
+            "exact": "ExACT",
+            "cream": "CREAM",
+            "iter": "ITER",
+            "gridex": "GridEx",
+            "cart": "CART",
+        }[name]
         best = search.best_extractor_
         runs.append(measured(label, ICE_DATA[data_name], best, right, y_right, "decision tree"))
     return right, y_right, tree.fit(left, y_left), tuple(runs)
@@ -143,9 +163,14 @@ def fire_1() -> Figure:
     for k, psi in enumerate((1, 3, 5, 10)):
         ax = figure.add_subplot(2, 2, k + 1, projection="3d")
         plots.fire_surface(
-            table(iris_runs()), psi=psi, n_rules=(1, 20), loss=(0, 0.2), colorbar=False,
-            loss_label="1 − accuracy", ax=ax,
-        )  # fmt: skip
+            table(iris_runs()),
+            psi=psi,
+            n_rules=(1, 20),
+            loss=(0, 0.2),
+            colorbar=False,
+            loss_label="1 − accuracy",
+            ax=ax,
+        )
         if k != 1:
             ax.get_legend().remove()
     return figure
@@ -170,8 +195,9 @@ def fire_2() -> Figure:
             score = fire_score(round(float(row["loss"]), 3), row["size"], psi=5)
             axes[0, 0].plot(row["size"], score, "k", marker=MARKERS[place], ls="", ms=6)
         score = fire_score(row["loss"], row["size"], psi=5)
-        axes[1, 0].plot(row["loss"], score, "k", marker=MARKERS[place], ls="", ms=6,
-                        label=row["label"])  # fmt: skip
+        axes[1, 0].plot(
+            row["loss"], score, "k", marker=MARKERS[place], ls="", ms=6, label=row["label"]
+        )
     legend_beside(axes[1, 0])
     return figure
 
@@ -180,9 +206,11 @@ def fire_3() -> Figure:
     """The isoline of one rule for diabetes, and who is better or worse."""
     figure = Figure(figsize=(7.5, 4.4), layout="constrained")
     plots.fire_isolines(
-        table(diabetes_runs()), reference="CART, 2 rules", ax=figure.subplots(),
+        table(diabetes_runs()),
+        reference="CART, 2 rules",
+        ax=figure.subplots(),
         loss_label="mean absolute error (disease progression)",
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -190,9 +218,12 @@ def fire_4() -> Figure:
     """Two psi that disagree about the same extractors."""
     figure = Figure(figsize=(7.5, 4.4), layout="constrained")
     plots.fire_isolines(
-        table(diabetes_runs()), psi=[2, 6], reference="CART, 4 rules", ax=figure.subplots(),
+        table(diabetes_runs()),
+        psi=[2, 6],
+        reference="CART, 4 rules",
+        ax=figure.subplots(),
         loss_label="mean absolute error (disease progression)",
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -211,9 +242,12 @@ def fire_5() -> Figure:
     for ax in axes:
         ax.label_outer()
     top.legend(
-        handles=legend.legend_handles, labels=[t.get_text() for t in legend.get_texts()],
-        loc="outside lower center", ncols=4, frameon=False,
-    )  # fmt: skip
+        handles=legend.legend_handles,
+        labels=[t.get_text() for t in legend.get_texts()],
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+    )
     legend.remove()
     lower = bottom.subplots(1, 3, sharey=True)
     for psi, ax in zip((1, 2, 3), lower, strict=True):
@@ -234,9 +268,15 @@ def ice_1() -> Figure:
     for k, (phi, rho) in enumerate((phi, rho) for phi in weights for rho in weights):
         ax = figure.add_subplot(3, 3, k + 1, projection="3d")
         plots.ice_surface(
-            runs, phi=phi, rho=rho, performance=(0, 1), n_rules=(1, 30), colorbar=False, ax=ax,
+            runs,
+            phi=phi,
+            rho=rho,
+            performance=(0, 1),
+            n_rules=(1, 30),
+            colorbar=False,
+            ax=ax,
             performance_label="F1",
-        )  # fmt: skip
+        )
         if k != 2:
             ax.get_legend().remove()
         image = image or _scale()
@@ -254,8 +294,14 @@ def ice_2() -> Figure:
     plots.ice_part_surface("performance", ax=left)
     plots.ice_part_surface("readability", ax=right)
     for place, row in runs.iterrows():
-        style = {"color": COLOURS[place], "marker": MARKERS[place], "mec": "white", "ms": 8,
-                 "ls": "", "label": row["label"]}  # fmt: skip
+        style = {
+            "color": COLOURS[place],
+            "marker": MARKERS[place],
+            "mec": "white",
+            "ms": 8,
+            "ls": "",
+            "label": row["label"],
+        }
         left.plot(row["performance"], 1.0, **style)
         right.plot(row["size"], 1.0, **style)
     right.legend(loc="upper right", fontsize="small")
@@ -275,8 +321,16 @@ def ice_3() -> Figure:
     parts = (("performance", ice_performance), ("size", ice_readability))
     for ax, (name, function) in zip(axes[0], parts, strict=True):
         for place, row in runs.iterrows():
-            ax.plot(row[name], function(row[name]), "k", marker=MARKERS[place], ls="", ms=6,
-                    label=row["label"], zorder=5)  # fmt: skip
+            ax.plot(
+                row[name],
+                function(row[name]),
+                "k",
+                marker=MARKERS[place],
+                ls="",
+                ms=6,
+                label=row["label"],
+                zorder=5,
+            )
         legend_beside(ax)
     return figure
 
@@ -299,9 +353,13 @@ def ice_4() -> Figure:
 
 
 _SCORES: tuple[tuple[str, dict[str, float]], ...] = (
-    ("q", {}), ("fire", {"psi": 1.0}), ("fire", {"psi": 3.0}), ("ice", {}), ("ice", {"phi": 3.0}),
+    ("q", {}),
+    ("fire", {"psi": 1.0}),
+    ("fire", {"psi": 3.0}),
+    ("ice", {}),
+    ("ice", {"phi": 3.0}),
     ("ice", {"rho": 3.0}),
-)  # fmt: skip
+)
 
 
 def _answers(figure: Any, models: dict[str, Any], X: Any, y: Any, runs: Sequence[Run]) -> None:
@@ -321,11 +379,24 @@ def _answers(figure: Any, models: dict[str, Any], X: Any, y: Any, runs: Sequence
         answers = truth if model is None else np.asarray(model.predict(X))
         for place, label in enumerate(labels):
             own = answers == label
-            ax.scatter(X[first][own], X[second][own], s=10, c=COLOURS[place],
-                       marker=MARKERS[place], label=str(label))  # fmt: skip
+            ax.scatter(
+                X[first][own],
+                X[second][own],
+                s=10,
+                c=COLOURS[place],
+                marker=MARKERS[place],
+                label=str(label),
+            )
         wrong = answers != truth
-        ax.scatter(X[first][wrong], X[second][wrong], s=55, facecolors="none", edgecolors="black",
-                   linewidths=0.8, label="wrong")  # fmt: skip
+        ax.scatter(
+            X[first][wrong],
+            X[second][wrong],
+            s=55,
+            facecolors="none",
+            edgecolors="black",
+            linewidths=0.8,
+            label="wrong",
+        )
         ax.set_title(name if model is None else f"{name}: {wrong.sum()} wrong", fontsize="medium")
         ax.set_xlabel(first, fontsize="small")
     axes[0].set_ylabel(second, fontsize="small")
@@ -362,8 +433,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _save(figure, path)
         seconds = time.perf_counter() - begin
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, {seconds:.1f} s", flush=True)
-    made = [run for runs in (iris_runs, diabetes_runs) if runs.cache_info().currsize
-            for run in runs()]  # fmt: skip
+    made = [
+        run for runs in (iris_runs, diabetes_runs) if runs.cache_info().currsize for run in runs()
+    ]
     if ice_runs.cache_info().currsize == len(ICE_DATA):
         made += [run for name in ICE_DATA for run in ice_runs(name)[3]]
     if not options.names:

@@ -175,10 +175,12 @@ def shapley(made: list[Any], budgets: list[np.ndarray] | None, general: bool) ->
             queries = np.full(len(X), 4096)
         else:
             queries = budgets[number]
-            values = np.array([
-                sampled_shapley(worth, row, int(budget), number, not general)
-                for row, budget in enumerate(queries)
-            ])  # fmt: skip
+            values = np.array(
+                [
+                    sampled_shapley(worth, row, int(budget), number, not general)
+                    for row, budget in enumerate(queries)
+                ]
+            )
         # What keeps a decision from changing is no reason for it.
         found.append((np.maximum(values, 0), queries, np.zeros_like(values)))
     return found
@@ -241,10 +243,11 @@ def masks(arguments: argparse.Namespace) -> list[bool]:
             ),
             judge(
                 "shared table exact",
-                all(c.divergence == 0 and c.exact == 1 for c in table["shared table"]), "0",
+                all(c.divergence == 0 and c.exact == 1 for c in table["shared table"]),
+                "0",
             ),
             judge("better than Shapley values at every arity", all(rival), str(rival)),
-        ]  # fmt: skip
+        ]
     return verdicts
 
 
@@ -273,10 +276,11 @@ def general(arguments: argparse.Namespace) -> list[bool]:
                 f"{ours.divergence:.4f} with {ours.queries:.0f}; {ours.zero:.1%} zero maps",
             ),
             judge(
-                "better than Shapley values", ours.divergence < rival.divergence,
+                "better than Shapley values",
+                ours.divergence < rival.divergence,
                 f"{ours.divergence:.4f} < {rival.divergence:.4f}",
             ),
-        ]  # fmt: skip
+        ]
     return verdicts
 
 
@@ -306,10 +310,11 @@ def speed(arguments: argparse.Namespace) -> list[bool]:
     print("\n### Processor time on all assignments of twelve inputs\n")
     print("| what | rows | seconds | of these the formula's own |\n|---|---|---|---|")
     limits = {
-        "shared table": ({}, 4096, 5.0), "certified": ({"masking": "kleene"}, 4096, 5.0),
+        "shared table": ({}, 4096, 5.0),
+        "certified": ({"masking": "kleene"}, 4096, 5.0),
         "cache only": (EXPLAINERS["cache only"], 4096, 5.0),
         "paper": (EXPLAINERS["paper"], 1000, 0.5),
-    }  # fmt: skip
+    }
     results = []
     for name, (params, rows, limit) in limits.items():
         Timed.seconds, begin = 0.0, time.process_time()
@@ -329,9 +334,11 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=40)
     parser.add_argument("--arities", type=int, nargs="+", default=list(range(3, 11)))
     parser.add_argument(
-        "--only", nargs="+", default=["masks", "general", "speed"],
+        "--only",
+        nargs="+",
+        default=["masks", "general", "speed"],
         choices=["masks", "general", "speed"],
-    )  # fmt: skip
+    )
     arguments = parser.parse_args()
     parts = {"masks": masks, "general": general, "speed": speed}
     verdicts = [verdict for name in arguments.only for verdict in parts[name](arguments)]

@@ -97,10 +97,15 @@ def main() -> None:
         for kind in options.kinds:
             began, used = time.perf_counter(), time.process_time()
             made = certify(
-                rules, X, kinds=[kind], max_rules=size, cuts_per_feature=options.cuts,
-                cuts=None if options.features is None else cuts, time_limit=options.seconds,
+                rules,
+                X,
+                kinds=[kind],
+                max_rules=size,
+                cuts_per_feature=options.cuts,
+                cuts=None if options.features is None else cuts,
+                time_limit=options.seconds,
                 tolerance=NARROW,
-            )  # fmt: skip
+            )
             seconds, used = time.perf_counter() - began, time.process_time() - used
             found, possible = made.interval(kind)
             found = max(found, made.given_score())

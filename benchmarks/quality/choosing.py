@@ -100,50 +100,70 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
     spread = 0.1 if classifies else 0.5 * unit
     found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for text, leaves, depth in (
-        ("2", 2, 4), ("n", n, 4), ("n + 1", n + 1, 4), ("n + 3", n + 3, 4), ("8", 8, 3),
+        ("2", 2, 4),
+        ("n", n, 4),
+        ("n + 1", n + 1, 4),
+        ("n + 3", n + 3, 4),
+        ("8", 8, 3),
         ("16", 16, 6),
-    ):  # fmt: skip
+    ):
         found["cart"][f"{text} leaves"] = {"max_leaf_nodes": leaves, "max_depth": depth}
     for text, slices, share, depth in (
-        ("one feature in n", n, 0.99, 1), ("one feature in 2n", 2 * n, 0.99, 1),
-        ("one feature in 8", 8, 0.99, 1), ("some features in 2", 2, 0.6, 2),
+        ("one feature in n", n, 0.99, 1),
+        ("one feature in 2n", 2 * n, 0.99, 1),
+        ("one feature in 8", 8, 0.99, 1),
+        ("some features in 2", 2, 0.6, 2),
         ("all features in 2", 2, 0.0, 2),
-    ):  # fmt: skip
+    ):
         grid = {"n_slices": slices, "importance_threshold": share, "depth": depth}
         found["gridex"][text] = grid | {"threshold": spread}
         if not classifies:
             found["gridrex"][text] = grid | {"threshold": 0.25 * unit}
     for text, step, examples in (("steps of .2", 0.2, 100), ("steps of .1", 0.1, 250)):
         found["iter"][text] = {
-            "min_update": step, "min_examples": examples, "threshold": 0.3 if classifies else spread
-        }  # fmt: skip
+            "min_update": step,
+            "min_examples": examples,
+            "threshold": 0.3 if classifies else spread,
+        }
     for name in ("cream", "exact"):
         for depth, components in ((1, 2), (2, 2), (3, 2), (2, 5)):
             clusters = {
-                "depth": depth, "gauss_components": components, "error_threshold": 0.1 * unit
-            }  # fmt: skip
+                "depth": depth,
+                "gauss_components": components,
+                "error_threshold": 0.1 * unit,
+            }
             for output in ("constant",) if classifies else ("constant", "linear"):
                 text = f"{output}, depth {depth}, {components} components"
                 found[name][text] = clusters | ({} if classifies else {"output": output})
     if not classifies:
         return found
     for text, rules, precision, tolerance, prune in (
-        ("n + 3 rules", n + 3, 0.95, 0.01, "ice"), ("n rules", n, 0.95, 0.01, "ice"),
-        ("n + 3 rough rules", n + 3, 0.85, 0.05, "ice"), ("50 rules", 50, 0.95, 0.01, "ice"),
+        ("n + 3 rules", n + 3, 0.95, 0.01, "ice"),
+        ("n rules", n, 0.95, 0.01, "ice"),
+        ("n + 3 rough rules", n + 3, 0.85, 0.05, "ice"),
+        ("50 rules", 50, 0.95, 0.01, "ice"),
         ("50 rules, not pruned", 50, 0.95, 0.01, None),
-    ):  # fmt: skip
+    ):
         found["real"][text] = {
-            "max_rules": rules, "min_precision": precision, "tolerance": tolerance, "prune": prune
-        }  # fmt: skip
+            "max_rules": rules,
+            "min_precision": precision,
+            "tolerance": tolerance,
+            "prune": prune,
+        }
     for text, leaves, literals, sample in (
-        ("n leaves, 4 literals", n, 4, 200), ("n leaves, 2 literals", n, 2, 200),
-        ("n leaves, 1 literal", n, 1, 200), ("n leaves, 4 literals, large sample", n, 4, 1000),
-        ("n + 1 leaves, 4 literals", n + 1, 4, 200), ("n + 3 leaves, 1 literal", n + 3, 1, 200),
+        ("n leaves, 4 literals", n, 4, 200),
+        ("n leaves, 2 literals", n, 2, 200),
+        ("n leaves, 1 literal", n, 1, 200),
+        ("n leaves, 4 literals, large sample", n, 4, 1000),
+        ("n + 1 leaves, 4 literals", n + 1, 4, 200),
+        ("n + 3 leaves, 1 literal", n + 3, 1, 200),
         ("16 leaves, 4 literals, large sample", 16, 4, 1000),
-    ):  # fmt: skip
+    ):
         found["trepan"][text] = {
-            "max_leaf_nodes": leaves, "max_literals": literals, "min_sample": sample
-        }  # fmt: skip
+            "max_leaf_nodes": leaves,
+            "max_literals": literals,
+            "min_sample": sample,
+        }
     return found
 
 
@@ -151,9 +171,13 @@ def measure_all(data: str, seed: int) -> list[Measured]:
     problem = problem_of(data, seed)
     model = CachedBlackBox(clone(problem.model).fit(problem.rows, problem.y))
     folds = make_folds(
-        clone(problem.model), problem.rows, problem.y, splitter(problem, seed), problem.task,
+        clone(problem.model),
+        problem.rows,
+        problem.y,
+        splitter(problem, seed),
+        problem.task,
         fitted=False,
-    )  # fmt: skip
+    )
     scorers = {score: make_scorer(score) for score in SCORES}
     all_rows, other_half = (
         Fold(model, problem.rows, X, y, np.arange(len(y)))

@@ -175,9 +175,13 @@ def measure(split: Split, name: str, seed: int) -> Result:
     rules = made.rules_
     terms = [len(getattr(rule.output, "terms", ())) for rule in rules]
     return Result(
-        len(rules), rules.n_literals, max(terms, default=0), made.fidelity(split.test),
-        split.two_leaves(black_box), seconds,
-    )  # fmt: skip
+        len(rules),
+        rules.n_literals,
+        max(terms, default=0),
+        made.fidelity(split.test),
+        split.two_leaves(black_box),
+        seconds,
+    )
 
 
 def main() -> int:
@@ -206,10 +210,15 @@ def main() -> int:
             many, poor = most > MOST_RULES, mean.fidelity <= mean.two_leaves
             n_bad += many or poor
             shown = [
-                data, name, f"**{most:.0f}**" if many else f"{most:.0f}", f"{mean.literals:.0f}",
-                f"{mean.terms:.0f}", f"**{mean.fidelity:.3f}**" if poor else f"{mean.fidelity:.3f}",
-                f"{mean.two_leaves:.3f}", f"{mean.seconds:.2f}",
-            ]  # fmt: skip
+                data,
+                name,
+                f"**{most:.0f}**" if many else f"{most:.0f}",
+                f"{mean.literals:.0f}",
+                f"{mean.terms:.0f}",
+                f"**{mean.fidelity:.3f}**" if poor else f"{mean.fidelity:.3f}",
+                f"{mean.two_leaves:.3f}",
+                f"{mean.seconds:.2f}",
+            ]
             print(f"| {' | '.join(shown)} |", flush=True)
             rows.append({"data": data, "extractor": name, "most_rules": most, **mean._asdict()})
     if arguments.csv:

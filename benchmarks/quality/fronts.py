@@ -49,8 +49,14 @@ TARGET = 0.98
 #: the finest comes last, and a coarser one first where the finest may not finish.
 MOST_CUTS = 1000
 CUTS_PER_FEATURE = {
-    2: (16, None), 3: (16, None), 4: (8, 16), 5: (8,), 6: (8,), 7: (8,), 8: (8,),
-}  # fmt: skip
+    2: (16, None),
+    3: (16, None),
+    4: (8, 16),
+    5: (8,),
+    6: (8,),
+    7: (8,),
+    8: (8,),
+}
 SEARCHED = {
     "CART and GridEx": ("cart", "gridex"),
     "defaults": suitable_extractors("classification"),
@@ -70,9 +76,14 @@ class Front(NamedTuple):
 
 def search_on(data: Any, names: tuple[str, ...], trials: int, cv: Any, seed: int) -> Any:
     search = ExtractorSearchCV(
-        data.black_box, extractors=names, scoring=("loss", "n_rules"), n_trials=trials,
-        cv=cv, refit=False, random_state=seed,
-    )  # fmt: skip
+        data.black_box,
+        extractors=names,
+        scoring=("loss", "n_rules"),
+        n_trials=trials,
+        cv=cv,
+        refit=False,
+        random_state=seed,
+    )
     return search.fit(data.rows)
 
 
@@ -242,10 +253,12 @@ def compare_held_out(options: argparse.Namespace) -> int:
                 front = sorted(
                     p for p, on in zip(measured, pareto_mask(measured), strict=True) if on
                 )
-                blind = sorted({
-                    held_out(search.make_candidate(row), data)
-                    for _, row in search.pareto_front_.iterrows()
-                })  # fmt: skip
+                blind = sorted(
+                    {
+                        held_out(search.make_candidate(row), data)
+                        for _, row in search.pareto_front_.iterrows()
+                    }
+                )
                 beaten, beaten_blind = dominated(front, theirs), dominated(blind, theirs)
                 n_dominated += len(beaten)
                 print(
@@ -291,8 +304,9 @@ def main() -> int:
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--trials", type=int, default=200, help="of each search")
     parser.add_argument("--seconds", type=float, default=30.0, help="of STreeD per tree")
-    parser.add_argument("--parts", nargs="+", choices=["training", "held-out"],
-                        default=["training", "held-out"])  # fmt: skip
+    parser.add_argument(
+        "--parts", nargs="+", choices=["training", "held-out"], default=["training", "held-out"]
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -199,10 +199,14 @@ def print_tables(path: Path) -> None:
                 continue
             m = done[[*SHOWN, "seconds"]].mean()
             cells = [
-                f"{m['ice']:.3f}", f"{-m['neg_fire']:.3g}", f"{m['n_rules']:.1f}",
-                f"{m['fidelity']:.3f}", f"{m['completeness_volume']:.2f}",
-                f"{m['completeness_instances']:.2f}", f"{m['seconds']:.1f}",
-            ]  # fmt: skip
+                f"{m['ice']:.3f}",
+                f"{-m['neg_fire']:.3g}",
+                f"{m['n_rules']:.1f}",
+                f"{m['fidelity']:.3f}",
+                f"{m['completeness_volume']:.2f}",
+                f"{m['completeness_instances']:.2f}",
+                f"{m['seconds']:.1f}",
+            ]
             print(f"| {learner} | {' | '.join(cells)} |")
 
 
@@ -228,9 +232,11 @@ def main() -> int:
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument(
-        "--learners", nargs="+", choices=list(LEARNERS),
+        "--learners",
+        nargs="+",
+        choices=list(LEARNERS),
         default=[name for name in LEARNERS if not name.startswith("PSyKE")],
-    )  # fmt: skip
+    )
     parser.add_argument("--csv", type=Path, default=CSV)
     parser.add_argument("--tables-only", action="store_true")
     options = parser.parse_args()

@@ -82,10 +82,21 @@ def cart(depth: int, leaves: int) -> Setting:
     )
 
 
-def grid(extractor: str, label: str, slices: int, share: float | None, depth: int, threshold: float,
-         min_examples: int = 1) -> Setting:  # fmt: skip
-    parameters: dict[str, Any] = {"n_slices": slices, "importance_threshold": share, "depth": depth,
-                                  "threshold": threshold}  # fmt: skip
+def grid(
+    extractor: str,
+    label: str,
+    slices: int,
+    share: float | None,
+    depth: int,
+    threshold: float,
+    min_examples: int = 1,
+) -> Setting:
+    parameters: dict[str, Any] = {
+        "n_slices": slices,
+        "importance_threshold": share,
+        "depth": depth,
+        "threshold": threshold,
+    }
     if min_examples > 1:
         parameters |= {"min_examples": min_examples, "random_state": 0}
     return Setting(extractor, parameters, label)
@@ -95,18 +106,25 @@ def boxes_by_growth(label: str, step: float, min_examples: int, threshold: float
     return Setting(
         "iter",
         {
-            "min_update": step, "n_points": 1, "max_iterations": 600,
-            "min_examples": min_examples, "threshold": threshold, "random_state": 0,
+            "min_update": step,
+            "n_points": 1,
+            "max_iterations": 600,
+            "min_examples": min_examples,
+            "threshold": threshold,
+            "random_state": 0,
         },
         label,
-    )  # fmt: skip
+    )
 
 
 def clusters(depth: int, components: int, label: str, **options: Any) -> list[Setting]:
     parameters = {
-        "depth": depth, "error_threshold": 0.1, "gauss_components": components, **options,
+        "depth": depth,
+        "error_threshold": 0.1,
+        "gauss_components": components,
+        **options,
         "random_state": 0,
-    }  # fmt: skip
+    }
     return [Setting(name, parameters, label.format(name)) for name in ("cream", "exact")]
 
 
@@ -126,8 +144,9 @@ def settings_for(dataset: str) -> list[Setting]:
         ]
     if dataset in CLASSES:
         iter_label, rows = {
-            "wine": ("ITER(.1,1,600,me100,.1)", 100), "wbc": ("ITER(.1,1,600,me25,.1)", 25),
-        }[dataset]  # fmt: skip
+            "wine": ("ITER(.1,1,600,me100,.1)", 100),
+            "wbc": ("ITER(.1,1,600,me25,.1)", 25),
+        }[dataset]
         return [
             cart(3, 3),
             grid("gridex", "GridEx it1 (.75,2) me1 t.1", 2, 0.75, 1, 0.1),

@@ -37,14 +37,32 @@ from tuners_data import DATA, SCORES, make_problem
 from tuners_psyke import PSYKE_METHODS, TIMED_OUT
 
 COLUMNS = (
-    "data", "seed", "method", "score", "state", "value", "marked", "cv", "n_rules", "seconds",
-    "calls", "trials", "detail",
-)  # fmt: skip
+    "data",
+    "seed",
+    "method",
+    "score",
+    "state",
+    "value",
+    "marked",
+    "cv",
+    "n_rules",
+    "seconds",
+    "calls",
+    "trials",
+    "detail",
+)
 KEY = COLUMNS[:4]
 OURS = (
-    "cart", "cart of 3 leaves", "ours re-scored", "ours without optimal rules", "joint re-scored",
-    "grid", "ours of 20 trials", "joint of 20 trials", "grid of 20",
-)  # fmt: skip
+    "cart",
+    "cart of 3 leaves",
+    "ours re-scored",
+    "ours without optimal rules",
+    "joint re-scored",
+    "grid",
+    "ours of 20 trials",
+    "joint of 20 trials",
+    "grid of 20",
+)
 METHODS = (*OURS, *PSYKE_METHODS)
 CSV = Path(__file__).with_name("tuners.csv")
 
@@ -75,9 +93,11 @@ def tidy(path: Path) -> None:
 
     def place(row: Row) -> tuple[int, ...]:
         return (
-            int(row["seed"]), DATA.index(row["data"]), METHODS.index(row["method"]),
+            int(row["seed"]),
+            DATA.index(row["data"]),
+            METHODS.index(row["method"]),
             SCORES.index(row["score"]),
-        )  # fmt: skip
+        )
 
     rows = sorted(read(path).values(), key=place)
     path.unlink()
@@ -95,12 +115,18 @@ def run_psyke(data: str, seed: int, method: str, options: argparse.Namespace) ->
         path = Path(folder) / "answer.json"
         try:
             done = subprocess.run(
-                [options.psyke_python, str(Path(__file__).with_name("tuners_psyke.py")),
-                 json.dumps(request), str(path)],
+                [
+                    options.psyke_python,
+                    str(Path(__file__).with_name("tuners_psyke.py")),
+                    json.dumps(request),
+                    str(path),
+                ],
                 env=os.environ | {"PYTHONHASHSEED": "0"},
                 timeout=10 * options.time_limit,  # on a busy machine the wall clock runs on
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             code, words = done.returncode, done.stderr.strip()[-200:]
         except subprocess.TimeoutExpired:
             code, words = TIMED_OUT, ""

@@ -22,9 +22,13 @@ CLASSIFIED = {"iris": "iris", "wine": "wine", "breast_cancer": "wbc"}
 DATA = (*CLASSIFIED, "friedman10", "synthetic")
 #: Weights by score: phi and rho of ICE, psi of FiRe.
 WEIGHTS: dict[str, dict[str, float]] = {
-    "ice11": {"phi": 1, "rho": 1}, "ice31": {"phi": 3, "rho": 1}, "ice13": {"phi": 1, "rho": 3},
-    "fire1": {"psi": 1}, "fire3": {"psi": 3}, "fire5": {"psi": 5},
-}  # fmt: skip
+    "ice11": {"phi": 1, "rho": 1},
+    "ice31": {"phi": 3, "rho": 1},
+    "ice13": {"phi": 1, "rho": 3},
+    "fire1": {"psi": 1},
+    "fire3": {"psi": 3},
+    "fire5": {"psi": 5},
+}
 SCORES = tuple(WEIGHTS)
 #: To be beaten with seed 0: FiRe(1) and ICE(1, 1) of PSyKE's best, in the units of `marked`.
 MARKS = {

@@ -59,11 +59,16 @@ def run(method: str, data: str, seed: int, scores: Sequence[str], trials: int) -
     """One row per score."""
     problem = make_problem(data, seed)
     functions: dict[str, Callable[..., Iterator[tuple[str, Any, Row]]]] = {
-        "cart": _cart, "cart of 3 leaves": _small_cart, "ours re-scored": _rescored,
-        "ours of 20 trials": _small_search, "joint re-scored": _joint,
-        "joint of 20 trials": _small_joint, "grid": _grid, "grid of 20": _small_grid,
+        "cart": _cart,
+        "cart of 3 leaves": _small_cart,
+        "ours re-scored": _rescored,
+        "ours of 20 trials": _small_search,
+        "joint re-scored": _joint,
+        "joint of 20 trials": _small_joint,
+        "grid": _grid,
+        "grid of 20": _small_grid,
         "ours without optimal rules": _without_optimal,
-    }  # fmt: skip
+    }
     for score, rules, row in functions[method](problem, seed, scores, trials):
         value = measure(rules, data, problem.others, problem.truth, score)
         n_rules = len(rules.rules_)
@@ -99,9 +104,13 @@ def _search(
 ) -> tuple[Any, Ledger]:
     black_box = clone(counted(problem))
     search = ExtractorSearchCV(
-        black_box, extractors=extractors, scoring=make_scorer(SCORES[0]),
-        n_trials=trials, cv=splitter(problem, seed), random_state=seed,
-    )  # fmt: skip
+        black_box,
+        extractors=extractors,
+        scoring=make_scorer(SCORES[0]),
+        n_trials=trials,
+        cv=splitter(problem, seed),
+        random_state=seed,
+    )
     return search.fit(problem.rows, problem.y), black_box.ledger
 
 
@@ -120,11 +129,17 @@ def _rescored(
         start = clock()
         winner = search.best_for(**WEIGHTS[score])
         rules = search.make_candidate(winner).fit(problem.rows, problem.y)
-        yield score, rules, {
-            "cv": float(winner["score"]), "seconds": searched + clock() - start,
-            "calls": ledger.calls, "trials": len(search.leaderboard_),
-            "detail": shown_params(winner["extractor"], winner["params"]),
-        }  # fmt: skip
+        yield (
+            score,
+            rules,
+            {
+                "cv": float(winner["score"]),
+                "seconds": searched + clock() - start,
+                "calls": ledger.calls,
+                "trials": len(search.leaderboard_),
+                "detail": shown_params(winner["extractor"], winner["params"]),
+            },
+        )
 
 
 def _without_optimal(
@@ -179,11 +194,17 @@ def _joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> I
             key=lambda t, score=score: np.nan_to_num(t.user_attrs["means"][score], nan=-np.inf),
         )
         rules = candidate(optuna.trial.FixedTrial(best.params)).fit(problem.rows, problem.y)
-        yield score, rules, {
-            "cv": best.user_attrs["means"][score], "seconds": searched + clock() - start,
-            "calls": black_box.ledger.calls, "trials": len(study.trials),
-            "detail": _shown_joint(best.params),
-        }  # fmt: skip
+        yield (
+            score,
+            rules,
+            {
+                "cv": best.user_attrs["means"][score],
+                "seconds": searched + clock() - start,
+                "calls": black_box.ledger.calls,
+                "trials": len(study.trials),
+                "detail": _shown_joint(best.params),
+            },
+        )
 
 
 def _small_joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
@@ -218,9 +239,11 @@ def _axes(name: str, problem: Problem) -> dict[str, list[Any]]:
     thresholds = [0.05 * unit, 0.1 * unit, 0.2 * unit]
     clusters = {"depth": [1, 2, 3], "gauss_components": [2, 5], "error_threshold": thresholds[1:]}
     grids = {
-        "n_slices": [2, 3, 5], "importance_threshold": [0.5, 0.99], "depth": [1, 2],
+        "n_slices": [2, 3, 5],
+        "importance_threshold": [0.5, 0.99],
+        "depth": [1, 2],
         "threshold": thresholds[1:],
-    }  # fmt: skip
+    }
     return {
         "cart": {"max_leaf_nodes": [n, n + 1, n + 2, n + 4, 8, 12, 16, 24], "max_depth": [3, 6]},
         "gridex": grids,
@@ -249,9 +272,13 @@ def _grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> It
             grid.append({"rules": [extractor]})
     start = clock()
     search = GridSearchCV(
-        Pipeline([("rules", grid[0]["rules"][0])]), grid, refit=False, error_score=np.nan,
-        scoring={score: make_scorer(score) for score in SCORES}, cv=splitter(problem, seed),
-    )  # fmt: skip
+        Pipeline([("rules", grid[0]["rules"][0])]),
+        grid,
+        refit=False,
+        error_score=np.nan,
+        scoring={score: make_scorer(score) for score in SCORES},
+        cv=splitter(problem, seed),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         search.fit(problem.rows, problem.y)
@@ -264,11 +291,17 @@ def _grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> It
         hidden = ("estimator", "random_state")
         changed = {k: v for k, v in _differing(rules).items() if k not in hidden}
         name = type(rules).__name__.removesuffix("Extractor").lower()
-        yield score, rules, {
-            "cv": float(means[best]), "seconds": searched + clock() - start,
-            "calls": black_box.ledger.calls, "trials": len(grid),
-            "detail": shown_params(name, changed),
-        }  # fmt: skip
+        yield (
+            score,
+            rules,
+            {
+                "cv": float(means[best]),
+                "seconds": searched + clock() - start,
+                "calls": black_box.ledger.calls,
+                "trials": len(grid),
+                "detail": shown_params(name, changed),
+            },
+        )
 
 
 def _small_grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:

@@ -102,9 +102,10 @@ def _print_pairs(values: Values, methods: Sequence[str], psyke: Sequence[str]) -
     )
     for search, equals in SEARCHES.items():
         groups = {
-            "PSyKE's tuners": psyke, **{rival: [rival] for rival in equals},
+            "PSyKE's tuners": psyke,
+            **{rival: [rival] for rival in equals},
             "untuned trees": ("cart", "cart of 3 leaves"),
-        }  # fmt: skip
+        }
         for title_of_group, group in groups.items():
             runs, cells = [0, 0, 0], np.zeros(4, dtype=int)
             for (data, method, score), theirs in values.items():

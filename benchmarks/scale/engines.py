@@ -68,9 +68,12 @@ def run(engine: str, n_cases: int, kit: Any, seed: int) -> bool:
 
         @seeded(seed)
         @settings(
-            max_examples=n_cases, suppress_health_check=list(HealthCheck), deadline=None,
-            phases=[Phase.generate], database=None,
-        )  # fmt: skip
+            max_examples=n_cases,
+            suppress_health_check=list(HealthCheck),
+            deadline=None,
+            phases=[Phase.generate],
+            database=None,
+        )
         @given(data=st.data())
         def check(data: Any) -> None:
             nonlocal tried

@@ -132,16 +132,20 @@ def check_memory(folder: Path) -> None:
     expected = {
         (
             frozenset(
-                (COLUMNS[c.feature], *(
-                    b if np.isinf(b) else found.cuts[COLUMNS[c.feature]][int(b)]
-                    for b in (c.lower, c.upper)
-                ))
+                (
+                    COLUMNS[c.feature],
+                    *(
+                        b if np.isinf(b) else found.cuts[COLUMNS[c.feature]][int(b)]
+                        for b in (c.lower, c.upper)
+                    ),
+                )
                 for c in rule.intervals
             ),
-            rule.output, rule.statistics.class_counts,
+            rule.output,
+            rule.statistics.class_counts,
         )
         for rule in memory
-    }  # fmt: skip
+    }
     shown = found.extractor.set_params(simplify=False)
     from skescore.sources import extract_source
 
@@ -149,10 +153,11 @@ def check_memory(folder: Path) -> None:
     learned = {
         (
             frozenset((COLUMNS[c.feature], c.lower, c.upper) for c in rule.intervals),
-            rule.output, rule.statistics.class_counts,
+            rule.output,
+            rule.statistics.class_counts,
         )
         for rule in rules
-    }  # fmt: skip
+    }
     assert learned == expected, "the rules are not those of memory"
     print(f"\nOf {len(rows)} rows, all {len(rules)} rules are those of memory, to the last bit.")
 
@@ -197,9 +202,7 @@ def carry_out(task: str, folder: Path, n_rows: int, memory: str) -> dict[str, An
 
         score_source(scored, pyarrow.dataset.dataset(files), "label")
     spent[task] = time.perf_counter() - begin, time.process_time() - before
-    return {
-        "spent": spent, "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    }  # fmt: skip
+    return {"spent": spent, "peak_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
 
 
 def main() -> None:
@@ -231,8 +234,10 @@ def main() -> None:
             for name, (wall, processor) in found["spent"].items():
                 old = best.get((n_rows, name), (math.inf, math.inf, 0.0))
                 best[n_rows, name] = (
-                    min(wall, old[0]), min(processor, old[1]), max(found["peak_gib"], old[2])
-                )  # fmt: skip
+                    min(wall, old[0]),
+                    min(processor, old[1]),
+                    max(found["peak_gib"], old[2]),
+                )
                 print(n_rows, name, f"{wall:.2f} {processor:.2f}", file=sys.stderr, flush=True)
     print("| rows | task | seconds | ratio | processor seconds | ratio | peak GiB |")
     print("| --- | --- | --- | --- | --- | --- | --- |")

@@ -74,8 +74,9 @@ def main() -> None:
                     task()
                     spent = time.perf_counter() - begin, processor_seconds() - before
                     best = best if not repeat else (min(best[0], spent[0]), min(best[1], spent[1]))
-                found.append({"rows": n_rows, "task": task.__name__, "wall": best[0],
-                              "processor": best[1]})  # fmt: skip
+                found.append(
+                    {"rows": n_rows, "task": task.__name__, "wall": best[0], "processor": best[1]}
+                )
                 print(json.dumps(found[-1]), flush=True)
     for task in options.tasks:
         points = [(f["rows"], f["processor"]) for f in found if f["task"] == task]

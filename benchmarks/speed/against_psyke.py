@@ -91,9 +91,12 @@ class Case(NamedTuple):
 
 HUNDRED = dict.fromkeys(SIZES, 100.0)
 GRID = {
-    "n_slices": 2, "importance_threshold": 0.5, "importances": IMPORTANCES, "min_examples": 1,
+    "n_slices": 2,
+    "importance_threshold": 0.5,
+    "importances": IMPORTANCES,
+    "min_examples": 1,
     "threshold": 0.1,
-}  # fmt: skip
+}
 CLUSTERS = {"depth": 3, "error_threshold": 0.1, "gauss_components": 5, "random_state": 0}
 CASES = {
     "CART": Case(
@@ -131,8 +134,12 @@ CASES = {
         "skescore.extractors.iter:ITERExtractor",
         "numbers",
         {
-            "min_update": 0.1, "n_points": 1, "max_iterations": 600, "min_examples": 100,
-            "threshold": 0.3, "random_state": 0,
+            "min_update": 0.1,
+            "n_points": 1,
+            "max_iterations": 600,
+            "min_examples": 100,
+            "threshold": 0.3,
+            "random_state": 0,
         },
         {1_000: 50.0},
         same_quality=(1_000,),
@@ -149,7 +156,7 @@ CASES = {
         "bins",
         {"min_precision": 1.0, "max_rules": None, "tolerance": 0.0},
     ),
-}  # fmt: skip
+}
 
 
 # --- ours ----------------------------------------------------------------------------------------
@@ -234,9 +241,14 @@ def run_theirs(
     path, limit = folder / f"{name}-{n}.json", options.time_limit
     if not path.exists():
         request = {
-            "extractor": name, "kind": kind, "n": n, "memory_gb": options.memory_limit,
-            "seconds": limit, "clock": options.clock, "threads": options.threads,
-        }  # fmt: skip
+            "extractor": name,
+            "kind": kind,
+            "n": n,
+            "memory_gb": options.memory_limit,
+            "seconds": limit,
+            "clock": options.clock,
+            "threads": options.threads,
+        }
         worker = str(Path(__file__).with_name("psyke_worker.py"))
         try:
             done = subprocess.run(
@@ -368,10 +380,23 @@ def compare(
 # --- output --------------------------------------------------------------------------------------
 
 HEADER = (
-    "extractor", "rows", "extract, ours (s)", "PSyKE (s)", "ratio", "predict 1000, ours (ms)",
-    "PSyKE (ms)", "ratio", "calls (rows), ours", "PSyKE", "rules, ours", "PSyKE",
-    "fidelity, ours", "PSyKE", "same boxes", "limits kept",
-)  # fmt: skip
+    "extractor",
+    "rows",
+    "extract, ours (s)",
+    "PSyKE (s)",
+    "ratio",
+    "predict 1000, ours (ms)",
+    "PSyKE (ms)",
+    "ratio",
+    "calls (rows), ours",
+    "PSyKE",
+    "rules, ours",
+    "PSyKE",
+    "fidelity, ours",
+    "PSyKE",
+    "same boxes",
+    "limits kept",
+)
 
 
 def print_row(row: dict[str, Any]) -> None:

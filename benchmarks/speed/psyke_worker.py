@@ -146,9 +146,15 @@ def make_extractor(name: str, predictor: Any, seed: int = FIRST_SEED) -> Any:
         return Extractor.gridrex(predictor, Grid(2, strategy), min_examples=1, threshold=threshold)
     if name == "ITER":
         return Extractor.iter(
-            predictor, min_update=0.1, n_points=1, max_iterations=600, min_examples=100,
-            threshold=0.3, fill_gaps=True, seed=seed,
-        )  # fmt: skip
+            predictor,
+            min_update=0.1,
+            n_points=1,
+            max_iterations=600,
+            min_examples=100,
+            threshold=0.3,
+            fill_gaps=True,
+            seed=seed,
+        )
     if name in ("CREAM", "ExACT"):
         clustering = Clustering.cream if name == "CREAM" else Clustering.exact
         return Extractor.creepy(

@@ -31,10 +31,15 @@ from skescore.tuning import Candidate, Candidates
 
 OPEN_SECONDS, MEGABYTES, RANK_MILLISECONDS = 1.0, 2.0, 100.0
 SWITCHES = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
     "--window-size=1280,1000",
-)  # fmt: skip
+)
 MOVE = """
 const [name, position, done] = arguments, slider = document.getElementById(name);
 requestAnimationFrame(() => {
@@ -58,15 +63,20 @@ def write_run(folder: Path, n_candidates: int) -> None:
         size = int(random.integers(1, 60))
         folds = tuple(
             {
-                "performance": random.uniform(0.3, 1), "loss": random.uniform(0, 0.7),
-                "loss_q": random.uniform(0, 0.7), "n_rules": size, "size": size,
+                "performance": random.uniform(0.3, 1),
+                "loss": random.uniform(0, 0.7),
+                "loss_q": random.uniform(0, 0.7),
+                "n_rules": size,
+                "size": size,
                 "completeness_volume": random.uniform(0.3, 1),
-                "completeness_instances": random.uniform(0.7, 1), "score": random.uniform(0, 1),
-                "seconds": random.uniform(0, 3), "black_box_calls": 5,
+                "completeness_instances": random.uniform(0.7, 1),
+                "score": random.uniform(0, 1),
+                "seconds": random.uniform(0, 3),
+                "black_box_calls": 5,
                 "black_box_rows": random.uniform(100, 5000),
             }
             for _ in range(5)
-        )  # fmt: skip
+        )
         params = {
             "max_leaf_nodes": number,
             "min_samples_leaf": 3,
@@ -75,27 +85,44 @@ def write_run(folder: Path, n_candidates: int) -> None:
         candidates.append(Candidate(f"extractor{number % 8}", params, number, folds))
     rules = RuleSet(
         [
-            Rule([Interval(j, (11 * low[j] + high[j]) / 12 * k) for j in range(k % 5 + 1)],
-                 f"class_{k % 3}")
+            Rule(
+                [Interval(j, (11 * low[j] + high[j]) / 12 * k) for j in range(k % 5 + 1)],
+                f"class_{k % 3}",
+            )
             for k in range(1, 12)
         ],
-        wine.X.columns.tolist(), task="classification", fallback=Fallback("class_1"),
+        wine.X.columns.tolist(),
+        task="classification",
+        fallback=Fallback("class_1"),
         domain=Domain(tuple(low), tuple(high)),
-    )  # fmt: skip
+    )
     run = {
         "data": {
-            "name": "wine", "source": wine.source, "checksum_sha256": wine.checksum,
-            "task": wine.task, "target": wine.y.name, "rows": len(wine.X), "rows_dropped": 0,
-            "features": wine.X.columns.tolist(), "categories": [],
+            "name": "wine",
+            "source": wine.source,
+            "checksum_sha256": wine.checksum,
+            "task": wine.task,
+            "target": wine.y.name,
+            "rows": len(wine.X),
+            "rows_dropped": 0,
+            "features": wine.X.columns.tolist(),
+            "categories": [],
         },
         "black_box": {"name": "knn", "trained_here": True, "quality": {"accuracy": 0.95}},
         "search": {
-            "scoring": "ice", "weights": {"psi": 1.0, "phi": 1.0, "rho": 1.0},
-            "completeness": "volume", "reference": "data", "extractors": ["cart"],
-            "trials": n_candidates, "cv": 5, "seed": 0, "seconds": 1.0,
+            "scoring": "ice",
+            "weights": {"psi": 1.0, "phi": 1.0, "rho": 1.0},
+            "completeness": "volume",
+            "reference": "data",
+            "extractors": ["cart"],
+            "trials": n_candidates,
+            "cv": 5,
+            "seed": 0,
+            "seconds": 1.0,
         },
-        "run": {}, "notes": [],
-    }  # fmt: skip
+        "run": {},
+        "notes": [],
+    }
     text = candidates_json(
         Candidates(candidates), winner=(candidates[0].extractor, 0), standard_errors=1.0
     )

@@ -61,9 +61,15 @@ class Report:
     def add(self, case: str, ours: float, peer: float, ratio: float, limit: str) -> None:
         print(f"| {case} | {ours:.5f} | {peer:.5f} | {ratio:.2f} | {limit} |", flush=True)
         self.rows.append(
-            {"section": self.title, "case": case, "ours_seconds": ours, "peer_seconds": peer,
-             "ratio": ratio, "limit": limit}
-        )  # fmt: skip
+            {
+                "section": self.title,
+                "case": case,
+                "ours_seconds": ours,
+                "peer_seconds": peer,
+                "ratio": ratio,
+                "limit": limit,
+            }
+        )
 
 
 def prediction(report: Report, n: int) -> None:

@@ -50,21 +50,32 @@ def overhead(name: str, n_trials: int, storage: str, rounds: int = 2) -> dict[st
         search, taken = searching(X, y, n_trials, storage)
         seconds, bare = min(seconds, taken), min(bare, bare_loop(X, y, search))
     return {
-        "data": name, "trials": n_trials, "kept in": storage, "search [s]": f"{seconds:.1f}",
-        "bare loop [s]": f"{bare:.1f}", "ratio": f"{seconds / bare:.2f}",
-    }  # fmt: skip
+        "data": name,
+        "trials": n_trials,
+        "kept in": storage,
+        "search [s]": f"{seconds:.1f}",
+        "bare loop [s]": f"{bare:.1f}",
+        "ratio": f"{seconds / bare:.2f}",
+    }
 
 
 def searching(X: Any, y: Any, n_trials: int, storage: str) -> tuple[ExtractorSearchCV, float]:
     """A search of all extractors, and its seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = {"memory": None, "journal": f"{folder}/trials.journal",
-                "sqlite": f"sqlite:///{folder}/trials.db"}[storage]  # fmt: skip
+        kept = {
+            "memory": None,
+            "journal": f"{folder}/trials.journal",
+            "sqlite": f"sqlite:///{folder}/trials.db",
+        }[storage]
         search = ExtractorSearchCV(
-            BLACK_BOX, extractors=suitable_extractors("classification"), n_trials=n_trials,
-            cv=FOLDS, random_state=0, refit=False,
+            BLACK_BOX,
+            extractors=suitable_extractors("classification"),
+            n_trials=n_trials,
+            cv=FOLDS,
+            random_state=0,
+            refit=False,
             storage=None if kept is None else open_storage(kept),
-        )  # fmt: skip
+        )
         begin = time.perf_counter()
         search.fit(X, y)
         return search, time.perf_counter() - begin
@@ -86,15 +97,22 @@ def many_trials(n_trials: int, n_jobs: int) -> dict[str, Any]:
     """A large search of all extractors."""
     X, y = load_wine(return_X_y=True, as_frame=True)
     search = ExtractorSearchCV(
-        BLACK_BOX, extractors=suitable_extractors("classification"), n_trials=n_trials, cv=FOLDS,
-        random_state=0, n_jobs=n_jobs,
-    )  # fmt: skip
+        BLACK_BOX,
+        extractors=suitable_extractors("classification"),
+        n_trials=n_trials,
+        cv=FOLDS,
+        random_state=0,
+        n_jobs=n_jobs,
+    )
     begin = time.perf_counter()
     search.fit(X, y)
     return {
-        "data": "wine", "trials": n_trials, "processes": n_jobs,
-        "seconds": f"{time.perf_counter() - begin:.0f}", "limit": 120,
-    }  # fmt: skip
+        "data": "wine",
+        "trials": n_trials,
+        "processes": n_jobs,
+        "seconds": f"{time.perf_counter() - begin:.0f}",
+        "limit": 120,
+    }
 
 
 def workers(data: str, n_trials: int, seeds: range) -> list[dict[str, Any]]:
@@ -112,21 +130,39 @@ def workers(data: str, n_trials: int, seeds: range) -> list[dict[str, Any]]:
             seconds[1] += tuning(data, paths[1], n_trials, seed, 1)
     return [
         {
-            "data": data, "workers": number, "searches": len(seeds), "trials each": n_trials,
+            "data": data,
+            "workers": number,
+            "searches": len(seeds),
+            "trials each": n_trials,
             "seconds": f"{seconds[number]:.1f}",
             "times as fast": f"{seconds[1] / seconds[number]:.2f}",
         }
         for number in seconds
-    ]  # fmt: skip
+    ]
 
 
 def tuning(data: str, journal: Path, n_trials: int, seed: int, n_workers: int) -> float:
     """The seconds of the command."""
     command = [
-        sys.executable, "-m", "skescore", "tune", data, "--trials", str(n_trials),
-        "--allocation", "even", "--storage", str(journal), "--study", data,
-        "--workers", str(n_workers), "--seed", str(seed), "--quiet",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "skescore",
+        "tune",
+        data,
+        "--trials",
+        str(n_trials),
+        "--allocation",
+        "even",
+        "--storage",
+        str(journal),
+        "--study",
+        data,
+        "--workers",
+        str(n_workers),
+        "--seed",
+        str(seed),
+        "--quiet",
+    ]
     begin = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True)
     return time.perf_counter() - begin

@@ -58,9 +58,17 @@ from skescore.scorers import ice, make_performance_scorer
 from skescore.tuning import ExtractorSearchCV
 
 TABLES = (
-    "titanic.csv", "titanic_people.csv", "penguins.csv", "tips.csv", "mpg.csv", "taxi.csv",
-    "diamonds.csv", "flights.csv", "adult.csv", "german_credit.csv",
-)  # fmt: skip
+    "titanic.csv",
+    "titanic_people.csv",
+    "penguins.csv",
+    "tips.csv",
+    "mpg.csv",
+    "taxi.csv",
+    "diamonds.csv",
+    "flights.csv",
+    "adult.csv",
+    "german_credit.csv",
+)
 #: More rules than this are not read.
 MOST_RULES = 16
 #: Of `skescore tune`.
@@ -76,9 +84,12 @@ class Split:
         self.data, self.seed = data, seed
         self.classifies = data.task == "classification"
         self.train, self.test, self.y, _ = train_test_split(
-            data.X, data.y, test_size=1 / 3, random_state=seed,
+            data.X,
+            data.y,
+            test_size=1 / 3,
+            random_state=seed,
             stratify=data.y if self.classifies else None,
-        )  # fmt: skip
+        )
         self.unfitted = make_black_box("random-forest", data.task, seed, data.categories)
         self.black_box: Any = clone(self.unfitted).fit(self.train, self.y)
 
@@ -106,9 +117,14 @@ class Split:
             scoring = make_performance_scorer(measure, reference="black_box")
             max_rules = MOST_RULES
         search = ExtractorSearchCV(
-            self.unfitted, scoring=scoring, max_rules=max_rules, n_trials=TRIALS, cv=self.folds,
-            random_state=self.seed, n_jobs=1,
-        ).fit(self.train, self.y)  # fmt: skip
+            self.unfitted,
+            scoring=scoring,
+            max_rules=max_rules,
+            n_trials=TRIALS,
+            cv=self.folds,
+            random_state=self.seed,
+            n_jobs=1,
+        ).fit(self.train, self.y)
         return self.fidelity(search.predict(self.test)), len(search.rules_), search.best_name_
 
 
@@ -158,11 +174,14 @@ class ByHand:
             tried = [clone(extractor).set_params(max_leaf_nodes=n) for n in LEAVES[kind]]
             means = [
                 cross_val_score(
-                    one, self.train, y_pred, cv=split.folds,
+                    one,
+                    self.train,
+                    y_pred,
+                    cv=split.folds,
                     scoring="accuracy" if split.classifies else "r2",
                 ).mean()
                 for one in tried
-            ]  # fmt: skip
+            ]
             extractor = tried[int(np.argmax(means))]
         extractor.fit(self.train)
         return split.fidelity(extractor.predict(self.test)), len(extractor.rules_), kind.__name__

@@ -45,10 +45,15 @@ def measure(asked: Asked, seconds: float, cache: str) -> dict[str, Any]:
     begin, before = time.perf_counter(), os.times()
     try:
         done = subprocess.run(
-            command, cwd=asked.path.parent, capture_output=True, text=True, timeout=seconds,
-            encoding="utf-8", stdin=subprocess.DEVNULL,
+            command,
+            cwd=asked.path.parent,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            encoding="utf-8",
+            stdin=subprocess.DEVNULL,
             env=os.environ | {"XDG_CACHE_HOME": cache},  # no trials of a run that was broken off
-        )  # fmt: skip
+        )
         code, out, err = str(done.returncode), done.stdout, done.stderr
     except subprocess.TimeoutExpired as stopped:
         code, out = "late", ""
@@ -67,11 +72,18 @@ def measure(asked: Asked, seconds: float, cache: str) -> dict[str, Any]:
     if named:
         problem = f"rules name {', '.join(named)}"
     return {
-        "table": asked.path.name, "rows": shape[0], "features": shape[1],
-        "read": f"{reading:.1f}", "seconds": f"{took:.0f}", "cpu": f"{computed:.0f}", "exit": code,
-        "rules": rules[1] if rules else "-", "fidelity": fidelity[1] if fidelity else "-",
-        "lines": len(err.splitlines()), "problem": problem.partition("error: ")[2] or problem,
-    }  # fmt: skip
+        "table": asked.path.name,
+        "rows": shape[0],
+        "features": shape[1],
+        "read": f"{reading:.1f}",
+        "seconds": f"{took:.0f}",
+        "cpu": f"{computed:.0f}",
+        "exit": code,
+        "rules": rules[1] if rules else "-",
+        "fidelity": fidelity[1] if fidelity else "-",
+        "lines": len(err.splitlines()),
+        "problem": problem.partition("error: ")[2] or problem,
+    }
 
 
 def main() -> int:

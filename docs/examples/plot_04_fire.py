@@ -12,9 +12,12 @@ import pandas as pd
 from skescore.plots import fire_curves, fire_isolines
 
 candidates = pd.DataFrame(
-    {"extractor": ["two rules", "four rules", "nine rules"], "n_rules": [2, 4, 9],
-     "loss": [0.22, 0.12, 0.08]}
-)  # fmt: skip
+    {
+        "extractor": ["two rules", "four rules", "nine rules"],
+        "n_rules": [2, 4, 9],
+        "loss": [0.22, 0.12, 0.08],
+    }
+)
 fig, axes = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained")
 fire_isolines(candidates, psi=1, ax=axes[0])
 fire_isolines(candidates, psi=3, ax=axes[1])

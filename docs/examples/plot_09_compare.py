@@ -18,7 +18,7 @@ from skescore import (
     GridExExtractor,
     ITERExtractor,
     make_ice_scorer,
-)  # fmt: skip
+)
 
 X, y = load_iris(return_X_y=True, as_frame=True)
 forest = RandomForestClassifier(10, random_state=0)
@@ -26,9 +26,13 @@ classes = (CARTExtractor, CREAMExtractor, ExACTExtractor, GridExExtractor, ITERE
 rows = []
 for extractor in classes:
     scores = cross_validate(
-        extractor(forest, random_state=0), X, y, cv=3,
-        scoring={"ice": make_ice_scorer(), "accuracy": "accuracy"}, return_estimator=True,
-    )  # fmt: skip
+        extractor(forest, random_state=0),
+        X,
+        y,
+        cv=3,
+        scoring={"ice": make_ice_scorer(), "accuracy": "accuracy"},
+        return_estimator=True,
+    )
     rules = sum(fitted.n_rules_ for fitted in scores["estimator"]) / 3
     rows.append(
         (extractor.__name__, scores["test_ice"].mean(), scores["test_accuracy"].mean(), rules)

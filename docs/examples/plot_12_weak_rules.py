@@ -20,9 +20,14 @@ X, X_new, y, y_new = train_test_split(
 forest = RandomForestClassifier(20, random_state=0).fit(X, y)
 # No limits on rules and features, since the weak ones are to be seen.
 extractor = GridExExtractor(
-    forest, n_slices=3, importance_threshold=0.7, depth=1, max_rules=None,
-    n_features_to_select=None, random_state=0,
-).fit(X)  # fmt: skip
+    forest,
+    n_slices=3,
+    importance_threshold=0.7,
+    depth=1,
+    max_rules=None,
+    n_features_to_select=None,
+    random_state=0,
+).fit(X)
 report = rule_report(extractor.rules_, X_new, y_new, measures=["c2", "lift"])
 print(report[["output", "p", "n", "precision", "c2", "lift", "significant"]].round(2))
 

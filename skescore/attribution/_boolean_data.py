@@ -197,9 +197,12 @@ def _checked_weights(
     for operator, weight in weights.items():
         check_choice("an operator of weights", operator, BINARY)
         check_number(
-            f"weights[{operator!r}]", weight, 0, finite=True,
+            f"weights[{operator!r}]",
+            weight,
+            0,
+            finite=True,
             remedy="Pass {'and': 1, 'or': 1} for operators that are drawn equally often.",
-        )  # fmt: skip
+        )
         if operator not in allowed and weight > 0:
             raise ValueError(
                 f"weights of a monotone formula must leave out 'xor', got {weight!r}. Pass "

@@ -289,9 +289,13 @@ class BReX(BaseEstimator):
         check_integer("max_batch", self.max_batch, 1, remedy="8192 is the default.")
         check_integer("n_completions", self.n_completions, 0, remedy="16 is the default.")
         check_number(
-            "threshold", self.threshold, above=0, high=1, optional=True,
+            "threshold",
+            self.threshold,
+            above=0,
+            high=1,
+            optional=True,
             remedy="It is a probability; leave it out to compare labels.",
-        )  # fmt: skip
+        )
         return settings
 
     def _masking(self, rows: _Rows, settings: _Settings) -> str:
@@ -355,9 +359,13 @@ class BReX(BaseEstimator):
     def _from_table(self, rows: _Rows) -> Attribution:
         """Exact values from all flips."""
         found = responsibility(
-            rows.decide, rows.table, method="exhaustive", contrast=rows.contrast,
-            max_batch=self.max_batch, return_witnesses=True,
-        )  # fmt: skip
+            rows.decide,
+            rows.table,
+            method="exhaustive",
+            contrast=rows.contrast,
+            max_batch=self.max_batch,
+            return_witnesses=True,
+        )
         assert isinstance(found, Responsibilities)  # as witnesses were wanted
         pairs = rows.pairs()
         queries = 1 << pairs.differs.sum(axis=1).astype(np.int64)
@@ -365,9 +373,16 @@ class BReX(BaseEstimator):
         if shared and 1 << shared <= queries.sum():
             queries[:] = 1 << shared
         return Attribution(
-            found.values, rows.names, queries, found.n_queries, found.witnesses, found.resolved,
-            found.upper, np.zeros(rows.n_rows, dtype=np.bool_), "supervaluation",
-        )  # fmt: skip
+            found.values,
+            rows.names,
+            queries,
+            found.n_queries,
+            found.witnesses,
+            found.resolved,
+            found.upper,
+            np.zeros(rows.n_rows, dtype=np.bool_),
+            "supervaluation",
+        )
 
     def _from_flips(self, rows: _Rows, block: slice) -> Attribution:
         """Values from a search of flip sets."""
@@ -395,10 +410,16 @@ class BReX(BaseEstimator):
         values = _degrees(sizes - 1)
         upper = np.where(resolved, values, 1.0 / (complete[:, None] + 1))
         return Attribution(
-            values, rows.names, np.array([search.queries + 1 for search in searches]),
-            pairs.n_queries, tuple(witnesses), resolved, np.maximum(upper, values),
-            np.array([search.exhausted for search in searches]), "sampled",
-        )  # fmt: skip
+            values,
+            rows.names,
+            np.array([search.queries + 1 for search in searches]),
+            pairs.n_queries,
+            tuple(witnesses),
+            resolved,
+            np.maximum(upper, values),
+            np.array([search.exhausted for search in searches]),
+            "sampled",
+        )
 
     def _masker(self, rows: _Rows, block: slice, masking: str) -> KleeneMasks | ReplacedMasks:
         table = rows.table[block]
@@ -423,9 +444,7 @@ class BReX(BaseEstimator):
         inference = settings.certified and masker.antitone
         if self.inference is not None:
             inference = bool(self.inference)
-        cache = MaskCache(
-            masker.same, n, d, inference=inference, max_queries=self.max_queries
-        )  # fmt: skip
+        cache = MaskCache(masker.same, n, d, inference=inference, max_queries=self.max_queries)
         active = np.arange(n)
         if masker.antitone:  # what keeps the decision when all is masked depends on nothing
             everything = cache.same(active, np.ones((n, d), dtype=np.bool_))
@@ -439,9 +458,14 @@ class BReX(BaseEstimator):
                 break
             before = cache.queries[active]
             values, certificates = refine(
-                cache, active, keys[active], total[active], stream=number,
-                n_blocks=settings.n_blocks, keep_witness=settings.context == "witness",
-            )  # fmt: skip
+                cache,
+                active,
+                keys[active],
+                total[active],
+                stream=number,
+                n_blocks=settings.n_blocks,
+                keep_witness=settings.context == "witness",
+            )
             total[active] += values
             n_passes[active] += 1
             passes.append(certificates)
@@ -461,9 +485,16 @@ class BReX(BaseEstimator):
         else:
             values = total / np.maximum(n_passes, 1)
         return Attribution(
-            values, rows.names, cache.queries, masker.n_model_rows, witnesses, resolved, upper,
-            cache.exhausted, masking,
-        )  # fmt: skip
+            values,
+            rows.names,
+            cache.queries,
+            masker.n_model_rows,
+            witnesses,
+            resolved,
+            upper,
+            cache.exhausted,
+            masking,
+        )
 
 
 class _Rows:

@@ -175,10 +175,11 @@ class FlipSearch:
         vain = 0
         while vain < _VAIN_TRIES:
             wanted = [
-                member for member in self.open
+                member
+                for member in self.open
                 if tries[member] < (_LARGE_TRIES if member in self.size else _TRIES)
                 and not 1 <= self.size.get(member, 0) <= self.complete + 1
-            ]  # fmt: skip
+            ]
             if not wanted:
                 return
             fewest = min(tries[member] for member in wanted)

@@ -45,11 +45,19 @@ _SIGNS = {"and": "&", "or": "|", "xor": "^"}
 # As in Python: ~ binds tightest, then &, ^ and |. Words bind as their signs do.
 _BINDING = {"or": 1, "xor": 2, "and": 3, "not": 4}
 _WORDS = {
-    "&": "and", "∧": "and", "and": "and",
-    "|": "or", "\u2228": "or", "or": "or",
-    "^": "xor", "⊕": "xor", "xor": "xor",
-    "~": "not", "¬": "not", "not": "not",
-}  # fmt: skip
+    "&": "and",
+    "∧": "and",
+    "and": "and",
+    "|": "or",
+    "\u2228": "or",
+    "or": "or",
+    "^": "xor",
+    "⊕": "xor",
+    "xor": "xor",
+    "~": "not",
+    "¬": "not",
+    "not": "not",
+}
 _TOKEN = re.compile(r"\s*(?:(?P<word>\w+)|(?P<sign>\S))")
 _VARIABLE = re.compile(r"[xX]([1-9][0-9]*)")
 

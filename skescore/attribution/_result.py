@@ -174,9 +174,11 @@ class Attribution:
         proven = np.all(rows[:, order], axis=0).tolist()
         values = shown[:, order].mean(axis=0)
         ax.barh(
-            np.arange(len(order)), values,
-            color=[_BAR if sure else _OPEN_BAR for sure in proven], edgecolor=_BAR,
-        )  # fmt: skip
+            np.arange(len(order)),
+            values,
+            color=[_BAR if sure else _OPEN_BAR for sure in proven],
+            edgecolor=_BAR,
+        )
         ax.set_yticks(np.arange(len(order)), [self.feature_names[index] for index in order])
         ax.invert_yaxis()
         ax.set_xlim(0, 1)
@@ -203,9 +205,14 @@ class Attribution:
         if n_rows <= _WRITTEN and n_columns <= _WRITTEN:
             for (i, j), value in np.ndenumerate(shown):
                 ax.text(
-                    j, i, f"{value:.2g}", ha="center", va="center", fontsize=7,
+                    j,
+                    i,
+                    f"{value:.2g}",
+                    ha="center",
+                    va="center",
+                    fontsize=7,
                     color="black" if value > 0.6 else "white",
-                )  # fmt: skip
+                )
         ax.set_ylabel("row")
         ax.figure.colorbar(image, ax=ax, label="degree of responsibility")
         return ax

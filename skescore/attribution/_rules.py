@@ -499,8 +499,11 @@ class _RowTrials:
             choices += reach
             for bound in self._crossings(j, values):
                 # Just beyond the bound on either side, and on it.
-                for value in (math.nextafter(bound, -math.inf), bound,
-                              math.nextafter(bound, math.inf)):  # fmt: skip
+                for value in (
+                    math.nextafter(bound, -math.inf),
+                    bound,
+                    math.nextafter(bound, math.inf),
+                ):
                     if self.domain is None or reach[0] <= value <= reach[1]:
                         choices.append(value)
         return [value for value in dict.fromkeys(choices) if value != values[j]]
@@ -709,9 +712,14 @@ def rule_attribution(
         flips, exact = [each[k] for k in which.reshape(-1)], True
     else:
         trials = _RowTrials(
-            ruleset, table, cells, differ.of,
-            by=by, tolerance=tolerance, beyond_domain=beyond_domain,
-        )  # fmt: skip
+            ruleset,
+            table,
+            cells,
+            differ.of,
+            by=by,
+            tolerance=tolerance,
+            beyond_domain=beyond_domain,
+        )
         used, flips = trials.used, [trials.flips(row, max_steps) for row in range(len(table))]
         nearest = by == "prediction" and _by_nearest_box(ruleset)
         exact = not (nearest or trials.linear or _affine_votes(ruleset))

@@ -243,8 +243,10 @@ def _extract(
     oracle = getattr(extractor, "oracle_", None)  # not every package's extractor counts
     calls, queried = (math.nan,) * 2 if oracle is None else (oracle.n_calls, oracle.n_rows)
     return extractor, {
-        "seconds": seconds, "black_box_calls": calls, "black_box_rows": queried,
-    }  # fmt: skip
+        "seconds": seconds,
+        "black_box_calls": calls,
+        "black_box_rows": queried,
+    }
 
 
 def _seeded(estimator: Any, seed: int) -> Any:
@@ -376,9 +378,11 @@ class _Worker:
         if self._process is None:
             command = [sys.executable, "-P", "-c", _PROGRAM, os.pathsep.join(_module_paths())]
             self._process = subprocess.Popen(
-                [*command, str(os.getpid())], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                [*command, str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
-            )  # fmt: skip
+            )
         return self._process
 
     def _next(self, process: subprocess.Popen[bytes], limit: float) -> Any:

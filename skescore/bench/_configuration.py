@@ -166,13 +166,26 @@ def _check_search(settings: Mapping[str, Any], where: str) -> None:
 
 #: What a search may be told, with its defaults.
 _SEARCH_SETTINGS: Mapping[str, Any] = {
-    "extractors": ("cart", "gridex"), "trials": 30, "scoring": "ice", "cv": 3,
-}  # fmt: skip
+    "extractors": ("cart", "gridex"),
+    "trials": 30,
+    "scoring": "ice",
+    "cv": 3,
+}
 #: Options of a data set that `load_dataset` takes.
 _DATA_OPTIONS = (
-    "target", "task", "drop", "missing", "features", "categories", "numeric", "na_values", "sep",
-    "decimal", "encoding", "sample",
-)  # fmt: skip
+    "target",
+    "task",
+    "drop",
+    "missing",
+    "features",
+    "categories",
+    "numeric",
+    "na_values",
+    "sep",
+    "decimal",
+    "encoding",
+    "sample",
+)
 
 
 @dataclass(frozen=True)
@@ -280,8 +293,11 @@ def _described_box(entry: BlackBoxEntry) -> dict[str, Any]:
     if entry.kind == "file":
         return {"label": entry.label, "file": entry.name, "checksum_sha256": _checksum(entry.name)}
     about = {
-        "label": entry.label, "name": entry.name, "params": entry.params, "scaled": entry.scaled,
-    }  # fmt: skip
+        "label": entry.label,
+        "name": entry.name,
+        "params": entry.params,
+        "scaled": entry.scaled,
+    }
     return about | ({"hash": joblib.hash(entry.estimator)} if entry.kind == "object" else {})
 
 
@@ -293,9 +309,12 @@ def _checksum(path: str) -> str:
 def _described(entry: ExtractorEntry) -> dict[str, Any]:
     params = json.loads(json.dumps(entry.params, default=text_of_object))
     about: dict[str, Any] = {
-        "label": entry.label, "kind": entry.kind, "name": entry.name, "params": params,
+        "label": entry.label,
+        "kind": entry.kind,
+        "name": entry.name,
+        "params": params,
         "data": None if entry.data is None else list(entry.data),
-    }  # fmt: skip
+    }
     if entry.kind == "rules":
         about["checksum_sha256"] = _checksum(entry.name)
     return about
@@ -409,8 +428,15 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
     ('cart', (0,), 5)
     """
     known = {
-        "name", "data", "black_boxes", "extractors", "seeds", "folds", "test_size", "time_limit",
-    }  # fmt: skip
+        "name",
+        "data",
+        "black_boxes",
+        "extractors",
+        "seeds",
+        "folds",
+        "test_size",
+        "time_limit",
+    }
     _refuse_unknown(raw, known, "the configuration")
     for key in ("data", "black_boxes"):
         if key not in raw:

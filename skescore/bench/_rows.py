@@ -19,9 +19,18 @@ from skescore.scorers import SCORE_SPECS
 __all__ = ["RowFile", "read_rows", "row_columns"]
 
 _FIRST = (
-    "data", "task", "black_box", "extractor", "params", "seed", "fold", "state", "error",
-    "n_rules", "size",
-)  # fmt: skip
+    "data",
+    "task",
+    "black_box",
+    "extractor",
+    "params",
+    "seed",
+    "fold",
+    "state",
+    "error",
+    "n_rules",
+    "size",
+)
 _LAST = ("seconds", "black_box_calls", "black_box_rows", "warnings")
 #: Those that hold no floats.
 _TYPES = {
@@ -53,9 +62,16 @@ def row_columns(measures: Iterable[str] = ()) -> tuple[str, ...]:
     ('data', 'task', 'black_box', 'extractor')
     """
     return (
-        *_FIRST, *(spec.kept_as for spec in SCORE_SPECS.values()), "completeness_volume",
-        "completeness_instances", "fidelity", "black_box_quality", *SCORE_SPECS, *measures, *_LAST,
-    )  # fmt: skip
+        *_FIRST,
+        *(spec.kept_as for spec in SCORE_SPECS.values()),
+        "completeness_volume",
+        "completeness_instances",
+        "fidelity",
+        "black_box_quality",
+        *SCORE_SPECS,
+        *measures,
+        *_LAST,
+    )
 
 
 class RowFile(LineFile):

@@ -87,10 +87,15 @@ class BenchProgress:
         console = Console(stderr=True)
         if missing and (console.is_terminal or console.is_jupyter):
             self._bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-                console=console, transient=True,
-            )  # fmt: skip
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=console,
+                transient=True,
+            )
             self._task = self._bar.add_task("measuring", total=there + missing, completed=there)
             self._bar.start()
 
@@ -362,12 +367,20 @@ def _groups(
         grouped.setdefault(key, []).append(entry)
     return [
         Group(
-            plan.datasets[data], data, plan.black_box(box), seed, fold, config.folds,
-            config.test_size, tuple(entries), plan.models.get(box), scorer,
+            plan.datasets[data],
+            data,
+            plan.black_box(box),
+            seed,
+            fold,
+            config.folds,
+            config.test_size,
+            tuple(entries),
+            plan.models.get(box),
+            scorer,
             tuple((measures or {}).items()),
         )
         for (data, box, seed, fold, _), entries in grouped.items()
-    ]  # fmt: skip
+    ]
 
 
 def is_in_use(folder: Path) -> bool:
@@ -436,9 +449,14 @@ def _start_run(
         "state": "unfinished",
         "data": [
             {
-                "name": label, "source": data.source, "checksum_sha256": data.checksum,
-                "task": data.task, "target": data.y.name, "rows": len(data.X),
-                "rows_dropped": data.n_rows_dropped, "features": list(map(str, data.X.columns)),
+                "name": label,
+                "source": data.source,
+                "checksum_sha256": data.checksum,
+                "task": data.task,
+                "target": data.y.name,
+                "rows": len(data.X),
+                "rows_dropped": data.n_rows_dropped,
+                "features": list(map(str, data.X.columns)),
                 "categories": list(data.categories),
             }
             for label, data in plan.datasets.items()
@@ -447,7 +465,8 @@ def _start_run(
         "not_applicable": [
             {"data": data, "extractor": extractor, "why": why}
             for (data, extractor), why in plan.not_applicable.items()
-        ] + [
+        ]
+        + [
             {"data": data, "black_box": box, "why": why}
             for (data, box), why in plan.unmatched.items()
         ],
@@ -462,7 +481,7 @@ def _start_run(
         },
         # Runs that were broken off before this one went on.
         "earlier_runs": [] if earlier is None else [*earlier["earlier_runs"], earlier["run"]],
-    }  # fmt: skip
+    }
 
 
 def _write_run(folder: Path, run: dict[str, Any]) -> None:

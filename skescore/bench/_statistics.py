@@ -227,9 +227,15 @@ def friedman_test(ranks: np.ndarray) -> tuple[float, float]:
 
     # SciPy's friedmanchisquare knows no two columns, and no p-values for few rows.
     test = stats.permutation_test(
-        list(ranks.T), chi_squared, permutation_type="samples", alternative="greater",
-        vectorized=True, n_resamples=_SHUFFLES, batch=1111, random_state=np.random.default_rng(0),
-    )  # fmt: skip
+        list(ranks.T),
+        chi_squared,
+        permutation_type="samples",
+        alternative="greater",
+        vectorized=True,
+        n_resamples=_SHUFFLES,
+        batch=1111,
+        random_state=np.random.default_rng(0),
+    )
     return float(test.statistic), float(test.pvalue)
 
 
@@ -348,9 +354,13 @@ def critical_difference_plot(
         y = -0.2 - 0.2 * position
         start, end = place[group[0]], place[group[-1]]
         ax.plot(
-            [start - 0.03, end + 0.03], [y, y], color=_GROUP, linewidth=4,
-            solid_capstyle="round", label="cannot be told apart" if position == 0 else None,
-        )  # fmt: skip
+            [start - 0.03, end + 0.03],
+            [y, y],
+            color=_GROUP,
+            linewidth=4,
+            solid_capstyle="round",
+            label="cannot be told apart" if position == 0 else None,
+        )
     margin = 0.04 * (most - 1)
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
         left = index < half
@@ -360,17 +370,25 @@ def critical_difference_plot(
         label = extractor_label(name)
         text = f"{label}  {value:.2f}" if left else f"{value:.2f}  {label}"
         ax.text(
-            end - margin / 2 if left else end + margin / 2, y, text,
-            ha="right" if left else "left", va="center", fontsize=9,
-        )  # fmt: skip
+            end - margin / 2 if left else end + margin / 2,
+            y,
+            text,
+            ha="right" if left else "left",
+            va="center",
+            fontsize=9,
+        )
     top = 0.65
     difference = comparison.critical_difference
     if difference <= most - 1:
         ax.plot([1, 1 + difference], [0.75, 0.75], color=_LINE, linewidth=1.6, marker="|")
         ax.text(
-            1 + difference / 2, 0.85, f"critical difference {difference:.2f}",
-            ha="center", va="bottom", fontsize=9,
-        )  # fmt: skip
+            1 + difference / 2,
+            0.85,
+            f"critical difference {difference:.2f}",
+            ha="center",
+            va="bottom",
+            fontsize=9,
+        )
         top = 1.3
     bottom = -below - 0.4 * half - 0.2
     if groups:

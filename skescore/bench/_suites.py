@@ -16,9 +16,15 @@ __all__ = ["RANKED", "SUITES", "Suite", "suite_config"]
 
 #: What extractors can be ranked by beside scores, and whether greater is better.
 RANKED = {
-    "performance": True, "loss": False, "n_rules": False, "completeness_volume": True,
-    "completeness_instances": True, "fidelity": True, "seconds": False, "black_box_rows": False,
-}  # fmt: skip
+    "performance": True,
+    "loss": False,
+    "n_rules": False,
+    "completeness_volume": True,
+    "completeness_instances": True,
+    "fidelity": True,
+    "seconds": False,
+    "black_box_rows": False,
+}
 
 
 class Suite(NamedTuple):
@@ -92,7 +98,10 @@ def _classes(name: str, target: str, *drop: str) -> dict[str, Any]:
 
 
 _NUMBERS: list[Any] = [
-    "diabetes", "friedman1", "friedman2", "friedman3",
+    "diabetes",
+    "friedman1",
+    "friedman2",
+    "friedman3",
     _r("AER/CASchools", "math", "district", "school", "county", "read"),
     _r("AER/CPS1985", "wage"),
     _r("AER/HousePrices", "price"),
@@ -117,11 +126,13 @@ _NUMBERS: list[Any] = [
     _r("modeldata/concrete", "compressive_strength"),
     _r("openintro/bdims", "wgt"),
     _r("reshape2/tips", "tip"),
-]  # fmt: skip
+]
 _CATEGORIES: list[Any] = [
     "titanic",
-    *({"source": f"keel:balanced/{name}", "sample": _ROWS}
-      for name in ("breast", "chess", "crx", "german", "mushroom", "splice", "tic-tac-toe")),
+    *(
+        {"source": f"keel:balanced/{name}", "sample": _ROWS}
+        for name in ("breast", "chess", "crx", "german", "mushroom", "splice", "tic-tac-toe")
+    ),
     _classes("AER/HMDA", "deny"),
     _classes("DAAG/monica", "outcome"),
     _classes("carData/Arrests", "released"),
@@ -133,7 +144,7 @@ _CATEGORIES: list[Any] = [
     _classes("modeldata/taxi", "tip"),
     _classes("modeldata/wa_churn", "churn"),
     _classes("palmerpenguins/penguins", "species"),
-]  # fmt: skip
+]
 
 
 def _large(summary: str, data: list[Any]) -> Suite:
@@ -188,8 +199,11 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
                         "label": "ITER",
                         "name": "iter",
                         "params": {
-                            "min_update": 0.07, "n_points": 1, "max_iterations": 600,
-                            "min_examples": 75, "threshold": 0.1,
+                            "min_update": 0.07,
+                            "n_points": 1,
+                            "max_iterations": 600,
+                            "min_examples": 75,
+                            "threshold": 0.1,
                         },
                     },
                     {"label": "CREAM 4 features", "name": "cream", "params": _CLUSTERS},
@@ -255,7 +269,7 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
             "seconds",
         ),
     }
-)  # fmt: skip
+)
 
 
 def suite_config(name: str) -> BenchConfig:

@@ -20,9 +20,17 @@ __all__ = ["Ranking", "failures", "rank_extractors", "ranked_columns", "summaris
 
 #: What is averaged over seeds and folds, beside scores and measures of the run.
 _AVERAGED = (
-    "performance", "loss", "n_rules", "completeness_volume", "completeness_instances", "fidelity",
-    "black_box_quality", "seconds", "black_box_calls", "black_box_rows",
-)  # fmt: skip
+    "performance",
+    "loss",
+    "n_rules",
+    "completeness_volume",
+    "completeness_instances",
+    "fidelity",
+    "black_box_quality",
+    "seconds",
+    "black_box_calls",
+    "black_box_rows",
+)
 _BY = ["data", "black_box", "extractor"]
 
 

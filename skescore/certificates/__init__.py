@@ -20,6 +20,15 @@ from skescore.certificates._certificate import (
 from skescore.certificates._check import CheckResult, check_certificate
 
 __all__ = [
-    "Certificate", "CertificateSettings", "CertifiedRows", "CheckResult", "GivenRules", "HeldOut",
-    "Interval", "certify", "check_certificate", "most_weighted_f1", "rows_checksum",
-]  # fmt: skip
+    "Certificate",
+    "CertificateSettings",
+    "CertifiedRows",
+    "CheckResult",
+    "GivenRules",
+    "HeldOut",
+    "Interval",
+    "certify",
+    "check_certificate",
+    "most_weighted_f1",
+    "rows_checksum",
+]

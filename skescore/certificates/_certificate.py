@@ -648,18 +648,20 @@ class Certificate:
         """
         frontiers = []
         for frontier, measured in zip(self.frontiers, self.measured, strict=True):
-            frontiers.append({
-                "kind": frontier.kind,
-                "loss": frontier.loss,
-                "lower": frontier.lower.tolist(),
-                "upper": frontier.upper.tolist(),
-                "status": list(frontier.status),
-                "seconds": frontier.seconds,
-                "total_weight": frontier.total_weight,
-                "space": dict(frontier.space),
-                "measured": [dict(metrics) for metrics in measured],
-                "rules": [_plain_rules(rules) for rules in frontier.rules],
-            })  # fmt: skip
+            frontiers.append(
+                {
+                    "kind": frontier.kind,
+                    "loss": frontier.loss,
+                    "lower": frontier.lower.tolist(),
+                    "upper": frontier.upper.tolist(),
+                    "status": list(frontier.status),
+                    "seconds": frontier.seconds,
+                    "total_weight": frontier.total_weight,
+                    "space": dict(frontier.space),
+                    "measured": [dict(metrics) for metrics in measured],
+                    "rules": [_plain_rules(rules) for rules in frontier.rules],
+                }
+            )
             if frontier.kind == "tree" and self.f1_bounds:
                 frontiers[-1]["f1"] = [
                     {**vars(bound), "rules": _plain_rules(bound.rules)} for bound in self.f1_bounds
@@ -733,9 +735,15 @@ class Certificate:
                 for told in part.get("f1", ())
             ]
             return cls(
-                tuple(frontiers), measured, data["score"], data["settings"], data["rows"], own,
-                data.get("held_out"), tuple(bounds),
-            )  # fmt: skip
+                tuple(frontiers),
+                measured,
+                data["score"],
+                data["settings"],
+                data["rows"],
+                own,
+                data.get("held_out"),
+                tuple(bounds),
+            )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"The certificate cannot be read, it lacks {error}.") from error
 
@@ -942,9 +950,12 @@ def certify(
     began = time.monotonic()
     for place, kind in enumerate(kinds):
         options: dict[str, Any] = {
-            "loss": loss, "max_rules": max_rules, "cuts": cuts, "sample_weight": weights,
+            "loss": loss,
+            "max_rules": max_rules,
+            "cuts": cuts,
+            "sample_weight": weights,
             "feature_names": names,
-        }  # fmt: skip
+        }
         solve: Callable[..., Frontier] = optimal_trees
         if kind == "list":
             solve = optimal_lists
@@ -989,11 +1000,17 @@ def certify(
         if of_f1:
             del options["loss"], options["max_rules"], options["targets"]
             bounds = _f1_bounds(
-                asked, frontiers[-1], rows, known, cast(float, tolerance), end, max_nodes,
+                asked,
+                frontiers[-1],
+                rows,
+                known,
+                cast(float, tolerance),
+                end,
+                max_nodes,
                 lambda size, options=options, **more: most_f1_of_trees(
                     X, target, size, **options, **more
                 ),
-            )  # fmt: skip
+            )
     settings: CertificateSettings = {
         "metric": metric,
         "completeness": completeness,

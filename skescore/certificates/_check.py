@@ -155,9 +155,15 @@ def check_certificate(
     except _WrongError as error:
         return CheckResult("rejected", (*findings, f"Wrong: {error}."))
     except (
-        AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError,
+        AttributeError,
+        IndexError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+        ValueError,
         ZeroDivisionError,
-    ) as error:  # fmt: skip
+    ) as error:
         return CheckResult(
             "rejected", (*findings, f"Wrong: it cannot be read ({type(error).__name__}: {error}).")
         )
@@ -217,10 +223,12 @@ class _Check:
             absolute = math.fsum(w * abs(v) for w, v in zip(self.w, self.y, strict=True))
             squared = math.fsum(w * v * v for w, v in zip(self.w, self.y, strict=True))
             self.scales |= {
-                "squared_error": squared, "absolute_error": absolute,
-                "mean_absolute_error": absolute / total, "mean_squared_error": squared / total,
+                "squared_error": squared,
+                "absolute_error": absolute,
+                "mean_absolute_error": absolute / total,
+                "mean_squared_error": squared / total,
                 "root_mean_squared_error": math.sqrt(squared / total),
-            }  # fmt: skip
+            }
             self._same("sum of squares", [about["squares"]], [squares], squared)
         return f"{len(self.rows)} rows have the checksum of the certificate."
 
@@ -935,8 +943,9 @@ class _LeastTree(_Least):
         # By side and leaves, from 0 on: bounds of each test, and where they are reached.
         lower = []
         for side, floor, counts in (
-            (yes, equal, sums), (no, self.equal[rows].sum() - equal, stats.sum(axis=0) - sums),
-        ):  # fmt: skip
+            (yes, equal, sums),
+            (no, self.equal[rows].sum() - equal, stats.sum(axis=0) - sums),
+        ):
             floors = [np.maximum(floor, self._floor(counts, leaves)) for leaves in range(2, size)]
             lower.append([side, side, *(np.minimum(f, side) for f in floors)])
         exact = [[np.full(len(used), leaves == 1) for leaves in range(size)] for _ in (0, 1)]

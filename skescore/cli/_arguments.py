@@ -123,8 +123,11 @@ class _Value(argparse.Action):
         self.missing = missing
         name = f"_skescore_{kind}"
         self.complete = {
-            "bash": name, "zsh": name, "fish": f"({name})", "tcsh": "d" if kind == "folder" else "f"
-        }  # fmt: skip
+            "bash": name,
+            "zsh": name,
+            "fish": f"({name})",
+            "tcsh": "d" if kind == "folder" else "f",
+        }
 
     def __call__(
         self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None
@@ -426,9 +429,12 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         of = [(spec, weight) for spec in known for weight in spec.weights if weight.name == name]
         text = "; ".join(f"{spec.label}: {weight.text}" for spec, weight in of)
         group.add_argument(
-            f"--{name}", type=number_above(0), default=default, metavar="WEIGHT",
+            f"--{name}",
+            type=number_above(0),
+            default=default,
+            metavar="WEIGHT",
             help=f"{text} (default {default:g})",
-        )  # fmt: skip
+        )
     group.add_argument(
         "--performance",
         choices=METRIC_NAMES,

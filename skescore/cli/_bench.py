@@ -103,14 +103,19 @@ def _forget_old(cache: Path) -> None:
 
 #: How columns are called in tables, if otherwise.
 _NAMES = {
-    "n_rules": "rules", "completeness_volume": "c volume", "completeness_instances": "c rows",
+    "n_rules": "rules",
+    "completeness_volume": "c volume",
+    "completeness_instances": "c rows",
     "black_box_rows": "queries",
-}  # fmt: skip
+}
 #: The columns of the tables of means beside the scores, and their digits.
 _COLUMNS = (
-    ("n_rules", 1), ("completeness_volume", 3), ("completeness_instances", 3), ("fidelity", 3),
+    ("n_rules", 1),
+    ("completeness_volume", 3),
+    ("completeness_instances", 3),
+    ("fidelity", 3),
     ("seconds", 3),
-)  # fmt: skip
+)
 _SHOWN_ERRORS = 10
 
 
@@ -351,11 +356,13 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
     rows = [
         [
             part["data"].iloc[0] + (f" and {len(part) - 1} more" if len(part) > 1 else ""),
-            str(black_box), extractor_label(str(extractor)), str(part["count"].sum()),
+            str(black_box),
+            extractor_label(str(extractor)),
+            str(part["count"].sum()),
             textwrap.shorten(str(error), 160, placeholder=" ..."),
         ]
         for (black_box, extractor, error), part in alike[:_SHOWN_ERRORS]
-    ]  # fmt: skip
+    ]
     printer.table(
         ["data", "black box", "extractor", "rows", "error"],
         rows,
@@ -386,8 +393,11 @@ _ON_THE_PAGE = ("ice", "fire", "fidelity")
 _QUICK_ROWS = 500
 #: Options about the files of --data, and what `load_dataset` calls them.
 _OF_FILES = {
-    "target": "target", "drop": "drop", "category": "categories", "missing": "missing",
-}  # fmt: skip
+    "target": "target",
+    "drop": "drop",
+    "category": "categories",
+    "missing": "missing",
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -415,8 +425,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--target", metavar="COLUMN", help="the column to predict in the files of --data"
     )
     names: dict[str, Any] = {
-        "metavar": "COLUMN,...", "type": arguments.names_from, "action": "extend",
-    }  # fmt: skip
+        "metavar": "COLUMN,...",
+        "type": arguments.names_from,
+        "action": "extend",
+    }
     group.add_argument("--drop", help="leave out columns of these files; repeatable", **names)
     group.add_argument(
         "--category",

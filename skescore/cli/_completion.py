@@ -23,18 +23,23 @@ examples:
 _FUNCTIONS = {
     "bash": (
         "_skescore_%s() { %s; }",
-        'compgen -W "%s" -- "$1"', 'compgen -f -- "$1"', 'compgen -d -- "$1"',
+        'compgen -W "%s" -- "$1"',
+        'compgen -f -- "$1"',
+        'compgen -d -- "$1"',
     ),
     "zsh": (
         "_skescore_%s() { _alternative %s }",
-        "'names:name:(%s)'", "'files:file:_files'", "'folders:folder:_files -/'",
+        "'names:name:(%s)'",
+        "'files:file:_files'",
+        "'folders:folder:_files -/'",
     ),
     "fish": (
         "function _skescore_%s; %s; end",
         "printf '%%s\\n' %s",
-        "__fish_complete_path (commandline -ct)", "__fish_complete_directories (commandline -ct)",
+        "__fish_complete_path (commandline -ct)",
+        "__fish_complete_directories (commandline -ct)",
     ),
-}  # fmt: skip
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

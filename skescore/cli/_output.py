@@ -20,8 +20,11 @@ from skescore._text import plural
 
 #: Addressed to programmers; Python itself does not show them to users either.
 _NOT_FOR_USERS = (
-    DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning,
-)  # fmt: skip
+    DeprecationWarning,
+    PendingDeprecationWarning,
+    ImportWarning,
+    ResourceWarning,
+)
 _MAX_WARNINGS = 3
 
 #: How measures are called in tables.

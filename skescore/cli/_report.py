@@ -179,9 +179,15 @@ def _labelled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datas
     told, name = about["data"], about["black_box"]["name"]
     source = options.data or (told["name"] if told["table"] is None else told["source"])
     read = argparse.Namespace(
-        data=source, target=None, black_box=name, command_line=[], category=[], numeric=[], drop=[],
+        data=source,
+        target=None,
+        black_box=name,
+        command_line=[],
+        category=[],
+        numeric=[],
+        drop=[],
         **told["reading"],
-    )  # fmt: skip
+    )
     preparation = None if told["table"] is None else Preparation.from_dict(told["table"])
     data = labelled(read, _model(options, about["black_box"]), source, preparation)
     if options.data is None and data.checksum != told["checksum_sha256"]:
@@ -220,7 +226,8 @@ def _black_box(
         model = _model(options, told)
         model = chosen_output(model, data, told.get("outputs"))
     except (OSError, ValueError, ImportError) as error:
-        notes.add(f"the black box {name} is not read, so that only the winner's rules are shown: "
-                  f"{error}")  # fmt: skip
+        notes.add(
+            f"the black box {name} is not read, so that only the winner's rules are shown: {error}"
+        )
         return None
     return model

@@ -90,24 +90,48 @@ formulae, which takes hours. An interrupted run is resumed by calling it again
 with the same --output.
 """
 _FULL: dict[str, Any] = {
-    "arities": tuple(range(3, 11)), "formulae": 10, "network_formulae": 10, "assignments": 400,
-}  # fmt: skip
+    "arities": tuple(range(3, 11)),
+    "formulae": 10,
+    "network_formulae": 10,
+    "assignments": 400,
+}
 _DEFAULT: dict[str, Any] = {
-    "arities": (3, 6, 10), "formulae": 10, "network_formulae": 1, "assignments": 40,
-}  # fmt: skip
+    "arities": (3, 6, 10),
+    "formulae": 10,
+    "network_formulae": 1,
+    "assignments": 40,
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add one command for each paper, which sets `run`."""
     tables = parser.add_subparsers(title="tables", metavar="TABLE", required=True)
     for name, summary, description, examples, add, run_table in (
-        ("fire", "FiRe, Table 1: seven rule sets of a 9-NN on iris", _FIRE, _FIRE_EXAMPLES,
-         _add_fire_options, _run_fire),
-        ("ice", "ICE, Table 1: five extractors on trees for Wine and WBC", _ICE, _ICE_EXAMPLES,
-         _add_ice_options, _run_ice),
-        ("brex", "the tables of the paper on Boolean attributions", _BREX, _BREX_EXAMPLES,
-         _add_brex_options, _run_brex),
-    ):  # fmt: skip
+        (
+            "fire",
+            "FiRe, Table 1: seven rule sets of a 9-NN on iris",
+            _FIRE,
+            _FIRE_EXAMPLES,
+            _add_fire_options,
+            _run_fire,
+        ),
+        (
+            "ice",
+            "ICE, Table 1: five extractors on trees for Wine and WBC",
+            _ICE,
+            _ICE_EXAMPLES,
+            _add_ice_options,
+            _run_ice,
+        ),
+        (
+            "brex",
+            "the tables of the paper on Boolean attributions",
+            _BREX,
+            _BREX_EXAMPLES,
+            _add_brex_options,
+            _run_brex,
+        ),
+    ):
         table = tables.add_parser(name, help=summary, description=description, epilog=examples)
         table.set_defaults(run=run_table, parser=table)
         add(table)
@@ -329,14 +353,25 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
         label = ("PSyKE, " if row["engine"] == "psyke" else "ours, ") if several else ""
         fire = [f"fire_{psi}" for psi in _printed.PSI]
         rows.append(
-            ["", f"{label}all rows", number(measured["accuracy"]), str(measured["n_rules"]),
-             *(number(measured[name], 2) for name in fire), number(measured["covered"], 2)]
-        )  # fmt: skip
+            [
+                "",
+                f"{label}all rows",
+                number(measured["accuracy"]),
+                str(measured["n_rules"]),
+                *(number(measured[name], 2) for name in fire),
+                number(measured["covered"], 2),
+            ]
+        )
         rows.append(
-            ["", f"{label}halves", _span(halves["accuracy"]), f"{halves['n_rules']['mean']:.1f}",
-             *(number(halves[name]["mean"], 2) for name in fire),
-             number(halves["covered"]["mean"], 2)]
-        )  # fmt: skip
+            [
+                "",
+                f"{label}halves",
+                _span(halves["accuracy"]),
+                f"{halves['n_rules']['mean']:.1f}",
+                *(number(halves[name]["mean"], 2) for name in fire),
+                number(halves["covered"]["mean"], 2),
+            ]
+        )
     columns = ["row", "figures", "accuracy", "rules", "psi=1", "psi=2", "psi=3", "covered"]
     printer.table(columns, rows, left=("row", "figures"))
     printer.heading("why they differ")
@@ -408,8 +443,11 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
 
 def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
     number, printed, inside, held_out = (
-        output.number, row["printed"], row["in_sample"], row["held_out"],
-    )  # fmt: skip
+        output.number,
+        row["printed"],
+        row["in_sample"],
+        row["held_out"],
+    )
     mean = {key: value["mean"] for key, value in held_out.items() if key != "params"}
     several = len(held_out["params"]) > 1
     f1 = number(mean["f1"]) + (f" ± {held_out['f1']['std']:.3f}" if several else "")
@@ -426,9 +464,15 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
         ["", "recomputed", "", "", "", *(number(row["recomputed"][name]) for name in _ICE_NAMES)],
         *([] if known is None else [_ice_line("at settings", known)]),
         _ice_line("in sample", inside),
-        ["", "held out", f1, f"{mean['n_rules']:.1f}",
-         number(mean["completeness"], 2), *(number(mean[name]) for name in _ICE_NAMES)],
-    ]  # fmt: skip
+        [
+            "",
+            "held out",
+            f1,
+            f"{mean['n_rules']:.1f}",
+            number(mean["completeness"], 2),
+            *(number(mean[name]) for name in _ICE_NAMES),
+        ],
+    ]
 
 
 def _ice_line(what: str, cell: Mapping[str, Any]) -> list[str]:
@@ -446,41 +490,61 @@ def _notes(printer: output.Printer, table: dict[str, Any]) -> None:
 def _add_brex_options(parser: argparse.ArgumentParser) -> None:
     size = parser.add_argument_group("size")
     size.add_argument(
-        "--arity", dest="arities", type=_numbers("arity", 3, 10), metavar="N,N,...",
+        "--arity",
+        dest="arities",
+        type=_numbers("arity", 3, 10),
+        metavar="N,N,...",
         help="numbers of variables, from 3 to 10; '3-10' stands for all (default: 3,6,10)",
-    )  # fmt: skip
+    )
     size.add_argument(
-        "--formulae", type=arguments.integer(1), metavar="N",
+        "--formulae",
+        type=arguments.integer(1),
+        metavar="N",
         help="random formulae of each arity and family (default: 10)",
-    )  # fmt: skip
+    )
     size.add_argument(
-        "--network-formulae", type=arguments.integer(0), metavar="N",
+        "--network-formulae",
+        type=arguments.integer(0),
+        metavar="N",
         help="how many of them networks are trained on; 0 trains none, nor for the other tables "
         "(default: 1)",
-    )  # fmt: skip
+    )
     size.add_argument(
-        "--assignments", type=arguments.integer(1), metavar="N",
+        "--assignments",
+        type=arguments.integer(1),
+        metavar="N",
         help="rows of each formula, of all 4096 (default: 40)",
-    )  # fmt: skip
+    )
     size.add_argument("--full", action="store_true", help="the paper's size, see below")
     parser.add_argument(
-        "--tables", type=_numbers("table", 1, 5), default=(1, 2, 3, 4, 5), metavar="N,N,...",
+        "--tables",
+        type=_numbers("table", 1, 5),
+        default=(1, 2, 3, 4, 5),
+        metavar="N,N,...",
         help="which tables to make, from 1 to 5 (default: all)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--methods", type=_methods, metavar="NAMES",
+        "--methods",
+        type=_methods,
+        metavar="NAMES",
         help="explainers separated by commas, or 'all'; a wrong name lists them (default: those "
         "that take little time, with --full all)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--seed", type=arguments.integer(0), default=0, metavar="N",
+        "--seed",
+        type=arguments.integer(0),
+        default=0,
+        metavar="N",
         help="what the formulae, rows and methods are drawn by (default: 0)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--output", action=OF_FOLDER, type=Path, metavar="DIR",
+        "--output",
+        action=OF_FOLDER,
+        type=Path,
+        metavar="DIR",
         help="folder for the results as they come, the tables (JSON and Markdown) and, with "
         "matplotlib, Figure 2; an interrupted run is resumed there",
-    )  # fmt: skip
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     arguments.add_format_option(parser)
 
@@ -525,10 +589,13 @@ def _run_brex(options: argparse.Namespace) -> str:
     progress = _Progress(every=5.0)
     notes = output.Notes()
     result = reproduce_brex(
-        **size, methods=methods, tables=options.tables, seed=options.seed,
+        **size,
+        methods=methods,
+        tables=options.tables,
+        seed=options.seed,
         output=options.output,
         progress=None if options.quiet else lambda done, n, text: progress((text,), done, n),
-    )  # fmt: skip
+    )
     for extra, names in result.left_out.items():
         notes.add(
             f"left out, because what they need is not installed: {', '.join(names)}. "
@@ -620,11 +687,13 @@ def _brex_text(
         header = ["method", *columns, "queries", "difference from the paper"]
         rows = [
             [
-                line.label, *(_cell(line, column) for column in columns),
-                "" if line.queries is None else f"{line.queries:.0f}", line.why,
+                line.label,
+                *(_cell(line, column) for column in columns),
+                "" if line.queries is None else f"{line.queries:.0f}",
+                line.why,
             ]
             for line in lines
-        ]  # fmt: skip
+        ]
         printer.table(header, rows, left=("method", "difference from the paper"))
     for note in record["notes"]:
         if markdown:

@@ -29,9 +29,18 @@ if TYPE_CHECKING:
     from skescore.rules._conditions import Condition
 
 __all__ = [
-    "add_output_options", "add_rules_and_rows", "as_text", "check_output", "preparation_of",
-    "read_rows", "read_rules", "read_table", "text_features", "used_features", "write_output",
-]  # fmt: skip
+    "add_output_options",
+    "add_rules_and_rows",
+    "as_text",
+    "check_output",
+    "preparation_of",
+    "read_rows",
+    "read_rules",
+    "read_table",
+    "text_features",
+    "used_features",
+    "write_output",
+]
 
 
 def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:

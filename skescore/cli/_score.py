@@ -69,14 +69,27 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     texts = [f"{rule['number']}. {rule['text']}".replace("\n", "\\n") for rule in rules]
     printer.verbatim("\n".join(texts))
     printer.heading("rows of each rule")
-    _table(printer, rules, {
-        "right": "p", "wrong": "n", "all right": "P", "all wrong": "N", "overlap": "overlap",
-        "alone": "unique_rows", "p-value": "p_value", "FDR": "fdr_p_value", "FWER": "fwer_p_value",
-        "significant": "significant",
-    })  # fmt: skip
-    right = "of its class" if result["data"]["task"] == "classification" else (
-        "whose number is within a standard deviation of what it says"
-    )  # fmt: skip
+    _table(
+        printer,
+        rules,
+        {
+            "right": "p",
+            "wrong": "n",
+            "all right": "P",
+            "all wrong": "N",
+            "overlap": "overlap",
+            "alone": "unique_rows",
+            "p-value": "p_value",
+            "FDR": "fdr_p_value",
+            "FWER": "fwer_p_value",
+            "significant": "significant",
+        },
+    )
+    right = (
+        "of its class"
+        if result["data"]["task"] == "classification"
+        else ("whose number is within a standard deviation of what it says")
+    )
     counted = "all rows that it holds for, also where another rule predicts"
     if result["assigned_rows"]:
         counted = "the rows assigned to it"
@@ -158,9 +171,19 @@ _ELSEWHERE = (
 _READING = ("drop", "category", "numeric", "na_values", "sep", "decimal", "encoding", "sample")
 #: What is told of each rule beside the measures that are asked for.
 _COLUMNS = (
-    "text", "output", "p", "n", "P", "N", "p_value", "fdr_p_value", "fwer_p_value", "significant",
-    "overlap", "unique_rows",
-)  # fmt: skip
+    "text",
+    "output",
+    "p",
+    "n",
+    "P",
+    "N",
+    "p_value",
+    "fdr_p_value",
+    "fwer_p_value",
+    "significant",
+    "overlap",
+    "unique_rows",
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -364,14 +387,23 @@ def _counted(
         _refuse_task(options, ruleset, "--task", options.task)
     shown = arguments.without_passwords(options.data)
     counts = count_source(
-        ruleset, options.data, options.target, sample_weight=options.weight,
-        rule_measures=bool(options.measures), memory=options.memory,
-    )  # fmt: skip
+        ruleset,
+        options.data,
+        options.target,
+        sample_weight=options.weight,
+        rule_measures=bool(options.measures),
+        memory=options.memory,
+    )
     data = {
-        "name": shown, "source": shown, "task": ruleset.task, "target": options.target,
-        "weight": options.weight, "rows": sum(counts.n_rows), "rows_dropped": 0,
+        "name": shown,
+        "source": shown,
+        "task": ruleset.task,
+        "target": options.target,
+        "weight": options.weight,
+        "rows": sum(counts.n_rows),
+        "rows_dropped": 0,
         "features": used_features(ruleset),
-    }  # fmt: skip
+    }
     unknown: dict[Any, float] = {}
     if counts.classes is not None:
         totals = counts.classes.predicted.sum(axis=1).tolist()
@@ -388,9 +420,13 @@ def _fidelity_in_place(
     from skescore.sources import count_source
 
     counts = count_source(
-        ruleset, options.data, black_box=model, sample_weight=options.weight, rule_measures=False,
+        ruleset,
+        options.data,
+        black_box=model,
+        sample_weight=options.weight,
+        rule_measures=False,
         n_jobs=-1,
-    )  # fmt: skip
+    )
     return _predictions(evaluate_rules(ruleset, counts))
 
 
@@ -535,13 +571,16 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
     printer.heading("what the scores leave out")
     rows = [
         [
-            name.replace("_", " "), number(value),
-            "greater" if SET_MEASURES[name].greater_is_better else "less", SET_MEASURES[name].text,
+            name.replace("_", " "),
+            number(value),
+            "greater" if SET_MEASURES[name].greater_is_better else "less",
+            SET_MEASURES[name].text,
         ]
         for name, value in result["more"].items()
-    ]  # fmt: skip
-    printer.table(["measure", "value", "better", "meaning"], rows,
-                  left=("measure", "better", "meaning"))  # fmt: skip
+    ]
+    printer.table(
+        ["measure", "value", "better", "meaning"], rows, left=("measure", "better", "meaning")
+    )
     if result["contradictions"]:
         printer.heading("rules that contradict each other")
         listed = [
@@ -555,12 +594,15 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         printer.heading("what is printed beside rules, on these rows")
         listed = [
             [
-                str(rule["rule"]), number(rule["printed"]), number(rule["found"]),
-                f"{number(rule['low'])} to {number(rule['high'])}", f"{rule['rows']:g}",
+                str(rule["rule"]),
+                number(rule["printed"]),
+                number(rule["found"]),
+                f"{number(rule['low'])} to {number(rule['high'])}",
+                f"{rule['rows']:g}",
                 "yes" if rule["within"] else "no",
             ]
             for rule in printed
-        ]  # fmt: skip
+        ]
         printer.table(["rule", "printed", "found", "95 % interval", "rows", "within"], listed)
         if result["data"]["task"] == "classification":
             printer.line(

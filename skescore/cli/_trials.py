@@ -77,9 +77,12 @@ class Workers:
             for _ in range(self._number):
                 errors = tempfile.TemporaryFile()
                 process = subprocess.Popen(
-                    self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                    stderr=errors, **apart,
-                )  # fmt: skip
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    **apart,
+                )
                 self._processes.append((process, errors))
         except BaseException:
             self._kill()
@@ -305,12 +308,31 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
     asked = {
         name: repr(getattr(options, name))
         for name in (
-            "black_box", "scoring", "reference", "cv", "seed", *all_weights(), "performance",
-            "completeness", "class_weight", "extractors", "features", "outputs", "measures",
-            "missing", "drop", "category", "numeric", "na_values", "sep", "decimal", "encoding",
-            "sample", "task",
+            "black_box",
+            "scoring",
+            "reference",
+            "cv",
+            "seed",
+            *all_weights(),
+            "performance",
+            "completeness",
+            "class_weight",
+            "extractors",
+            "features",
+            "outputs",
+            "measures",
+            "missing",
+            "drop",
+            "category",
+            "numeric",
+            "na_values",
+            "sep",
+            "decimal",
+            "encoding",
+            "sample",
+            "task",
         )
-    }  # fmt: skip
+    }
     about = [dataset.checksum, dataset.y.name, asked, black_box, package_versions()]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -186,9 +186,18 @@ def _leaderboard(
         measure = options.performance
     performance = output.MEASURE_NAMES.get(measure, measure.replace("_", " "))
     columns = [
-        "", "extractor", name, "±", performance, "rules", "c volume", "c rows",
-        *options.measures, "seconds", "parameters",
-    ]  # fmt: skip
+        "",
+        "extractor",
+        name,
+        "±",
+        performance,
+        "rules",
+        "c volume",
+        "c rows",
+        *options.measures,
+        "seconds",
+        "parameters",
+    ]
     rows = [
         [
             str(position),
@@ -573,29 +582,40 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     numbers = {
         "--trials": (arguments.integer(1), 60, "N", "candidates in all (default 60)"),
         "--timeout": (
-            arguments.number_above(0), None, "SECONDS",
+            arguments.number_above(0),
+            None,
+            "SECONDS",
             "start no candidates after this time, and stop those at work; results then depend on "
             "speed",
         ),
         "--max-rules": (
-            arguments.integer(1), None, "N", "most rules that the best may have",
+            arguments.integer(1),
+            None,
+            "N",
+            "most rules that the best may have",
         ),
         "--min-performance": (
-            arguments.number_above(-math.inf), None, "NUMBER",
+            arguments.number_above(-math.inf),
+            None,
+            "NUMBER",
             "least performance on held-out rows that the best may have",
         ),
         "--pick": (
-            arguments.integer(1), None, "N",
+            arguments.integer(1),
+            None,
+            "N",
             "take the candidate in row N of the trade-off for the best",
         ),
         "--cv": (arguments.integer(2), 5, "N", "folds of the cross-validation (default 5)"),
         "--seed": (arguments.integer(0, 2**32 - 1), 0, "N", "of all that is random (default 0)"),
         "--n-jobs": (
-            arguments.jobs, None, "N",
+            arguments.jobs,
+            None,
+            "N",
             "processes that evaluate candidates (-1: as many as there are cores; default 1, for "
             f"tables of {_LARGE:,} values or more and a black box that is trained here -1)",
         ),
-    }  # fmt: skip
+    }
     for name, (kind, default, metavar, text) in numbers.items():
         group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
     group.add_argument(
@@ -850,8 +870,10 @@ def _sampled(options: argparse.Namespace, notes: output.Notes) -> tuple[Dataset,
             "predictions in a column and name it as --target, or export the table to Parquet"
         )
     settings: dict[str, Any] = {
-        "n_rows": options.sample or _SAMPLE, "random_state": options.seed, "least_per_class": 0,
-    }  # fmt: skip
+        "n_rows": options.sample or _SAMPLE,
+        "random_state": options.seed,
+        "least_per_class": 0,
+    }
     shown = arguments.without_passwords(options.data)
     task = "classification" if options.task == "auto" else options.task
     try:
@@ -956,9 +978,13 @@ def _judge(
         seen.add(text)
         scores = _on_all_rows(options, search)["scores"]
         judged.append(
-            {"extractor": row["extractor"], "trial": row["trial"],
-             "n_rules": len(search.rules_), "score": scores[arguments.trade_off_score(options)]}
-        )  # fmt: skip
+            {
+                "extractor": row["extractor"],
+                "trial": row["trial"],
+                "n_rules": len(search.rules_),
+                "score": scores[arguments.trade_off_score(options)],
+            }
+        )
     better = [sign(options) * found["score"] for found in judged]
     chosen = max(range(len(judged)), key=better.__getitem__)
     search.choose(judged[chosen], dataset.X, dataset.y)
@@ -1129,10 +1155,16 @@ def labelled(
                 )
             X = X.dropna().reset_index(drop=True)
         whole = Dataset(
-            X, pd.Series(0, index=X.index), "classification", path.stem, data,
-            hashlib.sha256(path.read_bytes()).hexdigest(), n_rows - len(X), table.findings,
+            X,
+            pd.Series(0, index=X.index),
+            "classification",
+            path.stem,
+            data,
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+            n_rows - len(X),
+            table.findings,
             table.preparation,
-        )  # fmt: skip
+        )
     y = pd.Series(Oracle(given).query(whole.X), index=whole.X.index, name="label")
     if y.nunique() < 2:
         raise ValueError(
@@ -1297,9 +1329,10 @@ def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
     row = search.leaderboard_.iloc[0]
     # Of trials that repeat each other, as two workers may begin them, one is a candidate.
     alike = [
-        one for one in search.candidates_
+        one
+        for one in search.candidates_
         if one.extractor == row["extractor"] and one.params == row["params"]
-    ]  # fmt: skip
+    ]
     return [text for one in alike[:1] for fold in one.folds for text in fold["warnings"]]
 
 

@@ -37,8 +37,16 @@ SEPARATORS = (",", ";", "\t", "|")
 #: Columns parted by any number of blanks, as in older data files.
 BLANKS = r"\s+"
 #: How separators that are hard to type may be called.
-SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": BLANKS,
-                   " ": BLANKS, "blank": BLANKS, "pipe": "|"}  # fmt: skip
+SEPARATOR_NAMES = {
+    "tab": "\t",
+    "\\t": "\t",
+    "comma": ",",
+    "semicolon": ";",
+    "space": BLANKS,
+    " ": BLANKS,
+    "blank": BLANKS,
+    "pipe": "|",
+}
 #: A whole number as a column of decimals has it.
 _POINTLESS = r"[+-]?\d+\.0+"
 #: A cell that begins with a zero and another digit.
@@ -48,9 +56,26 @@ LINE_NOTE = "(the header is line 1)"
 _SEEN_ROWS = 20
 #: What a cell is that is missing; "none" and "?" are words, which only their column explains.
 NULL_CELLS = (
-    "", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "null", "NULL", "None", "<NA>", "#N/A",
-    "#N/A N/A", "#NA", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND",
-)  # fmt: skip
+    "",
+    "NA",
+    "N/A",
+    "n/a",
+    "NaN",
+    "nan",
+    "-nan",
+    "-NaN",
+    "null",
+    "NULL",
+    "None",
+    "<NA>",
+    "#N/A",
+    "#N/A N/A",
+    "#NA",
+    "1.#QNAN",
+    "-1.#QNAN",
+    "1.#IND",
+    "-1.#IND",
+)
 
 
 class DatasetError(ValueError):

@@ -179,8 +179,9 @@ def _without_missing(
         problems.add(
             f"column {name!r} has {endless[name]} infinite values, first {cell}. Put a finite "
             f"number there, or pass {_remedy('missing', 'keep')} to read them as missing.",
-            "--missing", "keep",
-        )  # fmt: skip
+            "--missing",
+            "keep",
+        )
     holes = table.isna()
     counts = holes.sum()
     counts = counts[counts > 0]
@@ -200,16 +201,18 @@ def _without_missing(
             f"{summary} Empty cells and NA, NaN, null or None count as missing. Fill them in, or "
             f"pass {_remedy('missing', 'keep')} to keep them, or {_remedy('missing', 'drop')} to "
             f"leave out the {int(rows.sum())} of {len(table)} rows that have one, or {fewer}.",
-            "--missing", "keep",
-        )  # fmt: skip
+            "--missing",
+            "keep",
+        )
         return table
     kept = table[~rows]
     if len(kept) < 2:
         problems.add(
             f"{summary} missing='drop' would leave {len(kept)} of {len(table)} rows, at least 2 "
             f"are needed. Fill cells in, pass {_remedy('missing', 'keep')}, or {fewer}.",
-            "--missing", "keep",
-        )  # fmt: skip
+            "--missing",
+            "keep",
+        )
     return kept
 
 
@@ -766,9 +769,16 @@ def load_dataset(
         findings += note_equal(X)
         findings += _note_leaks(X, y) if resolved == "classification" else []
     return Dataset(
-        X, y, resolved, name, source, raw.checksum, len(read.frame) - len(rows), tuple(findings),
+        X,
+        y,
+        resolved,
+        name,
+        source,
+        raw.checksum,
+        len(read.frame) - len(rows),
+        tuple(findings),
         read.preparation,
-    )  # fmt: skip
+    )
 
 
 def _names(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -831,9 +841,13 @@ def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | No
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "A network error")
             bunch = fetch_openml(
-                data_id=int(number), target_column=column, as_frame=True, parser="auto",
-                n_retries=1, delay=0.1,
-            )  # fmt: skip
+                data_id=int(number),
+                target_column=column,
+                as_frame=True,
+                parser="auto",
+                n_retries=1,
+                delay=0.1,
+            )
     except KeyError as error:
         about = f"there is no column {target!r} for target" if target else "its record is damaged"
         raise DatasetError(f"{data} cannot be used: {about}: {error.args[0]}") from error

@@ -22,8 +22,19 @@ from skescore._io import at_home
 from skescore._text import listed
 from skescore.datasets._files import DatasetError, FileTable, check_unique, read_file
 
-__all__ = ["MAX_CATEGORIES", "OTHER", "ColumnReading", "Preparation", "Problems", "Table",
-           "note_equal", "prepare", "quoted", "read_raw", "read_table"]  # fmt: skip
+__all__ = [
+    "MAX_CATEGORIES",
+    "OTHER",
+    "ColumnReading",
+    "Preparation",
+    "Problems",
+    "Table",
+    "note_equal",
+    "prepare",
+    "quoted",
+    "read_raw",
+    "read_table",
+]
 
 #: A text column with more values keeps that many, the most frequent; the rest is `OTHER`.
 MAX_CATEGORIES = 20
@@ -59,9 +70,18 @@ _PADDED = r"[+-]?0\d+"
 #: Dates that skrub does not know, or only by their first row: years of two digits, and "May".
 _SHORT_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|.*[^\W\d]{3}.*\d{4}")
 _FORMATS = (
-    "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y",
-    "%d %B %Y", "%d-%b-%Y", "%b %Y", "%B %Y",
-)  # fmt: skip
+    "%d.%m.%y",
+    "%m/%d/%y",
+    "%d/%m/%y",
+    "%d-%m-%y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%d-%b-%Y",
+    "%b %Y",
+    "%B %Y",
+)
 #: A format that no text has.
 _NO_DATES = "%Y-%m-%d no date"
 _DIGIT = re.compile(r"\d")
@@ -580,9 +600,9 @@ class _Reader:
         first = int(np.isin(cells.codes, np.flatnonzero(stray)).argmax())
         row = self.frame.index[first] + 1
         shown = cells.texts[cells.codes[first]]
-        options = [f"--na-values={word}" for word in words] if len(words) <= _FEW else [
-            "--numeric", name
-        ]  # fmt: skip
+        options = (
+            [f"--na-values={word}" for word in words] if len(words) <= _FEW else ["--numeric", name]
+        )
         self.problems.add(
             f"column {name!r} should be numbers but has text in {n_stray} of {n_rows} rows, first "
             f"{shown!r} in data row {row} (data rows are counted from 1, without the header). "
@@ -624,9 +644,13 @@ class _Reader:
             others = known[known != mark]
             if count < _MIN_SENTINEL or not len(others):
                 continue
-            far = others.min() > mark and others.min() >= 0 if mark < 0 else (
-                others.max() < mark and mark > 2 * others.max() and len(np.unique(others)) > 2
-            )  # fmt: skip
+            far = (
+                others.min() > mark and others.min() >= 0
+                if mark < 0
+                else (
+                    others.max() < mark and mark > 2 * others.max() and len(np.unique(others)) > 2
+                )
+            )
             if far:
                 self.findings.append(
                     f"{mark} in column {name!r} ({count} rows) may stand for a missing value; to "
@@ -1090,9 +1114,11 @@ def read_table(
         raise DatasetError(f"decimal must be '.' or ',', got {decimal!r} (--decimal).")
     raw, where = read_raw(data, sep=sep, encoding=encoding)
     named = {
-        "numeric": _tuple(numeric), "categories": _tuple(categories), "drop": _tuple(drop),
+        "numeric": _tuple(numeric),
+        "categories": _tuple(categories),
+        "drop": _tuple(drop),
         "features": () if features is None else _tuple(features),
-    }  # fmt: skip
+    }
     columns = [str(name) for name in raw.frame.columns]
     for parameter, names in named.items():
         unknown = [n for n in names if n not in columns and not _sources([n], columns)]

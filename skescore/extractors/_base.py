@@ -353,9 +353,15 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         }
         encoder = self._encoder
         extraction = Extraction(
-            rows, predictions, task, classes, self.oracle_, settings, encoder.categories,
+            rows,
+            predictions,
+            task,
+            classes,
+            self.oracle_,
+            settings,
+            encoder.categories,
             encoder.decode if encoder else None,
-        )  # fmt: skip
+        )
         growing = time.perf_counter()
         if self.features is None:
             self.rules_ = self._named_rules(extraction)
@@ -375,9 +381,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ended = time.perf_counter()
         # By the names that `characteristics` gives them.
         self.times_ = {
-            "time_total_s": ended - began, "time_growing_s": pruning - growing,
+            "time_total_s": ended - began,
+            "time_growing_s": pruning - growing,
             "time_pruning_s": ended - pruning,
-        }  # fmt: skip
+        }
         seen = self.rules_.conclusions.n_rows
         if self.rules_.disjoint and seen is not None:
             # Every row was counted by the one rule that holds for it.
@@ -473,8 +480,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if self._encoder or _holds_objects(X):
             X = self._encoder.codes(X)
         options: dict[str, Any] = {
-            "dtype": float, "ensure_min_samples": 2, "ensure_all_finite": "allow-nan"
-        }  # fmt: skip
+            "dtype": float,
+            "ensure_min_samples": 2,
+            "ensure_all_finite": "allow-nan",
+        }
         if y is None:
             if not (is_fitted(self.estimator) or is_unsupervised(self.estimator)):
                 raise ValueError(

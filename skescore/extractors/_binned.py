@@ -403,9 +403,13 @@ class BinnedTable:
             Rule(tuple(_step(*step) for step in path), place) for place, path in enumerate(paths)
         ]
         return RuleSet(
-            rules, self.names, task="classification", classes=range(len(rules)),
-            ordered=False, disjoint=True,
-        )  # fmt: skip
+            rules,
+            self.names,
+            task="classification",
+            classes=range(len(rules)),
+            ordered=False,
+            disjoint=True,
+        )
 
     def residuals(
         self, paths: Sequence[Path], equations: Sequence[Equations], totals: Sequence[Sums]

@@ -225,9 +225,12 @@ class CARTExtractor(BaseExtractor):
     def _check_settings(self, task: str) -> None:
         if self.max_leaf_nodes != "auto":
             check.check_integer(
-                "max_leaf_nodes", self.max_leaf_nodes, 2, optional=True,
+                "max_leaf_nodes",
+                self.max_leaf_nodes,
+                2,
+                optional=True,
                 remedy='"auto" is 6 to 8, or None if max_depth is given.',
-            )  # fmt: skip
+            )
         check.check_integer("max_depth", self.max_depth, 1, optional=True)
         check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
         if isinstance(self.min_samples_leaf, Integral):

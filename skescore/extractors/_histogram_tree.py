@@ -286,12 +286,20 @@ def _as_scikit_learn(nodes: Sequence[_Node], growth: Growth, n_features: int) ->
     else:
         value = (totals[:, 1] * growth.label_unit / weight)[:, None]
     tree = SimpleNamespace(
-        n_outputs=1, n_features=n_features, node_count=len(nodes),
-        children_left=left, children_right=right, feature=feature, threshold=threshold,
-        missing_go_to_left=np.zeros(len(nodes), dtype=bool), value=value[:, None, :],
-        n_node_samples=np.rint(weight).astype(np.int64), weighted_n_node_samples=weight,
-        max_n_classes=totals.shape[1], impurity=np.zeros(len(nodes)),
-    )  # fmt: skip
+        n_outputs=1,
+        n_features=n_features,
+        node_count=len(nodes),
+        children_left=left,
+        children_right=right,
+        feature=feature,
+        threshold=threshold,
+        missing_go_to_left=np.zeros(len(nodes), dtype=bool),
+        value=value[:, None, :],
+        n_node_samples=np.rint(weight).astype(np.int64),
+        weighted_n_node_samples=weight,
+        max_n_classes=totals.shape[1],
+        impurity=np.zeros(len(nodes)),
+    )
     model: dict[str, Any] = {"tree_": tree, "criterion": growth.criterion}
     if classification:
         model["classes_"] = np.arange(totals.shape[1])

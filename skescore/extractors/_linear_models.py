@@ -500,9 +500,12 @@ class LinearTable:
             by_box = np.argsort(member, kind="stable")
             sums = np.empty(len(member))
             sums[by_box] = absolute_residuals(
-                self.points, self.points.by_box.take(boxes),
-                _vectors(union, self.max_terms), member[by_box], by_box // 2,
-            )  # fmt: skip
+                self.points,
+                self.points.by_box.take(boxes),
+                _vectors(union, self.max_terms),
+                member[by_box],
+                by_box // 2,
+            )
             residual[block] = (sums[::2] + sums[1::2]) / union.n
         return residual * self.points.units.unit[-1] < threshold, np.round(residual / TIE)
 
@@ -539,9 +542,14 @@ class LinearTable:
             for vectors in ([full] if reduced is full else [full, reduced])
         ]
         return LinearModels(
-            self.points.units, full, residual[0], reduced, residual[-1], fits.mean[:, -1],
+            self.points.units,
+            full,
+            residual[0],
+            reduced,
+            residual[-1],
+            fits.mean[:, -1],
             np.sqrt(fits.gram[:, -1, -1] / fits.n),
-        )  # fmt: skip
+        )
 
 
 def _vectors(fits: Fits, max_terms: int | None) -> np.ndarray:

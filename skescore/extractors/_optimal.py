@@ -324,12 +324,17 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         names = [column.name for column in columns]
         values = {c.name: c.values_in(bins[cell, j]) for j, c in enumerate(columns)}
         frontier = optimal_trees(
-            pd.DataFrame(values, columns=names), y,
+            pd.DataFrame(values, columns=names),
+            y,
             loss="errors" if classes is not None else "squared_error",
-            max_rules=self.max_leaf_nodes, cuts=cuts, classes=classes, sample_weight=weights,
-            start=[] if self.start is None else [self._start()], time_limit=self.time_limit,
+            max_rules=self.max_leaf_nodes,
+            cuts=cuts,
+            classes=classes,
+            sample_weight=weights,
+            start=[] if self.start is None else [self._start()],
+            time_limit=self.time_limit,
             max_nodes=self.max_nodes,
-        )  # fmt: skip
+        )
 
         def finished(rules: RuleSet | None) -> RuleSet | None:
             if rules is None:

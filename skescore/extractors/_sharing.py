@@ -38,9 +38,14 @@ class Sharing:
         if extraction.categories:  # their codes depend on more than the rows
             content.append(extraction.X)
         about = (
-            rows, digest(*content), extraction.X.shape, n_classes, names,
-            tuple(extraction.categories.items()), extraction.no_quantities,
-        )  # fmt: skip
+            rows,
+            digest(*content),
+            extraction.X.shape,
+            n_classes,
+            names,
+            tuple(extraction.categories.items()),
+            extraction.no_quantities,
+        )
         return cls(black_box.cache, about)
 
     def narrowed(self, about: Hashable) -> Sharing:

@@ -185,13 +185,23 @@ def volume_completeness(
 
 
 def _volume(
-    lower: Floats, upper: Floats, rule: NDArray[np.intp],
-    disjoint: bool, n_samples: int, confidence: float, seed: Seed,
-) -> Volume:  # fmt: skip
+    lower: Floats,
+    upper: Floats,
+    rule: NDArray[np.intp],
+    disjoint: bool,
+    n_samples: int,
+    confidence: float,
+    seed: Seed,
+) -> Volume:
     return union_volume(
-        lower, upper, rule=rule, disjoint=disjoint, n_samples=n_samples, confidence=confidence,
+        lower,
+        upper,
+        rule=rule,
+        disjoint=disjoint,
+        n_samples=n_samples,
+        confidence=confidence,
         random_state=seed,
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=32)
@@ -309,9 +319,14 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     if not len(gone):
         return UnitBoxes(lower[:, solid], upper[:, solid], pure, rule)
     (one_low, one_high), two = _sides(
-        lower[:, gone], upper[:, gone], fits[:, gone], allowed[:, gone], missing[gone],
-        varying[gone], turned=not comparable,
-    )  # fmt: skip
+        lower[:, gone],
+        upper[:, gone],
+        fits[:, gone],
+        allowed[:, gone],
+        missing[gone],
+        varying[gone],
+        turned=not comparable,
+    )
     # A box that would fall into too many parts is left to sampling.
     whole = two.sum(axis=1) > np.log2(_MOST_PARTS)
     pure = pure & ~whole

@@ -88,9 +88,14 @@ def known_predictions(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:
 def _agreement(ruleset: RuleSet, X: Any, y_box: NDArray[Any], weights: Floats | None) -> float:
     predicted, known = known_predictions(ruleset, X)
     return prediction_performance(
-        y_box, predicted, metric=_METRICS[ruleset.task], task=ruleset.task, covered=known,
-        uncovered="penalise", sample_weight=weights,
-    )  # fmt: skip
+        y_box,
+        predicted,
+        metric=_METRICS[ruleset.task],
+        task=ruleset.task,
+        covered=known,
+        uncovered="penalise",
+        sample_weight=weights,
+    )
 
 
 def _undefined(why: str) -> float:
@@ -186,9 +191,14 @@ def fidelity(
             "is no boundary. Choose where='interpolated'."
         )
     drawn = rows_off_data(
-        X, where, n_rows, black_box=black_box, scale=scale, sample_weight=weights,
+        X,
+        where,
+        n_rows,
+        black_box=black_box,
+        scale=scale,
+        sample_weight=weights,
         random_state=random_state,
-    )  # fmt: skip
+    )
     if not _length(drawn):
         return _undefined("the black box predicts one class for all rows. Pass rows of others too.")
     return _agreement(ruleset, drawn, predict(drawn), None)
@@ -568,9 +578,11 @@ def group_fidelity(
     rows = np.bincount(codes, weights, len(known)).astype(np.float64)
     means = np.bincount(codes, weights * values, len(known)) / rows
     return GroupFidelity(
-        tuple(np.asarray(known, dtype=object).tolist()), rows, means,
+        tuple(np.asarray(known, dtype=object).tolist()),
+        rows,
+        means,
         float(np.average(values, weights=weights)),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,14 @@ from skescore.rules._matching import Table
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._volumes import overlapping_pairs, union_volume
 
-__all__ = ["Redundancy", "RuleOverlap", "redundancy", "rule_overlap", "rules_and_rows",
-           "volume_overlap"]  # fmt: skip
+__all__ = [
+    "Redundancy",
+    "RuleOverlap",
+    "redundancy",
+    "rule_overlap",
+    "rules_and_rows",
+    "volume_overlap",
+]
 
 
 def rules_and_rows(
@@ -390,8 +396,11 @@ def _of_literals(rows: _OneRulePerRow | _Together, index: int) -> Iterator[bool]
             gained = alone & ~flag & rows.counted
             if wider is not None:
                 gained &= rows.table.holds(wider)
-            short = (*conditions[:place], *(() if wider is None else (wider,)),
-                     *conditions[place + 1 :])  # fmt: skip
+            short = (
+                *conditions[:place],
+                *(() if wider is None else (wider,)),
+                *conditions[place + 1 :],
+            )
             yield not gained.any() or rows.with_more(index, short, gained)
 
 

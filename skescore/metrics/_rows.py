@@ -212,9 +212,12 @@ class Probabilities:
         """Check class probabilities, whose columns `labels` names, and pick the true classes'."""
         true = _label_column("y_true", y_true)
         matrix = as_numbers(
-            "y_prob", y_prob, low=-_ROUNDING, high=1 + _ROUNDING,
+            "y_prob",
+            y_prob,
+            low=-_ROUNDING,
+            high=1 + _ROUNDING,
             remedy="Pass what predict_proba gives.",
-        )  # fmt: skip
+        )
         if matrix.ndim != 2:
             raise ValueError(
                 "y_prob must have one column per class, shape (n_rows, n_classes), got shape "

@@ -154,27 +154,35 @@ class NumberSums(_Sums):
                 f"{self.default!r} and {other.default!r}. Give the rule set a fallback first."
             )
         other = other.around(self.centre)
-        same = self.moments is not None and other.moments is not None and (
-            np.array_equal(self.moments, other.moments, equal_nan=True)
-        )  # fmt: skip
+        same = (
+            self.moments is not None
+            and other.moments is not None
+            and (np.array_equal(self.moments, other.moments, equal_nan=True))
+        )
         within = None
         if same and self.within is not None and other.within is not None:
             within = self.within + other.within
         return NumberSums(
-            self.centre, self.default, self.rows + other.rows,
-            _merged(self.ends, other.ends), self.by_rule + other.by_rule,
+            self.centre,
+            self.default,
+            self.rows + other.rows,
+            _merged(self.ends, other.ends),
+            self.by_rule + other.by_rule,
             _merged(self.rule_ends, other.rule_ends),
-            self.moments if same else None, within,
-        )  # fmt: skip
+            self.moments if same else None,
+            within,
+        )
 
     def around(self, centre: float) -> NumberSums:
         """The same with deviations from another number."""
         if centre == self.centre:
             return self
         return replace(
-            self, centre=centre, rows=_moved(self.rows, self.centre - centre, axis=1),
+            self,
+            centre=centre,
+            rows=_moved(self.rows, self.centre - centre, axis=1),
             by_rule=_moved(self.by_rule, self.centre - centre, axis=1),
-        )  # fmt: skip
+        )
 
     @property
     def weight(self) -> float:
@@ -218,9 +226,14 @@ class NumberSums(_Sums):
         parts = [0] if uncovered == "ignore" or not self.rows[1, 0] else [0, 1]
         weight, deviation, squares, absolute, squared = self.rows[parts].sum(axis=0).tolist()
         return LabelSums(
-            sum(n_rows[part] for part in parts), weight, deviation, squares, absolute, squared,
+            sum(n_rows[part] for part in parts),
+            weight,
+            deviation,
+            squares,
+            absolute,
+            squared,
             _narrowed(self.ends[parts]),
-        )  # fmt: skip
+        )
 
     def means(self) -> Floats:
         """Means of the labels of each rule, shape (1 or 2, n_rules); NaN without rows."""
@@ -588,9 +601,7 @@ class RowLooks:
             deviation = y - centre
             with np.errstate(over="ignore", invalid="ignore"):
                 error = y - np.where(covered, predicted, default)
-                sums = weights * [
-                    np.ones(len(y)), deviation, deviation**2, np.abs(error), error**2
-                ]  # fmt: skip
+                sums = weights * [np.ones(len(y)), deviation, deviation**2, np.abs(error), error**2]
             counted = weights > 0  # a row that weighs nothing must not count in any way
             ends = np.where(counted, y, np.nan)
             groups.add_numbers(
@@ -761,8 +772,9 @@ class Groups:
 
 
 def _pooled(ends: Floats, more: Floats) -> Floats:
-    return np.array([np.fmin(ends[0], np.fmin.reduce(more[0])),
-                     np.fmax(ends[1], np.fmax.reduce(more[1]))])  # fmt: skip
+    return np.array(
+        [np.fmin(ends[0], np.fmin.reduce(more[0])), np.fmax(ends[1], np.fmax.reduce(more[1]))]
+    )
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:

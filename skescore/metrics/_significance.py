@@ -114,9 +114,11 @@ def _upper_tail(k: Counts) -> Numbers:
     # Outwards is towards more positives for a rule better than chance, else towards fewer.
     better = k.difference > 0
     cells = (
-        np.where(better, k.missed, k.p), np.where(better, k.n, k.rejected),
-        np.where(better, k.p, k.missed), np.where(better, k.rejected, k.n),
-    )  # fmt: skip
+        np.where(better, k.missed, k.p),
+        np.where(better, k.n, k.rejected),
+        np.where(better, k.p, k.missed),
+        np.where(better, k.rejected, k.n),
+    )
     shrinking, growing = (cells[0].ravel(), cells[1].ravel()), (cells[2].ravel(), cells[3].ravel())
     beyond = first * _sum_beyond(*shrinking, *growing).reshape(first.shape)
     return np.clip(np.where(better, first + beyond, 1 - beyond), 0.0, 1.0)

@@ -12,6 +12,12 @@ from skescore.optimal._lists import optimal_lists
 from skescore.optimal._trees import optimal_trees
 
 __all__ = [
-    "Cuts", "F1Bound", "Frontier", "Tests", "candidate_cuts", "most_f1_of_trees", "optimal_lists",
+    "Cuts",
+    "F1Bound",
+    "Frontier",
+    "Tests",
+    "candidate_cuts",
+    "most_f1_of_trees",
+    "optimal_lists",
     "optimal_trees",
-]  # fmt: skip
+]

@@ -463,8 +463,9 @@ class _Bounding:
         """Remember a tree if it is better, with the classes that earn most or are most."""
         counts = self._search.leaves(tree)
         for named in (
-            loss.earned(counts, counts.sum(axis=1)).argmax(axis=1), counts.argmax(axis=1),
-        ):  # fmt: skip
+            loss.earned(counts, counts.sum(axis=1)).argmax(axis=1),
+            counts.argmax(axis=1),
+        ):
             value = 2 * float(self._terms(*self._sums(counts, named)).sum()) / self._total
             if value > self.found:
                 self.found, self.tree, self.conclusions = value, tree, tuple(named.tolist())

@@ -163,8 +163,11 @@ class Frontier:
             frontier's search ended unless both are equal.
         """
         if (self.kind, self.loss, self.sizes, self.space) != (
-            other.kind, other.loss, other.sizes, other.space,
-        ):  # fmt: skip
+            other.kind,
+            other.loss,
+            other.sizes,
+            other.space,
+        ):
             raise ValueError("other must be a frontier of the same kind, loss, sizes and space.")
         lower = np.maximum(self.lower, other.lower)
         upper = np.minimum(self.upper, other.upper)

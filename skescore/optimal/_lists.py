@@ -1021,10 +1021,17 @@ class _Problem:
             "classes": None if given.classes is None else list(given.classes),
         }
         return Frontier(
-            "list", given.loss, tuple(range(1, len(made) + 1)), lower, upper,
-            tuple(rules for rules, _ in made), float(given.weights.sum()), space, tuple(status),
+            "list",
+            given.loss,
+            tuple(range(1, len(made) + 1)),
+            lower,
+            upper,
+            tuple(rules for rules, _ in made),
+            float(given.weights.sum()),
+            space,
+            tuple(status),
             seconds,
-        )  # fmt: skip
+        )
 
     def _rules(self, premises: _Premises, numbers: tuple[int, ...]) -> tuple[RuleSet, float]:
         """A list as a rule set, without rules that no row is left to, and its loss."""

@@ -690,9 +690,11 @@ class TreeSearch:
         has_cut[starts[1:] - 1] = False
         cut_of_level[has_cut] = np.arange(len(families.pairs))
         self.rows = _Rows(
-            np.arange(len(points), dtype=np.int32), points + starts[:-1], cut_of_level,
+            np.arange(len(points), dtype=np.int32),
+            points + starts[:-1],
+            cut_of_level,
             column_of_level,
-        )  # fmt: skip
+        )
 
     def run(
         self, enough: np.ndarray, given: Sequence[np.ndarray] = ()
@@ -1031,10 +1033,12 @@ class _Boxes:
 
     def _totals(self, costs: list[np.ndarray], size: int, some: slice) -> tuple[Any, Any]:
         """The least cost of splits with so many leaves, and how many of these are on the left."""
-        totals = np.stack([
-            costs[left - 1][self._left[some]] + costs[size - left - 1][self._right[some]]
-            for left in range(1, size)
-        ])  # fmt: skip
+        totals = np.stack(
+            [
+                costs[left - 1][self._left[some]] + costs[size - left - 1][self._right[some]]
+                for left in range(1, size)
+            ]
+        )
         return totals.min(axis=0), totals.argmin(axis=0) + 1
 
     def _tree(self, costs: list[np.ndarray], box: int, leaves: int) -> _Tree:

@@ -30,11 +30,17 @@ from skescore.scorers import SCORE_SPECS
 __all__ = ["score_bars"]
 
 _NAMES = {
-    "ice": "ICE", "fire": "FiRe", "q": "Q", "performance": "predictive performance p",
-    "loss": "predictive loss p", "loss_q": "predictive loss of Q", "n_rules": "number of rules",
-    "size": "size r", "completeness_volume": "completeness c (share of volume)",
+    "ice": "ICE",
+    "fire": "FiRe",
+    "q": "Q",
+    "performance": "predictive performance p",
+    "loss": "predictive loss p",
+    "loss_q": "predictive loss of Q",
+    "n_rules": "number of rules",
+    "size": "size r",
+    "completeness_volume": "completeness c (share of volume)",
     "completeness_instances": "coverage (share of rows)",
-}  # fmt: skip
+}
 _GREATER = {"ice", "performance", "completeness_volume", "completeness_instances"}
 _BEST, _WORST = "*", "x"
 #: The axis begins above 0 where all bars are taller than this share of the tallest.
@@ -146,11 +152,17 @@ def score_bars(
             width = 0.8 / len(names) if grouped else 0.7
             at = i - 0.4 + width * (names.index(row["bar"]) + 0.5) if grouped else float(k)
             bars = ax.bar(
-                at, row["value"], width, color=pale(colours[row["bar"]], 0.7), edgecolor="black",
-                linewidth=0.7, hatch=hatches.get(k), label="_nolegend_",
+                at,
+                row["value"],
+                width,
+                color=pale(colours[row["bar"]], 0.7),
+                edgecolor="black",
+                linewidth=0.7,
+                hatch=hatches.get(k),
+                label="_nolegend_",
                 yerr=row["spread"] if np.isfinite(row["spread"]) else None,
                 error_kw={"elinewidth": 1.0, "capsize": 2.5},
-            )  # fmt: skip
+            )
             if values and len(table) <= 12 and np.isfinite(row["value"]):
                 ax.bar_label(bars, fmt=number, fontsize="x-small", padding=2)
     ax.set_xlim(-0.6, (len(groups) if grouped else len(table)) - 0.4)
@@ -158,8 +170,9 @@ def score_bars(
     texts = [short(text, 22) for text in shown]
     tilted = len(texts) * max(map(len, texts)) > 60
     turned = (90 if len(texts) > 20 else 30) if tilted else 0
-    ax.set_xticks(range(len(texts)), texts, rotation=turned,
-                  ha="right" if turned == 30 else "center")  # fmt: skip
+    ax.set_xticks(
+        range(len(texts)), texts, rotation=turned, ha="right" if turned == 30 else "center"
+    )
     _name_axis(ax, score, weights)
     if n_bars > len(table):
         ax.set_title(f"{ax.get_title()}: the best {_MOST_BARS} of {n_bars}")
@@ -277,8 +290,10 @@ def _hatches(values: np.ndarray, greater: bool) -> dict[int, str]:
 def _name_axis(ax: Any, score: str, weights: dict[str, float]) -> None:
     sign = "greater" if score in _GREATER else "smaller"
     ax.set_ylabel(f"{_NAMES[score]} ({sign} is better)")
-    of = {"ice": f", φ = {number(weights['phi'])}, ρ = {number(weights['rho'])}",
-          "fire": f", ψ = {number(weights['psi'])}"}.get(score, "")  # fmt: skip
+    of = {
+        "ice": f", φ = {number(weights['phi'])}, ρ = {number(weights['rho'])}",
+        "fire": f", ψ = {number(weights['psi'])}",
+    }.get(score, "")
     ax.set_title(f"{_NAMES[score]}{of}")
 
 

@@ -287,9 +287,15 @@ def decision_boundary(
     """
     ax = axes_or_new(ax)
     made = decision_boundaries(
-        {title or "": model}, X, y, features=features, others=others, resolution=resolution,
-        legend=legend, axes=[ax],
-    )  # fmt: skip
+        {title or "": model},
+        X,
+        y,
+        features=features,
+        others=others,
+        resolution=resolution,
+        legend=legend,
+        axes=[ax],
+    )
     return made[0]
 
 
@@ -434,20 +440,32 @@ class _Classes:
             ]
         ).reshape(shape)
         ax.pcolormesh(
-            *centres, np.ma.masked_less(codes, 0), shading="nearest", rasterized=True,
-            cmap=colors.ListedColormap([pale(colour) for colour in self.colours]), vmin=-0.5,
+            *centres,
+            np.ma.masked_less(codes, 0),
+            shading="nearest",
+            rasterized=True,
+            cmap=colors.ListedColormap([pale(colour) for colour in self.colours]),
+            vmin=-0.5,
             vmax=len(self.labels) - 0.5,
-        )  # fmt: skip
+        )
         for code in np.unique(codes)[1:]:
             ax.contour(*centres, codes >= code, levels=[0.5], colors="black", linewidths=0.7)
 
     def legend(self, axes: Any, hatched: bool) -> None:
         lines, patches = matplotlib_module("lines"), matplotlib_module("patches")
         handles = [
-            lines.Line2D([], [], ls="", marker=marker if self._with_points else "s", color=colour,
-                         mec="black", mew=0.5, label=short(label))
+            lines.Line2D(
+                [],
+                [],
+                ls="",
+                marker=marker if self._with_points else "s",
+                color=colour,
+                mec="black",
+                mew=0.5,
+                label=short(label),
+            )
             for label, colour, marker in zip(self.labels, self.colours, self._markers, strict=True)
-        ]  # fmt: skip
+        ]
         if hatched:
             handles.append(patches.Patch(fc="white", ec="0.3", hatch="///", label="no rule holds"))
         if self._unseen:
@@ -487,8 +505,9 @@ def _hatch(ax: Any, centres: Any, mask: np.ndarray) -> None:
     if not mask.any():
         return
     if mask.all():  # no line runs round all of it
-        ax.fill_between(ax.get_xlim(), *ax.get_ylim(), facecolor="none", edgecolor="0.3",
-                        hatch="///", lw=0)  # fmt: skip
+        ax.fill_between(
+            ax.get_xlim(), *ax.get_ylim(), facecolor="none", edgecolor="0.3", hatch="///", lw=0
+        )
         return
     shading = ax.contourf(*centres, mask, levels=[0.5, 1.5], colors="none", hatches=["///"])
     shading.set_edgecolor("0.3")

@@ -16,9 +16,12 @@ from skescore.rules import RuleSet, as_ruleset
 from skescore.tuning._candidates import Candidates
 
 __all__ = [
-    "CorridorDisplay", "DecisionBoundaryDisplay", "ParetoDisplay", "RulesDisplay",
+    "CorridorDisplay",
+    "DecisionBoundaryDisplay",
+    "ParetoDisplay",
+    "RulesDisplay",
     "ScoreBarsDisplay",
-]  # fmt: skip
+]
 
 
 class ParetoDisplay:

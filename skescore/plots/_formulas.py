@@ -206,11 +206,17 @@ def ice_part_curves(
     ax = axes_or_new(ax)
     for i, (weight, curve) in enumerate(zip(checked, curves, strict=True)):
         ax.plot(
-            at, curve, color=colours_of(len(checked))[i], linestyle=LINE_STYLES[i % 4],
+            at,
+            curve,
+            color=colours_of(len(checked))[i],
+            linestyle=LINE_STYLES[i % 4],
             label=f"{sign} = {number(weight)}",
-        )  # fmt: skip
-    symbol = {0: f"{name}({at_name}, {sign})", 1: f"∂{name}/∂{at_name}",
-              2: f"∂²{name}/∂{at_name}²"}[derivative]  # fmt: skip
+        )
+    symbol = {
+        0: f"{name}({at_name}, {sign})",
+        1: f"∂{name}/∂{at_name}",
+        2: f"∂²{name}/∂{at_name}²",
+    }[derivative]
     ax.set_xlim(low, high)
     ax.set_xlabel("predictive performance p" if is_performance else "size r (number of rules)")
     ax.set_ylabel(symbol)
@@ -319,9 +325,13 @@ def fire_isolines(
     low_r, high = checked_range("n_rules", n_rules, 1.0, float(np.ceil(max(high_r))), at_least=1.0)
     low_p, high_p_ = checked_range("loss", loss, 0.0, top, at_least=0.0)
     ax = axes_or_new(ax)
-    of_points = draw_points(
-        ax, table, table["size"].to_numpy(float), table["loss"].to_numpy(float), legend=False
-    ) if table is not None else []  # fmt: skip
+    of_points = (
+        draw_points(
+            ax, table, table["size"].to_numpy(float), table["loss"].to_numpy(float), legend=False
+        )
+        if table is not None
+        else []
+    )
     per_point = table is not None and len(lines) == len(table) and point is None and level is None
     colours = of_points if per_point else colours_of(max(2, len(lines)))[: len(lines)]
     for i, ((weight, score, name), colour) in enumerate(zip(lines, colours, strict=True)):
@@ -329,24 +339,49 @@ def fire_isolines(
         curve = score / np.asarray(fire_score(1.0, sizes, psi=weight))
         several = len(weights) > 1
         ax.plot(
-            sizes, curve, color=colour if len(lines) > 1 else "black", zorder=3,
-            linestyle=LINE_STYLES[i % 4] if several else "-", label=name,
+            sizes,
+            curve,
+            color=colour if len(lines) > 1 else "black",
+            zorder=3,
+            linestyle=LINE_STYLES[i % 4] if several else "-",
+            label=name,
             linewidth=1.0 if per_point else 1.6,
-        )  # fmt: skip
+        )
         if regions and len(lines) == 1:
             ax.fill_between(sizes, 0.0, curve, color=BETTER, alpha=0.3, lw=0, label="better")
             ax.fill_between(
-                sizes, curve, max(high_p_, curve.max()), color=WORSE, alpha=0.3, lw=0,
+                sizes,
+                curve,
+                max(high_p_, curve.max()),
+                color=WORSE,
+                alpha=0.3,
+                lw=0,
                 label="worse",
-            )  # fmt: skip
+            )
         elif regions and several:
             ax.fill_between(
-                sizes, 0.0, curve, facecolor="none", edgecolor=colour, alpha=0.6, lw=0,
-                hatch=_HATCHES[i % len(_HATCHES)], label=f"better with ψ = {number(weight)}",
-            )  # fmt: skip
+                sizes,
+                0.0,
+                curve,
+                facecolor="none",
+                edgecolor=colour,
+                alpha=0.6,
+                lw=0,
+                hatch=_HATCHES[i % len(_HATCHES)],
+                label=f"better with ψ = {number(weight)}",
+            )
     if point is not None and not isinstance(reference, str):
-        ax.plot(point[1], point[0], marker="x", color="black", ms=9, mew=2, ls="", zorder=5,
-                label="reference")  # fmt: skip
+        ax.plot(
+            point[1],
+            point[0],
+            marker="x",
+            color="black",
+            ms=9,
+            mew=2,
+            ls="",
+            zorder=5,
+            label="reference",
+        )
     # A hatch is drawn anew by every device; lines and points are kept sharp above it.
     ax.set_xlim(low_r - 0.03 * (high - low_r), high)
     ax.set_ylim(low_p, high_p_)
@@ -493,9 +528,16 @@ def fire_surface(
     if is_3d(ax):
         columns, lines = np.meshgrid(sizes, losses[::4])
         ax.plot_surface(
-            columns, lines, grid[::4], cmap=f"{SEQUENTIAL}_r", rcount=50, ccount=len(sizes),
-            linewidth=0, antialiased=False, rasterized=True,
-        )  # fmt: skip
+            columns,
+            lines,
+            grid[::4],
+            cmap=f"{SEQUENTIAL}_r",
+            rcount=50,
+            ccount=len(sizes),
+            linewidth=0,
+            antialiased=False,
+            rasterized=True,
+        )
         ax.set_zlabel(name)
         height = None if table is None else np.asarray(fire_score(p, r, psi=psi))
     else:
@@ -508,9 +550,11 @@ def fire_surface(
             ax.clabel(lines, fmt=number, fontsize="x-small")
         if colorbar:
             ax.figure.colorbar(
-                image, ax=ax, location="left" if table is not None else "right",
+                image,
+                ax=ax,
+                location="left" if table is not None else "right",
                 label=f"{name} (smaller is better)",
-            )  # fmt: skip
+            )
         height = None
     if table is not None:
         draw_points(ax, table, r, p, z=height)
@@ -634,9 +678,12 @@ def ice_surface(
         _scored_points(ax, table, positions, own, scale)
     if colorbar:
         ax.figure.colorbar(
-            mappable, ax=ax, location="right" if table is None else "left",
-            label="ICE (greater is better)", shrink=0.7 if is_3d(ax) else 1.0,
-        )  # fmt: skip
+            mappable,
+            ax=ax,
+            location="right" if table is None else "left",
+            label="ICE (greater is better)",
+            shrink=0.7 if is_3d(ax) else 1.0,
+        )
     ax.set_xlabel(performance_label)
     ax.set_ylabel("rules r" if is_3d(ax) else "size r (number of rules)")
     ax.set_xlim(low_p, high_p)
@@ -709,9 +756,15 @@ def ice_part_surface(
         labels = ("size r (number of rules)", "importance of few rules ρ", "R(r, ρ)")
     ax = axes_or_new(ax)
     image = ax.pcolormesh(
-        values, weights[:, 0], grid, cmap=SEQUENTIAL, vmin=0.0, vmax=1.0, shading="nearest",
+        values,
+        weights[:, 0],
+        grid,
+        cmap=SEQUENTIAL,
+        vmin=0.0,
+        vmax=1.0,
+        shading="nearest",
         rasterized=True,
-    )  # fmt: skip
+    )
     if grid.min() < 0.5 < grid.max():
         lines = ax.contour(
             values, weights[:, 0], grid, levels=[0.5], colors="white", linewidths=1.2
@@ -747,10 +800,18 @@ def _stack(
     x, y = np.meshgrid(performances[::5], sizes[::5])
     for layer, grid in zip(layers, grids, strict=True):
         ax.plot_surface(
-            x, y, np.full_like(x, layer), facecolors=mappable.to_rgba(grid[::5, ::5]),
-            rcount=len(x), ccount=len(x), shade=False, linewidth=0, antialiased=False, alpha=0.85,
+            x,
+            y,
+            np.full_like(x, layer),
+            facecolors=mappable.to_rgba(grid[::5, ::5]),
+            rcount=len(x),
+            ccount=len(x),
+            shade=False,
+            linewidth=0,
+            antialiased=False,
+            alpha=0.85,
             rasterized=True,
-        )  # fmt: skip
+        )
     return mappable
 
 
@@ -767,8 +828,15 @@ def _scored_points(ax: Any, table: Any, positions: Any, own: Any, scale: dict[st
     for name, marker in zip(names, markers_of(len(names)), strict=True):
         members = groups == name
         ax.scatter(
-            *(values[members] for values in positions), c=own[members], marker=marker,
-            s=16 if crowd else 60, edgecolors="black", linewidths=0.4 if crowd else 1.0,
-            label=short(name, 40), zorder=4, path_effects=[halo], **scale,
-        )  # fmt: skip
+            *(values[members] for values in positions),
+            c=own[members],
+            marker=marker,
+            s=16 if crowd else 60,
+            edgecolors="black",
+            linewidths=0.4 if crowd else 1.0,
+            label=short(name, 40),
+            zorder=4,
+            path_effects=[halo],
+            **scale,
+        )
     legend_beside(ax, None if len(names) == len(table) else "extractor")

@@ -17,9 +17,14 @@ from skescore.tuning._candidates import Candidate, Candidates, as_candidates
 
 #: What scores are made of; of a table these columns are read.
 MEASURES = (
-    "performance", "loss", "loss_q", "n_rules", "size", "completeness_volume",
+    "performance",
+    "loss",
+    "loss_q",
+    "n_rules",
+    "size",
+    "completeness_volume",
     "completeness_instances",
-)  # fmt: skip
+)
 #: What tells candidates apart in a table.
 KEYS = ("data", "black_box", "extractor", "params")
 _ACCEPTED = (

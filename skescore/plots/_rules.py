@@ -194,8 +194,9 @@ def rule_boxes(
 
 def _strips(ruleset: RuleSet, table: Table | None, y: Any, legend: bool, ax: Any) -> Any:
     """Rules on one feature alone have no second side: they are strips."""
-    first = side_of(feature_index(0, ruleset.feature_names), ruleset.feature_names,
-                    ruleset=ruleset, table=table)  # fmt: skip
+    first = side_of(
+        feature_index(0, ruleset.feature_names), ruleset.feature_names, ruleset=ruleset, table=table
+    )
     sides = [first, Side(-1, "", 0.0, 1.0)]
     palette = Palette(ruleset, y)
     ax = axes_or_new(ax, (6.4, 2.2))
@@ -224,19 +225,29 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
                 low, high = _ends(y, sides[1])
                 ax.add_patch(
                     patches.Rectangle(
-                        (left, low), right - left, high - low, facecolor=colour,
-                        alpha=0.75 if hidden else plain, linewidth=0,
-                        zorder=1 + (n - i) / (n + 1), gid=f"rule {i + 1}",
+                        (left, low),
+                        right - left,
+                        high - low,
+                        facecolor=colour,
+                        alpha=0.75 if hidden else plain,
+                        linewidth=0,
+                        zorder=1 + (n - i) / (n + 1),
+                        gid=f"rule {i + 1}",
                     )
-                )  # fmt: skip
+                )
                 # The outline apart, as the alpha of the face must not make it pale.
                 ax.add_patch(
                     patches.Rectangle(
-                        (left, low), right - left, high - low, facecolor="none",
-                        edgecolor="black", linewidth=1.0, linestyle="--" if hidden else "-",
+                        (left, low),
+                        right - left,
+                        high - low,
+                        facecolor="none",
+                        edgecolor="black",
+                        linewidth=1.0,
+                        linestyle="--" if hidden else "-",
                         zorder=2 if hidden else 1 + (n - i) / (n + 1),
                     )
-                )  # fmt: skip
+                )
                 inside = (grid[0] > left) & (grid[0] < right)
                 owner[np.ix_((grid[1] > low) & (grid[1] < high), inside)] = i
     _number(ax, owner, grid, palette)
@@ -258,10 +269,17 @@ def _number(ax: Any, owner: np.ndarray, grid: list[np.ndarray], palette: Palette
             continue
         row, column = np.unravel_index(int(np.argmax(depth)), depth.shape)
         ax.text(
-            grid[0][column], grid[1][row], str(i + 1), ha="center", va="center", fontsize="small",
-            color=contrast(palette.face(i)), zorder=5, clip_on=True,
+            grid[0][column],
+            grid[1][row],
+            str(i + 1),
+            ha="center",
+            va="center",
+            fontsize="small",
+            color=contrast(palette.face(i)),
+            zorder=5,
+            clip_on=True,
             bbox={"boxstyle": "round,pad=0.15", "fc": palette.face(i), "ec": "none", "alpha": 0.8},
-        )  # fmt: skip
+        )
 
 
 def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, legend: bool) -> None:
@@ -269,8 +287,10 @@ def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, lege
     ax.set_xlim(sides[0].low, sides[0].high)
     ax.set_ylim(sides[1].low, sides[1].high)
     n = len(ruleset)
-    ax.set_title(f"{n} rule{'' if n == 1 else 's'}" + (", the first that holds predicts"
-                 if ruleset.ordered and n > 1 else ""))  # fmt: skip
+    ax.set_title(
+        f"{n} rule{'' if n == 1 else 's'}"
+        + (", the first that holds predicts" if ruleset.ordered and n > 1 else "")
+    )
     if legend:
         shown = [side.feature for side in sides]
         more = any(further_conditions(rule, shown) for rule in ruleset.rules)
@@ -369,14 +389,28 @@ def parallel_rules(
                 width = max(ends[1] - ends[0], 0.02)
                 start = min(ends[0], k + 0.5 * _CELL - width)
                 ax.add_patch(
-                    rectangle((start, i - 0.32), width, 0.64, facecolor=palette.colour(i),
-                              lw=0, zorder=3, gid=f"rule {i + 1}")
-                )  # fmt: skip
+                    rectangle(
+                        (start, i - 0.32),
+                        width,
+                        0.64,
+                        facecolor=palette.colour(i),
+                        lw=0,
+                        zorder=3,
+                        gid=f"rule {i + 1}",
+                    )
+                )
             sign = _missing_sign(rule, side.feature)
             if sign:
                 signs[sign] = None
-                ax.text(k - 0.5 * _CELL - 0.02, i, sign.partition(" ")[0], ha="right",
-                        va="center", fontsize="small", zorder=4)  # fmt: skip
+                ax.text(
+                    k - 0.5 * _CELL - 0.02,
+                    i,
+                    sign.partition(" ")[0],
+                    ha="right",
+                    va="center",
+                    fontsize="small",
+                    zorder=4,
+                )
         more = "" if not further_conditions(rule, chosen, missing=True) else " +"
         signs |= {"+ has further conditions": None} if more else {}
         labels.append(f"{i + 1}: {short(_output_text(rule.output, ruleset.task), 18)}{more}")
@@ -484,16 +518,26 @@ def overlap_matrix(
             if i == j:
                 continue
             text = _amount(float(matrix[i, j]), share)
-            ax.text(j, i, text, ha="center", va="center", fontsize="x-small",
-                    color=contrast(image.cmap(image.norm(matrix[i, j]))))  # fmt: skip
+            ax.text(
+                j,
+                i,
+                text,
+                ha="center",
+                va="center",
+                fontsize="x-small",
+                color=contrast(image.cmap(image.norm(matrix[i, j]))),
+            )
     step = 1 + (n - 1) // 30
     numbers = np.arange(0, n, step)
     outputs = [_output_text(ruleset.rules[i].output, ruleset.task) for i in numbers]
     ax.set_xticks(numbers, [str(i + 1) for i in numbers])
-    ax.set_yticks(numbers, [
-        f"{i + 1}: {short(text, 20)} ({_amount(matrix[i, i], share)})"
-        for i, text in zip(numbers, outputs, strict=True)
-    ])  # fmt: skip
+    ax.set_yticks(
+        numbers,
+        [
+            f"{i + 1}: {short(text, 20)} ({_amount(matrix[i, i], share)})"
+            for i, text in zip(numbers, outputs, strict=True)
+        ],
+    )
     ax.set_xlabel("rule")
     ax.set_ylabel(f"rule: its output ({what})")
     first = f" (first {n} of {len(ruleset)})" if n < len(ruleset) else ""
@@ -582,12 +626,19 @@ def _parallel_axes(ax: Any, sides: list[Side], n_rules: int) -> None:
             continue
         step = 1 + (len(side.values) - 1) // 12
         for code in range(0, len(side.values), step):
-            ax.text(k + _CELL * (_scaled(float(code), side) - 0.5), n_rules - 0.35,
-                    short(side.values[code], 12), ha="center", rotation=90, **style)  # fmt: skip
+            ax.text(
+                k + _CELL * (_scaled(float(code), side) - 0.5),
+                n_rules - 0.35,
+                short(side.values[code], 12),
+                ha="center",
+                rotation=90,
+                **style,
+            )
     texts = [short(side.name, 24) for side in sides]
     tilted = max(map(len, texts)) > 14
-    ax.set_xticks(range(len(texts)), texts, rotation=20 if tilted else 0,
-                  ha="left" if tilted else "center")  # fmt: skip
+    ax.set_xticks(
+        range(len(texts)), texts, rotation=20 if tilted else 0, ha="left" if tilted else "center"
+    )
     ax.tick_params(axis="x", length=0, labeltop=True, labelbottom=False)
     ax.tick_params(axis="y", length=0)
     ax.set_xlim(-0.56, len(sides) - 0.44)

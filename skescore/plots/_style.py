@@ -14,18 +14,43 @@ from skescore.registry import extractor_label
 
 #: Colours of Okabe and Ito, which people with any common colour blindness can tell apart.
 COLOURS = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#666666", "#F0E442",
-)  # fmt: skip
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#666666",
+    "#F0E442",
+)
 #: Ten that differ in hue and lightness (after P. Tol's muted scheme), for more things than that.
 MORE_COLOURS = (
-    "#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255",
-    "#AA4499", "#666666",
-)  # fmt: skip
+    "#332288",
+    "#88CCEE",
+    "#44AA99",
+    "#117733",
+    "#999933",
+    "#DDCC77",
+    "#CC6677",
+    "#882255",
+    "#AA4499",
+    "#666666",
+)
 #: Colours of regions that differ in hue and in lightness, pale enough for black text on them.
 PALE_COLOURS = (
-    "#88ccee", "#ddcc77", "#cc6677", "#44aa99", "#aa88cc", "#999933", "#ee9955", "#6699cc",
-    "#bbbbbb", "#ee88aa", "#66aa55", "#bb9977",
-)  # fmt: skip
+    "#88ccee",
+    "#ddcc77",
+    "#cc6677",
+    "#44aa99",
+    "#aa88cc",
+    "#999933",
+    "#ee9955",
+    "#6699cc",
+    "#bbbbbb",
+    "#ee88aa",
+    "#66aa55",
+    "#bb9977",
+)
 #: The second sign beside the colour, for prints in grey.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINE_STYLES = ("-", "--", "-.", ":")
@@ -143,11 +168,18 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
         translation = matplotlib_module("transforms").ScaledTranslation
         where = where + translation(_SCALE_INCHES, 0.0, ax.figure.dpi_scale_trans)
     ax.legend(
-        handles=found, title=title, loc="upper left", bbox_to_anchor=(beside, 1.0),
+        handles=found,
+        title=title,
+        loc="upper left",
+        bbox_to_anchor=(beside, 1.0),
         bbox_transform=where,
-        borderaxespad=0.0, frameon=False, fontsize="small", title_fontsize="small",
-        ncols=1 + (len(found) - 1) // 24, alignment="left",
-    )  # fmt: skip
+        borderaxespad=0.0,
+        frameon=False,
+        fontsize="small",
+        title_fontsize="small",
+        ncols=1 + (len(found) - 1) // 24,
+        alignment="left",
+    )
 
 
 def short(text: Any, longest: int = 28) -> str:
@@ -255,10 +287,16 @@ def draw_points(
         own = groups == name
         position = [x[own], y[own]] + ([] if z is None else [z[own]])
         ax.scatter(
-            *position, s=sizes[own], c=colours[name], marker=markers[name],
-            edgecolors="black", linewidths=0.3 if crowd else 0.8, alpha=0.75 if crowd else 1.0,
-            label=short(name, 40), zorder=zorder,
-        )  # fmt: skip
+            *position,
+            s=sizes[own],
+            c=colours[name],
+            marker=markers[name],
+            edgecolors="black",
+            linewidths=0.3 if crowd else 0.8,
+            alpha=0.75 if crowd else 1.0,
+            label=short(name, 40),
+            zorder=zorder,
+        )
     if legend:
         legend_beside(ax, None if len(names) == len(table) else "extractor")
     return [colours[name] for name in groups.tolist()]

@@ -152,20 +152,36 @@ def pareto_plot(
         points = _scored(ax, table, xs, ys, scores, color)
         if legend:
             sign = "greater" if SCORE_SPECS[color].greater_is_better else "smaller"
-            weights = {"ice": f" (φ = {number(phi)}, ρ = {number(rho)})",
-                       "fire": f" (ψ = {number(psi)})", "q": ""}[color]  # fmt: skip
+            weights = {
+                "ice": f" (φ = {number(phi)}, ρ = {number(rho)})",
+                "fire": f" (ψ = {number(psi)})",
+                "q": "",
+            }[color]
             # Next to the axes; the legend stands beyond it.
-            ax.figure.colorbar(points, cax=ax.inset_axes((1.02, 0.0, 0.04, 1.0)), label=(
-                f"{_score_name(color)}{weights}, {sign} is better"
-            ))  # fmt: skip
+            ax.figure.colorbar(
+                points,
+                cax=ax.inset_axes((1.02, 0.0, 0.04, 1.0)),
+                label=(f"{_score_name(color)}{weights}, {sign} is better"),
+            )
     ax.plot(
-        front_x, front_y, color="black", lw=1.2, drawstyle="steps-post", zorder=3,
+        front_x,
+        front_y,
+        color="black",
+        lw=1.2,
+        drawstyle="steps-post",
+        zorder=3,
         label="front: none is better in both",
-    )  # fmt: skip
+    )
     ax.scatter(
-        front_x[knee], front_y[knee], s=190, facecolors="none", edgecolors="black", linewidths=1.6,
-        zorder=5, label=f"knee: {x} = {number(front_x[knee][0])}, {y} = {number(front_y[knee][0])}",
-    )  # fmt: skip
+        front_x[knee],
+        front_y[knee],
+        s=190,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=1.6,
+        zorder=5,
+        label=f"knee: {x} = {number(front_x[knee][0])}, {y} = {number(front_y[knee][0])}",
+    )
     wide = xs.min() > 0 and xs.max() / xs.min() > _WIDE
     if wide if log is None else log:
         ax.set_xscale("log")
@@ -243,9 +259,13 @@ def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
         ax.axvspan(row.low, row.high, facecolor=colours[row.candidate], edgecolor="black", lw=0.5)
         if row.share >= _WIDE_STRIP:
             ax.text(
-                math.sqrt(row.low * row.high), 0.5, labels[row.candidate].replace(", ", "\n"),
-                ha="center", va="center", transform=ax.get_xaxis_transform(),
-            )  # fmt: skip
+                math.sqrt(row.low * row.high),
+                0.5,
+                labels[row.candidate].replace(", ", "\n"),
+                ha="center",
+                va="center",
+                transform=ax.get_xaxis_transform(),
+            )
     ax.set_xscale("log")
     ax.set_xlim(*regions.within["psi"])
     log_ticks(ax.xaxis)
@@ -263,16 +283,23 @@ def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
     number = {index: n for n, index in enumerate(labels)}
     image = np.vectorize(number.__getitem__, otypes=[int])(regions.raster.T)
     ax.pcolormesh(
-        regions.edges["phi"], regions.edges["rho"], image,
+        regions.edges["phi"],
+        regions.edges["rho"],
+        image,
         cmap=matplotlib_module("colors").ListedColormap(list(colours.values())),
-        vmin=-0.5, vmax=len(labels) - 0.5, rasterized=True,
-    )  # fmt: skip
+        vmin=-0.5,
+        vmax=len(labels) - 0.5,
+        rasterized=True,
+    )
     for index, label in labels.items():
         if table["share"][index] >= _WIDE_SHARE:
             ax.text(
-                table["phi"][index], table["rho"][index], label.replace(", ", "\n"),
-                ha="center", va="center",
-            )  # fmt: skip
+                table["phi"][index],
+                table["rho"][index],
+                label.replace(", ", "\n"),
+                ha="center",
+                va="center",
+            )
     ax.plot(1.0, 1.0, marker="+", color="black", markersize=10)
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -298,10 +325,14 @@ def _legend_of_winners(
 ) -> Any:
     patch = matplotlib_module("patches").Patch
     handles = [
-        patch(facecolor=colours[index], edgecolor="black", linewidth=0.5,
-              label=f"{index}: {label} ({shares[index]:.1%})")
+        patch(
+            facecolor=colours[index],
+            edgecolor="black",
+            linewidth=0.5,
+            label=f"{index}: {label} ({shares[index]:.1%})",
+        )
         for index, label in labels.items()
-    ]  # fmt: skip
+    ]
     legend_beside(ax, "candidate: extractor, size (share)", handles)
     return ax
 
@@ -364,13 +395,29 @@ def proven_corridor(
             ax.plot(edges, high, linestyle="--", label=f"{name}: none is better", **style)
         ax.plot(edges, low, **style)
         aside = frontier.sizes + np.full(len(found), 0.3 * (i - (n_kinds - 1) / 2))
-        ax.plot(aside, found, color=colour, marker=marker, linestyle="none", zorder=4,
-                label=f"{name}: best found")  # fmt: skip
+        ax.plot(
+            aside,
+            found,
+            color=colour,
+            marker=marker,
+            linestyle="none",
+            zorder=4,
+            label=f"{name}: best found",
+        )
         # One rule tells nothing apart, and would press the others together.
         start = 1 if y == "score" and len(found) > 2 and given > 1 else 0
         shown += [*found[start:], *possible[start:]]
-    ax.plot([given], [own], color="black", marker="*", markersize=13, markeredgecolor="white",
-            linestyle="none", zorder=5, label="the given rules")  # fmt: skip
+    ax.plot(
+        [given],
+        [own],
+        color="black",
+        marker="*",
+        markersize=13,
+        markeredgecolor="white",
+        linestyle="none",
+        zorder=5,
+        label="the given rules",
+    )
     pad = 0.06 * (max(shown) - min(shown)) or 0.5
     ax.set_ylim(min(shown) - pad, max(shown) + pad)
     whole_ticks(ax.xaxis)
@@ -463,8 +510,14 @@ def score_sensitivity(
     ax = axes_or_new(ax, (7.5, 4.4))
     rest = np.setdiff1d(np.arange(len(found)), named)
     for index in rest:
-        ax.plot(at, curves[index], color="0.8", lw=0.7, zorder=1,
-                label="others" if index == rest[0] else "_nolegend_")  # fmt: skip
+        ax.plot(
+            at,
+            curves[index],
+            color="0.8",
+            lw=0.7,
+            zorder=1,
+            label="others" if index == rest[0] else "_nolegend_",
+        )
     for i, (index, colour) in enumerate(zip(named, colours_of(len(named)), strict=True)):
         share = leads[index] / len(at)
         text = f"{index}: {_label_of(found[int(index)])}" + (
@@ -499,8 +552,10 @@ def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
             f"{sorted(needed)} of a data frame cannot be drawn: pass the search or its candidates_."
         )
     table = results_table(results)
-    names = {"incompleteness": f"completeness_{completeness}",
-             "incompleteness_instances": "completeness_instances"}  # fmt: skip
+    names = {
+        "incompleteness": f"completeness_{completeness}",
+        "incompleteness_instances": "completeness_instances",
+    }
     lacking = [names.get(n, n) for n in (x, y) if names.get(n, n) not in table]
     if lacking:
         raise ValueError(f"results lacks the columns {lacking}, got {list(results.columns)}.")
@@ -530,10 +585,20 @@ def _scored(
     for name, marker in zip(names, markers_of(len(names)), strict=True):
         own = groups == name
         points = ax.scatter(
-            xs[own], ys[own], c=scores[own], marker=marker, s=40, edgecolors="black",
-            linewidths=0.5, cmap=SEQUENTIAL + ("" if SCORE_SPECS[color].sign > 0 else "_r"),
-            vmin=ends[0], vmax=ends[1], label=short(name, 40), zorder=4, plotnonfinite=True,
-        )  # fmt: skip
+            xs[own],
+            ys[own],
+            c=scores[own],
+            marker=marker,
+            s=40,
+            edgecolors="black",
+            linewidths=0.5,
+            cmap=SEQUENTIAL + ("" if SCORE_SPECS[color].sign > 0 else "_r"),
+            vmin=ends[0],
+            vmax=ends[1],
+            label=short(name, 40),
+            zorder=4,
+            plotnonfinite=True,
+        )
     return points
 
 
@@ -542,8 +607,11 @@ def _label_of(candidate: Candidate) -> str:
 
 
 def _axis_of_weight(weight: str) -> str:
-    what = {"phi": "importance of performance", "rho": "importance of few rules",
-            "psi": "so many rules weigh as much as one"}[weight]  # fmt: skip
+    what = {
+        "phi": "importance of performance",
+        "rho": "importance of few rules",
+        "psi": "so many rules weigh as much as one",
+    }[weight]
     return f"{_SIGNS[weight]}: {what}"
 
 

@@ -13,8 +13,13 @@ from skescore.scorers._specs import measured_names
 from skescore.tuning._candidates import Candidate, Candidates
 
 __all__ = [
-    "FORMAT", "PAGE_SCORES", "Kept", "candidates_json", "kept_names", "read_candidates",
-]  # fmt: skip
+    "FORMAT",
+    "PAGE_SCORES",
+    "Kept",
+    "candidates_json",
+    "kept_names",
+    "read_candidates",
+]
 
 FORMAT = "skescore.candidates"
 VERSION = 1
@@ -22,9 +27,12 @@ VERSION = 1
 PAGE_SCORES = ("ice", "fire", "q")
 #: Without these a candidate cannot be judged by other weights.
 NEEDED = (
-    *(SCORE_SPECS[name].kept_as for name in PAGE_SCORES), "n_rules", "size",
-    "completeness_volume", "completeness_instances",
-)  # fmt: skip
+    *(SCORE_SPECS[name].kept_as for name in PAGE_SCORES),
+    "n_rules",
+    "size",
+    "completeness_volume",
+    "completeness_instances",
+)
 
 
 def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:
@@ -180,9 +188,9 @@ def _kept(data: dict[str, Any]) -> Kept:
     places = [
         place
         for place, candidate in enumerate(read)
-        if chosen and (candidate.extractor, candidate.trial) == (chosen["extractor"],
-                                                                 chosen["trial"])
-    ]  # fmt: skip
+        if chosen
+        and (candidate.extractor, candidate.trial) == (chosen["extractor"], chosen["trial"])
+    ]
     return Kept(
         Candidates(read),
         places[0] if places else None,
@@ -206,9 +214,12 @@ def _candidate(record: dict[str, Any]) -> Candidate:
     if all_rows is not None:
         all_rows = {name: _number_read(all_rows[name]) for name in (*NEEDED, *all_rows)}
     return Candidate(
-        str(record["extractor"]), dict(record["params"]), int(record["trial"]), tuple(rows),
+        str(record["extractor"]),
+        dict(record["params"]),
+        int(record["trial"]),
+        tuple(rows),
         all_rows,
-    )  # fmt: skip
+    )
 
 
 def _number_read(value: float | None) -> float:

@@ -36,8 +36,13 @@ from skescore.tuning._pareto import pareto_mask
 from skescore.tuning._search import row_weights_of
 
 __all__ = [
-    "TO_FEWER_ERRORS", "data_of_arrays", "data_of_run", "front_of", "gather", "remake_rules",
-]  # fmt: skip
+    "TO_FEWER_ERRORS",
+    "data_of_arrays",
+    "data_of_run",
+    "front_of",
+    "gather",
+    "remake_rules",
+]
 
 #: Positions of the page's one slider, and which way each weight goes as it moves to fewer errors:
 #: by a factor of ten at most.
@@ -79,9 +84,11 @@ def slider_stops(
         order = np.lexsort([size, -scores.mean(axis=1)])
         with_all_rows = spec.signed(kept.candidates.scores_with_all_rows(**choice))
         best = choose_winner(
-            judged(scores, with_all_rows)[order], size[order],
-            kept.candidates.means("black_box_rows")[order], kept.standard_errors,
-        )  # fmt: skip
+            judged(scores, with_all_rows)[order],
+            size[order],
+            kept.candidates.means("black_box_rows")[order],
+            kept.standard_errors,
+        )
         found[int(order[best])] = None
     return list(found)
 
@@ -258,10 +265,17 @@ def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     """Rules without a search."""
     name = "rules" if data is None else data.name
     group: dict[str, Any] = {
-        "name": name, "data": name, "black_box": None, "task": ruleset.task, "quality": {},
-        "candidates": [], "winner": None, "failures": [], "standard_errors": None,
+        "name": name,
+        "data": name,
+        "black_box": None,
+        "task": ruleset.task,
+        "quality": {},
+        "candidates": [],
+        "winner": None,
+        "failures": [],
+        "standard_errors": None,
         "share_of_all_rows": SHARE_OF_ALL_ROWS,
-    }  # fmt: skip
+    }
     return {
         "kind": "rules",
         "run": {},
@@ -271,10 +285,10 @@ def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
         "views": {"-1": rule_view(ruleset, data)},
         "rows": None if data is None else sample_rows(data, ruleset),
         "target": None if data is None else str(data.y.name),
-        "notes": [] if data is not None else [
-            "Without rows the page cannot say how good the rules are: pass X and y."
-        ],
-    }  # fmt: skip
+        "notes": []
+        if data is not None
+        else ["Without rows the page cannot say how good the rules are: pass X and y."],
+    }
 
 
 def _search(
@@ -288,9 +302,12 @@ def _search(
     keys = [(c.extractor, c.trial) for c in search.candidates_]
     key = (str(first["extractor"]), trial)
     kept = Kept(
-        search.candidates_, keys.index(key) if key in keys else None, search.standard_errors_,
-        search.extractor_seed_, search.picked_,
-    )  # fmt: skip
+        search.candidates_,
+        keys.index(key) if key in keys else None,
+        search.standard_errors_,
+        search.extractor_seed_,
+        search.picked_,
+    )
     objective = SearchObjective.of(search.scoring)
     settings = getattr(objective.scorer, "settings", {})
     completeness = settings.get("completeness")
@@ -299,34 +316,47 @@ def _search(
     name = None if data is None else data.name
     run = {
         "data": {
-            "name": name or "this data", "task": rules.task,
+            "name": name or "this data",
+            "task": rules.task,
             "rows": None if data is None else len(data.X),
-            "features": list(rules.feature_names), "rows_dropped": 0,
+            "features": list(rules.feature_names),
+            "rows_dropped": 0,
             "target": None if data is None else str(data.y.name),
         },
         "black_box": {
-            "name": type(inner).__name__, "trained_here": not is_prefit(black_box),
+            "name": type(inner).__name__,
+            "trained_here": not is_prefit(black_box),
             "quality": search.black_box_quality_,
         },
         "search": {
             "scoring": list(objective.minimised) or objective.name,
             "weights": {name: settings[name] for name in all_weights() if name in settings},
             "completeness": completeness if completeness in COMPLETENESSES else "volume",
-            "reference": "data", "extractors": list(search.extractors_), "trials": len(board),
+            "reference": "data",
+            "extractors": list(search.extractors_),
+            "trials": len(board),
             "cv": max((len(c.folds) for c in search.candidates_), default=0),
             "class_weight": search.class_weight,
             "sample_weight": getattr(search, "weighted_", False),
             "seed": search.random_state if isinstance(search.random_state, int) else None,
             "seconds": search.search_seconds_,
         },
-    }  # fmt: skip
+    }
     failed = board[board["state"].isin([*_FAILED])]
     return _run_content(
-        run, kept, rules, data, same=data is not None, black_box=black_box, time_limit=time_limit,
-        make=search.make_candidate, failures=_counted_failures(failed.to_dict("records")), notes=[],
+        run,
+        kept,
+        rules,
+        data,
+        same=data is not None,
+        black_box=black_box,
+        time_limit=time_limit,
+        make=search.make_candidate,
+        failures=_counted_failures(failed.to_dict("records")),
+        notes=[],
         lacking="X and y",
         row_weights=None if data is None else row_weights_of(search, data.y, sample_weight),
-    )  # fmt: skip
+    )
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -370,10 +400,19 @@ def _tune(
     if class_weight is not None and data is not None:
         weights = compute_sample_weight(class_weight, data.y)
     content = _run_content(
-        run, kept, rules, data, same=same, black_box=black_box, time_limit=time_limit, make=None,
-        failures=_failures(folder / "leaderboard.csv"), notes=notes,
-        lacking="its black box" if same else "its data and black box", row_weights=weights,
-    )  # fmt: skip
+        run,
+        kept,
+        rules,
+        data,
+        same=same,
+        black_box=black_box,
+        time_limit=time_limit,
+        make=None,
+        failures=_failures(folder / "leaderboard.csv"),
+        notes=notes,
+        lacking="its black box" if same else "its data and black box",
+        row_weights=weights,
+    )
     return content | {"certificate": certificate}, data
 
 
@@ -405,9 +444,15 @@ def _run_content(
     others: dict[int, RuleSet] = {}
     if places and same and data is not None and black_box is not None:
         made, why = remake_rules(
-            kept, places, rules, data=data, black_box=black_box, time_limit=time_limit, make=make,
+            kept,
+            places,
+            rules,
+            data=data,
+            black_box=black_box,
+            time_limit=time_limit,
+            make=make,
             row_weights=row_weights,
-        )  # fmt: skip
+        )
         others = {place: found for place, found in made.items() if place != kept.winner}
         if why:
             notes.append(f"Not all rules of the front are in this page: {why}.")
@@ -585,8 +630,9 @@ def page_scores(
 
 def page_weights(scores: Iterable[str]) -> list[Weight]:
     """The weights that can be moved on the page."""
-    return list({w.name: w for n in scores if n in PAGE_SCORES
-                 for w in SCORE_SPECS[n].weights}.values())  # fmt: skip
+    return list(
+        {w.name: w for n in scores if n in PAGE_SCORES for w in SCORE_SPECS[n].weights}.values()
+    )
 
 
 def _failures(path: Path) -> list[dict[str, Any]]:

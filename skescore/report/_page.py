@@ -28,10 +28,20 @@ __all__ = ["write_report"]
 
 #: Our own script, in the order in which its parts need each other.
 SCRIPTS = (
-    "scores.js", "rules.js", "counterfactuals.js", "dom.js", "scatter.js", "leaderboard.js",
-    "trade_off.js", "certificate.js", "quality.js", "rule_cards.js", "try_row.js", "comparison.js",
+    "scores.js",
+    "rules.js",
+    "counterfactuals.js",
+    "dom.js",
+    "scatter.js",
+    "leaderboard.js",
+    "trade_off.js",
+    "certificate.js",
+    "quality.js",
+    "rule_cards.js",
+    "try_row.js",
+    "comparison.js",
     "page.js",
-)  # fmt: skip
+)
 #: Signs that could end a script early or that JavaScript once took for the end of a line.
 _ESCAPES = {
     "<": "\\u003c",
@@ -43,8 +53,11 @@ _ESCAPES = {
 _PURPOSE = "Writing a report"
 #: How measures are called in the summary.
 _QUALITY_NAMES = {
-    "accuracy": "accuracy", "f1_weighted": "weighted F1", "r2": "R²", "quality": "performance",
-}  # fmt: skip
+    "accuracy": "accuracy",
+    "f1_weighted": "weighted F1",
+    "r2": "R²",
+    "quality": "performance",
+}
 
 
 def write_report(
@@ -183,8 +196,12 @@ def write_report(
 def _damage_told(source: Any, *kinds: type[Exception]) -> Iterator[None]:
     """Name the record of a run where something in it is not what a run writes there."""
     caught: tuple[type[Exception], ...] = (
-        AttributeError, LookupError, OverflowError, TypeError, *kinds,
-    )  # fmt: skip
+        AttributeError,
+        LookupError,
+        OverflowError,
+        TypeError,
+        *kinds,
+    )
     try:
         yield
     except caught as error:

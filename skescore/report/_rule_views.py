@@ -318,8 +318,10 @@ def _condition_text(condition: Condition, ruleset: RuleSet) -> dict[str, Any]:
 def _exports(ruleset: RuleSet) -> list[dict[str, Any]]:
     made = []
     for name, write in (
-        ("SQL", ruleset.to_sql), ("Python", ruleset.to_python), ("Prolog", ruleset.to_prolog),
-    ):  # fmt: skip
+        ("SQL", ruleset.to_sql),
+        ("Python", ruleset.to_python),
+        ("Prolog", ruleset.to_prolog),
+    ):
         try:
             made.append({"name": name, "text": write(), "error": None})
         except (TypeError, ValueError, ImportError) as error:
@@ -341,13 +343,14 @@ def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
     """What each rule is worth on the rows, and how many rows it holds for and is assigned."""
     held = ruleset.match(data.X)
     result: dict[str, Any] = {
-        "total": len(data.X), "holds": held.sum(axis=0).tolist(), "assigned": None, "report": None,
-    }  # fmt: skip
+        "total": len(data.X),
+        "holds": held.sum(axis=0).tolist(),
+        "assigned": None,
+        "report": None,
+    }
     if ruleset.voting is None:
         assigned = ruleset.assign(data.X)
-        result["assigned"] = np.bincount(
-            assigned[assigned >= 0], minlength=len(ruleset)
-        ).tolist()  # fmt: skip
+        result["assigned"] = np.bincount(assigned[assigned >= 0], minlength=len(ruleset)).tolist()
     result["uncovered"] = int((~held.any(axis=1)).sum())
     try:
         result["quality"] = quality_on(ruleset, data)

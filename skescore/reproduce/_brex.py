@@ -107,9 +107,11 @@ class BenchmarkFormula:
         if self.kind == "chain":
             return chain_formula(int(self.column), family=self.family, n_inputs=_N_INPUTS)
         return random_formula(
-            int(self.column), n_inputs=_N_INPUTS, family=self.family,
+            int(self.column),
+            n_inputs=_N_INPUTS,
+            family=self.family,
             random_state=np.random.SeedSequence(self.entropy("formula")),
-        )  # fmt: skip
+        )
 
     @cached_property
     def inputs(self) -> NDArray[np.bool_]:
@@ -406,15 +408,22 @@ def _measured(made: BenchmarkFormula, method: Method, network: TrainedNetwork | 
     nothing = np.asarray(zero_maps(values))
     known = divergence[~nothing]
     return BrexRow(
-        table=made.table, kind=made.kind, family=made.family, column=made.column,
-        number=made.number, formula=str(made.formula), method=method.name, rows=len(X),
+        table=made.table,
+        kind=made.kind,
+        family=made.family,
+        column=made.column,
+        number=made.number,
+        formula=str(made.formula),
+        method=method.name,
+        rows=len(X),
         jsd=float(divergence.mean()),
         jsd_without_zero_maps=float(known.mean()) if len(known) else math.nan,
         zero_maps=float(nothing.mean()),
         top_k=float(np.mean(top_k_accuracy(values, truth > 0, ties="expected"))),
         top_k_strict=float(np.mean(top_k_accuracy(values, truth > 0, ties="strict"))),
-        queries=queries, accuracy=None if network is None else network.accuracy,
-    )  # fmt: skip
+        queries=queries,
+        accuracy=None if network is None else network.accuracy,
+    )
 
 
 def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
@@ -466,14 +475,17 @@ def _our_lines(
         queries = [count for count in last if count is not None]
         lines.append(
             TableLine(
-                table, printed, BREX_METHODS[name].label, name,
+                table,
+                printed,
+                BREX_METHODS[name].label,
+                name,
                 {c: float(np.mean(some)) for c, some in figures.items() if some},
                 {c: half_width(some) for c, some in figures.items() if some},
                 {c: len(some) for c, some in figures.items() if some},
                 float(np.mean(queries)) if queries else None,
                 BREX_METHODS[name].why_different(table),
             )
-        )  # fmt: skip
+        )
     return lines
 
 
@@ -522,9 +534,13 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
     if axes is None:
         pyplot = import_optional("matplotlib.pyplot", extra="plots", purpose="Drawing Figure 2")
         _, grid = pyplot.subplots(
-            1, len(tables), figsize=(5.6 * len(tables), 4.6), sharey=True, squeeze=False,
+            1,
+            len(tables),
+            figsize=(5.6 * len(tables), 4.6),
+            sharey=True,
+            squeeze=False,
             layout="constrained",
-        )  # fmt: skip
+        )
         axes = grid[0]
     axes = list(axes)
     if len(axes) != len(tables):
@@ -544,9 +560,10 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
 def _of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
     """Our lines of one kind of method, each paper's row before its first."""
     ours = [
-        line for line in lines
+        line
+        for line in lines
         if line.method is not None and (line.method.partition(":")[2] or "formula") == kinds
-    ]  # fmt: skip
+    ]
     names = {line.printed for line in ours}
     return [line for line in lines if line in ours or (not line.method and line.printed in names)]
 
@@ -577,8 +594,15 @@ def _panel(ax: Any, lines: Sequence[TableLine], styles: Mapping[str, tuple[str, 
         colour, marker = styles[line.label]
         widths = [0.0 if w != w else w for w in line.half_widths.values()]
         ax.errorbar(
-            arities, values, yerr=widths, color=colour, marker=marker, markersize=5,
-            linewidth=1.5, capsize=3, label=line.label,
-        )  # fmt: skip
+            arities,
+            values,
+            yerr=widths,
+            color=colour,
+            marker=marker,
+            markersize=5,
+            linewidth=1.5,
+            capsize=3,
+            label=line.label,
+        )
     ax.set_xticks(sorted({int(column) for line in lines for column in line.values}))
     ax.grid(alpha=0.25)

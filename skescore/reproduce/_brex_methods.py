@@ -309,10 +309,12 @@ def captum_maps(
             target = network.model(rows).argmax(1)
         method = make(network.model)
         if name == "KernelShap":  # it fits one row at a time
-            found = torch.cat([
-                method.attribute(rows[i : i + 1], target=target[i : i + 1])
-                for i in range(len(rows))
-            ])  # fmt: skip
+            found = torch.cat(
+                [
+                    method.attribute(rows[i : i + 1], target=target[i : i + 1])
+                    for i in range(len(rows))
+                ]
+            )
         else:
             rows.requires_grad_("Shapley" not in name)
             found = method.attribute(rows, target=target)
@@ -393,14 +395,17 @@ def _network_methods() -> Iterator[Method]:
     for kind in KINDS:
         for printed, name in CAPTUM.items():
             yield Method(
-                f"{name}:{kind}", f"captum {name}, {kind} network", printed,
-                network=kind, package="captum",
+                f"{name}:{kind}",
+                f"captum {name}, {kind} network",
+                printed,
+                network=kind,
+                package="captum",
                 # One call per row, where the others take all rows at once.
                 most=100 if name == "KernelShap" else 1000 if "Shapley" in name else None,
                 quick=kind == "three-valued",
                 on_divergence=_network_note(name, kind, divergence=True),
                 on_top_k=_network_note(name, kind, divergence=False),
-            )  # fmt: skip
+            )
 
 
 def _network_note(name: str, kind: str, *, divergence: bool) -> str:

@@ -184,11 +184,7 @@ def reproduce_fire(
         "all": cells["black box", "all", -1],
         "half": _summary([cells["black box", "half", split] for split in range(n_splits)]),
     }
-    rows = [
-        _table_row(name, engine, cells, n_splits)
-        for name in FIRE_ROWS
-        for engine in engines
-    ]  # fmt: skip
+    rows = [_table_row(name, engine, cells, n_splits) for name in FIRE_ROWS for engine in engines]
     notes = [
         "The paper names neither the rows that its figures were measured on nor a seed. "
         + _about_black_box(black_box),
@@ -217,9 +213,7 @@ def _measure(random_state: int, key: Key) -> Any:
     black_box = KNeighborsClassifier(9)
     if who == "black box":
         return {"accuracy": float(accuracy_score(test[1], black_box.fit(*train).predict(test[0])))}
-    return {
-        name: _one(name, who, black_box, train, test, random_state) for name in FIRE_ROWS
-    }  # fmt: skip
+    return {name: _one(name, who, black_box, train, test, random_state) for name in FIRE_ROWS}
 
 
 def _one(

@@ -49,20 +49,28 @@ _REASONS = {
 _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("wine", "cart"): {"max_leaf_nodes": 3, "max_depth": 3},
     ("wine", "gridex"): {
-        "n_slices": 3, "importance_threshold": 0.99, "depth": 2, "max_rules": None,
+        "n_slices": 3,
+        "importance_threshold": 0.99,
+        "depth": 2,
+        "max_rules": None,
         "n_features_to_select": None,
     },
     ("breast_cancer", "gridex"): {
-        "n_slices": 2, "importance_threshold": 0.9, "depth": 1, "max_rules": None,
+        "n_slices": 2,
+        "importance_threshold": 0.9,
+        "depth": 1,
+        "max_rules": None,
         "n_features_to_select": None,
     },
-}  # fmt: skip
+}
 
 #: What a search of held-out rows takes, for the time left; the others take 1.
 _COSTS = {
-    ("wine", "iter"): 8.0, ("breast_cancer", "iter"): 24.0, ("breast_cancer", "exact"): 1.8,
+    ("wine", "iter"): 8.0,
+    ("breast_cancer", "iter"): 24.0,
+    ("breast_cancer", "exact"): 1.8,
     ("breast_cancer", "cream"): 1.6,
-}  # fmt: skip
+}
 
 
 def reproduce_ice(
@@ -160,8 +168,12 @@ def reproduce_ice(
             keys.append((name, extractor, "in_sample", -1))
             keys += [(name, extractor, "held_out", split) for split in range(n_splits)]
     settings = {
-        "table": "ice", "random_state": random_state, "n_trials": n_trials, "phi": phi, "rho": rho,
-    }  # fmt: skip
+        "table": "ice",
+        "random_state": random_state,
+        "n_trials": n_trials,
+        "phi": phi,
+        "rho": rho,
+    }
     cells = measure_cells(
         keys,
         functools.partial(_measure, random_state, n_trials, phi, rho),
@@ -250,11 +262,9 @@ def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key)
         **{m: float(function(f1, n_rules, completeness)) for m, function in ICE_MEASURES.items()},
         "covered": evaluation.instances,
         "params": params,
-        "black_box_f1": float(
-            f1_score(test[1], model.oracle_.query(test[0]), average="weighted")
-        ),
+        "black_box_f1": float(f1_score(test[1], model.oracle_.query(test[0]), average="weighted")),
         "seconds": round(time.perf_counter() - begin, 3),
-    }  # fmt: skip
+    }
 
 
 #: What a measurement holds besides numbers.

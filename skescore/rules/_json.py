@@ -70,9 +70,11 @@ def _rule_to_json(rule: Rule) -> dict[str, Any]:
         seen = rule.statistics
         counts = None if seen.class_counts is None else list(seen.class_counts)
         fields = {
-            "n_rows": seen.n_rows, "class_counts": counts, "mean": seen.mean,
+            "n_rows": seen.n_rows,
+            "class_counts": counts,
+            "mean": seen.mean,
             "standard_deviation": seen.standard_deviation,
-        }  # fmt: skip
+        }
         data["statistics"] = {name: value for name, value in fields.items() if value is not None}
     return data
 

@@ -101,9 +101,10 @@ class Table:
             return self._checked(feature, self._array[:, feature])
         if feature not in self._cache:
             values = (
-                self._array[:, [feature]].toarray()[:, 0] if self._frame is None
+                self._array[:, [feature]].toarray()[:, 0]
+                if self._frame is None
                 else self._series(feature)
-            )  # fmt: skip
+            )
             self._cache[feature] = self._checked(feature, values)
         return self._cache[feature]
 
@@ -319,8 +320,12 @@ class BoxTable:
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickled arrays would be writable; the constructor locks them.
         return BoxTable, (
-            self.lower, self.upper, self.lower_closed, self.upper_closed, self.missing,
-        )  # fmt: skip
+            self.lower,
+            self.upper,
+            self.lower_closed,
+            self.upper_closed,
+            self.missing,
+        )
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -424,10 +429,14 @@ class Conclusions:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Conclusions, (
-            self.outputs, self.n_rows, self.class_counts, self.mean,
-            self.standard_deviation, dict(self.linear),
+            self.outputs,
+            self.n_rows,
+            self.class_counts,
+            self.mean,
+            self.standard_deviation,
+            dict(self.linear),
             self.weights,
-        )  # fmt: skip
+        )
 
     def check(self, n_rules: int, n_classes: int | None) -> None:
         """Raise a ValueError unless the arrays fit a number of rules and classes.
@@ -696,11 +705,17 @@ class Block:
                     self._others.setdefault(i, []).append(condition)
         cuts = [
             _FeatureCuts(
-                j, start[:, j], stop[:, j], below[:, j], above[:, j], missing[:, j], known[:, j],
+                j,
+                start[:, j],
+                stop[:, j],
+                below[:, j],
+                above[:, j],
+                missing[:, j],
+                known[:, j],
                 self.n_words,
             )
             for j in np.flatnonzero(used).tolist()
-        ]  # fmt: skip
+        ]
         self._cuts = _JointCuts.of(cuts, self.n_words)
         all_rules = np.ones((1, self.n_rules), dtype=bool)
         self._all = pack_bits(all_rules, self.n_words)[0]

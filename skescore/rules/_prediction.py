@@ -227,9 +227,11 @@ def predict(ruleset: RuleSet, table: Table, n_jobs: int | None = None) -> np.nda
     if ruleset.voting is not None:
         return _vote(ruleset, table)
     fallback = ruleset.fallback
-    if len(ruleset) and not ruleset.conclusions.linear and (
-        fallback is None or fallback.policy == "default"
-    ):  # fmt: skip
+    if (
+        len(ruleset)
+        and not ruleset.conclusions.linear
+        and (fallback is None or fallback.policy == "default")
+    ):
         return _constants_of(ruleset, table, n_jobs)
     index = assigned_rule(ruleset, table)
     lost = np.flatnonzero(index < 0)

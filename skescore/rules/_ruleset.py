@@ -194,9 +194,18 @@ class RuleSet(Sequence[Rule]):
                 f"voting={voting!r}: choose policy='default' or 'abstain'."
             )
         made = (
-            rules, boxes, conclusions, names, task, labels, domain, ordered, disjoint, fallback,
+            rules,
+            boxes,
+            conclusions,
+            names,
+            task,
+            labels,
+            domain,
+            ordered,
+            disjoint,
+            fallback,
             voting,
-        )  # fmt: skip
+        )
         self.__setstate__(dict(zip(self._fields, made, strict=True)))
 
     @classmethod
@@ -255,9 +264,16 @@ class RuleSet(Sequence[Rule]):
     @property
     def _key(self) -> tuple[Any, ...]:
         return (
-            self.rules, self.feature_names, self.task, self.classes, self.domain, self.ordered,
-            self.disjoint, self.fallback, self.voting,
-        )  # fmt: skip
+            self.rules,
+            self.feature_names,
+            self.task,
+            self.classes,
+            self.domain,
+            self.ordered,
+            self.disjoint,
+            self.fallback,
+            self.voting,
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RuleSet):

@@ -87,9 +87,13 @@ class PerformanceScorer(AsksForWeights):
             _check_binary(self.name, _classes(estimator), options.get("pos_label"))
         truth = self._truth(estimator, X, y)
         return performance_value(
-            metric, truth, predictions, sample_weight=sample_weight,
-            undefined=self._undefined(metric), **options,
-        )  # fmt: skip
+            metric,
+            truth,
+            predictions,
+            sample_weight=sample_weight,
+            undefined=self._undefined(metric),
+            **options,
+        )
 
     def _figure(
         self, metric: PerformanceMetric, estimator: Any, X: Any, y: Any, sample_weight: Any

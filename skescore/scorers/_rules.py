@@ -63,8 +63,11 @@ __all__ = [
 
 #: How the values of all rules become one; "weighted" is their mean by the rows of each.
 AGGREGATES: dict[str, Callable[[np.ndarray], Any]] = {
-    "mean": np.mean, "min": np.min, "median": np.median, "max": np.max,
-}  # fmt: skip
+    "mean": np.mean,
+    "min": np.min,
+    "median": np.median,
+    "max": np.max,
+}
 #: Where a warning points: to the caller's own line, which Python can find from 3.12 on.
 _AT_CALLER: dict[str, Any] = {"stacklevel": 2}
 if sys.version_info >= (3, 12):
@@ -321,9 +324,14 @@ def make_fire_scorer(
     {'max_leaf_nodes': 3}
     """
     return make_score_scorer(
-        "fire", psi=psi, metric=loss, reference=reference, uncovered=uncovered, size=size,
+        "fire",
+        psi=psi,
+        metric=loss,
+        reference=reference,
+        uncovered=uncovered,
+        size=size,
         undefined=undefined,
-    )  # fmt: skip
+    )
 
 
 def make_q_scorer(
@@ -368,9 +376,14 @@ def make_q_scorer(
     'neg_q'
     """
     return make_score_scorer(
-        "q", metric=loss, completeness=completeness, reference=reference, uncovered=uncovered,
-        size=size, undefined=undefined,
-    )  # fmt: skip
+        "q",
+        metric=loss,
+        completeness=completeness,
+        reference=reference,
+        uncovered=uncovered,
+        size=size,
+        undefined=undefined,
+    )
 
 
 def make_ice_scorer(
@@ -425,9 +438,16 @@ def make_ice_scorer(
     0.968
     """
     return make_score_scorer(
-        "ice", phi=phi, rho=rho, metric=performance, completeness=completeness,
-        reference=reference, uncovered=uncovered, size=size, undefined=undefined,
-    )  # fmt: skip
+        "ice",
+        phi=phi,
+        rho=rho,
+        metric=performance,
+        completeness=completeness,
+        reference=reference,
+        uncovered=uncovered,
+        size=size,
+        undefined=undefined,
+    )
 
 
 @dataclass(frozen=True)
@@ -504,11 +524,16 @@ def make_knowledge_scorer(
     metrics = {"loss": loss, "performance": performance}
     settings = {
         spec.name: make_score_scorer(
-            spec, metric=metrics[spec.prediction], completeness=completeness, reference=reference,
-            size=size, undefined=undefined, **{name: given[name] for name in spec.weight_names},
+            spec,
+            metric=metrics[spec.prediction],
+            completeness=completeness,
+            reference=reference,
+            size=size,
+            undefined=undefined,
+            **{name: given[name] for name in spec.weight_names},
         ).settings
         for spec in SCORE_SPECS.values()
-    }  # fmt: skip
+    }
     specs = dict(SCORE_SPECS)
     for scorer in scorers:
         if scorer.spec is None:
@@ -628,9 +653,11 @@ def make_rule_scorer(
     settings = {
         # By name where there is one: functions of the catalogue cannot be pickled.
         "measure": known.name if MEASURES.get(known.name) is known else known,
-        "aggregate": aggregate, "assigned": assigned, "undefined": float(undefined),
+        "aggregate": aggregate,
+        "assigned": assigned,
+        "undefined": float(undefined),
         "parameters": parameters,
-    }  # fmt: skip
+    }
     sign = "" if known.greater_is_better else "neg_"
     how = aggregate if isinstance(aggregate, str) else _shown(aggregate)
     return RuleScorer(f"{sign}{how}_rule_{known.name}", _quality_of, reference, settings)
@@ -713,8 +740,9 @@ def make_set_scorer(
     settings = {
         # By name where there is one: a search prints and copies it.
         "measure": known.name if SET_MEASURES.get(known.name) is known else known,
-        "undefined": float(undefined), "options": options,
-    }  # fmt: skip
+        "undefined": float(undefined),
+        "options": options,
+    }
     return RuleScorer(known.scorer_name, _of_set, reference, settings)
 
 
@@ -749,8 +777,11 @@ knowledge = make_knowledge_scorer()
 
 #: Names that searches and the command line understand.
 SCORERS: dict[str, RuleScorer] = {
-    "ice": ice, "neg_fire": neg_fire, "neg_q": neg_q, "knowledge": knowledge,
-}  # fmt: skip
+    "ice": ice,
+    "neg_fire": neg_fire,
+    "neg_q": neg_q,
+    "knowledge": knowledge,
+}
 
 #: Ready-made scorers of :data:`SET_MEASURES`.
 SET_SCORERS: dict[str, RuleScorer] = {
@@ -787,9 +818,16 @@ def register_score(spec: ScoreSpec) -> None:
         return
     kept = {known.kept_as for known in SCORE_SPECS.values()}
     taken = {
-        *SCORE_SPECS, *SCORERS, *PERFORMANCE_SCORERS, *SET_MEASURES, *SET_SCORERS, *METRICS,
-        *_KEPT, *kept, "pareto",
-    }  # fmt: skip
+        *SCORE_SPECS,
+        *SCORERS,
+        *PERFORMANCE_SCORERS,
+        *SET_MEASURES,
+        *SET_SCORERS,
+        *METRICS,
+        *_KEPT,
+        *kept,
+        "pareto",
+    }
     for name in (spec.name, spec.scorer_name, spec.kept_as):
         if name in taken:
             raise ValueError(f"The name {name!r} is taken. Choose another one for the score.")
@@ -857,9 +895,18 @@ def register_installed_scores() -> tuple[str, ...]:
 
 #: What runs keep beside scores, which no score may be called.
 _KEPT = (
-    "n_rules", "size", "completeness_volume", "completeness_instances", "score", "fidelity",
-    "seconds", "params", "extractor", "data", "rank",
-)  # fmt: skip
+    "n_rules",
+    "size",
+    "completeness_volume",
+    "completeness_instances",
+    "score",
+    "fidelity",
+    "seconds",
+    "params",
+    "extractor",
+    "data",
+    "rank",
+)
 
 
 def get_rule_scorer(scoring: Any) -> Any:

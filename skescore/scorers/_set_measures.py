@@ -203,9 +203,15 @@ def _faithful(where: str) -> Callable[..., float]:
         e: RuleEvaluation, n_rows: int = 1000, scale: float = 0.1, random_state: Any = 0
     ) -> float:
         return fidelity(
-            e.ruleset, _black_box(e), e.rows, where=where, n_rows=n_rows, scale=scale,
-            sample_weight=e.sample_weight, random_state=random_state,
-        )  # fmt: skip
+            e.ruleset,
+            _black_box(e),
+            e.rows,
+            where=where,
+            n_rows=n_rows,
+            scale=scale,
+            sample_weight=e.sample_weight,
+            random_state=random_state,
+        )
 
     return measure
 
@@ -233,9 +239,14 @@ def _feature_agreement(
     e: RuleEvaluation, n_repeats: int = 3, max_rows: int = 1000, random_state: Any = 0
 ) -> float:
     return feature_agreement(
-        e.ruleset, _black_box(e), e.rows, n_repeats=n_repeats, max_rows=max_rows,
-        sample_weight=e.sample_weight, random_state=random_state,
-    ).agreement  # fmt: skip
+        e.ruleset,
+        _black_box(e),
+        e.rows,
+        n_repeats=n_repeats,
+        max_rows=max_rows,
+        sample_weight=e.sample_weight,
+        random_state=random_state,
+    ).agreement
 
 
 def _stability_of(
@@ -313,58 +324,150 @@ _LOSS: dict[str, Any] = {"greater_is_better": False}
 _BOX: dict[str, Any] = {"needs": "black_box"}
 
 #: The measures of rule sets by name.
-SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType({m.name: m for m in (
-    SetMeasure("conditions_per_rule", _features_per_rule, "features that a rule asks for",
-               **_SIZE, source=_VILONE),
-    SetMeasure("terms_per_rule", _terms_per_rule,
-               "bounds, names and linear terms that a rule is made of", **_SIZE, source=_MARGOT),
-    SetMeasure("longest_rule", _longest_rule, "those of the longest rule", **_SIZE),
-    SetMeasure("uncovered", _uncovered, "share of the rows without a rule", **_LOSS,
-               source=_LAKKARAJU),
-    SetMeasure("overlap", _overlap, "share of the rows that several rules hold for", **_LOSS,
-               source=_LAKKARAJU),
-    SetMeasure("negative_overlap", _negative_overlap,
-               "share of the rows that rules with different conclusions hold for", **_LOSS,
-               source=_SIALA),
-    SetMeasure("redundant_rules", _redundant_rules,
-               "share of the rules that no row would miss", **_LOSS, source=_SIALA),
-    SetMeasure("redundant_literals", _redundant_literals,
-               "share of the comparisons that no row would miss", **_LOSS, source=_SIALA),
-    SetMeasure("calibration_error", _calibration_error,
-               "distance of what is printed beside rules from these rows", **_LOSS, needs="labels",
-               range="[0, 1]; [0, inf) of numbers", source="M. P. Naeini et al. 2015"),
-    SetMeasure("calibrated_rules", _calibrated_rules,
-               "share of the rules whose interval holds what is printed", needs="labels",
-               source="C. J. Clopper, E. S. Pearson 1934"),
-    SetMeasure("stability", _stability, "rules in common, if made again of halves of the rows",
-               needs="extractor", source=_MARGOT),
-    SetMeasure("prediction_stability", _prediction_stability,
-               "equal predictions, if made again of halves of the rows",
-               needs="extractor", range="[0, 1]; [-1, 1] of numbers", source=_MARGOT),
-    SetMeasure("fidelity_rows", _fidelity_rows, f"{_AGREES} the rows", **_BOX, source=_GUIDOTTI),
-    SetMeasure("fidelity_gap", _fidelity_gap,
-               "how far the worst class lies below, or the worst quarter of the numbers",
-               greater_is_better=False, **_BOX,
-               source="A. Balagopalan et al. 2022, arXiv:2205.03295"),
-    SetMeasure("fidelity_jittered", _faithful("jittered"), f"{_AGREES} rows moved a little",
-               **_BOX, source=_GUIDOTTI),
-    SetMeasure("fidelity_interpolated", _faithful("interpolated"), f"{_AGREES} rows between rows",
-               **_BOX, source=_GUIDOTTI),
-    SetMeasure("fidelity_uniform", _faithful("uniform"), f"{_AGREES} rows anywhere in the domain",
-               **_BOX, source="M. Craven, J. Shavlik 1995"),
-    SetMeasure("fidelity_boundary", _faithful("boundary"), f"{_AGREES} rows beside its boundary",
-               tasks=("classification",), **_BOX, source=_GUIDOTTI),
-    SetMeasure("feature_agreement", _feature_agreement,
-               "permutation importance that rules and black box have in common", **_BOX,
-               source="L. Breiman 2001"),
-)})  # fmt: skip
+SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
+    {
+        m.name: m
+        for m in (
+            SetMeasure(
+                "conditions_per_rule",
+                _features_per_rule,
+                "features that a rule asks for",
+                **_SIZE,
+                source=_VILONE,
+            ),
+            SetMeasure(
+                "terms_per_rule",
+                _terms_per_rule,
+                "bounds, names and linear terms that a rule is made of",
+                **_SIZE,
+                source=_MARGOT,
+            ),
+            SetMeasure("longest_rule", _longest_rule, "those of the longest rule", **_SIZE),
+            SetMeasure(
+                "uncovered",
+                _uncovered,
+                "share of the rows without a rule",
+                **_LOSS,
+                source=_LAKKARAJU,
+            ),
+            SetMeasure(
+                "overlap",
+                _overlap,
+                "share of the rows that several rules hold for",
+                **_LOSS,
+                source=_LAKKARAJU,
+            ),
+            SetMeasure(
+                "negative_overlap",
+                _negative_overlap,
+                "share of the rows that rules with different conclusions hold for",
+                **_LOSS,
+                source=_SIALA,
+            ),
+            SetMeasure(
+                "redundant_rules",
+                _redundant_rules,
+                "share of the rules that no row would miss",
+                **_LOSS,
+                source=_SIALA,
+            ),
+            SetMeasure(
+                "redundant_literals",
+                _redundant_literals,
+                "share of the comparisons that no row would miss",
+                **_LOSS,
+                source=_SIALA,
+            ),
+            SetMeasure(
+                "calibration_error",
+                _calibration_error,
+                "distance of what is printed beside rules from these rows",
+                **_LOSS,
+                needs="labels",
+                range="[0, 1]; [0, inf) of numbers",
+                source="M. P. Naeini et al. 2015",
+            ),
+            SetMeasure(
+                "calibrated_rules",
+                _calibrated_rules,
+                "share of the rules whose interval holds what is printed",
+                needs="labels",
+                source="C. J. Clopper, E. S. Pearson 1934",
+            ),
+            SetMeasure(
+                "stability",
+                _stability,
+                "rules in common, if made again of halves of the rows",
+                needs="extractor",
+                source=_MARGOT,
+            ),
+            SetMeasure(
+                "prediction_stability",
+                _prediction_stability,
+                "equal predictions, if made again of halves of the rows",
+                needs="extractor",
+                range="[0, 1]; [-1, 1] of numbers",
+                source=_MARGOT,
+            ),
+            SetMeasure(
+                "fidelity_rows", _fidelity_rows, f"{_AGREES} the rows", **_BOX, source=_GUIDOTTI
+            ),
+            SetMeasure(
+                "fidelity_gap",
+                _fidelity_gap,
+                "how far the worst class lies below, or the worst quarter of the numbers",
+                greater_is_better=False,
+                **_BOX,
+                source="A. Balagopalan et al. 2022, arXiv:2205.03295",
+            ),
+            SetMeasure(
+                "fidelity_jittered",
+                _faithful("jittered"),
+                f"{_AGREES} rows moved a little",
+                **_BOX,
+                source=_GUIDOTTI,
+            ),
+            SetMeasure(
+                "fidelity_interpolated",
+                _faithful("interpolated"),
+                f"{_AGREES} rows between rows",
+                **_BOX,
+                source=_GUIDOTTI,
+            ),
+            SetMeasure(
+                "fidelity_uniform",
+                _faithful("uniform"),
+                f"{_AGREES} rows anywhere in the domain",
+                **_BOX,
+                source="M. Craven, J. Shavlik 1995",
+            ),
+            SetMeasure(
+                "fidelity_boundary",
+                _faithful("boundary"),
+                f"{_AGREES} rows beside its boundary",
+                tasks=("classification",),
+                **_BOX,
+                source=_GUIDOTTI,
+            ),
+            SetMeasure(
+                "feature_agreement",
+                _feature_agreement,
+                "permutation importance that rules and black box have in common",
+                **_BOX,
+                source="L. Breiman 2001",
+            ),
+        )
+    }
+)
 
 #: Losses of rule sets that a search may minimise, and the measures that they come from.
-SET_AXES: Mapping[str, SetMeasure] = MappingProxyType({
-    **{m.name: m for m in SET_MEASURES.values() if not m.greater_is_better},
-    "instability": SET_MEASURES["stability"],
-    "prediction_instability": SET_MEASURES["prediction_stability"],
-})  # fmt: skip
+SET_AXES: Mapping[str, SetMeasure] = MappingProxyType(
+    {
+        **{m.name: m for m in SET_MEASURES.values() if not m.greater_is_better},
+        "instability": SET_MEASURES["stability"],
+        "prediction_instability": SET_MEASURES["prediction_stability"],
+    }
+)
 
 
 def loss_of(axis: str, score: Any) -> Any:

@@ -51,9 +51,13 @@ class KnownScore:
     """The score of rules in the making, and of what single steps make of them."""
 
     def __init__(
-        self, spec: ScoreSpec, settings: Mapping[str, Any], rows: RuleRows, X: Any,
+        self,
+        spec: ScoreSpec,
+        settings: Mapping[str, Any],
+        rows: RuleRows,
+        X: Any,
         y_black_box: np.ndarray,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._rows = rows
         self._settings = settings
         self._spec = spec

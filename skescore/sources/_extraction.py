@@ -183,9 +183,16 @@ def extract_source(
         raise TypeError(f"extractor must be an extractor, got {type(extractor).__name__}.")
     if getattr(extractor, "fit_sums", None) is None:
         return _from_sample(
-            extractor, source, target, task=task, sample_weight=sample_weight, n_rows=sample_size,
-            random_state=random_state, batch_size=batch_size, memory=memory,
-        )  # fmt: skip
+            extractor,
+            source,
+            target,
+            task=task,
+            sample_weight=sample_weight,
+            n_rows=sample_size,
+            random_state=random_state,
+            batch_size=batch_size,
+            memory=memory,
+        )
     if target is None and extractor.estimator is None:
         raise ValueError(
             "Either target must name the column of labels, or the extractor must have an estimator "

@@ -60,9 +60,11 @@ class Seen:
     def __add__(self, other: Seen) -> Seen:
         values = self.values if len(self.values) > MOST_VALUES else self.values | other.values
         return Seen(
-            min(self.low, other.low), max(self.high, other.high), values,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            values,
             self.n_missing + other.n_missing,
-        )  # fmt: skip
+        )
 
     @property
     def is_number(self) -> bool:
@@ -82,9 +84,11 @@ class Survey:
     def __add__(self, other: Survey) -> Survey:
         pairs = zip(self.columns, other.columns, strict=True)
         return Survey(
-            self.n_rows + other.n_rows, tuple(a + b for a, b in pairs), self.label + other.label,
+            self.n_rows + other.n_rows,
+            tuple(a + b for a, b in pairs),
+            self.label + other.label,
             self.weight + other.weight,
-        )  # fmt: skip
+        )
 
     def check(self, names: Sequence[str], label: str, task: str, source: str) -> None:
         """Raise a SourceError or ValueError for what no rules can be learned from."""
@@ -126,9 +130,10 @@ class Survey:
             )
         if task == "classification":
             _check_few(
-                self.label, f"{label} of {source}",
+                self.label,
+                f"{label} of {source}",
                 "Pass task='regression' if they are numbers to be predicted.",
-            )  # fmt: skip
+            )
         elif not (math.isfinite(self.label.low) and math.isfinite(self.label.high)):
             raise SourceError(
                 f"{label} of {source} must hold finite numbers for a regression, got labels from "
@@ -204,9 +209,13 @@ class Scale:
         centre = math.floor(low / step) * step if step else low
         reach = high - centre
         return cls(
-            None, unit, centre, _unit(weight * reach, bits), _unit(weight * reach * reach, bits),
+            None,
+            unit,
+            centre,
+            _unit(weight * reach, bits),
+            _unit(weight * reach * reach, bits),
             bits,
-        )  # fmt: skip
+        )
 
     @property
     def n_sums(self) -> int:
@@ -265,9 +274,11 @@ class LabelSums:
     def __add__(self, other: LabelSums) -> LabelSums:
         added = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(self.pieces, other.pieces, strict=True)]
         return LabelSums(
-            self.n_rows + other.n_rows, (added[0], added[1], added[2]), min(self.low, other.low),
+            self.n_rows + other.n_rows,
+            (added[0], added[1], added[2]),
+            min(self.low, other.low),
             max(self.high, other.high),
-        )  # fmt: skip
+        )
 
     def moments(self, scale: Scale) -> LabelMoments:
         """What the sums stand for."""
@@ -533,10 +544,12 @@ class Coded:
         """Some of the rows."""
         weight, node = self.weight, self.node
         return Coded(
-            [column[rows] for column in self.columns], self.label[rows],
-            None if weight is None else weight[rows], None if node is None else node[rows],
+            [column[rows] for column in self.columns],
+            self.label[rows],
+            None if weight is None else weight[rows],
+            None if node is None else node[rows],
             [column[rows] for column in self.measured],
-        )  # fmt: skip
+        )
 
     def pieces(self) -> Iterable[Coded]:
         """Few rows at a time, of those that are in a node."""
@@ -668,9 +681,11 @@ class Coded:
                 labels = piece.label[node == n]
                 s = [int(part[n]) for part in summed]
                 result[n] += LabelSums(
-                    int(count[n]), ((s[0], s[1]), (s[2], s[3]), (s[4], s[5])),
-                    float(labels.min()), float(labels.max()),
-                )  # fmt: skip
+                    int(count[n]),
+                    ((s[0], s[1]), (s[2], s[3]), (s[4], s[5])),
+                    float(labels.min()),
+                    float(labels.max()),
+                )
         return result
 
 
@@ -789,17 +804,19 @@ class TableOfRows:
         """The rows of a batch, coded."""
         frame = self.series(batch)
         found = [
-            numbers(frame[c.name], c.name, self.name) if c.values is None
+            numbers(frame[c.name], c.name, self.name)
+            if c.values is None
             else codes(frame[c.name], c.values, self.name)
             for c in columns
-        ]  # fmt: skip
+        ]
         label: NDArray[Any] = np.zeros(len(frame))
         if scale.of_labels and len(frame):
             given = self.label(frame)
             label = (
-                numbers(given, str(self.target), self.name) if scale.classes is None
+                numbers(given, str(self.target), self.name)
+                if scale.classes is None
                 else codes(given, scale.classes, self.name)
-            )  # fmt: skip
+            )
             if scale.classes is not None and (label == len(scale.classes)).any():
                 raise SourceError(f"{self.name} changed while it was read: labels are missing.")
         weight = None if self.weight is None else numbers(frame[self.weight], "", self.name)
@@ -963,9 +980,13 @@ def _labels(
 
 
 def _residuals(
-    batch: Any, table: TableOfRows, columns: Sequence[Column], scale: Scale, nodes: RuleSet,
+    batch: Any,
+    table: TableOfRows,
+    columns: Sequence[Column],
+    scale: Scale,
+    nodes: RuleSet,
     equations: Sequence[Equations],
-) -> list[Sums]:  # fmt: skip
+) -> list[Sums]:
     return table.coded(batch, columns, scale, nodes).residuals(scale, equations)
 
 
@@ -1020,9 +1041,13 @@ class BatchRows:
     ) -> list[Sums]:
         """Per node the weight, and the absolute residuals from each of its equations."""
         look = partial(
-            _residuals, table=self._table, columns=columns, scale=scale, nodes=nodes,
+            _residuals,
+            table=self._table,
+            columns=columns,
+            scale=scale,
+            nodes=nodes,
             equations=equations,
-        )  # fmt: skip
+        )
         return self._added(look)
 
     def counts(self) -> dict[Any, int]:
@@ -1164,9 +1189,11 @@ class QueryRows:
     @property
     def _where(self) -> str:
         """What weighs nothing is no row; what lacks a weight must be found out."""
-        return "" if self._weight is None else (
-            f" WHERE ({self._weight} IS NULL OR {self._weight} <> 0)"
-        )  # fmt: skip
+        return (
+            ""
+            if self._weight is None
+            else (f" WHERE ({self._weight} IS NULL OR {self._weight} <> 0)")
+        )
 
     def _number(self, name: str) -> str:
         return f"CAST({self._identifier(name)} AS FLOAT8)"
@@ -1595,9 +1622,12 @@ class StreamedRows(QueryRows):
             if scale.classes is not None and scale.of_labels and (label < 0).any():
                 self._place("another label", ())
             yield Coded(
-                [found[f"b{j}"] for j in range(len(columns))], label, found.get("weight"),
-                found.get("node"), [found[f"m{j}"] for j in range(len(scale.measured))],
-            )  # fmt: skip
+                [found[f"b{j}"] for j in range(len(columns))],
+                label,
+                found.get("weight"),
+                found.get("node"),
+                [found[f"m{j}"] for j in range(len(scale.measured))],
+            )
 
     def _code(self, column: Column) -> str:
         if column.values is None:

@@ -79,9 +79,11 @@ class QueryLooks:
                 words.append(f"{added or '0'} AS held{word}")
         weight = "" if self._weight is None else f", CAST({self._weight} AS FLOAT8) AS weight"
         # What weighs nothing must not count in any way; what lacks a weight must be found out.
-        kept = "" if self._weight is None else (
-            f" WHERE {self._weight} IS NULL OR {self._weight} <> 0"
-        )  # fmt: skip
+        kept = (
+            ""
+            if self._weight is None
+            else (f" WHERE {self._weight} IS NULL OR {self._weight} <> 0")
+        )
         parts = ", ".join([*words, f"{self._label} AS label", *more])
         return f"(SELECT {parts}{weight} FROM {self._table.source}{kept}) AS some_rows"
 
@@ -123,18 +125,24 @@ class QueryLooks:
             error = f"(label - CASE WHEN {uncovered} THEN {value} ELSE said END)"
             deviation = f"(label - {self._parts.style.number(centre)})"
             sums = [
-                self._sum(f"{times}{deviation}"), self._sum(f"{times}{self._square(deviation)}"),
-                self._sum(f"{times}abs({error})"), self._sum(f"{times}{self._square(error)}"),
-                "min(label)", "max(label)", f"count({error})",
-            ]  # fmt: skip
+                self._sum(f"{times}{deviation}"),
+                self._sum(f"{times}{self._square(deviation)}"),
+                self._sum(f"{times}abs({error})"),
+                self._sum(f"{times}{self._square(error)}"),
+                "min(label)",
+                "max(label)",
+                f"count({error})",
+            ]
         query = (
             f"SELECT {', '.join([*keys, *checks, *sums])} FROM {self._rows(*inner)} "
             f"GROUP BY {', '.join(keys)}"
         )
         found = self._fetch(query)
         if not found:
-            raise SourceError(f"{self._table.name} must hold at least one row that weighs more "
-                              "than nothing, got none.")  # fmt: skip
+            raise SourceError(
+                f"{self._table.name} must hold at least one row that weighs more "
+                "than nothing, got none."
+            )
         columns: list[Any] = list(zip(*found, strict=True))
         held = _unpacked(columns[: self._n_words], len(self._ruleset))
         rest = columns[len(keys) :]
@@ -187,9 +195,13 @@ class QueryLooks:
         if lacking or not least >= 0 or not np.isfinite(np.array(high, dtype=float)).all():
             raise SourceError(
                 f"The weights of {self._table.name} must be finite and zero or more, but "
-                + (f"{lacking} rows have none." if lacking else f"they go from {least!r} to "
-                   f"{max(high)!r}.") + " Drop such rows first, or weigh them 0."
-            )  # fmt: skip
+                + (
+                    f"{lacking} rows have none."
+                    if lacking
+                    else f"they go from {least!r} to {max(high)!r}."
+                )
+                + " Drop such rows first, or weigh them 0."
+            )
         return np.array(total, dtype=np.float64)
 
     def _check_unchanged(self, n_rows: int) -> None:
@@ -250,8 +262,10 @@ class QueryLooks:
                 for rule in rules:
                     near = self._near(stds[kind], rule)
                     counted = self._counted(kind, rule)
-                    hit, miss = (f"CASE WHEN {near} THEN {a} ELSE {b} END"
-                                 for a, b in ((weight, "0"), ("0", weight)))  # fmt: skip
+                    hit, miss = (
+                        f"CASE WHEN {near} THEN {a} ELSE {b} END"
+                        for a, b in ((weight, "0"), ("0", weight))
+                    )
                     its = [f"CASE WHEN {counted} THEN {value} ELSE 0 END" for value in (hit, miss)]
                     for place, value in enumerate([*its, hit, miss]):
                         summands.append(value)

@@ -56,9 +56,10 @@ class SourceReading:
                 "predictions in a column and pass target=..., or export the table to Parquet."
             )
         name = (
-            str(self.source) if isinstance(self.source, str | Path)
+            str(self.source)
+            if isinstance(self.source, str | Path)
             else f"the {type(self.source).__name__}"
-        )  # fmt: skip
+        )
         probe = TableOfRows(name, (), None, None)
         columns = _columns(self.source, probe, self.batch_size)
         self._check(columns, names, name)

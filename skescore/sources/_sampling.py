@@ -177,8 +177,10 @@ def sample_source(
         stratum = pd.Index(list(counts), dtype=object).get_indexer(labels)
     order = np.random.default_rng(random_state).permutation(len(drawn))
     kept = [order[stratum[order] == place][:some] for place, some in enumerate(wanted.values())]
-    if any(chances[label] == 1 and len(rows) < wanted[label]
-           for label, rows in zip(wanted, kept, strict=True)):  # fmt: skip
+    if any(
+        chances[label] == 1 and len(rows) < wanted[label]
+        for label, rows in zip(wanted, kept, strict=True)
+    ):
         raise SourceError(
             f"{found.name} changed while it was read. Read a table at rest, or a snapshot."
         )

@@ -245,7 +245,14 @@ def score_source(
     ruleset = as_ruleset(rules)
     scorer = make_knowledge_scorer(**scoring)
     counts = count_source(
-        ruleset, source, target, sample_weight=sample_weight, black_box=black_box,
-        rule_measures=rule_measures, batch_size=batch_size, memory=memory, n_jobs=n_jobs,
-    )  # fmt: skip
+        ruleset,
+        source,
+        target,
+        sample_weight=sample_weight,
+        black_box=black_box,
+        rule_measures=rule_measures,
+        batch_size=batch_size,
+        memory=memory,
+        n_jobs=n_jobs,
+    )
     return SourceScore(ruleset, counts, scorer.score(evaluate_rules(ruleset, counts)))

@@ -147,9 +147,13 @@ def open_spark(frame: Any) -> Iterator[SqlTable]:
     try:
         flags = frozenset(column for column, kind in types.items() if kind == "boolean")
         yield SqlTable(
-            name, _path(view), "spark", tuple(types), flags,
+            name,
+            _path(view),
+            "spark",
+            tuple(types),
+            flags,
             lambda query: [tuple(row) for row in session.sql(query).collect()],
-        )  # fmt: skip
+        )
     finally:
         session.catalog.dropTempView(view)
 
@@ -205,9 +209,14 @@ def _duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
     columns = tuple(row[0] for row in described)
     flags = frozenset(row[0] for row in described if row[1] == "BOOLEAN")
     return SqlTable(
-        name, source, "duckdb", columns, flags, lambda query: connection.execute(query).fetchall(),
+        name,
+        source,
+        "duckdb",
+        columns,
+        flags,
+        lambda query: connection.execute(query).fetchall(),
         lambda query, size: connection.sql(query).to_arrow_reader(size),
-    )  # fmt: skip
+    )
 
 
 def parquet_files(source: str | Path) -> list[str]:
@@ -322,9 +331,12 @@ def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
             # Written as standard SQL, but for SQLite, and then translated.
             source = _path(table, "`" if dialect == "sqlite" else '"')
             yield SqlTable(
-                name, source, dialect, tuple(c["name"] for c in found),
+                name,
+                source,
+                dialect,
+                tuple(c["name"] for c in found),
                 frozenset() if dialect == "sqlite" else frozenset(flags),
                 lambda query: connection.exec_driver_sql(query).fetchall(),
-            )  # fmt: skip
+            )
     finally:
         engine.dispose()

@@ -267,8 +267,12 @@ def check_unfitted(name: str, extractor: Any) -> None:
     copied = around(extractor, neighbours(task_of(extractor)))
     X, y = sample(task_of(extractor))
     calls = {
-        "predict": (X,), "covers": (X,), "predict_proba": (X,), "score": (X, y), "fidelity": (X,),
-    }  # fmt: skip
+        "predict": (X,),
+        "covers": (X,),
+        "predict_proba": (X,),
+        "score": (X, y),
+        "fidelity": (X,),
+    }
     for method, arguments in calls.items():
         if method in ("predict", "covers") or hasattr(copied, method):
             _expect_not_fitted(name, copied, method, arguments)
@@ -704,9 +708,12 @@ def check_grid_search(name: str, extractor: Any) -> None:
     for score in ("ice", "neg_fire"):
         found = search.cv_results_[f"mean_test_{score}"]
         expect(np.isfinite(found).all(), name, f"a search by {score} gave the scores {found}.")
-    expected = around(extractor, neighbours(task).set_params(**{
-        key.removeprefix("estimator__"): value for key, value in search.best_params_.items()
-    })).fit(X, y)  # fmt: skip
+    expected = around(
+        extractor,
+        neighbours(task).set_params(
+            **{key.removeprefix("estimator__"): value for key, value in search.best_params_.items()}
+        ),
+    ).fit(X, y)
     text = f"a search must set {search.best_params_} of the black box."
     expect_same_rules(name, extractor, search.best_estimator_, expected, text)
 
@@ -938,9 +945,12 @@ def check_unfitted_black_box(name: str, extractor: Any) -> None:
     expect(vars(black_box) == before, name, "fit must not change the caller's black box.")
     explained = around(extractor, frozen(task, X, y)).fit(X, y)
     expect_same_rules(
-        name, extractor, copied, explained,
+        name,
+        extractor,
+        copied,
+        explained,
         "rules of an unfitted black box must be those of one that was fitted on the same rows.",
-    )  # fmt: skip
+    )
 
 
 @check
@@ -955,10 +965,13 @@ def check_frozen_black_box(name: str, extractor: Any) -> None:
     same = np.array_equal(model.predict(rows_around(X)), before)
     expect(same, name, "fit must leave a FrozenEstimator's model as it is.")
     expect_same_rules(
-        name, extractor, found, expected,
+        name,
+        extractor,
+        found,
+        expected,
         "rules must come from the black box's predictions: they changed with another target, "
         "though the FrozenEstimator predicts the same.",
-    )  # fmt: skip
+    )
 
 
 @check
@@ -969,9 +982,12 @@ def check_fitted_black_box_without_target(name: str, extractor: Any) -> None:
     expected = around(extractor, frozen(task, X, y)).fit(X, y)
     found = around(extractor, frozen(task, X, y)).fit(X)
     expect_same_rules(
-        name, extractor, found, expected, "fit(X) must give the rules of fit(X, y) for a fitted"
-        " black box."
-    )  # fmt: skip
+        name,
+        extractor,
+        found,
+        expected,
+        "fit(X) must give the rules of fit(X, y) for a fitted black box.",
+    )
 
 
 @check

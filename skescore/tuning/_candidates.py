@@ -776,12 +776,18 @@ class Candidates(Sequence[Candidate]):
         known = [n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows, names)]
         if known:
             given = all_weights(weights)
-            found[known] = spec.signed(mixed_score(
-                {name: self.measure(name)[known] for name in names},
-                {name: np.array([[(self[n].all_rows or {})[name]] for n in known], dtype=float)
-                 for name in names},
-                lambda parts: spec.signed(spec.of_parts(parts, given, completeness)),
-            ))  # fmt: skip
+            found[known] = spec.signed(
+                mixed_score(
+                    {name: self.measure(name)[known] for name in names},
+                    {
+                        name: np.array(
+                            [[(self[n].all_rows or {})[name]] for n in known], dtype=float
+                        )
+                        for name in names
+                    },
+                    lambda parts: spec.signed(spec.of_parts(parts, given, completeness)),
+                )
+            )
         return found
 
     def table(self) -> pd.DataFrame:

@@ -560,11 +560,28 @@ def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any
 #: Marks a trial that was stopped between folds, by their number.
 STOPPED = "stopped_after"
 #: Names of what every candidate keeps beside measures, which no further measure may have.
-RESERVED = frozenset({
-    "score", "score_std", "seconds", "black_box_calls", "black_box_rows", "warnings",
-    "extractor", "params", "trial", "state", "stopped", "error", "folds", "same_as", "all_rows",
-    "score_on_all_rows", "tied", "within_limits",
-})  # fmt: skip
+RESERVED = frozenset(
+    {
+        "score",
+        "score_std",
+        "seconds",
+        "black_box_calls",
+        "black_box_rows",
+        "warnings",
+        "extractor",
+        "params",
+        "trial",
+        "state",
+        "stopped",
+        "error",
+        "folds",
+        "same_as",
+        "all_rows",
+        "score_on_all_rows",
+        "tied",
+        "within_limits",
+    }
+)
 
 
 def _is_defined(result: dict[str, Any], names: set[str]) -> bool:

@@ -15,9 +15,17 @@ from skescore.tuning._candidates import Candidates, as_candidates
 
 #: What may be minimised: measures of a candidate of which less is better.
 OBJECTIVES = (
-    "loss", "loss_q", "n_rules", "size", "incompleteness", "incompleteness_instances", "seconds",
-    "black_box_calls", "black_box_rows", *SET_AXES,
-)  # fmt: skip
+    "loss",
+    "loss_q",
+    "n_rules",
+    "size",
+    "incompleteness",
+    "incompleteness_instances",
+    "seconds",
+    "black_box_calls",
+    "black_box_rows",
+    *SET_AXES,
+)
 _DEFAULT = ("loss", "n_rules", "incompleteness")
 #: Differences below this share of an objective's largest value are rounding of floats.
 _NOISE = 1e-12

@@ -492,11 +492,14 @@ class Studies:
         else:
             study = optuna.create_study(
                 study_name=f"{study_name}/{name}" if self.shared else name,
-                storage=self.storage, directions=self.objective.directions, pruner=pruner,
-                sampler=copy.deepcopy(self.sampler) if self.sampler or not self.limits
+                storage=self.storage,
+                directions=self.objective.directions,
+                pruner=pruner,
+                sampler=copy.deepcopy(self.sampler)
+                if self.sampler or not self.limits
                 else self._sampler(),
                 load_if_exists=self.shared,
-            )  # fmt: skip
+            )
         if self.shared or name in self.given:
             _check_directions(study, name, self.objective)
             space = {key: repr(d) for key, d in self.objectives[name].space.items()}
@@ -617,9 +620,11 @@ class Studies:
             # Deprecated in Optuna 5, and the one way that there is in Optuna 4.
             warnings.filterwarnings("ignore", "`constraints_func`", FutureWarning)
             return _SamplerByPlace(
-                seed=seed, n_startup_trials=self.n_startup, constant_liar=True,
+                seed=seed,
+                n_startup_trials=self.n_startup,
+                constant_liar=True,
                 constraints_func=self._violations if self.limits else None,
-            )  # fmt: skip
+            )
 
     def _violations(self, trial: FrozenTrial) -> tuple[float, ...]:
         kept = trial.user_attrs
@@ -1322,8 +1327,12 @@ def _signs() -> dict[str, int]:
     """What scores are made of: 1 if greater is better, -1 if less is."""
     parts = {s.kept_as: -1 if s.prediction == "loss" else 1 for s in SCORE_SPECS.values()}
     return {
-        "score": 1, **parts, "size": -1, "completeness_volume": 1, "completeness_instances": 1,
-    }  # fmt: skip
+        "score": 1,
+        **parts,
+        "size": -1,
+        "completeness_volume": 1,
+        "completeness_instances": 1,
+    }
 
 
 class SearchProgress:
@@ -1377,9 +1386,13 @@ class SearchProgress:
                 self._teller.start()
             else:
                 self._bar = Progress(
-                    TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                    TimeElapsedColumn(), console=console, transient=True,
-                )  # fmt: skip
+                    TextColumn("{task.description}"),
+                    BarColumn(),
+                    MofNCompleteColumn(),
+                    TimeElapsedColumn(),
+                    console=console,
+                    transient=True,
+                )
                 self._task = self._bar.add_task("searching", total=self._total)
                 self._bar.start()
         return self

@@ -400,9 +400,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         spaces = self._make_spaces(X, y, task)
         with self._workers():
             folds = make_folds(
-                self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups,
+                self.estimator,
+                X,
+                y,
+                self.cv,
+                task,
+                fitted=fitted,
+                groups=groups,
                 sample_weight=weights,
-            )  # fmt: skip
+            )
             all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted, sample_weight=weights)
         self.black_box_quality_ = black_box_quality(folds, task)
         interrupt = None
@@ -410,14 +416,19 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             runner = Runner(
                 self._make_studies(X, y, task, objective, folds, all_rows, spaces),
                 Allocation(
-                    self.extractors_, self.n_trials, self.timeout, self.allocation,
+                    self.extractors_,
+                    self.n_trials,
+                    self.timeout,
+                    self.allocation,
                     priority="share of the front's hypervolume" if objective.minimised else "best",
                 ),
                 FoldEvaluator(
                     folds, objective.scorer, measured_beside(objective, self.measures), all_rows
                 ),
-                n_jobs=self.n_jobs, pruner=self.pruner, callbacks=self._callbacks(),
-            )  # fmt: skip
+                n_jobs=self.n_jobs,
+                pruner=self.pruner,
+                callbacks=self._callbacks(),
+            )
             bar = SearchProgress(self.n_trials, objective.name, shown=self.progress_bar)
             runner.callbacks.append(bar)
             try:
@@ -781,13 +792,20 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             for name, space in spaces.items()
         }
         return Studies(
-            objectives, objective, seed=sampler_seed, n_startup=max(5, each // 4),
+            objectives,
+            objective,
+            seed=sampler_seed,
+            n_startup=max(5, each // 4),
             limits=self._limits,
-            sampler=self.sampler, first=first, storage=storage,
+            sampler=self.sampler,
+            first=first,
+            storage=storage,
             pruner=None if self.pruner == "bound" else self.pruner,
-            study_name=self.study_name, settings=settings, given=self.studies,
+            study_name=self.study_name,
+            settings=settings,
+            given=self.studies,
             about={"task": task, "X": X, "cv": self.cv},
-        )  # fmt: skip
+        )
 
     def _keep(self, runner: Runner, objective: SearchObjective, *, interrupted: bool) -> None:
         studies = runner.studies
@@ -888,8 +906,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in dict.fromkeys(name for params in board["params"] for name in params):
             results[f"param_{name}"] = np.ma.array(
                 [params.get(name) for params in board["params"]],
-                mask=[name not in params for params in board["params"]], dtype=object,
-            )  # fmt: skip
+                mask=[name not in params for params in board["params"]],
+                dtype=object,
+            )
         results["params"] = list(board["params"])
         for fold in range(n_folds):
             results[f"split{fold}_test_score"] = scores[:, fold]
@@ -1064,9 +1083,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             weights = None if weights is None else weights[sample]
         with self._workers():
             folds = make_folds(
-                self.estimator, X, y, self.cv, task, fitted=fitted, groups=groups,
+                self.estimator,
+                X,
+                y,
+                self.cv,
+                task,
+                fitted=fitted,
+                groups=groups,
                 sample_weight=weights,
-            )  # fmt: skip
+            )
         return np.array(
             [[evaluate_on_fold(one, fold, scorer)["score"] for fold in folds] for one in made]
         )
@@ -1373,9 +1398,21 @@ def leaderboard(
             records.append(record)
             measured.append((kept.get("folds", ()), kept.get("all_rows")))
     columns = [
-        "extractor", "score", *kept_means, *measures, *_COSTS, "score_on_all_rows", "tied",
-        "within_limits", "params", "trial", "state", "same_as", "stopped", "error",
-    ]  # fmt: skip
+        "extractor",
+        "score",
+        *kept_means,
+        *measures,
+        *_COSTS,
+        "score_on_all_rows",
+        "tied",
+        "within_limits",
+        "params",
+        "trial",
+        "state",
+        "same_as",
+        "stopped",
+        "error",
+    ]
     table = pd.DataFrame(records, columns=columns)
     # As objects, or the number of a trial would turn from 3 into 3.0.
     table["same_as"] = pd.Series([record["same_as"] for record in records], dtype=object)

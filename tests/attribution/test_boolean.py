@@ -173,13 +173,24 @@ def test_texts_that_are_no_formula(text, says):
 @pytest.mark.parametrize(
     "expr",
     [
-        None, "x1", [], ["var"], ["var", -1], ["var", 1.0], ["var", True], ["var", "x1"],
-        ["and", ["var", 0]], ["and", ["var", 0], ["var", 1], ["var", 2]],
+        None,
+        "x1",
+        [],
+        ["var"],
+        ["var", -1],
+        ["var", 1.0],
+        ["var", True],
+        ["var", "x1"],
+        ["and", ["var", 0]],
+        ["and", ["var", 0], ["var", 1], ["var", 2]],
         ["nand", ["var", 0], ["var", 1]],
-        ["not", ["var", 0], ["var", 1]], ["not", "x1"], [["var", 0]], [None, 1],
+        ["not", ["var", 0], ["var", 1]],
+        ["not", "x1"],
+        [["var", 0]],
+        [None, 1],
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_lists_that_are_no_formula(expr):
     with pytest.raises(ValueError, match="expr must be"):
         Formula.from_expr(expr)
@@ -254,7 +265,7 @@ def test_inputs_are_counted_where_nobody_says():
         (lambda: Formula((("var", 0, -1), ("not", 1, -1)), 1), "gates must be one tree"),
         (lambda: Formula((("var", 0, -1), ("nor", 0, -1)), 1), "gates must be one tree"),
     ],
-)  # fmt: skip
+)
 def test_formulae_that_cannot_be(make, says):
     with pytest.raises((TypeError, ValueError), match=says):
         make()

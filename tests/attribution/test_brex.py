@@ -107,11 +107,17 @@ def test_auto_takes_the_cheapest_that_is_exact() -> None:
         "contrast": BReX(once, contrast=np.ones(12, int), max_queries=9).explain(rows_of(12, 2)),
     }
     assert {name: found.masking for name, found in chosen.items()} == {
-        "one row, once": "kleene", "all rows, once": "supervaluation",
-        "one row, repeated": "sampled", "few rows, repeated": "supervaluation",
-        "wide": "kleene", "black box": "sampled", "budget": "kleene", "paper": "kleene",
-        "baseline": "baseline", "contrast": "sampled",
-    }  # fmt: skip
+        "one row, once": "kleene",
+        "all rows, once": "supervaluation",
+        "one row, repeated": "sampled",
+        "few rows, repeated": "supervaluation",
+        "wide": "kleene",
+        "black box": "sampled",
+        "budget": "kleene",
+        "paper": "kleene",
+        "baseline": "baseline",
+        "contrast": "sampled",
+    }
 
 
 @pytest.mark.parametrize("masking", ["kleene", "supervaluation", "sampled", "baseline"])
@@ -120,10 +126,14 @@ def test_constant_models_have_zero_maps(preset: str, masking: str) -> None:
     constant = Formula.parse("x1 & ~x1", n_inputs=5)
     if masking == "kleene":  # whose logic does not know that x1 & ~x1 is false
         constant = Formula.parse("x1", n_inputs=5)
-        constant = type("Constant", (), {
-            "evaluate_kleene": lambda self, V: np.ones(len(V), dtype=np.int8),
-            "predict": lambda self, X: np.ones(len(X), dtype=int),
-        })()  # fmt: skip
+        constant = type(
+            "Constant",
+            (),
+            {
+                "evaluate_kleene": lambda self, V: np.ones(len(V), dtype=np.int8),
+                "predict": lambda self, X: np.ones(len(X), dtype=int),
+            },
+        )()
     brex = BReX(constant, preset=preset, masking=masking, baseline=0, random_state=0)
     found = brex.explain(rows_of(5, 4))
     assert (found.values == 0).all()
@@ -135,9 +145,13 @@ def test_presets_and_what_overrides_them() -> None:
     X = rows_of(7, 30)
     literal = BReX(FORMULA, preset="literal", masking="kleene", random_state=0).explain(X)
     by_hand = BReX(
-        FORMULA, preset="paper", context="original", n_iterations=20, masking="kleene",
+        FORMULA,
+        preset="paper",
+        context="original",
+        n_iterations=20,
+        masking="kleene",
         random_state=0,
-    ).explain(X)  # fmt: skip
+    ).explain(X)
     same(literal, by_hand)
     assert literal.witnesses is None
     assert not literal.resolved.any()
@@ -156,9 +170,14 @@ def test_means_over_fewer_passes_than_patience_allows_are_means() -> None:
     truth = responsibility(FORMULA, X)
     for patience in (1, 3, None):
         found = BReX(
-            FORMULA, preset="paper", n_blocks=2, n_iterations=40, patience=patience,
-            masking="kleene", random_state=0,
-        ).explain(X)  # fmt: skip
+            FORMULA,
+            preset="paper",
+            n_blocks=2,
+            n_iterations=40,
+            patience=patience,
+            masking="kleene",
+            random_state=0,
+        ).explain(X)
         assert (found.values.max(axis=1) > 0.4 * truth.max(axis=1)).all()
 
 
@@ -225,19 +244,19 @@ def test_a_classifier_against_a_contrast_is_explained_exactly() -> None:
 
 
 def test_frames_reach_the_model_as_they_were() -> None:
-    frame = pd.DataFrame({
-        "colour": pd.Categorical(["red", "blue", "red", "green"] * 10),
-        "name": ["a", "b", "b", "a"] * 10,
-        "size": np.arange(40.0),
-        "on": [True, True, False, False] * 10,
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "colour": pd.Categorical(["red", "blue", "red", "green"] * 10),
+            "name": ["a", "b", "b", "a"] * 10,
+            "size": np.arange(40.0),
+            "on": [True, True, False, False] * 10,
+        }
+    )
     y = ((frame["colour"] == "red") & (frame["size"] > 10)).to_numpy()
     model = make_pipeline(
-        make_column_transformer(
-            (OneHotEncoder(), ["colour", "name"]), remainder="passthrough"
-        ),
+        make_column_transformer((OneHotEncoder(), ["colour", "name"]), remainder="passthrough"),
         DecisionTreeClassifier(random_state=0),
-    ).fit(frame, y)  # fmt: skip
+    ).fit(frame, y)
     row = frame.iloc[[20]]
     for params in ({"baseline": "mode"}, {"masking": "background"}, {}, {"masking": "sampled"}):
         found = BReX(model, background=frame, random_state=0, **params).explain(row)
@@ -368,7 +387,7 @@ def test_plots() -> None:
         ({"random_state": -1}, r"random_state must be"),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",
-)  # fmt: skip
+)
 def test_errors_name_parameter_rule_value_and_remedy(params: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         BReX(FORMULA, **params).explain(rows_of(7, 2))

@@ -133,8 +133,9 @@ def test_a_shap_explanation_of_texts_brings_its_tokens(moods: Pipeline) -> None:
     shap = engine("shap")
     texts = [TEXTS[0], TEXTS[3], TEXTS[4]]
     explainer = shap.Explainer(
-        lambda rows: moods.predict_proba([str(row) for row in rows]), shap.maskers.Text(r"\W+"),
-    )  # fmt: skip
+        lambda rows: moods.predict_proba([str(row) for row in rows]),
+        shap.maskers.Text(r"\W+"),
+    )
     explanation = explainer(texts)
     assert [len(row) for row in explanation.values] == [7, 6, 5]
     found, details = faithfulness(moods, texts, explanation, return_details=True)

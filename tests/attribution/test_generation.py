@@ -251,8 +251,9 @@ def test_rows_are_uniform():
     np.testing.assert_allclose(X.mean(axis=0), 0.5, atol=0.04)
     codes, counts = np.unique(
         make_boolean_dataset(Formula.parse("x1", 3), 4000, replace=True, random_state=0)[0],
-        axis=0, return_counts=True,
-    )  # fmt: skip
+        axis=0,
+        return_counts=True,
+    )
     assert len(codes) == 8
     np.testing.assert_allclose(counts, 500, atol=90)
 

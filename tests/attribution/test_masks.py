@@ -348,9 +348,10 @@ def test_random_numbers_are_uniform_and_depend_on_keys_alone() -> None:
 
 def test_only_features_with_certificates_count() -> None:
     found = Certificates(
-        np.array([0, 0, 0, 1]), np.array([0, 0, 2, 1]),
+        np.array([0, 0, 0, 1]),
+        np.array([0, 0, 2, 1]),
         bits(np.array([0b1010, 0b1100, 0b1000, 0b0001]), 4),
-    )  # fmt: skip
+    )
     sizes, witnesses = fewest_masked(found, 2, 4)
     # Row 0: features 0 and 2 decide, 1 and 3 nowhere.
     assert sizes.tolist() == [[0, -1, 0, -1], [-1, 0, -1, -1]]
@@ -428,8 +429,10 @@ def test_typical_rows() -> None:
         {"n": [1.0, 2.0, 9.0, 2.0], "s": ["a", "b", "b", "c"], "t": [True, False, True, True]}
     )
     expected: dict[str, list[Any]] = {
-        "mean": [3.5, "b", True], "median": [2.0, "b", True], "mode": [2.0, "b", True],
-    }  # fmt: skip
+        "mean": [3.5, "b", True],
+        "median": [2.0, "b", True],
+        "mode": [2.0, "b", True],
+    }
     for how, typical in expected.items():
         seen: list[list[Any]] = []
 

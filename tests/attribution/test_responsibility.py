@@ -336,9 +336,12 @@ def test_rows_of_all_kinds(kind):
     formula = Formula.parse("(x1 & x2) | ~x3", 4)
     X = all_assignments(4)
     rows = {
-        "array": X, "list": X.tolist(), "bool": X.astype(bool),
-        "frame": pd.DataFrame(X, columns=list("abcd")), "float": X.astype(float),
-    }[kind]  # fmt: skip
+        "array": X,
+        "list": X.tolist(),
+        "bool": X.astype(bool),
+        "frame": pd.DataFrame(X, columns=list("abcd")),
+        "float": X.astype(float),
+    }[kind]
     expected = [by_definition(flips_of(formula.evaluate, row), 4) for row in X.astype(int)]
     for model in (formula, formula.predict, formula.as_classifier()):
         found = responsibility(model, rows, return_witnesses=True)
@@ -466,8 +469,9 @@ def test_frames_reach_the_model_as_they_are():
     ).fit(frame, y)
     flips = lattice_flips(
         lambda Z: model.predict(pd.DataFrame(Z, columns=frame.columns)),
-        rows.iloc[2].to_numpy(), frame.iloc[3].to_numpy(),
-    )  # fmt: skip
+        rows.iloc[2].to_numpy(),
+        frame.iloc[3].to_numpy(),
+    )
     found = responsibility(model, rows.iloc[2:], contrast=frame.iloc[3], return_witnesses=True)
     assert found.witness_sizes[0].tolist() == by_definition(flips, 4)
     with pytest.raises(ValueError, match="contrast must fit the columns of X, got 'pink'"):
@@ -570,9 +574,13 @@ def test_a_table_serves_all_rows():
 def test_what_levels_leave_open_is_said(formula, row, max_size, max_queries):
     exact = responsibility(formula, row, return_witnesses=True)
     found = responsibility(
-        formula, row, method="levelwise", max_size=max_size, max_queries=max_queries,
+        formula,
+        row,
+        method="levelwise",
+        max_size=max_size,
+        max_queries=max_queries,
         return_witnesses=True,
-    )  # fmt: skip
+    )
     np.testing.assert_array_equal(found.values[found.resolved], exact.values[found.resolved])
     assert (found.values[~found.resolved] == 0).all()
     assert (found.upper >= exact.values).all()
@@ -613,9 +621,13 @@ def test_levels_end_where_everything_is_known():
     """All features but one are flip sets alone, so nothing larger can be minimal."""
     formula = Formula.parse("x1 ^ x2 ^ x3", 30)
     found = responsibility(
-        formula, np.zeros(30, dtype=int), contrast=[1] * 3 + [0] * 27, method="levelwise",
-        max_size=1, return_witnesses=True,
-    )  # fmt: skip
+        formula,
+        np.zeros(30, dtype=int),
+        contrast=[1] * 3 + [0] * 27,
+        method="levelwise",
+        max_size=1,
+        return_witnesses=True,
+    )
     assert found.resolved.all()
     assert found.n_queries == 4
     assert found.values.tolist() == [1] * 3 + [0] * 27

@@ -146,18 +146,24 @@ def rulesets(draw: st.DrawFn) -> RuleSet:
         st.sampled_from([None, Domain((1.5, 0.0, 1.0, 0.0), (9.0, 2.0, 9.0, 3.0), [(3, COLOURS)])])
     )
     return RuleSet(
-        made, NAMES,
+        made,
+        NAMES,
         task="classification" if classification else "regression",
         classes=("x", "y", "z") if classification else None,
-        ordered=draw(st.booleans()), fallback=fallback, domain=domain,
-    )  # fmt: skip
+        ordered=draw(st.booleans()),
+        fallback=fallback,
+        domain=domain,
+    )
 
 
 #: What each feature may move to, without and with the domain above.
 FREE: list[tuple[Any, ...]] = [STRETCHES] * 3 + [(*COLOURS, "another")]
 BOUND: list[tuple[Any, ...]] = [
-    (1.75, 2.0, 2.5, 3.0, 3.5), (0.5, 1.0, 1.5, 2.0), (1.0, 1.5, 2.0, 2.5, 3.0, 3.5), COLOURS,
-]  # fmt: skip
+    (1.75, 2.0, 2.5, 3.0, 3.5),
+    (0.5, 1.0, 1.5, 2.0),
+    (1.0, 1.5, 2.0, 2.5, 3.0, 3.5),
+    COLOURS,
+]
 
 
 def rows() -> st.SearchStrategy[tuple[Any, ...]]:
@@ -166,9 +172,10 @@ def rows() -> st.SearchStrategy[tuple[Any, ...]]:
 
 
 @settings(
-    max_examples=40, deadline=None,
+    max_examples=40,
+    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)  # fmt: skip
+)
 @given(rulesets(), rows(), st.sampled_from(["prediction", "rule"]), st.booleans())
 def test_values_are_those_of_the_definition(
     ruleset: RuleSet, row: tuple[Any, ...], by: str, beyond: bool
@@ -198,13 +205,27 @@ def test_rules_of_trees_and_votes_are_as_the_definition(voting: str | None) -> N
     tree = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y))
     if voting is not None:
         other = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=1).fit(X[::-1], y))
-        both = [Rule(r.conditions, r.output, weight=w) for rs, w in ((tree, 1.0), (other, 1.5))
-                for r in rs]  # fmt: skip
+        both = [
+            Rule(r.conditions, r.output, weight=w)
+            for rs, w in ((tree, 1.0), (other, 1.5))
+            for r in rs
+        ]
         tree = RuleSet(
             both, tree.feature_names, task="classification", ordered=False, voting=voting
         )
-    cuts = [sorted({b for r in tree for c in r.conditions if c.feature == j
-                    for b in (c.lower, c.upper) if np.isfinite(b)}) for j in range(3)]  # fmt: skip
+    cuts = [
+        sorted(
+            {
+                b
+                for r in tree
+                for c in r.conditions
+                if c.feature == j
+                for b in (c.lower, c.upper)
+                if np.isfinite(b)
+            }
+        )
+        for j in range(3)
+    ]
     for x in X[:12]:
         choices = []
         for j in range(3):
@@ -229,9 +250,12 @@ def test_rules_of_a_formula_have_its_responsibilities(number: int) -> None:
         for x in X[formula.evaluate(X)]
     ]
     rules = RuleSet(
-        [Rule(premise, 1) for premise in premises], [f"x{j}" for j in range(5)],
-        task="classification", classes=[0, 1], fallback=Fallback(0),
-    )  # fmt: skip
+        [Rule(premise, 1) for premise in premises],
+        [f"x{j}" for j in range(5)],
+        task="classification",
+        classes=[0, 1],
+        fallback=Fallback(0),
+    )
     found = rule_attribution(rules, X)
     assert found.values.tolist() == responsibility(formula, X).tolist()
     # Named values are cells as thresholds are.
@@ -252,8 +276,10 @@ LIST = RuleSet(
         Rule([Interval(0, upper=2), Interval(1, upper=1)], "x"),
         Rule([Interval(1, upper=2)], "y"),
     ],
-    ["a", "b"], task="classification", fallback=Fallback("y"),
-)  # fmt: skip
+    ["a", "b"],
+    task="classification",
+    fallback=Fallback("y"),
+)
 
 
 def test_another_rule_with_the_same_prediction_is_no_other_prediction() -> None:
@@ -278,10 +304,15 @@ def test_no_rule_and_an_abstention_are_predictions_of_their_own() -> None:
 
 def test_numbers_that_hardly_differ() -> None:
     rules = RuleSet(
-        [Rule([Interval(0, upper=1)], 1.0), Rule([Interval(0, 1, 2)], 1.5),
-         Rule([Interval(1, upper=1)], 4.0)],
-        ["a", "b"], task="regression", fallback=Fallback(1.2),
-    )  # fmt: skip
+        [
+            Rule([Interval(0, upper=1)], 1.0),
+            Rule([Interval(0, 1, 2)], 1.5),
+            Rule([Interval(1, upper=1)], 4.0),
+        ],
+        ["a", "b"],
+        task="regression",
+        fallback=Fallback(1.2),
+    )
     row = [[0.0, 0.0]]
     assert rule_attribution(rules, row).flip_sets == (((0,),),)
     # Beyond a threshold of 0.4 only 1.5 and 4 are other answers than 1, beyond 0.6 only 4.
@@ -295,10 +326,14 @@ def test_numbers_that_hardly_differ() -> None:
 def test_affine_predictions_change_with_their_function() -> None:
     rising = LinearOutput(0.0, [(1, 1.0)])
     rules = RuleSet(
-        [Rule([Interval(0, upper=1)], rising), Rule([Interval(0, 1, 2)], LinearOutput(2.0)),
-         Rule([Interval(0, lower=2)], rising)],
-        ["a", "b"], task="regression",
-    )  # fmt: skip
+        [
+            Rule([Interval(0, upper=1)], rising),
+            Rule([Interval(0, 1, 2)], LinearOutput(2.0)),
+            Rule([Interval(0, lower=2)], rising),
+        ],
+        ["a", "b"],
+        task="regression",
+    )
     found = rule_attribution(rules, [[0.0, 5.0]])
     assert found.values.tolist() == [[1.0, 0.0]]  # b moves the number, but not the function
     same = rules.replace(rules=[rules[0], rules[2]], fallback=Fallback(2.0))
@@ -310,9 +345,12 @@ def test_affine_predictions_change_with_their_function() -> None:
 def test_the_domain_bounds_moves() -> None:
     rules = RuleSet(
         [Rule([Interval(0, 0, 1, lower_closed=True)], "x"), Rule([Interval(0, 1, 2)], "x")],
-        ["a"], task="classification", classes=["x", "y"], fallback=Fallback("y"),
+        ["a"],
+        task="classification",
+        classes=["x", "y"],
+        fallback=Fallback("y"),
         domain=Domain((0.0,), (2.0,)),
-    )  # fmt: skip
+    )
     assert rule_attribution(rules, [[0.5]]).values.tolist() == [[0.0]]
     assert rule_attribution(rules, [[0.5]], beyond_domain=True).values.tolist() == [[1.0]]
     # A row outside is brought in.
@@ -324,11 +362,15 @@ def test_the_domain_bounds_moves() -> None:
 
 def test_a_search_that_gives_up_says_so() -> None:
     rules = RuleSet(
-        [Rule([Interval(j, 0.5), Interval(j + 1, 0.5), Interval(j + 2, 0.5)], "x")
-         for j in range(0, 9, 3)],
-        [f"f{j}" for j in range(10)], task="classification", classes=["x", "y"],
+        [
+            Rule([Interval(j, 0.5), Interval(j + 1, 0.5), Interval(j + 2, 0.5)], "x")
+            for j in range(0, 9, 3)
+        ],
+        [f"f{j}" for j in range(10)],
+        task="classification",
+        classes=["x", "y"],
         fallback=Fallback("y"),
-    )  # fmt: skip
+    )
     row = np.ones((1, 10))
     whole = rule_attribution(rules, row)
     # One of each three must move.
@@ -349,9 +391,12 @@ def test_a_search_that_gives_up_says_so() -> None:
 def test_linear_conditions_are_tried_at_their_bounds() -> None:
     rules = RuleSet(
         [Rule([Linear([(0, 1.0), (1, 1.0)], upper=3.0), Interval(2, upper=1)], "x")],
-        ["a", "b", "c", "d"], task="classification", classes=["x", "y"], fallback=Fallback("y"),
+        ["a", "b", "c", "d"],
+        task="classification",
+        classes=["x", "y"],
+        fallback=Fallback("y"),
         domain=Domain((0.0,) * 4, (2.0,) * 4),
-    )  # fmt: skip
+    )
     # From (0, 0) only a and b together exceed 3 in the domain; c does it alone.
     found = rule_attribution(rules, [[0.0, 0.0, 0.0, 0.0], [1.5, 0.0, 0.0, 0.0]])
     assert found.values.tolist() == [[0.5, 0.5, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]]
@@ -363,8 +408,10 @@ def test_linear_conditions_are_tried_at_their_bounds() -> None:
 def test_predictions_by_the_nearest_box_are_not_exact() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "x"), Rule([Interval(0, lower=3)], "y")],
-        ["a"], task="classification", fallback=Fallback("x", "nearest"),
-    )  # fmt: skip
+        ["a"],
+        task="classification",
+        fallback=Fallback("x", "nearest"),
+    )
     found = rule_attribution(rules, [[0.0]])
     assert found.values.tolist() == [[1.0]]
     assert not found.exact
@@ -373,10 +420,16 @@ def test_predictions_by_the_nearest_box_are_not_exact() -> None:
 
 def test_sums_of_numbers() -> None:
     rules = RuleSet(
-        [Rule([Interval(0, upper=1)], 1.0), Rule([Interval(1, upper=1)], 1.0),
-         Rule([Interval(0, lower=1), Interval(1, lower=1)], 2.0)],
-        ["a", "b"], task="regression", ordered=False, voting="sum",
-    )  # fmt: skip
+        [
+            Rule([Interval(0, upper=1)], 1.0),
+            Rule([Interval(1, upper=1)], 1.0),
+            Rule([Interval(0, lower=1), Interval(1, lower=1)], 2.0),
+        ],
+        ["a", "b"],
+        task="regression",
+        ordered=False,
+        voting="sum",
+    )
     # 2 from both or from the third rule, 1 from one of them: every move of one feature shows.
     found = rule_attribution(rules, [[0.0, 0.0], [2.0, 2.0]])
     assert found.flip_sets == (((0,), (1,)), ((0,), (1,)))
@@ -400,9 +453,13 @@ def test_frames_order_and_repetitions() -> None:
 
 def test_votes_that_ask_whether_a_text_is_there() -> None:
     rules = RuleSet(
-        [Rule([Missing(0)], "p"), Rule([Interval(1, upper=1.0)], "q")], ["text", "x"],
-        task="classification", ordered=False, voting="votes", fallback=Fallback("q"),
-    )  # fmt: skip
+        [Rule([Missing(0)], "p"), Rule([Interval(1, upper=1.0)], "q")],
+        ["text", "x"],
+        task="classification",
+        ordered=False,
+        voting="votes",
+        fallback=Fallback("q"),
+    )
     rows = np.array([["some", 0.0], [None, 2.0]], dtype=object)
     assert rule_attribution(rules, rows).values.tolist() == [[0.0, 0.0], [1.0, 0.0]]
 
@@ -457,15 +514,21 @@ def test_faithfulness_tells_rules_that_go_by_what_the_black_box_goes_by() -> Non
     same = faithfulness(
         model, X, rule_attribution(petals, X), removal=Removal("median", reference=X)
     )
-    assert all((same[name] == values).all() for name, values in found[0].items()
-               if not np.isnan(values).any())  # fmt: skip
+    assert all(
+        (same[name] == values).all()
+        for name, values in found[0].items()
+        if not np.isnan(values).any()
+    )
 
 
 def test_rows_without_a_rule_say_nothing_of_the_rules() -> None:
     rules = RuleSet(
-        [Rule([Interval(0, upper=1)], 0)], ["a", "b"],
-        task="classification", classes=[0, 1], fallback=Fallback(1),
-    )  # fmt: skip
+        [Rule([Interval(0, upper=1)], 0)],
+        ["a", "b"],
+        task="classification",
+        classes=[0, 1],
+        fallback=Fallback(1),
+    )
 
     def black_box(X: np.ndarray) -> np.ndarray:
         return np.column_stack([X[:, 0] <= 1, X[:, 0] > 1]).astype(float)

@@ -176,8 +176,11 @@ def test_what_does_not_suit_is_left_out_and_said():
     )
     pairs = {(cell.data, cell.extractor) for cell in plan.cells}
     assert pairs == {
-        ("iris", "cart"), ("iris", "trepan"), ("diabetes", "cart"), ("diabetes", "gridrex"),
-    }  # fmt: skip
+        ("iris", "cart"),
+        ("iris", "trepan"),
+        ("diabetes", "cart"),
+        ("diabetes", "gridrex"),
+    }
     assert plan.notes == [
         "gridrex is left out on iris: it is for regression only",
         "trepan is left out on diabetes: it is for classification only",

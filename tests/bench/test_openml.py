@@ -26,9 +26,15 @@ no,15.5,90,no
 
 def feature(index, name, kind, **more):
     return {
-        "index": str(index), "name": name, "data_type": kind, "is_target": "false",
-        "is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0", **more,
-    }  # fmt: skip
+        "index": str(index),
+        "name": name,
+        "data_type": kind,
+        "is_target": "false",
+        "is_ignore": "false",
+        "is_row_identifier": "false",
+        "number_of_missing_values": "0",
+        **more,
+    }
 
 
 @pytest.fixture
@@ -41,11 +47,17 @@ def weather(tmp_path, monkeypatch):
         file.write_bytes(gzip.compress(text.encode()))
 
     about = {
-        "id": "7", "name": "weather", "version": "1", "format": "ARFF", "status": "active",
-        "description": "made up", "file_id": "99", "default_target_attribute": "play",
+        "id": "7",
+        "name": "weather",
+        "version": "1",
+        "format": "ARFF",
+        "status": "active",
+        "description": "made up",
+        "file_id": "99",
+        "default_target_attribute": "play",
         "url": "https://www.openml.org/data/v1/download/99/weather.arff",
         "md5_checksum": hashlib.md5(ARFF.encode()).hexdigest(),
-    }  # fmt: skip
+    }
     features = [
         feature(0, "windy", "nominal", nominal_value=["no", "yes"]),
         feature(1, "temperature", "numeric", number_of_missing_values="1"),

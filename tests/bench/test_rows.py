@@ -10,10 +10,19 @@ from hypothesis import strategies as st
 from skescore.bench import Cell, RowFile, csv_text, in_order, read_rows, row_columns
 
 ROW = {
-    "data": "iris", "task": "classification", "black_box": "knn", "extractor": "cart",
-    "params": '{"max_leaf_nodes": 3}', "seed": 0, "fold": 1, "state": "complete", "error": "",
-    "n_rules": 3, "ice": 0.1 + 0.2, "fire": math.nan,
-}  # fmt: skip
+    "data": "iris",
+    "task": "classification",
+    "black_box": "knn",
+    "extractor": "cart",
+    "params": '{"max_leaf_nodes": 3}',
+    "seed": 0,
+    "fold": 1,
+    "state": "complete",
+    "error": "",
+    "n_rules": 3,
+    "ice": 0.1 + 0.2,
+    "fire": math.nan,
+}
 BAD = ROW | {"fold": 2, "state": "failed", "error": 'E: "a",\nb\r\nand ± nan', "n_rules": None}
 
 

@@ -170,8 +170,10 @@ def test_changed_data_are_refused_unless_overwritten(tmp_path):
     frame = table.X.assign(kind=table.y)
     frame.to_csv(path, index=False)
     small = BASE | {
-        "data": [{"source": str(path), "target": "kind"}], "extractors": ["cart"], "seeds": [0],
-    }  # fmt: skip
+        "data": [{"source": str(path), "target": "kind"}],
+        "extractors": ["cart"],
+        "seeds": [0],
+    }
     config = config_from(small)
     assert run_bench(config, folder).rows["data"].eq("mine").all()
     frame.iloc[::2].to_csv(path, index=False)
@@ -279,11 +281,16 @@ def test_seeds_reach_black_boxes_and_extractors(tmp_path):
     config = config_from(
         BASE
         | {
-            "data": ["wine"], "black_boxes": ["mlp"], "folds": 1, "seeds": [3],
-            "extractors": ["trepan", {"label": "own", "name": "trepan",
-                                      "params": {"random_state": 3, "max_nodes": 15}}],
+            "data": ["wine"],
+            "black_boxes": ["mlp"],
+            "folds": 1,
+            "seeds": [3],
+            "extractors": [
+                "trepan",
+                {"label": "own", "name": "trepan", "params": {"random_state": 3, "max_nodes": 15}},
+            ],
         }
-    )  # fmt: skip
+    )
     first, second = run_bench(config, tmp_path).rows.to_dict(orient="records")
     for name in ("ice", "n_rules", "fidelity", "black_box_rows"):
         assert first[name] == second[name]
@@ -306,11 +313,15 @@ def test_a_model_from_a_file_is_asked_as_it_is(model_file, tmp_path):
     config = config_from(
         BASE
         | {
-            "data": ["iris", "wine"], "black_boxes": [str(path), "knn"], "seeds": [0],
-            "extractors": ["cart", {"name": "search", "extractors": ["cart"], "trials": 1,
-                                    "cv": 2}],
+            "data": ["iris", "wine"],
+            "black_boxes": [str(path), "knn"],
+            "seeds": [0],
+            "extractors": [
+                "cart",
+                {"name": "search", "extractors": ["cart"], "trials": 1, "cv": 2},
+            ],
         }
-    )  # fmt: skip
+    )
     plan = make_plan(config, load_model=joblib.load)
     assert plan.notes[0].startswith("theirs is left out on wine: The black box and wine have diff")
     assert plan.notes[1].startswith("theirs was trained elsewhere and is used as it is")
@@ -416,9 +427,10 @@ def test_measures_ask_the_black_box_of_every_kind_of_rules(tmp_path):
                 {"name": "cart", "params": {"max_leaf_nodes": 3}},
                 {"label": "saved", "rules": str(tmp_path / "saved.json")},
             ],
-            "seeds": [0], "folds": 2,
+            "seeds": [0],
+            "folds": 2,
         }
-    )  # fmt: skip
+    )
     measures = ["fidelity_uniform", "neg_overlap", "feature_agreement"]
     rows = run_bench(config, tmp_path / "run", measures=measures).rows
     assert rows["error"].eq("").all()

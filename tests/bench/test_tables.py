@@ -16,8 +16,13 @@ def rows(*given):
     """Rows of (data, extractor, ICE or an error's text), on one black box."""
     table = [
         {
-            "data": data, "task": task, "black_box": "knn", "extractor": extractor, "seed": 0,
-            "fold": i, "state": "failed" if isinstance(value, str) else "complete",
+            "data": data,
+            "task": task,
+            "black_box": "knn",
+            "extractor": extractor,
+            "seed": 0,
+            "fold": i,
+            "state": "failed" if isinstance(value, str) else "complete",
             "error": value if isinstance(value, str) else "",
             "ice": math.nan if isinstance(value, str) else value,
             "fire": math.nan if isinstance(value, str) else 1 - value,
@@ -25,7 +30,7 @@ def rows(*given):
         for i, (data, extractor, value, task) in enumerate(
             (*row, "classification")[:4] for row in given
         )
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(table).reindex(columns=row_columns())
 
 
@@ -40,11 +45,18 @@ def random_rows(seed=0):
                     row |= {name: float(generator.normal()) for name in MEASURES}
                     failed = generator.uniform() < 0.2
                     table.append(
-                        {**(dict.fromkeys(MEASURES, math.nan) if failed else row), "data": data,
-                         "black_box": box, "extractor": extractor, "seed": 0, "fold": fold,
-                         "task": "classification", "state": "failed" if failed else "complete",
-                         "error": "ValueError: no" if failed else ""}
-                    )  # fmt: skip
+                        {
+                            **(dict.fromkeys(MEASURES, math.nan) if failed else row),
+                            "data": data,
+                            "black_box": box,
+                            "extractor": extractor,
+                            "seed": 0,
+                            "fold": fold,
+                            "task": "classification",
+                            "state": "failed" if failed else "complete",
+                            "error": "ValueError: no" if failed else "",
+                        }
+                    )
     return pd.DataFrame(table).reindex(columns=row_columns())
 
 
@@ -92,20 +104,28 @@ def test_ranks_are_those_of_the_means():
 
 def test_what_fails_does_not_win():
     table = rows(
-        ("iris", "a", 0.99), ("iris", "a", "MemoryError: no"),
-        ("iris", "b", 0.5), ("iris", "b", 0.6),
-        ("iris", "c", "ValueError"), ("iris", "c", "ValueError"),
-        ("iris", "d", math.nan), ("iris", "d", 0.9),
-    )  # fmt: skip
+        ("iris", "a", 0.99),
+        ("iris", "a", "MemoryError: no"),
+        ("iris", "b", 0.5),
+        ("iris", "b", 0.6),
+        ("iris", "c", "ValueError"),
+        ("iris", "c", "ValueError"),
+        ("iris", "d", math.nan),
+        ("iris", "d", 0.9),
+    )
     (ranking,) = rank_extractors(table)
     assert dict(zip(ranking.table["extractor"], ranking.table["rank"], strict=True)) == {
-        "b": 1, "a": 2, "d": 3, "c": 4,
-    }  # fmt: skip
+        "b": 1,
+        "a": 2,
+        "d": 3,
+        "c": 4,
+    }
     assert ranking.table["wins"].tolist() == [1, 0, 0, 0]
     counted = failures(table)
     assert counted[["extractor", "error", "count"]].to_numpy().tolist() == [
-        ["a", "MemoryError: no", 1], ["c", "ValueError", 2],
-    ]  # fmt: skip
+        ["a", "MemoryError: no", 1],
+        ["c", "ValueError", 2],
+    ]
 
 
 def test_equal_but_for_rounding():
@@ -117,10 +137,14 @@ def test_equal_but_for_rounding():
 
 def test_tasks_are_ranked_apart_and_who_is_missing_somewhere_not_at_all():
     table = rows(
-        ("iris", "a", 0.3), ("iris", "b", 0.2), ("wine", "a", 0.3), ("wine", "b", 0.1),
-        ("wine", "c", 0.9), ("diabetes", "a", 0.1, "regression"),
+        ("iris", "a", 0.3),
+        ("iris", "b", 0.2),
+        ("wine", "a", 0.3),
+        ("wine", "b", 0.1),
+        ("wine", "c", 0.9),
+        ("diabetes", "a", 0.1, "regression"),
         ("diabetes", "d", 0.2, "regression"),
-    )  # fmt: skip
+    )
     first, second = rank_extractors(table)
     assert (first.task, second.task) == ("classification", "regression")
     assert first.table["extractor"].tolist() == ["a", "b"]

@@ -18,10 +18,16 @@ import pytest
 #: What `tox` names must be there; anywhere else a missing one is left out.
 NEEDED = os.environ.get("SKESCORE_ENGINES", "").split(",")
 SWITCHES = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage", "--window-size=1280,1000",
-)  # fmt: skip
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--window-size=1280,1000",
+)
 
 
 def give_up(reason: str) -> None:

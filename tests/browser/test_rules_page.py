@@ -82,9 +82,10 @@ def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> l
             conditions.append(Missing(2, negated=bool(random.integers(2))))
         if "m" in kinds and random.random() < 0.5:
             parts = [
-                Interval(0, upper=float(random.integers(1, 9))), Interval(1, lower=0.5),
+                Interval(0, upper=float(random.integers(1, 9))),
+                Interval(1, lower=0.5),
                 OneOf(2, ["red"]),
-            ]  # fmt: skip
+            ]
             conditions.append(AtLeast(int(random.integers(1, 4)), parts))
         if "l" in kinds and random.random() < 0.4:
             conditions.append(
@@ -150,9 +151,11 @@ def random_rows(ruleset: RuleSet, random: np.random.Generator, count: int) -> li
     rows: list[list[Any]] = []
     for _ in range(count):
         row: list[Any] = [
-            float(random.uniform(-2, 12)), float(random.uniform(-6, 6)),
-            str(random.choice([*COLOURS, "violet"])), float(random.uniform(-0.2, 1.2)),
-        ]  # fmt: skip
+            float(random.uniform(-2, 12)),
+            float(random.uniform(-6, 6)),
+            str(random.choice([*COLOURS, "violet"])),
+            float(random.uniform(-0.2, 1.2)),
+        ]
         for j in (0, 1, 3):
             cuts = np.concatenate([bounds.lower[:, j], bounds.upper[:, j]])
             cuts = cuts[np.isfinite(cuts)]
@@ -348,8 +351,11 @@ def test_right_rows_are_not_called_wrong_whatever_labels_are(
     below, above = labels
     rules = RuleSet(
         [Rule([Interval(0, upper=2.5)], below), Rule([Interval(0, lower=2.5)], above)],
-        ["x"], task="classification", classes=labels, fallback=Fallback(above),
-    )  # fmt: skip
+        ["x"],
+        task="classification",
+        classes=labels,
+        fallback=Fallback(above),
+    )
     y = [below, below, above, above, above]
     browser.open(write_report(rules, X, y, path=tmp_path / "page.html"))
     browser.run("document.querySelectorAll('.rule-details').forEach((one) => { one.open = true; })")
@@ -357,9 +363,12 @@ def test_right_rows_are_not_called_wrong_whatever_labels_are(
     first, second = texts
     said = [["1", "1", first, first], ["2", "2", first, first], ["3", "3", second, second]]
     rows = "[...document.querySelectorAll('.rule-rows tbody tr')]"
-    assert browser.run(
-        f"return {rows}.map((row) => [...row.cells].slice(0, 4).map((c) => c.textContent))"
-    ) == said  # fmt: skip
+    assert (
+        browser.run(
+            f"return {rows}.map((row) => [...row.cells].slice(0, 4).map((c) => c.textContent))"
+        )
+        == said
+    )
 
 
 def test_quality_is_told_class_by_class_and_beside_others(usual, runs) -> None:
@@ -395,11 +404,14 @@ def test_copied_texts_are_the_exports_of_python(usual, runs) -> None:
     browser.run("document.querySelectorAll('#exports details').forEach((d) => { d.open = true; })")
     expected = {"SQL": rules.to_sql(), "Python": rules.to_python(), "Prolog": rules.to_prolog()}
     for name, text in expected.items():
-        assert browser.run(
-            "return document.querySelector(`[data-export=${arguments[0]}]`)"
-            ".closest('details').querySelector('code').textContent",
-            name,
-        ) == text  # fmt: skip
+        assert (
+            browser.run(
+                "return document.querySelector(`[data-export=${arguments[0]}]`)"
+                ".closest('details').querySelector('code').textContent",
+                name,
+            )
+            == text
+        )
         browser.element(f"[data-export={name}]").click()
         copied = browser.driver.execute_async_script(
             "const done = arguments[0];"
@@ -416,8 +428,11 @@ def test_copied_texts_are_the_exports_of_python(usual, runs) -> None:
 
 
 NASTY = (
-    "<script>window.hacked = 1</script>", "\"quotes' & <b>tags</b>", "</script><!--", "\u2028 line",
-)  # fmt: skip
+    "<script>window.hacked = 1</script>",
+    "\"quotes' & <b>tags</b>",
+    "</script><!--",
+    "\u2028 line",
+)
 
 
 def test_names_cannot_become_code(opened, runs) -> None:
@@ -430,13 +445,18 @@ def test_names_cannot_become_code(opened, runs) -> None:
     )
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], NASTY[0]), Rule([OneOf(2, [NASTY[2], "x"])], NASTY[2])],
-        list(NASTY), task="classification", fallback=Fallback(NASTY[1]),
+        list(NASTY),
+        task="classification",
+        fallback=Fallback(NASTY[1]),
         domain=Domain((0, 0, 0, 0), (1, 1, 2, 1), [(2, (NASTY[2], "x"))]),
-    )  # fmt: skip
+    )
     about = {
-        "name": NASTY[0], "source": NASTY[2], "checksum_sha256": "0", "target": NASTY[1],
+        "name": NASTY[0],
+        "source": NASTY[2],
+        "checksum_sha256": "0",
+        "target": NASTY[1],
         "features": list(NASTY),
-    }  # fmt: skip
+    }
     browser = opened(candidates, rules, about=about)
     assert browser.run("return window.hacked || null") is None
     assert browser.complaints() == []
@@ -480,9 +500,12 @@ def test_many_rules_are_shown_when_they_are_asked_for_and_all_are_printed(opened
 def test_what_says_or_stands_in_brackets_among_others(browser, tmp_path) -> None:
     young, short = Interval(0, upper=2, missing=True), OneOf(2, ["blue", "red"])
     rules = RuleSet(
-        [Rule([young, short, Interval(3, 1)], "x"), Rule([young], "y")], NAMES,
-        task="classification", fallback=Fallback("x"), domain=DOMAIN,
-    )  # fmt: skip
+        [Rule([young, short, Interval(3, 1)], "x"), Rule([young], "y")],
+        NAMES,
+        task="classification",
+        fallback=Fallback("x"),
+        domain=DOMAIN,
+    )
     browser.open(write_report(rules, path=tmp_path / "rules.html"))
     said = [" ".join(text.split()) for text in browser.texts("#cards .premise")[:2]]
     assert said == [

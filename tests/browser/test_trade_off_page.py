@@ -78,8 +78,10 @@ def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
               chosen: page.tradeOff.chosen,
             };
             """,
-            score, completeness, positions,
-        )  # fmt: skip
+            score,
+            completeness,
+            positions,
+        )
         settings = found["settings"]
         assert (settings["score"], settings["completeness"]) == (score, completeness)
         # What the fields show is the weight, not a rounding of it.
@@ -110,8 +112,12 @@ def test_weights_at_steps_and_extremes_are_those_of_python(usual, runs) -> None:
     for psi in (0.1, 0.3, 0.7, 1, 1.1, 2.5, 7, 30, 1e-6, 1e6):
         for phi, rho in ((psi, 1.0), (1e4, psi)):
             settings = {
-                "psi": psi, "phi": phi, "rho": rho, "completeness": "volume", "score": "fire",
-            }  # fmt: skip
+                "psi": psi,
+                "phi": phi,
+                "rho": rho,
+                "completeness": "volume",
+                "score": "fire",
+            }
             for score in SCORE_SPECS:
                 settings["score"] = score
                 asked.append(dict(settings))
@@ -129,9 +135,10 @@ def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     asked = [
         {"score": score, "psi": psi, "phi": psi, "rho": 0.5, "completeness": completeness}
-        for score in SCORE_SPECS for psi in (0.7, 1, 2.5, 7)
+        for score in SCORE_SPECS
+        for psi in (0.7, 1, 2.5, 7)
         for completeness in ("volume", "instances")
-    ]  # fmt: skip
+    ]
     found = browser.run(
         """
         return arguments[0].map((settings) => {
@@ -154,15 +161,21 @@ def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
 
 def test_the_page_starts_with_the_weights_of_the_search(opened, runs) -> None:
     search = {
-        "scoring": "neg_fire", "weights": {"psi": 3.0, "phi": 1.0, "rho": 2.0},
+        "scoring": "neg_fire",
+        "weights": {"psi": 3.0, "phi": 1.0, "rho": 2.0},
         "completeness": "instances",
-    }  # fmt: skip
+    }
     browser = opened(search=search)
     settings = browser.run("return page.tradeOff.settings")
     assert settings == {
-        "score": "fire", "psi": 3, "phi": 1, "rho": 2, "completeness": "instances",
-        "max_rules": None, "min_performance": None,
-    }  # fmt: skip
+        "score": "fire",
+        "psi": 3,
+        "phi": 1,
+        "rho": 2,
+        "completeness": "instances",
+        "max_rules": None,
+        "min_performance": None,
+    }
     shown = browser.run("return ['phi', 'rho', 'psi'].map((n) => byId('field-' + n).hidden)")
     assert shown == [True, True, False]
     browser.run(
@@ -298,8 +311,19 @@ def test_every_control_can_be_reached_by_tab_and_shows_its_focus(usual) -> None:
             assert outline not in ("0px", ""), name
         seen.append(name)
         active.send_keys(Keys.TAB)
-    for wanted in ("skip", "slider", "max-rules", "phi", "phi-number", "reset", "next-row", "sort",
-                   "choose", "scroll board", "summary"):  # fmt: skip
+    for wanted in (
+        "skip",
+        "slider",
+        "max-rules",
+        "phi",
+        "phi-number",
+        "reset",
+        "next-row",
+        "sort",
+        "choose",
+        "scroll board",
+        "summary",
+    ):
         assert wanted in seen, wanted
     assert any("point" in name for name in seen)
 
@@ -412,14 +436,18 @@ def test_structure_is_that_of_an_accessible_page(usual) -> None:
 def test_axe_finds_nothing_in_light_and_dark_at_three_widths(width, usual) -> None:
     browser, papers = usual, set()
     browser.command(
-        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
+        "Emulation.setDeviceMetricsOverride",
+        width=width,
+        height=900,
+        deviceScaleFactor=1,
         mobile=width < 600,
-    )  # fmt: skip
+    )
     for scheme in ("light", "dark"):
         browser.command(
-            "Emulation.setEmulatedMedia", media="screen",
+            "Emulation.setEmulatedMedia",
+            media="screen",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
-        )  # fmt: skip
+        )
         assert browser.violations() == [], scheme
         papers.add(browser.run("return getComputedStyle(document.body).backgroundColor"))
         # The rules are there without scrolling.
@@ -432,9 +460,10 @@ def test_axe_finds_nothing_in_light_and_dark_at_three_widths(width, usual) -> No
 
 def test_paper_is_white_whatever_the_screen(usual) -> None:
     usual.command(
-        "Emulation.setEmulatedMedia", media="print",
+        "Emulation.setEmulatedMedia",
+        media="print",
         features=[{"name": "prefers-color-scheme", "value": "dark"}],
-    )  # fmt: skip
+    )
     paper, text = usual.run(
         "const style = getComputedStyle(document.body); return [style.backgroundColor, style.color]"
     )
@@ -445,8 +474,11 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(usual) -> None:
     for width in (768, 390, 320):
         usual.command(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=800, deviceScaleFactor=1, mobile=True,
-        )  # fmt: skip
+            width=width,
+            height=800,
+            deviceScaleFactor=1,
+            mobile=True,
+        )
         wide = usual.driver.execute_async_script(
             """
             const [width, done] = arguments, begin = performance.now();
@@ -488,23 +520,43 @@ def test_a_bench_is_averaged_over_seeds_and_folds_by_data_and_black_box(browser,
     random = np.random.default_rng(0)
     rows = [
         {
-            "data": data, "task": "classification", "black_box": box, "extractor": name,
-            "params": "{}" if name == "cart" else '{"n_slices": 3}', "seed": seed, "fold": fold,
-            "state": "complete", "error": "", "n_rules": 4, "size": 4 + fold,
-            "performance": random.uniform(0.5, 1), "loss": random.uniform(0, 0.5),
-            "loss_q": 0.1, "completeness_volume": 0.9, "completeness_instances": 1.0,
-            "fidelity": 0.9, "black_box_quality": 0.96, "seconds": 0.1, "black_box_rows": 10,
+            "data": data,
+            "task": "classification",
+            "black_box": box,
+            "extractor": name,
+            "params": "{}" if name == "cart" else '{"n_slices": 3}',
+            "seed": seed,
+            "fold": fold,
+            "state": "complete",
+            "error": "",
+            "n_rules": 4,
+            "size": 4 + fold,
+            "performance": random.uniform(0.5, 1),
+            "loss": random.uniform(0, 0.5),
+            "loss_q": 0.1,
+            "completeness_volume": 0.9,
+            "completeness_instances": 1.0,
+            "fidelity": 0.9,
+            "black_box_quality": 0.96,
+            "seconds": 0.1,
+            "black_box_rows": 10,
         }
-        for data in ("iris", "wine") for box in ("knn", "svm") for name in ("cart", "gridex")
-        for seed in (0, 1) for fold in (0, 1, 2)
-    ]  # fmt: skip
+        for data in ("iris", "wine")
+        for box in ("knn", "svm")
+        for name in ("cart", "gridex")
+        for seed in (0, 1)
+        for fold in (0, 1, 2)
+    ]
     rows[1] |= {"state": "failed", "error": "no <b>rules</b>", "loss": np.nan, "size": np.nan}
     table = pd.DataFrame(rows)
     table.to_csv(tmp_path / "rows.csv", index=False)
     browser.open(write_report(tmp_path))
     assert browser.texts("#group option") == [
-        "iris · knn", "iris · svm", "wine · knn", "wine · svm",
-    ]  # fmt: skip
+        "iris · knn",
+        "iris · svm",
+        "wine · knn",
+        "wine · svm",
+    ]
     for at, (data, box) in enumerate(
         [("iris", "knn"), ("iris", "svm"), ("wine", "knn"), ("wine", "svm")]
     ):
@@ -522,7 +574,7 @@ def test_a_bench_is_averaged_over_seeds_and_folds_by_data_and_black_box(browser,
         np.testing.assert_allclose([loss for _, loss, _ in found], means.to_numpy(), rtol=1e-12)
         assert [count for _, _, count in found] == part["extractor"].value_counts(
             sort=False
-        ).tolist()  # fmt: skip
+        ).tolist()
         if at == 0:
             assert "no <b>rules</b>" in browser.text("#failures")
             assert "1 missing" in browser.text("#board")
@@ -535,14 +587,25 @@ def test_points_without_errors_are_whole_and_what_is_unmeasured_has_no_spread(
     import pandas as pd
 
     row = {
-        "data": "iris", "task": "classification", "black_box": "knn", "params": "{}", "seed": 0,
-        "error": "", "n_rules": 2, "size": 2, "performance": 1.0, "loss": 0.0, "loss_q": 0.0,
-        "completeness_volume": 1.0, "completeness_instances": 1.0,
-    }  # fmt: skip
+        "data": "iris",
+        "task": "classification",
+        "black_box": "knn",
+        "params": "{}",
+        "seed": 0,
+        "error": "",
+        "n_rules": 2,
+        "size": 2,
+        "performance": 1.0,
+        "loss": 0.0,
+        "loss_q": 0.0,
+        "completeness_volume": 1.0,
+        "completeness_instances": 1.0,
+    }
     rows = [
         row | {"extractor": name, "fold": fold, "state": state}
-        for name, state in (("cart", "complete"), ("gridex", "failed")) for fold in (0, 1)
-    ]  # fmt: skip
+        for name, state in (("cart", "complete"), ("gridex", "failed"))
+        for fold in (0, 1)
+    ]
     pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
     browser.open(write_report(tmp_path))
     top, height = browser.run(
@@ -590,10 +653,8 @@ def test_a_score_that_was_only_recorded_ranks_and_chooses_as_the_search(opened, 
         return replace(one, folds=folds, all_rows=scored(one.all_rows or one.folds[0]))
 
     candidates = Candidates(
-        told(one)
-        for one in runs.random_candidates(12)
-        if "failure" not in (one.all_rows or {})
-    )  # fmt: skip
+        told(one) for one in runs.random_candidates(12) if "failure" not in (one.all_rows or {})
+    )
     heldout = np.array([[fold["score"] for fold in one.folds] for one in candidates])
     all_rows = np.array([one.all_rows["score"] for one in candidates])
     by = (1 - SHARE_OF_ALL_ROWS) * heldout + SHARE_OF_ALL_ROWS * all_rows[:, None]
@@ -620,10 +681,14 @@ def test_a_score_that_was_only_recorded_ranks_and_chooses_as_the_search(opened, 
 
 def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatch) -> None:
     terse = ScoreSpec(
-        "terse", lambda loss, size: loss + 0.1 * size, greater_is_better=False, label="Terse",
-        prediction="loss", uses_completeness=False,
+        "terse",
+        lambda loss, size: loss + 0.1 * size,
+        greater_is_better=False,
+        label="Terse",
+        prediction="loss",
+        uses_completeness=False,
         metrics={"classification": "accuracy", "regression": "mean_squared_error"},
-    )  # fmt: skip
+    )
     monkeypatch.setitem(SCORE_SPECS, "terse", terse)
     candidates = Candidates(
         replace(one, folds=tuple(fold | {"score": -place - k} for k, fold in enumerate(one.folds)))
@@ -676,8 +741,9 @@ def test_the_corridor_follows_the_weights_as_in_python(browser, runs, tmp_path) 
                      gaps: kinds.map((kind) => page.corridor.gap(kind)),
                      dots: document.querySelectorAll("#corridor .dot").length };
             """,
-            score, positions,
-        )  # fmt: skip
+            score,
+            positions,
+        )
         weights = {name: found["settings"][name] for name in positions}
         one = made.with_score(score, **weights)
         assert found["own"] == pytest.approx(one.given_score())

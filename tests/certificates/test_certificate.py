@@ -73,11 +73,16 @@ def test_the_best_tree_of_all_has_a_score_between_the_bounds(seed: int, scorer: 
             if metric == "accuracy":
                 value = np.mean(predicted == y)
             else:
-                value = sum(
-                    (y == k).sum() * 2 * ((y == k) & (predicted == k)).sum()
-                    / ((y == k).sum() + (predicted == k).sum())
-                    for k in np.unique(y)
-                ) / 9  # fmt: skip
+                value = (
+                    sum(
+                        (y == k).sum()
+                        * 2
+                        * ((y == k) & (predicted == k)).sum()
+                        / ((y == k).sum() + (predicted == k).sum())
+                        for k in np.unique(y)
+                    )
+                    / 9
+                )
             value = 1 - value if spec.prediction == "loss" else value
             best = max(best, spec.signed(spec.value(value, len(parts), 1.0, scorer.settings)))
     interval = made.interval("tree")
@@ -139,8 +144,12 @@ def test_sizes_that_cannot_win_are_not_asked_about(extractor: CARTExtractor, iri
 
 def test_rules_that_do_not_cover_all_rows(iris: Any) -> None:
     X, y = iris
-    rules = RuleSet([Rule([Interval(2, upper=2.5)], 0)], list(X.columns), task="classification",
-                    classes=[0, 1, 2])  # fmt: skip
+    rules = RuleSet(
+        [Rule([Interval(2, upper=2.5)], 0)],
+        list(X.columns),
+        task="classification",
+        classes=[0, 1, 2],
+    )
     made = certify(rules, X, y, kinds=["tree"], max_rules=2)
     assert made.given_score() == pytest.approx(ice(rules, X, y))
     assert "speaks of rules that cover everything" in made.to_text()
@@ -176,10 +185,11 @@ def test_what_is_best_here_is_measured_on_held_out_rows_as_well(iris: Any) -> No
         expected = [
             ice(
                 clone(extractor).set_params(estimator=clone(box)).fit(X.iloc[train], y.iloc[train]),
-                X.iloc[test], y.iloc[test],
+                X.iloc[test],
+                y.iloc[test],
             )
             for train, test in cv.split(X, y)
-        ]  # fmt: skip
+        ]
         assert found[name] == pytest.approx(expected)  # type: ignore[literal-required]
     assert np.mean(found["given"]) == pytest.approx(search.best_score_)
     better = np.mean(found["best"]) > np.mean(found["given"])
@@ -231,10 +241,12 @@ def test_weights_count_as_repeated_rows(iris: Any) -> None:
 
 def test_categories_and_missing_values() -> None:
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame({
-        "a": np.where(rng.random(40) < 0.3, np.nan, rng.integers(0, 5, 40)),
-        "c": np.where(rng.random(40) < 0.2, None, rng.choice(["u", "v", "w"], 40)),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "a": np.where(rng.random(40) < 0.3, np.nan, rng.integers(0, 5, 40)),
+            "c": np.where(rng.random(40) < 0.2, None, rng.choice(["u", "v", "w"], 40)),
+        }
+    )
     y = np.where(frame["a"].isna(), "x", np.where(frame["c"] == "u", "y", "z"))
     rules = RuleSet([Rule([], "z")], ["a", "c"], task="classification", classes=["x", "y", "z"])
     made = certify(rules, frame, y, kinds=["tree"], max_rules=3)
@@ -291,8 +303,9 @@ def test_no_more_is_proven_than_the_tolerance_asks_for(scoring: str) -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(150, 4))
     y = (X[:, 0] * X[:, 1] + rng.normal(0, 0.5, 150) > 0).astype(int)
-    rules = RuleSet([Rule([], 1)], [f"x{j}" for j in range(4)], task="classification",
-                    classes=[0, 1])  # fmt: skip
+    rules = RuleSet(
+        [Rule([], 1)], [f"x{j}" for j in range(4)], task="classification", classes=[0, 1]
+    )
     options: dict[str, Any] = {"scoring": scoring, "time_limit": None, "max_rules": 4}
     options |= {"kinds": ["list"], "cuts_per_feature": 5, "max_conditions": 1}
     whole, enough = certify(rules, X, y, **options), certify(rules, X, y, **options, tolerance=0.01)

@@ -34,10 +34,13 @@ Change = Callable[[Any, np.random.Generator], bool]
 @pytest.fixture(scope="module", params=["classification", "regression"])
 def made(request: Any) -> tuple[str, pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({
-        "a": rng.integers(0, 9, 24).astype(float), "b": rng.integers(0, 4, 24).astype(float),
-        "c": rng.choice(["u", "v"], 24),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "a": rng.integers(0, 9, 24).astype(float),
+            "b": rng.integers(0, 4, 24).astype(float),
+            "c": rng.choice(["u", "v"], 24),
+        }
+    )
     frame.loc[::7, "b"] = np.nan
     score = frame["a"] + 2 * (frame["c"] == "u") + rng.integers(0, 2, 24)
     if request.param == "classification":
@@ -195,10 +198,22 @@ def leave_out(data: Any, rng: np.random.Generator) -> bool:
 
 
 CHANGES: list[Change] = [
-    change_bound, change_both_bounds, raise_lower_of_unproven, change_measured, change_given,
-    change_size_given, change_rows, change_weight, change_conclusion, change_condition, drop_rule,
-    swap_rules, claim_more_cuts, claim_other_kind, leave_out,
-]  # fmt: skip
+    change_bound,
+    change_both_bounds,
+    raise_lower_of_unproven,
+    change_measured,
+    change_given,
+    change_size_given,
+    change_rows,
+    change_weight,
+    change_conclusion,
+    change_condition,
+    drop_rule,
+    swap_rules,
+    claim_more_cuts,
+    claim_other_kind,
+    leave_out,
+]
 
 
 def check_falsified(made: tuple[str, pd.DataFrame, np.ndarray], seeds: range) -> None:
@@ -243,9 +258,10 @@ def test_bounds_over_fewer_cuts_than_are_told_are_rejected(per_feature: int | No
         {"a": [0.0, 1.0, 2.0, 3.0] * 3, "b": [1.0, 2.0, 3.0] * 4, "c": ["u"] * 5 + ["v"] * 7}
     )
     rules = RuleSet(
-        [Rule([Interval(1, upper=1.5)], "p"), Rule([], "q")], list(X.columns),
+        [Rule([Interval(1, upper=1.5)], "p"), Rule([], "q")],
+        list(X.columns),
         task="classification",
-    )  # fmt: skip
+    )
     y = np.array(["p", "q"] * 6)
     made = certify(rules, X, y, max_rules=1, max_conditions=1, cuts_per_feature=per_feature)
     assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
@@ -308,8 +324,9 @@ def test_small_numbers_are_checked_as_exactly_as_large_ones(unit: float, weight:
 
 def test_whole_numbers_beyond_all_floats_are_compared_as_rules_do() -> None:
     X, y = np.array([[2**53], [2**53 + 1], [2**53 + 2]]), np.array(["p", "p", "q"])
-    rules = RuleSet([Rule([Interval(0, upper=2.0**53)], "p"), Rule([], "q")], ["x0"],
-                    task="classification")  # fmt: skip
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2.0**53)], "p"), Rule([], "q")], ["x0"], task="classification"
+    )
     text = certify(rules, X, y, max_rules=2, max_conditions=1).to_json()
     assert check_certificate(text, X, y).verdict == "confirmed"
 
@@ -371,7 +388,7 @@ def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weigh
         "scoring": "fire" if loss == "absolute_error" else "ice",
         "sample_weight": weights,
         "max_conditions": 2 if weighted and loss != "absolute_error" else 1,
-    }  # fmt: skip
+    }
     best = claims(X, y, **options)
     poor = claims(X, y, max_nodes=1, **options)
     n_false = 0
@@ -424,19 +441,22 @@ def test_what_takes_too_much_memory_is_not_checked(larger: Any) -> None:
 
 def test_the_volume_of_overlapping_rules_is_summed_up(larger: Any) -> None:
     """By hand: of [0, 4] × {u, v} × 3/4 known, 1/4 missing."""
-    X = pd.DataFrame({
-        "a": [0.0, 4.0, 1.0, 2.0], "c": ["u", "v", "u", "v"], "m": [0.0, 1.0, 2.0, np.nan]
-    })  # fmt: skip
+    X = pd.DataFrame(
+        {"a": [0.0, 4.0, 1.0, 2.0], "c": ["u", "v", "u", "v"], "m": [0.0, 1.0, 2.0, np.nan]}
+    )
     rules = RuleSet(
         [
             Rule([Interval(0, upper=1.0)], 0),  # 1/4
             Rule([Interval(0, upper=2.0), OneOf(1, ("u",))], 1),  # 1/4 · 1/2 beside the first
             Rule([Interval(0, lower=3.0), Missing(2)], 0),  # 1/4 · 1/4
         ],
-        ["a", "c", "m"], task="classification", classes=[0, 1], ordered=True,
+        ["a", "c", "m"],
+        task="classification",
+        classes=[0, 1],
+        ordered=True,
         domain=Domain((0, 0, 0), (4, 2, 2), categories=((1, ("u", "v")),), missing=(0, 0, 0.25)),
         fallback=Fallback(0),
-    )  # fmt: skip
+    )
     y = np.array([0, 0, 1, 1])
     made = certify(rules, X, y, max_rules=2, cuts_per_feature=1)
     assert made.given["completeness_volume"] == pytest.approx(1 / 4 + 1 / 8 + 1 / 16)

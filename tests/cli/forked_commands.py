@@ -98,10 +98,12 @@ class Commands:
         folder = directory / f"command-{next(self._numbers)}"
         folder.mkdir()
         order = {
-            "folder": str(folder), "directory": str(directory), "words": list(map(str, words)),
+            "folder": str(folder),
+            "directory": str(directory),
+            "words": list(map(str, words)),
             "wait_at": wait_at,
             "environment": {"XDG_CACHE_HOME": str(cache or directory / "cache"), **environment},
-        }  # fmt: skip
+        }
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.write(json.dumps(order) + "\n")
@@ -162,10 +164,16 @@ def _run(order: dict[str, Any]) -> int:
 
 def _serve() -> None:
     for module in (
-        "alembic.command", "optuna.storages._rdb.storage", "psycopg", "sklearn.ensemble",
-        "skescore.black_boxes", "skescore.cli._tune", "skescore.datasets", "skescore.report",
+        "alembic.command",
+        "optuna.storages._rdb.storage",
+        "psycopg",
+        "sklearn.ensemble",
+        "skescore.black_boxes",
+        "skescore.cli._tune",
+        "skescore.datasets",
+        "skescore.report",
         "skescore.tuning.storage",
-    ):  # fmt: skip
+    ):
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are buried at once

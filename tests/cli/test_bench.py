@@ -22,9 +22,16 @@ from skescore.cli import main
 from skescore.datasets import load_dataset
 
 SMALL = [
-    "bench", "--data", "iris,wine,diabetes", "--black-boxes", "decision-tree",
-    "--extractors", "cart,gridrex", "--folds", "2",
-]  # fmt: skip
+    "bench",
+    "--data",
+    "iris,wine,diabetes",
+    "--black-boxes",
+    "decision-tree",
+    "--extractors",
+    "cart,gridrex",
+    "--folds",
+    "2",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +86,20 @@ def test_tables_ranks_and_verdict(run, cache):
 
 
 def test_further_measures_are_columns(run, tmp_path):
-    words = ["bench", "--data", "iris", "--black-boxes", "decision-tree", "--extractors", "cart",
-             "--folds", "1", "--measures", "overlap,fidelity_uniform", "--output"]  # fmt: skip
+    words = [
+        "bench",
+        "--data",
+        "iris",
+        "--black-boxes",
+        "decision-tree",
+        "--extractors",
+        "cart",
+        "--folds",
+        "1",
+        "--measures",
+        "overlap,fidelity_uniform",
+        "--output",
+    ]
     code, out, _ = run(*words, str(tmp_path / "out"))
     assert code == 0
     assert "neg_overlap" in out
@@ -267,9 +286,12 @@ def test_another_bench_in_the_folder(run, measured):
 
 KILLED = ["--data", "iris,wine", "--black-boxes", "random-forest", "--extractors", "cart,exact"]
 SETTINGS = {
-    "data": ["iris", "wine"], "black_boxes": ["random-forest"], "extractors": ["cart", "exact"],
-    "seeds": [0, 1], "folds": 2,
-}  # fmt: skip
+    "data": ["iris", "wine"],
+    "black_boxes": ["random-forest"],
+    "extractors": ["cart", "exact"],
+    "seeds": [0, 1],
+    "folds": 2,
+}
 
 
 @pytest.fixture(scope="module")

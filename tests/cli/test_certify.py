@@ -17,8 +17,23 @@ FAST = ["--seconds", "20", "--cuts", "2", "--max-rules", "3"]
 def folder(tmp_path_factory):
     """A search with a certificate."""
     path = tmp_path_factory.mktemp("certified") / "run"
-    words = ["tune", "iris", "--extractors", "cart", "--trials", "3", "--cv", "2", "--black-box",
-             "decision-tree", "--quiet", "--certify", "20", "--output", str(path)]  # fmt: skip
+    words = [
+        "tune",
+        "iris",
+        "--extractors",
+        "cart",
+        "--trials",
+        "3",
+        "--cv",
+        "2",
+        "--black-box",
+        "decision-tree",
+        "--quiet",
+        "--certify",
+        "20",
+        "--output",
+        str(path),
+    ]
     assert main(words) == 0
     return path
 
@@ -86,8 +101,19 @@ def test_no_more_is_proven_than_asked_for(tmp_path, run):
     frame.to_csv(tmp_path / "noise.csv", index=False)
     rules = RuleSet([Rule((), "u")], list("abcd"), task="classification", classes=["u", "v"])
     (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
-    words = ["certify", tmp_path / "rules.json", tmp_path / "noise.csv", "--target", "y",
-             "--max-rules", "5", "--kinds", "tree", "--format", "json"]  # fmt: skip
+    words = [
+        "certify",
+        tmp_path / "rules.json",
+        tmp_path / "noise.csv",
+        "--target",
+        "y",
+        "--max-rules",
+        "5",
+        "--kinds",
+        "tree",
+        "--format",
+        "json",
+    ]
     _, out, _ = run(*words, "--tolerance", "0.5")
     few = Certificate.from_json(out)
     _, out, _ = run(*words)

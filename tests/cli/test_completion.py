@@ -44,8 +44,11 @@ def complete(folder):
     def complete(*words):
         run = subprocess.run(
             ["bash", "--norc", "-c", _ASK, "bash", "skescore", *words],
-            cwd=folder, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert run.stderr == ""
         return set(run.stdout.split())
 

@@ -30,8 +30,11 @@ def doctor(site, code):
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     run = subprocess.run(
         [sys.executable, "-m", "skescore", "doctor"],
-        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (run.returncode, run.stderr) == (code, "")
     return [line.strip() for line in run.stdout.splitlines()]
 
@@ -65,7 +68,9 @@ def test_what_is_missing_old_or_broken_comes_with_its_command(site):
     install(site, "one", "1.5")
     install(site, "broken", "1.0", source="raise ImportError('half of it is missing')")
     install(
-        site, "plug-in", "1.0",
+        site,
+        "plug-in",
+        "1.0",
         source="""
         class Good:
             "Extracts."
@@ -74,7 +79,7 @@ def test_what_is_missing_old_or_broken_comes_with_its_command(site):
                 return self
         """,
         entry_points="[skescore.extractors]\ngood = plug_in:Good\nbad = plug_in.gone:Bad\n",
-    )  # fmt: skip
+    )
     lines = doctor(site, 1)
     assert any("skescore needs >=99" in line for line in lines)
     assert 'no-such-package is missing. Run: pip install "no-such-package>=1.5"' in lines
@@ -107,9 +112,12 @@ def test_commands_that_need_what_is_broken_send_to_the_doctor(site):
     (site / "rich.py").write_text("raise ImportError('half of it is missing')")
     for words, code in ((["tune", "iris"], 1), (["--help"], 0), (["--version"], 0)):
         run = subprocess.run(
-            [sys.executable, "-m", "skescore", *words], capture_output=True, text=True,
-            env={**os.environ, "PYTHONPATH": str(site)}, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "skescore", *words],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(site)},
+            check=False,
+        )
         assert run.returncode == code
         assert run.stderr.strip() == (
             "skescore: error: half of it is missing. To find out what is wrong: skescore doctor"

@@ -286,9 +286,11 @@ def rules_file(rules, write):
 
 def test_a_domain_that_the_rules_bring_is_kept(write, imported):
     own = RuleSet(
-        [Rule((Interval(0, upper=1.0),), "a")], ["size"], task="classification",
+        [Rule((Interval(0, upper=1.0),), "a")],
+        ["size"],
+        task="classification",
         domain=Domain((0.0,), (9.0,)),
-    )  # fmt: skip
+    )
     rules, notes = imported(
         write(own.to_json(), "own.json"), "--data", write(DATA, "data.csv"), "--target", "y"
     )
@@ -407,8 +409,11 @@ def test_names_of_things_reach_the_score(write, imported, run, tmp_path):
     data = write(DATA, "data.csv")
     rules, _ = imported(write(CONDITIONS, "c.csv"), "--data", data, "--target", "y", "--drop", "id")
     assert rules.domain.values_of(rules.feature_names.index("colour")) == (
-        "7", "blue", "green", "red",
-    )  # fmt: skip
+        "7",
+        "blue",
+        "green",
+        "red",
+    )
     # One of size's part of the domain below the cut, and two of four colours.
     words = ("score", tmp_path / "imported.json", data, "--target", "y", "--format", "json")
     code, out, _ = run(*words)
@@ -453,9 +458,13 @@ def test_json_of_decision_rules(write, imported):
 
     def rule(premise, value, weight):
         return {
-            "uuid": "1", "string": "", "premise": premise, "conclusion": {"value": value},
-            "coverage": None, "voting_weight": weight,
-        }  # fmt: skip
+            "uuid": "1",
+            "string": "",
+            "premise": premise,
+            "conclusion": {"value": value},
+            "coverage": None,
+            "voting_weight": weight,
+        }
 
     small = condition(
         0, type="elementary_numerical", left=None, right=2.0, left_closed=False, right_closed=False

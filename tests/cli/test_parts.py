@@ -125,9 +125,19 @@ def commands():
 def test_the_commands():
     assert list(commands()) == ["", *COMMANDS]
     assert list(COMMANDS) == [
-        "tune", "score", "certify", "rules", "predict", "explain", "import", "report", "bench",
-        "reproduce", "doctor", "completion",
-    ]  # fmt: skip
+        "tune",
+        "score",
+        "certify",
+        "rules",
+        "predict",
+        "explain",
+        "import",
+        "report",
+        "bench",
+        "reproduce",
+        "doctor",
+        "completion",
+    ]
 
 
 def test_commands_are_listed_alike_whether_they_are_imported_or_not():
@@ -151,9 +161,17 @@ def test_help_has_examples_and_explains_every_option(name):
 def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
     parser = commands()[name]
     promised = {
-        "trials": 60, "cv": 5, "seed": 0, "n_jobs": 1, "psi": 1, "phi": 1, "rho": 1,
-        "scoring": "ice", "black_box": "random-forest", "format": "text",
-    }  # fmt: skip
+        "trials": 60,
+        "cv": 5,
+        "seed": 0,
+        "n_jobs": 1,
+        "psi": 1,
+        "phi": 1,
+        "rho": 1,
+        "scoring": "ice",
+        "black_box": "random-forest",
+        "format": "text",
+    }
     if name == "tune":
         promised["n_jobs"] = None  # it depends on the table
     if name in ("certify", "score"):
@@ -171,9 +189,14 @@ def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
 
 def options(**changes):
     given = {
-        "scoring": "ice", "reference": "data", "psi": 2.0, "phi": 3.0, "rho": 4.0,
-        "completeness": "instances", "performance": None,
-    }  # fmt: skip
+        "scoring": "ice",
+        "reference": "data",
+        "psi": 2.0,
+        "phi": 3.0,
+        "rho": 4.0,
+        "completeness": "instances",
+        "performance": None,
+    }
     return argparse.Namespace(**given | changes)
 
 
@@ -249,15 +272,20 @@ def test_only_rare_classes_are_split_without_strata():
 @pytest.mark.parametrize(
     ("name", "content", "kind"),
     [
-        ("a.skops", "", "model"), ("a.PKL", "", "model"), ("a.joblib", "", "model"),
-        ("a.txt", "", "rulekit"), ("a.rules", "", "rulekit"),
-        ("a.csv", "", "table"), ("a.parquet", "", "table"), ("a.tsv", "", "table"),
+        ("a.skops", "", "model"),
+        ("a.PKL", "", "model"),
+        ("a.joblib", "", "model"),
+        ("a.txt", "", "rulekit"),
+        ("a.rules", "", "rulekit"),
+        ("a.csv", "", "table"),
+        ("a.parquet", "", "table"),
+        ("a.tsv", "", "table"),
         ("a.json", '{"format": "skescore.RuleSet"}', "rules"),
         ("a.json", '{"meta": {}, "rules": []}', "decision-rules"),
         ("a.json", '[{"rule": 1, "feature": "a", "operator": "<", "value": 1}]', "table"),
         ("a.json", '{"rule": [], "feature": [], "operator": [], "value": []}', "table"),
     ],
-)  # fmt: skip
+)
 def test_what_a_file_is(name, content, kind, tmp_path):
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
@@ -376,14 +404,26 @@ def test_one_thing_is_no_plural():
 
 def test_what_json_does_not_know_is_replaced():
     value = {
-        1: np.float64(0.5), "i": np.int64(3), "b": np.bool_(True), "n": math.nan, "t": (1, [2.0]),
-        "inf": -math.inf, "none": None, "text": "≤",
-    }  # fmt: skip
+        1: np.float64(0.5),
+        "i": np.int64(3),
+        "b": np.bool_(True),
+        "n": math.nan,
+        "t": (1, [2.0]),
+        "inf": -math.inf,
+        "none": None,
+        "text": "≤",
+    }
     ready = json_ready(value)
     assert ready == {
-        "1": 0.5, "i": 3, "b": True, "n": None, "t": [1, [2.0]], "inf": None, "none": None,
+        "1": 0.5,
+        "i": 3,
+        "b": True,
+        "n": None,
+        "t": [1, [2.0]],
+        "inf": None,
+        "none": None,
         "text": "≤",
-    }  # fmt: skip
+    }
     assert type(ready["1"]) is float
     assert ready["b"] is True
     assert json.loads(to_json(value)) == ready
@@ -440,8 +480,10 @@ def test_table_is_aligned_also_with_wide_characters_and_ends_without_blanks():
     printer.table(COLUMNS, ROWS, left=("name", "more"))
     lines = printer.text().splitlines()
     assert lines == ["    name  score  more", " 1  a|b     0.5  x=1, y=2", "10  花弁  12.25"]
-    ends = [cell_len(line[: line.index(cell) + len(cell)]) for line, cell in
-            zip(lines, ("score", "0.5", "12.25"), strict=True)]  # fmt: skip
+    ends = [
+        cell_len(line[: line.index(cell) + len(cell)])
+        for line, cell in zip(lines, ("score", "0.5", "12.25"), strict=True)
+    ]
     assert len(set(ends)) == 1
 
 

@@ -18,9 +18,11 @@ RULES = RuleSet(
         Rule([Interval(0, upper=2.5)], "small"),
         Rule([OneOf(1, ["red"]), Interval(0, upper=5)], "warm"),
     ],
-    ["length", "colour"], task="classification", fallback=Fallback("other"),
+    ["length", "colour"],
+    task="classification",
+    fallback=Fallback("other"),
     domain=Domain((0, 0), (9, 3), categories=[(1, ("blue", "green", "red"))]),
-)  # fmt: skip
+)
 TABLE = "colour,more,length\nred,x,1\nred,y,4.5\nblue,,4.5\ngreen,z,8\n"
 
 
@@ -35,8 +37,12 @@ def test_predictions_with_the_numbers_of_their_rules(files, capsys, tmp_path) ->
     assert main(["predict", *files]) == 0
     found = list(csv.reader(io.StringIO(capsys.readouterr().out)))
     assert found == [
-        ["prediction", "rule"], ["small", "1"], ["warm", "2"], ["other", ""], ["other", ""],
-    ]  # fmt: skip
+        ["prediction", "rule"],
+        ["small", "1"],
+        ["warm", "2"],
+        ["other", ""],
+        ["other", ""],
+    ]
     target = tmp_path / "out.csv"
     assert main(["predict", *files, "--output", str(target)]) == 0
     assert capsys.readouterr() == ("", f"wrote {target}\n")
@@ -80,13 +86,28 @@ def test_tables_are_read_as_the_options_say(files, capsys, tmp_path) -> None:
     path = tmp_path / "rows.txt"
     path.write_bytes(rows.encode("cp437"))
     reading = [
-        "--sep", "|", "--decimal", ",", "--encoding", "cp437", "--na-values=-9,nix",
-        "--numeric", "length", "--category", "colour", "--drop", "länge",
-    ]  # fmt: skip
+        "--sep",
+        "|",
+        "--decimal",
+        ",",
+        "--encoding",
+        "cp437",
+        "--na-values=-9,nix",
+        "--numeric",
+        "length",
+        "--category",
+        "colour",
+        "--drop",
+        "länge",
+    ]
     assert main(["predict", rules, str(path), *reading]) == 0
     assert capsys.readouterr().out.split() == [
-        "prediction,rule", "small,1", "warm,2", "other,", "other,",
-    ]  # fmt: skip
+        "prediction,rule",
+        "small,1",
+        "warm,2",
+        "other,",
+        "other,",
+    ]
     assert main(["explain", rules, str(path), *reading, "--row", "4", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["row"] == {"length": None, "colour": "green"}
     assert main(["rules", rules, "--shorten", str(path), *reading]) == 0
@@ -121,9 +142,13 @@ def test_wrong_options_of_tables(files, capsys) -> None:
 
 def test_rules_that_vote_have_no_number(tmp_path, capsys) -> None:
     together = RuleSet(
-        [Rule([Interval(0, upper=3)], 1.0), Rule([Interval(0, lower=1)], 3.0)], ["length"],
-        task="regression", ordered=False, voting="mean", fallback=Fallback(0.0),
-    )  # fmt: skip
+        [Rule([Interval(0, upper=3)], 1.0), Rule([Interval(0, lower=1)], 3.0)],
+        ["length"],
+        task="regression",
+        ordered=False,
+        voting="mean",
+        fallback=Fallback(0.0),
+    )
     (tmp_path / "rules.json").write_text(together.to_json(), encoding="utf-8")
     (tmp_path / "rows.csv").write_text("length\n2\n9\n", encoding="utf-8")
     assert main(["predict", str(tmp_path / "rules.json"), str(tmp_path / "rows.csv")]) == 0

@@ -16,9 +16,17 @@ from skescore.report import read_candidates
 from skescore.rules import RuleSet
 
 SHORT = (
-    "iris", "--black-box", "decision-tree", "--trials", "6", "--cv", "2",
-    "--extractors", "cart,gridex", "--quiet",
-)  # fmt: skip
+    "iris",
+    "--black-box",
+    "decision-tree",
+    "--trials",
+    "6",
+    "--cv",
+    "2",
+    "--extractors",
+    "cart,gridex",
+    "--quiet",
+)
 
 
 def content_of(path: Path) -> dict:
@@ -143,8 +151,10 @@ def test_a_black_box_in_a_file_is_read_again_or_not(folder, report, tmp_path) ->
     path = folder / "run.json"
     run = json.loads(path.read_text())
     run["black_box"] |= {
-        "name": str(tmp_path / "gone.skops"), "trained_here": False, "checksum_sha256": "0",
-    }  # fmt: skip
+        "name": str(tmp_path / "gone.skops"),
+        "trained_here": False,
+        "checksum_sha256": "0",
+    }
     path.write_text(json.dumps(run))
     code, err = report(folder)
     assert code == 0

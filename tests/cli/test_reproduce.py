@@ -19,8 +19,16 @@ pytestmark = pytest.mark.slow
 
 SHORT_FIRE = ("fire", "--splits", "1")
 SHORT_ICE = (
-    "ice", "--data", "wine", "--extractors", "cart", "--trials", "3", "--splits", "2",
-)  # fmt: skip
+    "ice",
+    "--data",
+    "wine",
+    "--extractors",
+    "cart",
+    "--trials",
+    "3",
+    "--splits",
+    "2",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -104,13 +112,24 @@ def test_ice_in_text_has_the_printed_beside_ours(run):
     assert lines[first].split() == [
         *("CART", "printed", "0.89", "3", "1.00"),
         *("0.338", "0.357", "0.119", "0.972", "0.949", "0.898"),
-    ]  # fmt: skip
+    ]
     assert lines[first + 1].split() == [
-        "recomputed", "0.330", "0.349", "0.116", "0.972", "0.950", "0.898",
-    ]  # fmt: skip
+        "recomputed",
+        "0.330",
+        "0.349",
+        "0.116",
+        "0.972",
+        "0.950",
+        "0.898",
+    ]
     assert lines[first + 2].split() == [
-        "at", "settings", "0.887", "3", "1.00", *lines[first].split()[5:],
-    ]  # fmt: skip
+        "at",
+        "settings",
+        "0.887",
+        "3",
+        "1.00",
+        *lines[first].split()[5:],
+    ]
     assert lines[first + 3].startswith("           in sample")
     assert "±" in lines[first + 4]
     assert len(err.splitlines()) == 4
@@ -123,8 +142,10 @@ def test_files(run, tmp_path):
     code, out, _ = run(*SHORT_ICE, "--output", folder, "--format", "json")
     assert code == 0
     assert sorted(path.name for path in folder.iterdir()) == [
-        "ice.cells.jsonl", "ice.csv", "ice.json",
-    ]  # fmt: skip
+        "ice.cells.jsonl",
+        "ice.csv",
+        "ice.json",
+    ]
     assert json.loads((folder / "ice.json").read_text()) == json.loads(out)
     frame = pd.read_csv(folder / "ice.csv", dtype={"printed.f1": str})
     assert frame["printed.f1"].tolist() == ["0.89"]

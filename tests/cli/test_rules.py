@@ -44,9 +44,15 @@ NUMBERS = RuleSet(
     fallback=Fallback(0.5),
 )
 BORDERS = [
-    math.nextafter(CUT, 0), CUT, math.nextafter(CUT, 1), math.nextafter(3, 0), 3.0,
-    math.nextafter(3, 4), -1e300, 1e300,
-]  # fmt: skip
+    math.nextafter(CUT, 0),
+    CUT,
+    math.nextafter(CUT, 1),
+    math.nextafter(3, 0),
+    3.0,
+    math.nextafter(3, 4),
+    -1e300,
+    1e300,
+]
 ROWS = pd.DataFrame(
     [(size, colour) for size in BORDERS for colour in ("red", "blue", "7")],
     columns=["größe", "colour"],
@@ -276,8 +282,11 @@ def test_names_that_look_like_numbers_stay_names(written, tmp_path):
     """A column of 7s is read as numbers, but the rules ask for the text "7"."""
     rules = RuleSet(
         [Rule((AtLeast(1, (OneOf(1, ("7",)), Interval(0, upper=CUT))),), "yes")],
-        ("a", "kind"), task="classification", classes=("no", "yes"), fallback=Fallback("no"),
-    )  # fmt: skip
+        ("a", "kind"),
+        task="classification",
+        classes=("no", "yes"),
+        fallback=Fallback("no"),
+    )
     path = tmp_path / "data.csv"
     # Were 7 no "7", the first row would hold by its 0.5 or not at all, and the bound could move.
     path.write_text("a,kind\n0.1,7\n0.5,8\n")

@@ -201,8 +201,12 @@ def test_rules_of_a_search_score_on_its_data_as_its_winner_does(tmp_path, run, c
 def _rows(text, sign):
     found = {}
     for line in text.splitlines():
-        cells = [c.strip() for c in (line.strip("|").split("|") if sign == "|" else
-                                     re.split(r" {2,}", line.strip()))]  # fmt: skip
+        cells = [
+            c.strip()
+            for c in (
+                line.strip("|").split("|") if sign == "|" else re.split(r" {2,}", line.strip())
+            )
+        ]
         found.setdefault(cells[0], cells[1:])
     return found
 
@@ -523,8 +527,10 @@ def test_the_rows_that_each_rule_answers(write, kinds, run):
     listed = write(CLASSES.replace(rules=[CLASSES.rules[0], Rule((), "high")]), "r.json")
     held = scored(run, listed, kinds, "--measures", "precision")
     answered = scored(run, listed, kinds, "--measures", "precision", "--assigned-rows")
-    counts = [(r["rules_by_themselves"][1]["p"], r["rules_by_themselves"][1]["n"])
-              for r in (held, answered)]  # fmt: skip
+    counts = [
+        (r["rules_by_themselves"][1]["p"], r["rules_by_themselves"][1]["n"])
+        for r in (held, answered)
+    ]
     assert counts == [(3, 5), (2, 2)]
     words = (listed, kinds, "--target", "y", "--measures", "precision")
     assert "also where another rule predicts" in run(*words)[1]
@@ -697,8 +703,15 @@ def test_a_model_adds_how_well_rules_agree_with_it(form, sign, write, model, run
         rules=[replace(rule, statistics=RuleStatistics(4, (3, 1))) for rule in CLASSES.rules]
     )
     rows = KINDS.assign(town=[*"nnssnnss"], other=range(8))
-    words = (write(seen, "seen.json"), write(rows, "towns.csv"), "--black-box", model, "--trust",
-             "--group", "town")  # fmt: skip
+    words = (
+        write(seen, "seen.json"),
+        write(rows, "towns.csv"),
+        "--black-box",
+        model,
+        "--trust",
+        "--group",
+        "town",
+    )
     found = scored(run, *words)
     box = joblib.load(model)
     same = box.predict(KINDS[["a", "b"]]) == CLASSES.predict(KINDS[["a", "b"]])
@@ -715,9 +728,14 @@ def test_a_model_adds_how_well_rules_agree_with_it(form, sign, write, model, run
     code, out, err = run(*words, "--target", "y", "--format", form)
     assert (code, err) == (0, "")
     for words in (
-        "what the scores leave out", "fidelity boundary", "by class", "by group", "of permutation",
-        "what is printed beside rules", "95 % interval",
-    ):  # fmt: skip
+        "what the scores leave out",
+        "fidelity boundary",
+        "by class",
+        "by group",
+        "of permutation",
+        "what is printed beside rules",
+        "95 % interval",
+    ):
         assert words in out
     assert sign in out
 
@@ -725,8 +743,14 @@ def test_a_model_adds_how_well_rules_agree_with_it(form, sign, write, model, run
 def test_numbers_have_no_boundary_and_no_classes(write, tmp_path, run):
     path = tmp_path / "model.joblib"
     joblib.dump(DecisionTreeRegressor(random_state=0).fit(VALUES[["a", "b"]], VALUES["y"]), path)
-    found = scored(run, write(NUMBERS, "rules.json"), write(VALUES, "values.csv"), "--black-box",
-                   path, "--trust")  # fmt: skip
+    found = scored(
+        run,
+        write(NUMBERS, "rules.json"),
+        write(VALUES, "values.csv"),
+        "--black-box",
+        path,
+        "--trust",
+    )
     assert not {"fidelity_boundary"} & set(found["more"])
     assert "fidelity_by_class" not in found
     assert found["more"]["fidelity_gap"] >= 0

@@ -129,9 +129,20 @@ def test_options_take_lists_and_are_repeated(shop, write, run):
     assert json.loads(out)["data"]["features"] == ["Nr"]
     assert json.loads(out)["data"]["categories"] == ["Nr"]
     code, out, _ = run(
-        *words, "--drop", "Tag", "--numeric=Nr,Ort", "--na-values=0,1", "--sep", ";",
-        "--decimal", ",", "--encoding", "cp1252", "--sample", 100,
-    )  # fmt: skip
+        *words,
+        "--drop",
+        "Tag",
+        "--numeric=Nr,Ort",
+        "--na-values=0,1",
+        "--sep",
+        ";",
+        "--decimal",
+        ",",
+        "--encoding",
+        "cp1252",
+        "--sample",
+        100,
+    )
     assert code == 1 or json.loads(out)["data"]["rows"] == 100
 
 
@@ -160,9 +171,17 @@ def test_a_model_trained_elsewhere_is_given_its_own_columns(shop, write, run, tm
     path = tmp_path / "model.joblib"
     joblib.dump(model, path)
     code, out, err = run(
-        "tune", write(table), "--target", "gut", *SEARCH[2:], "--black-box", path, "--trust",
-        "--format", "json",
-    )  # fmt: skip
+        "tune",
+        write(table),
+        "--target",
+        "gut",
+        *SEARCH[2:],
+        "--black-box",
+        path,
+        "--trust",
+        "--format",
+        "json",
+    )
     assert code == 0, err
     # 40 towns, more than are kept of a table, and an identifier: the model knows them all.
     assert json.loads(out)["data"]["features"] == ["size", "Ort", "id"]

@@ -28,9 +28,17 @@ FOLDS = 2
 #: Evaluations, of 26: two or three are a trial, as what may win is made of all rows as well.
 EARLY, MIDDLE, LATE = 6, 14, 22
 SEARCH = (
-    "tune", "iris", "--black-box", "decision-tree", "--cv", FOLDS, "--extractors", "cart,gridex",
-    "--format", "json",
-)  # fmt: skip
+    "tune",
+    "iris",
+    "--black-box",
+    "decision-tree",
+    "--cv",
+    FOLDS,
+    "--extractors",
+    "cart,gridex",
+    "--format",
+    "json",
+)
 SHORT = (*SEARCH, "--trials", BUDGET)
 FILES = {"candidates.json", "rules.json", "leaderboard.csv", "run.json", "trials.journal"}
 
@@ -91,10 +99,14 @@ def finished(found):
 @pytest.mark.parametrize(
     ("at", "sign"),
     [
-        (1, signal.SIGKILL), (EARLY, signal.SIGKILL), (MIDDLE, signal.SIGKILL),
-        (LATE, signal.SIGKILL), (EARLY, signal.SIGINT), (LATE, signal.SIGTERM),
+        (1, signal.SIGKILL),
+        (EARLY, signal.SIGKILL),
+        (MIDDLE, signal.SIGKILL),
+        (LATE, signal.SIGKILL),
+        (EARLY, signal.SIGINT),
+        (LATE, signal.SIGTERM),
     ],
-)  # fmt: skip
+)
 def test_search_that_was_broken_off_ends_as_if_it_had_not_been(
     at, sign, commands, unbroken, tmp_path
 ):
@@ -343,10 +355,15 @@ def test_what_nobody_went_on_with_is_forgotten_after_a_month(commands, tmp_path)
 @pytest.mark.parametrize(
     "other",
     [
-        ("--seed", 1), ("--cv", 4), ("--reference", "black-box"), ("--psi", 2, "--scoring", "fire"),
-        ("--scoring", "pareto"), ("--measures", "c2"), ("--drop", "petal width (cm)"),
+        ("--seed", 1),
+        ("--cv", 4),
+        ("--reference", "black-box"),
+        ("--psi", 2, "--scoring", "fire"),
+        ("--scoring", "pareto"),
+        ("--measures", "c2"),
+        ("--drop", "petal width (cm)"),
     ],
-)  # fmt: skip
+)
 def test_another_search_of_the_same_name_is_an_error(other, commands, tmp_path, searched):
     command = commands.run(
         searched.parent, *SHORT, "--storage", searched.name, "--study", "a", *other

@@ -42,8 +42,15 @@ from skescore.tuning import ExtractorObjective, ExtractorSearchCV, FoldEvaluator
 
 #: A quick search; without --extractors all that suit the data would be tried.
 SHORT = (
-    "--black-box", "decision-tree", "--trials", "4", "--cv", "2", "--extractors", "cart,gridex",
-)  # fmt: skip
+    "--black-box",
+    "decision-tree",
+    "--trials",
+    "4",
+    "--cv",
+    "2",
+    "--extractors",
+    "cart,gridex",
+)
 FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
 KEPT = "trials.journal"
 SCRIPT = Path(sysconfig.get_path("scripts")) / "skescore"
@@ -210,21 +217,33 @@ def test_text_shows_the_figures_of_the_json(run, result):
     )
     start = next(i for i, line in enumerate(lines) if line.startswith("leaderboard: 4 trials"))
     assert _cells(lines[start + 1]) == [
-        "extractor", "ICE", "±", "weighted F1", "rules", "c volume", "c rows", "seconds",
+        "extractor",
+        "ICE",
+        "±",
+        "weighted F1",
+        "rules",
+        "c volume",
+        "c rows",
+        "seconds",
         "parameters",
-    ]  # fmt: skip
+    ]
     assert len(board) == 4
     for position, row in enumerate(board, 1):
         cells = _cells(lines[start + 1 + position])
         del cells[8]  # seconds differ from run to run
         assert cells == [
-            str(position), extractor_label(row["extractor"]),
-            f"{row['score']:.4f}", f"{row['score_std']:.4f}",
-            f"{row['performance']:.3f}", f"{row['n_rules']:.1f}",
-            f"{row['completeness_volume']:.3f}", f"{row['completeness_instances']:.3f}",
-            ", ".join(f"{k}={v:.3g}" if type(v) is float else f"{k}={v}"
-                      for k, v in row["params"].items()),
-        ]  # fmt: skip
+            str(position),
+            extractor_label(row["extractor"]),
+            f"{row['score']:.4f}",
+            f"{row['score_std']:.4f}",
+            f"{row['performance']:.3f}",
+            f"{row['n_rules']:.1f}",
+            f"{row['completeness_volume']:.3f}",
+            f"{row['completeness_instances']:.3f}",
+            ", ".join(
+                f"{k}={v:.3g}" if type(v) is float else f"{k}={v}" for k, v in row["params"].items()
+            ),
+        ]
     best = found["best"]
     assert (
         f"best: {extractor_label(best['extractor'])} with ICE {best['score']:.4f}; "
@@ -486,10 +505,13 @@ def test_failure_leaves_no_empty_folder_behind(tmp_path, write, run):
     [
         (lambda y: y == "setosa", {False, True}, ","),
         (lambda y: y.map({"setosa": 0, "versicolor": 1, "virginica": 5}), {0, 1, 5}, ";"),
-        (lambda y: y.map({"setosa": "Bórste", "versicolor": "变色", "virginica": "a,b"}),
-         {"Bórste", "变色", "a,b"}, ","),
+        (
+            lambda y: y.map({"setosa": "Bórste", "versicolor": "变色", "virginica": "a,b"}),
+            {"Bórste", "变色", "a,b"},
+            ",",
+        ),
     ],
-)  # fmt: skip
+)
 def test_labels_of_all_kinds_survive(kind, classes, separator, write, flowers, tmp_path, run):
     table = flowers.assign(kind=kind(flowers["kind"])).rename(columns={"pl": "Blütenlänge ≥ 0"})
     path = write(table, sep=separator)
@@ -687,7 +709,7 @@ BAD = {
     "binary": (b"\x00\x01\x02" * 100, ["binary"]),
     "two rows": ("a,y\n1,no\n2,yes\n", ["only 2 rows", "2 folds", "more rows are needed"]),
     "few rows": ("a,y\n1,no\n5,yes\n2,no\n3,yes\n", ["4 rows", "another --black-box"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -983,8 +1005,19 @@ def test_progress_goes_to_the_terminal_and_results_stay_clean(process):
 
 @pytest.mark.slow
 def test_limits_and_another_row_of_the_trade_off(run):
-    settings = ("iris", "--black-box", "decision-tree", "--trials", 12, "--cv", 3, "--extractors",
-                "cart,gridex", "--format", "json")  # fmt: skip
+    settings = (
+        "iris",
+        "--black-box",
+        "decision-tree",
+        "--trials",
+        12,
+        "--cv",
+        3,
+        "--extractors",
+        "cart,gridex",
+        "--format",
+        "json",
+    )
     code, out, _ = run("tune", *settings, "--max-rules", 3, "--min-performance", 0.5)
     assert code == 0
     found = json.loads(out)
@@ -1062,9 +1095,15 @@ def test_completeness_by_rows_counts_every_row_once_beside_weighed_classes(run, 
     words = ("--extractors", "real", "--scoring", "accuracy", "--trials", 6, "--cv", 2)
     more = ("--class-weight", "balanced", "--format", "json", "--output", tmp_path / "run")
     _, out, _ = run(
-        "tune", tmp_path / "rows.csv", "--target", "kind", "--black-box", "decision-tree",
-        *words, *more,
-    )  # fmt: skip
+        "tune",
+        tmp_path / "rows.csv",
+        "--target",
+        "kind",
+        "--black-box",
+        "decision-tree",
+        *words,
+        *more,
+    )
     rules = RuleSet.from_json((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
     covered = rules.covers(frame).mean()
     assert covered < 1
@@ -1108,9 +1147,21 @@ def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
     tree.tree_.threshold[0] = 0.0
     joblib.dump(tree, tmp_path / "tree.joblib")
     common = (
-        "tune", tmp_path / "twins.csv", "--target", "kind", "--black-box", tmp_path / "tree.joblib",
-        "--trust", "--extractors", "cart", "--trials", 2, "--cv", 2, "--quiet",
-    )  # fmt: skip
+        "tune",
+        tmp_path / "twins.csv",
+        "--target",
+        "kind",
+        "--black-box",
+        tmp_path / "tree.joblib",
+        "--trust",
+        "--extractors",
+        "cart",
+        "--trials",
+        2,
+        "--cv",
+        2,
+        "--quiet",
+    )
     code, out, _ = run(*common, "--features", "twin,other")
     assert code == 0
     assert out.startswith("Note: these rules name twin, on which the black box does not depend")
@@ -1129,9 +1180,18 @@ def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
 )
 def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why):
     _, out, err = run(
-        "tune", "diabetes", "--black-box", "decision-tree", "--extractors", "cart",
-        "--trials", 8, "--cv", 2, *options,
-    )  # fmt: skip
+        "tune",
+        "diabetes",
+        "--black-box",
+        "decision-tree",
+        "--extractors",
+        "cart",
+        "--trials",
+        8,
+        "--cv",
+        2,
+        *options,
+    )
     table = out.partition("leaderboard: ")[2].partition("\ntrade-off: ")[0]
     scores = [float(_cells(line)[2]) for line in table.splitlines() if re.match(r" ?\d+  ", line)]
     assert scores[0] < max(scores)
@@ -1146,10 +1206,12 @@ def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why)
 @pytest.mark.parametrize(
     "options",
     [
-        ("--scoring", "fire", "--max-rules", "2"), ("--phi", "0.05", "--min-performance", "0.93"),
-        ("--scoring", "pareto"), ("--class-weight", "balanced"),
+        ("--scoring", "fire", "--max-rules", "2"),
+        ("--phi", "0.05", "--min-performance", "0.93"),
+        ("--scoring", "pareto"),
+        ("--class-weight", "balanced"),
     ],
-)  # fmt: skip
+)
 def test_all_rows_judge_by_what_was_asked_for(run, tmp_path, options):
     """As in memory: limits, the knee and the weights of classes hold for what stays as well."""
     X, y = load_iris(return_X_y=True, as_frame=True)
@@ -1167,11 +1229,13 @@ def test_all_rows_judge_by_what_was_asked_for(run, tmp_path, options):
 @pytest.mark.parametrize(
     ("column", "options"),
     [
-        (["-1", "1", "2", "3"], ["--na-values=-1"]), ([-1.0, 1.0, 2.0, 3.0], ["--na-values=-1"]),
-        (["NA", "a", "b", "c"], []), (pd.to_datetime([f"202{n}-01-01" for n in range(4)]), []),
+        (["-1", "1", "2", "3"], ["--na-values=-1"]),
+        ([-1.0, 1.0, 2.0, 3.0], ["--na-values=-1"]),
+        (["NA", "a", "b", "c"], []),
+        (pd.to_datetime([f"202{n}-01-01" for n in range(4)]), []),
         ([None, 1.0, 2.0, 3.0], ["--missing", "drop"]),
     ],
-)  # fmt: skip
+)
 def test_rows_that_are_stored_otherwise_than_they_are_read_do_not_judge(
     run, tmp_path, column, options
 ):

@@ -62,7 +62,7 @@ PROGS = [parser.prog for parser in parsers()]
         (["reproduce", "ice", "--data", "wines"], "no data set 'wines'. Did you mean 'wine'?"),
         (["reproduce"], "the following arguments are required: TABLE"),
     ],
-)  # fmt: skip
+)
 def test_the_nearest_name_is_told(words, told, wrong):
     assert told in wrong(*words)
 
@@ -225,10 +225,17 @@ def test_help_wrong_usage_and_missing_files_import_nothing_heavy(tmp_path: Path)
         "score rules.json iris --assigned-rows": 1,
     }
     run = subprocess.run(
-        [sys.executable, "-c", _PROGRAM.format(heavy=HEAVY),
-         json.dumps([words.split() for words in codes])],
-        capture_output=True, text=True, check=True, cwd=tmp_path,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            _PROGRAM.format(heavy=HEAVY),
+            json.dumps([words.split() for words in codes]),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
     found, loaded = json.loads(run.stdout.splitlines()[-1])
     assert dict(zip(codes, found, strict=True)) == codes
     assert loaded == []
@@ -236,16 +243,26 @@ def test_help_wrong_usage_and_missing_files_import_nothing_heavy(tmp_path: Path)
     for line, part in zip(
         errors,
         (
-            "no option --trails", "Did you mean 'cart'", "Did you mean 'ice'", "measure of rules",
-            "Did you mean 'smoke'", "no method 'brexit'", "nor an existing file. Known: breast",
-            "nor an existing file. Known: breast", "'no_such_model.skops' does not exist.",
-            "no file no_such_rules.json; name the rules.json", "no file no_such_rules.json",
-            "no file no_such_model.skops; name a model or rules", "no folder no_such_run. Name",
-            "'no_such_file.csv' is neither", "say what to measure", "whose --storage is needed",
+            "no option --trails",
+            "Did you mean 'cart'",
+            "Did you mean 'ice'",
+            "measure of rules",
+            "Did you mean 'smoke'",
+            "no method 'brexit'",
+            "nor an existing file. Known: breast",
+            "nor an existing file. Known: breast",
+            "'no_such_model.skops' does not exist.",
+            "no file no_such_rules.json; name the rules.json",
+            "no file no_such_rules.json",
+            "no file no_such_model.skops; name a model or rules",
+            "no folder no_such_run. Name",
+            "'no_such_file.csv' is neither",
+            "say what to measure",
+            "whose --storage is needed",
             "no file rules.json",
         ),
         strict=True,
-    ):  # fmt: skip
+    ):
         assert part in line
 
 
@@ -281,5 +298,9 @@ def test_the_known_storages_are_listed_whole_beside_a_password(capsys):
 def test_measures_of_a_search_are_of_rules_or_of_rule_sets():
     words = ["tune", "iris", "--measures", "c2,overlap, neg_redundant_rules,min_rule_c2,stability"]
     assert build_parser().parse_args(words).measures == (
-        "mean_rule_c2", "neg_overlap", "neg_redundant_rules", "min_rule_c2", "stability",
-    )  # fmt: skip
+        "mean_rule_c2",
+        "neg_overlap",
+        "neg_redundant_rules",
+        "min_rule_c2",
+        "stability",
+    )

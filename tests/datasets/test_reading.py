@@ -98,8 +98,10 @@ def test_a_file_with_decimal_commas(write):
     path = write("a;b;c;y\n1,5;1.200;7;p\n2,25;1.500.000;8;q\n3;12;9;p\n")
     dataset = load_dataset(path, target="y")
     assert dataset.X.to_dict("list") == {
-        "a": [1.5, 2.25, 3.0], "b": [1200, 1500000, 12], "c": [7, 8, 9],
-    }  # fmt: skip
+        "a": [1.5, 2.25, 3.0],
+        "b": [1200, 1500000, 12],
+        "c": [7, 8, 9],
+    }
     # Without any comma, points are decimal.
     plain = load_dataset(write("a;y\n1.200;p\n1.500;q\n"), target="y")
     assert plain.X["a"].tolist() == [1.2, 1.5]
@@ -192,8 +194,9 @@ def test_only_parts_that_differ_are_made():
     assert list(read_table(pd.DataFrame({"t": hours})).frame) == ["t: hour"]
     months = pd.date_range("2024-01-01", periods=5, freq="MS").astype(str)
     assert list(read_table(pd.DataFrame({"t": months})).frame) == [
-        "t: month", "t: days since 2024-01-01",
-    ]  # fmt: skip
+        "t: month",
+        "t: days since 2024-01-01",
+    ]
     years = pd.date_range("1970-01-01", periods=5, freq="YS").astype(str)
     assert list(read_table(pd.DataFrame({"t": years})).frame) == ["t: year"]
 

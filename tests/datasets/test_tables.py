@@ -213,8 +213,10 @@ def test_text_in_a_numeric_column(write):
     np.testing.assert_array_equal(dataset.X["a b"], [1, 2, np.nan, 4, np.nan])
     assert "'abc', 'xyz' in column 'a b' is read as missing (2 rows)" in dataset.findings
     assert load_dataset(path, target="y", categories="a b").X["a b"].tolist()[2:] == [
-        "abc", "4", "xyz",
-    ]  # fmt: skip
+        "abc",
+        "4",
+        "xyz",
+    ]
 
 
 def test_faults_come_together_with_what_mends_them(write):

@@ -74,8 +74,9 @@ def test_the_concept_is_found_in_terms_of_the_values(fitted):
     assert "shape" in text
     assert {c.feature for rule in fitted.rules_ for c in rule.conditions} == {0, 2}
     assert fitted.rules_.domain.categories == (
-        (0, ("black", "blue", "green", "red")), (2, ("round", "square")),
-    )  # fmt: skip
+        (0, ("black", "blue", "green", "red")),
+        (2, ("round", "square")),
+    )
 
 
 def test_answers_do_not_depend_on_the_container(fitted):
@@ -214,11 +215,13 @@ def test_cart_on_numbers_that_are_declared_categories():
     y = np.where(X["code"].astype(int) == 2, "two", "other")
     extractor = CARTExtractor(
         CallableClassifier(lambda rows: np.where(rows["code"] == 2, "two", "other")),
-        simplify=False, random_state=0,
-    ).fit(X, y)  # fmt: skip
+        simplify=False,
+        random_state=0,
+    ).fit(X, y)
     assert {c for rule in extractor.rules_ for c in rule.conditions} == {
-        OneOf(0, [2]), OneOf(0, [2], negated=True),
-    }  # fmt: skip
+        OneOf(0, [2]),
+        OneOf(0, [2], negated=True),
+    }
     assert extractor.score(X, y) == 1.0
 
 
@@ -242,9 +245,7 @@ def test_a_threshold_in_the_order_is_the_best_of_all_sets(shares):
 
     order = category_order(codes, answers, len(shares), 2)
     assert sorted(order.tolist()) == list(range(len(shares)))
-    by_order = min(
-        gini(np.isin(codes, order[:k])) for k in range(1, len(shares))
-    )  # fmt: skip
+    by_order = min(gini(np.isin(codes, order[:k])) for k in range(1, len(shares)))
     by_hand = min(
         gini(np.isin(codes, chosen))
         for k in range(1, len(shares))
@@ -295,5 +296,6 @@ def test_text_is_a_name_only_where_all_of_it_is():
         "objects": pd.Series([1, 2, 3], dtype=object),
     }
     assert CategoryEncoder(pd.DataFrame(columns)).categories == {
-        0: ("1", "a", "b"), 3: ("1", "2"),
-    }  # fmt: skip
+        0: ("1", "a", "b"),
+        3: ("1", "2"),
+    }

@@ -215,9 +215,10 @@ def test_the_black_box_may_know_fewer_columns(make, frame):
 def test_the_black_box_was_fitted_on_other_columns(make, frame):
     model = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(PANDAS, y))
     columns = ["a", "b", *NAMES[2:]]
-    renamed = frame.rename(dict(zip(NAMES, columns, strict=True)), **(
-        {"axis": 1} if isinstance(frame, pd.DataFrame) else {}
-    ))  # fmt: skip
+    renamed = frame.rename(
+        dict(zip(NAMES, columns, strict=True)),
+        **({"axis": 1} if isinstance(frame, pd.DataFrame) else {}),
+    )
     with pytest.raises(
         ValueError,
         match=r"DecisionTreeClassifier was fitted on the columns \['sepal length'.*but X has "

@@ -66,11 +66,13 @@ def test_few_nodes_leave_a_gap_that_is_told(iris: Any) -> None:
 def test_categories_and_missing_values_as_they_stand() -> None:
     rng = np.random.default_rng(0)
     size = 200
-    X = pd.DataFrame({
-        "colour": pd.Series(rng.choice(["red", "blue", "green", None], size), dtype=object),
-        "age": np.where(rng.random(size) < 0.2, np.nan, rng.integers(20, 60, size)),
-        "noise": rng.normal(size=size),
-    })  # fmt: skip
+    X = pd.DataFrame(
+        {
+            "colour": pd.Series(rng.choice(["red", "blue", "green", None], size), dtype=object),
+            "age": np.where(rng.random(size) < 0.2, np.nan, rng.integers(20, 60, size)),
+            "noise": rng.normal(size=size),
+        }
+    )
 
     def box(rows: pd.DataFrame) -> np.ndarray:
         return np.where((rows["colour"] == "red") | rows["age"].isna(), "yes", "no")

@@ -113,9 +113,14 @@ def test_the_constructor_checks_nothing_and_adds_nothing():
 def test_only_what_was_set_is_told():
     extractor = made("iter", min_update=0.2)
     own = {
-        "abstain_label", "algorithm", "batch_size", "estimator", "prune", "random_state",
+        "abstain_label",
+        "algorithm",
+        "batch_size",
+        "estimator",
+        "prune",
+        "random_state",
         "uncovered",
-    }  # fmt: skip
+    }
     assert set(extractor.get_params(deep=False)) == own | {"min_update"}
     assert extractor.get_params()["min_update"] == 0.2
     assert extractor.get_params()["estimator__max_depth"] is None

@@ -33,9 +33,13 @@ def made(name: str, black_box):
 
 
 @pytest.mark.parametrize("name", ["cart", "gridex", "iter", "cream", "exact", "trepan", "real"])
-@pytest.mark.parametrize("black_box", [
-    DecisionTreeClassifier(max_depth=4, random_state=0), KNeighborsClassifier(3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "black_box",
+    [
+        DecisionTreeClassifier(max_depth=4, random_state=0),
+        KNeighborsClassifier(3),
+    ],
+)
 def test_whole_weights_are_repeated_rows(name, black_box) -> None:
     weighted = made(name, black_box).fit(X, Y, sample_weight=WEIGHTS)
     repeated = made(name, black_box).fit(X[REPEATED], Y[REPEATED])

@@ -73,8 +73,11 @@ def test_rules_about_some_columns_keep_their_names():
 
 
 def test_labels_that_are_none_of_y_are_refused():
-    rules = RuleSet([Rule([Interval(2, upper=2.5)], -1), Rule([], 1)], ["x0", "x1", "x2", "x3"],
-                    task="classification")  # fmt: skip
+    rules = RuleSet(
+        [Rule([Interval(2, upper=2.5)], -1), Rule([], 1)],
+        ["x0", "x1", "x2", "x3"],
+        task="classification",
+    )
     with pytest.raises(ValueError, match="the labels of y, 0 to 2, got -1"):
         SurrogateExtractor(KNeighborsClassifier(9), lambda *_: rules).fit(IRIS.data, NAMES)
 

@@ -21,15 +21,17 @@ from skescore.registry import EXTRACTORS, make_extractor
 
 #: Settings under which each is quick.
 SETTINGS = {
-    "cart": {"max_leaf_nodes": 4}, "cream": {"depth": 1, "max_samples": 40},
+    "cart": {"max_leaf_nodes": 4},
+    "cream": {"depth": 1, "max_samples": 40},
     "exact": {"depth": 1, "max_samples": 40},
     "gridex": {"n_slices": 2, "depth": 1, "min_examples": 5},
     "gridrex": {"n_slices": 2, "depth": 1, "min_examples": 5},
     "iter": {"min_examples": 5, "max_iterations": 15, "min_update": 0.3},
     "optimal-list": {"max_rules": 2, "max_nodes": 10, "time_limit": 2},
     "optimal-tree": {"max_leaf_nodes": 2, "max_nodes": 5, "time_limit": 2},
-    "real": {}, "trepan": {"max_nodes": 3, "min_sample": 20},
-}  # fmt: skip
+    "real": {},
+    "trepan": {"max_nodes": 3, "min_sample": 20},
+}
 HUGE = 1.7976931348623157e308
 
 
@@ -90,7 +92,8 @@ FAULTS = {
     "dates": lambda rng, X, y: (pd.DataFrame({"a": pd.to_datetime(X[:, 0] * 1e9)}), y),
     "dicts": lambda rng, X, y: (pd.DataFrame({"a": [{}] * len(X)}), y),
     "categories": lambda rng, X, y: (
-        pd.DataFrame({"a": X[:, 0], "c": pd.Categorical(np.where(X[:, 1] > 0, "b", "it's"))}), y
+        pd.DataFrame({"a": X[:, 0], "c": pd.Categorical(np.where(X[:, 1] > 0, "b", "it's"))}),
+        y,
     ),
     "names twice": lambda rng, X, y: (pd.DataFrame(X, columns=["a", "a", "b"]), y),
     "no rows": lambda rng, X, y: (X[:0], y[:0]),
@@ -108,7 +111,7 @@ FAULTS = {
     "two columns of targets": lambda rng, X, y: (X, np.column_stack([y, y])),
     "two kinds": lambda rng, X, y: (X, np.array(["a", 1] * len(y), dtype=object)[: len(y)]),
     "no target": lambda rng, X, y: (X, None),
-}  # fmt: skip
+}
 WEIGHTS = {
     "none": lambda n: None,
     "ones": np.ones,
@@ -245,9 +248,21 @@ def check_rows(rng):
             assert not fine or len(set(y)) < 2 or len(y) < 5, fitted
             return
         assert fault not in (
-            "infinite", "complex", "dates", "dicts", "no rows", "no columns", "flat", "deep",
-            "sparse", "ragged", "short target", "target of gaps", "infinite target", "names twice",
-        ), "accepted"  # fmt: skip
+            "infinite",
+            "complex",
+            "dates",
+            "dicts",
+            "no rows",
+            "no columns",
+            "flat",
+            "deep",
+            "sparse",
+            "ragged",
+            "short target",
+            "target of gaps",
+            "infinite target",
+            "names twice",
+        ), "accepted"
         assert weight not in ("zeros", "negative", "gaps", "infinite", "short"), "accepted"
         answers = np.asarray(extractor.predict(X))
         assert answers.shape == (len(y),)
@@ -279,8 +294,18 @@ def check_boxes(rng):
         if isinstance(fitted, str):
             assert how not in ("good", "a list", "overwrites", "float32"), fitted
             return
-        assert how not in ("raises", "NaN", "one NaN", "infinite", "two columns", "too few",
-                           "a number", "nothing", "complex", "objects"), "accepted"  # fmt: skip
+        assert how not in (
+            "raises",
+            "NaN",
+            "one NaN",
+            "infinite",
+            "two columns",
+            "too few",
+            "a number",
+            "nothing",
+            "complex",
+            "objects",
+        ), "accepted"
         answers = np.asarray(extractor.predict(X))
         assert answers.shape == (30,)
         if task == "regression":

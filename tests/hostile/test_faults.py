@@ -33,13 +33,32 @@ SERVER = Path(__file__).parents[1] / "tuning" / "storage" / "conftest.py"
 JOURNAL = Path(__file__).parents[1] / "data" / "formats" / "journal.log"
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 SEARCH = (
-    "tune", "iris", "--black-box", "decision-tree", "--cv", "2", "--extractors", "cart,gridex",
-    "--format", "json", "--trials", "8", "--quiet",
-)  # fmt: skip
+    "tune",
+    "iris",
+    "--black-box",
+    "decision-tree",
+    "--cv",
+    "2",
+    "--extractors",
+    "cart,gridex",
+    "--format",
+    "json",
+    "--trials",
+    "8",
+    "--quiet",
+)
 BENCH = (
-    "bench", "--data", "iris,diabetes", "--black-boxes", "decision-tree", "--extractors",
-    "cart,gridex,real", "--folds", "3", "--quiet",
-)  # fmt: skip
+    "bench",
+    "--data",
+    "iris,diabetes",
+    "--black-boxes",
+    "decision-tree",
+    "--extractors",
+    "cart,gridex,real",
+    "--folds",
+    "3",
+    "--quiet",
+)
 
 
 @pytest.fixture(scope="module")
@@ -276,8 +295,13 @@ def limited(folder, words, before=(), **limits):
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     done = subprocess.run(
         [*before, sys.executable, "-m", "skescore", *words],
-        cwd=folder, env=environment, preexec_fn=limit, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment,
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     return done.returncode, done.stderr
 
 

@@ -32,9 +32,31 @@ from skescore.tuning.storage import open_storage
 FORMATS = Path(__file__).parents[1] / "data" / "formats"
 #: What stands in JSON where something else is expected.
 VALUES = [
-    None, True, False, 0, -1, 1, 2**63, 10**400, 1e308, -0.0, 5e-324, "", "\0", "nan", "=1+1",
-    "a" * 5000, [], {}, [[]], [None], {"": None}, ["a"] * 100, {"type": "interval"}, "\ud800",
-]  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2**63,
+    10**400,
+    1e308,
+    -0.0,
+    5e-324,
+    "",
+    "\0",
+    "nan",
+    "=1+1",
+    "a" * 5000,
+    [],
+    {},
+    [[]],
+    [None],
+    {"": None},
+    ["a"] * 100,
+    {"type": "interval"},
+    "\ud800",
+]
 #: What no JSON holds, or none that is read.
 WORDS = ["NaN", "Infinity", "1e999", "-1e999", "[" * 3000, '{"a":' * 3000, "\\u0000", "1" * 5000]
 
@@ -183,25 +205,44 @@ trials = 30
 """
 DECISION_RULES = {
     "meta": {
-        "attributes": ["length", "colour of it"], "decision_attribute": "kind",
-        "decision_attribute_distribution": {"a": 3, "b": 4}, "default_conclusion": {"value": "b"},
+        "attributes": ["length", "colour of it"],
+        "decision_attribute": "kind",
+        "decision_attribute_distribution": {"a": 3, "b": 4},
+        "default_conclusion": {"value": "b"},
     },
     "rules": [
         {
-            "uuid": "1", "string": "", "voting_weight": 0.5, "conclusion": {"value": "a"},
+            "uuid": "1",
+            "string": "",
+            "voting_weight": 0.5,
+            "conclusion": {"value": "a"},
             "coverage": {"p": 2, "n": 0, "P": 3, "N": 4},
             "premise": {
-                "type": "compound", "attributes": [], "negated": False, "operator": "CONJUNCTION",
+                "type": "compound",
+                "attributes": [],
+                "negated": False,
+                "operator": "CONJUNCTION",
                 "subconditions": [
-                    {"type": "elementary_numerical", "attributes": [0], "negated": False,
-                     "left": 0.5, "right": None, "left_closed": True, "right_closed": False},
-                    {"type": "elementary_nominal", "attributes": [1], "negated": True,
-                     "value": "red"},
+                    {
+                        "type": "elementary_numerical",
+                        "attributes": [0],
+                        "negated": False,
+                        "left": 0.5,
+                        "right": None,
+                        "left_closed": True,
+                        "right_closed": False,
+                    },
+                    {
+                        "type": "elementary_nominal",
+                        "attributes": [1],
+                        "negated": True,
+                        "value": "red",
+                    },
                 ],
             },
         }
     ],
-}  # fmt: skip
+}
 CSV = b'a,"b ""x""",zip,y\n1,2.5,01234,yes\n-3,,00501,no\n4e300,"1,5",501,yes\n"",nan,1,no\n'
 
 
@@ -224,28 +265,43 @@ def kept(name):
 FILES = {
     "rules": (kept("rules.json"), read_rule_set, "rules.json", 1.0),
     "candidates": (
-        kept("run/candidates.json"), lambda c, p: read_candidates(as_text(c)), "c.json", 1.0
+        kept("run/candidates.json"),
+        lambda c, p: read_candidates(as_text(c)),
+        "c.json",
+        1.0,
     ),
     "certificate": (
-        kept("certificate.json"), lambda c, p: Certificate.from_json(as_text(c)), "c.json", 1.0
+        kept("certificate.json"),
+        lambda c, p: Certificate.from_json(as_text(c)),
+        "c.json",
+        1.0,
     ),
     "counts": (kept("counts.json"), lambda c, p: RuleCounts.from_json(as_text(c)), "c.json", 1.0),
     "decision-rules": (
         lambda: json.dumps(DECISION_RULES).encode(),
-        lambda c, p: read_decision_rules(as_text(c)), "d.json", 1.0,
+        lambda c, p: read_decision_rules(as_text(c)),
+        "d.json",
+        1.0,
     ),
     "run": (kept("run/run.json"), read_report, "report.html", 0.03),
     "journal": (kept("journal.log"), read_journal, "journal.log", 0.3),
     "rows of a bench": (
-        kept("bench_rows.csv"), lambda c, p: read_rows(as_file(c, p)), "rows.csv", 1.0
+        kept("bench_rows.csv"),
+        lambda c, p: read_rows(as_file(c, p)),
+        "rows.csv",
+        1.0,
     ),
     "configuration": (lambda: CONFIG, lambda c, p: read_config(as_file(c, p)), "bench.toml", 1.0),
     "CSV": (lambda: CSV, read_table, "table.csv", 0.3),
     "Parquet": (parquet, read_table, "table.parquet", 0.3),
     "model": (model, read_model, "model.skops", 0.3),
-    "RuleKit": (lambda: REPORT.encode(),
-                lambda c, p: read_rulekit_text(as_text(c), feature_names=NAMES), "r.txt", 1.0),
-}  # fmt: skip
+    "RuleKit": (
+        lambda: REPORT.encode(),
+        lambda c, p: read_rulekit_text(as_text(c), feature_names=NAMES),
+        "r.txt",
+        1.0,
+    ),
+}
 #: Those whose names stand in the error, as nobody else knows them.
 NAMED = {"rows of a bench", "configuration", "CSV", "Parquet", "model", "journal"}
 

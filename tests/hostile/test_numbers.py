@@ -24,8 +24,19 @@ from skescore.metrics import (
 from skescore.rules import Domain, Interval, Missing, Rule, RuleSet
 
 INF, LARGEST = math.inf, sys.float_info.max
-SCALES = [(0.0, 1.0), (-3.0, 5.0), (0.1, 0.3), (-1e-300, 1e-300), (1e15, 1e15 + 8), (-1e200, 1e200),
-          (-LARGEST, LARGEST), (2.0, 2.0), (0.0, 5e-324), (-LARGEST, 0.0), (0, 2e-308)]  # fmt: skip
+SCALES = [
+    (0.0, 1.0),
+    (-3.0, 5.0),
+    (0.1, 0.3),
+    (-1e-300, 1e-300),
+    (1e15, 1e15 + 8),
+    (-1e200, 1e200),
+    (-LARGEST, LARGEST),
+    (2.0, 2.0),
+    (0.0, 5e-324),
+    (-LARGEST, 0.0),
+    (0, 2e-308),
+]
 
 
 def pick(rng, pool):
@@ -113,8 +124,11 @@ def check_volume(rng):
     found, true = volume_completeness(ruleset), float(measured(ruleset))
     assert found.exact
     assert math.isclose(found.value, true, rel_tol=1e-9, abs_tol=1e-12), (
-        str(ruleset), ruleset.domain, found, true,
-    )  # fmt: skip
+        str(ruleset),
+        ruleset.domain,
+        found,
+        true,
+    )
 
 
 def test_volumes_are_those_of_rational_arithmetic(attack):
@@ -167,8 +181,17 @@ def check_scores(rng):
         assert type(value) is float
         # Nothing below 1e-300 decides between two sets of rules.
         assert math.isclose(value, true, rel_tol=1e-11, abs_tol=1e-300), (
-            name, value, true, loss, rules, share, performance, phi, rho, psi,
-        )  # fmt: skip
+            name,
+            value,
+            true,
+            loss,
+            rules,
+            share,
+            performance,
+            phi,
+            rho,
+            psi,
+        )
 
 
 def test_scores_are_those_of_many_digits(attack):
@@ -184,8 +207,12 @@ def check_performance(rng):
     weights = weights if rng.random() < 0.5 and any(weights) else [1] * n
     covered = [bool(rng.random() < 0.8) for _ in range(n)]
     how = pick(rng, ["ignore", "penalise"])
-    options = {"task": "classification", "covered": covered, "uncovered": how,
-               "sample_weight": weights}  # fmt: skip
+    options = {
+        "task": "classification",
+        "covered": covered,
+        "uncovered": how,
+        "sample_weight": weights,
+    }
     kept = [i for i in range(n) if weights[i] and (covered[i] or how == "penalise")]
     whole = sum(Fraction(weights[i]) for i in kept)
     right = {i for i in kept if covered[i] and truth[i] == said[i]}

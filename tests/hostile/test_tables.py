@@ -28,9 +28,27 @@ from skescore.rules import (
 
 INF, LARGEST, TINY = math.inf, sys.float_info.max, 5e-324
 NUMBERS = [
-    -LARGEST, -1e200, -(2.0**53), -1.0, -TINY, -0.0, 0.0, TINY, sys.float_info.min, 0.1,
-    float(np.float32(0.1)), 0.5, 1.0, 2.45, 3.0, 16777217.0, 2.0**53, 2.0**63, 1e154, LARGEST,
-]  # fmt: skip
+    -LARGEST,
+    -1e200,
+    -(2.0**53),
+    -1.0,
+    -TINY,
+    -0.0,
+    0.0,
+    TINY,
+    sys.float_info.min,
+    0.1,
+    float(np.float32(0.1)),
+    0.5,
+    1.0,
+    2.45,
+    3.0,
+    16777217.0,
+    2.0**53,
+    2.0**63,
+    1e154,
+    LARGEST,
+]
 CODES = [0, 1, 2, 3, -1, 255]
 BIG = [2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 2**63 - 1, -(2**63), 0, 1]
 TEXTS = ["red", "it's", "", " ", "nan", "NA", "None", "1", "1.0", "straße", "\0", "a\0", "日本"]
@@ -69,8 +87,11 @@ def condition(rng, kinds, depth=0):
         bounds = interval(rng, 0)
         return Linear(
             [(j, pick(rng, [-2.0, 0.1, 1.0, 1e-300, 1e300])) for j in used],
-            bounds.lower, bounds.upper, bounds.lower_closed, bounds.upper_closed,
-        )  # fmt: skip
+            bounds.lower,
+            bounds.upper,
+            bounds.lower_closed,
+            bounds.upper_closed,
+        )
     if form == 7:
         return Missing(feature, bool(rng.integers(2)))
     if feature in numeric and rng.random() < 0.7:
@@ -181,10 +202,12 @@ def table(rng, names, kinds, columns):
         way = "object"
     if way in ("polars", "arrow"):
         types = {
-            "number": (pl.Float64, pa.float64()), "code": (pl.Int64, pa.int64()),
-            "big": (pl.Int64, pa.int64()), "text": (pl.String, pa.string()),
+            "number": (pl.Float64, pa.float64()),
+            "code": (pl.Int64, pa.int64()),
+            "big": (pl.Int64, pa.int64()),
+            "text": (pl.String, pa.string()),
             "flag": (pl.Boolean, pa.bool_()),
-        }  # fmt: skip
+        }
         order = rng.permutation(len(names)).tolist()
         if way == "polars":
             X = pl.DataFrame(

@@ -177,9 +177,13 @@ def swipl(tmp_path):
     fact = runpy.run_path(str(PROLOG))["literal"]
     program = [shutil.which("swipl"), "-q", "answer.pl"]
     with subprocess.Popen(
-        program, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, encoding="utf-8",
-    ) as process:  # fmt: skip
+        program,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    ) as process:
 
         def ask(theory, rows):
             facts = "".join(f"row([{', '.join(map(fact, row))}]).\n" for row in rows)

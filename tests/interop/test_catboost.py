@@ -18,9 +18,13 @@ from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import read_catboost
 
 QUIET: dict[str, Any] = {
-    "iterations": 10, "depth": 4, "verbose": 0, "allow_writing_files": False, "thread_count": 1,
+    "iterations": 10,
+    "depth": 4,
+    "verbose": 0,
+    "allow_writing_files": False,
+    "thread_count": 1,
     "random_seed": 0,
-}  # fmt: skip
+}
 NAMES = ["colour", "shop", "floor"]
 #: How categories are coded: apart, by statistics of one feature, or of combinations.
 CODINGS = [

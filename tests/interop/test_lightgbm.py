@@ -14,9 +14,13 @@ from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import read_lightgbm
 
 QUIET: dict[str, Any] = {
-    "verbose": -1, "n_estimators": 10, "num_leaves": 15, "min_data_per_group": 5, "cat_smooth": 1,
+    "verbose": -1,
+    "n_estimators": 10,
+    "num_leaves": 15,
+    "min_data_per_group": 5,
+    "cat_smooth": 1,
     "n_jobs": 1,
-}  # fmt: skip
+}
 
 
 def _name(model: Any) -> str:

@@ -193,10 +193,13 @@ def running_spark(folder: Path) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     settings = {
-        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "1g", "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1", "spark.sql.warehouse.dir": str(folder),
-    }  # fmt: skip
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(folder),
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", home)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
@@ -286,9 +289,12 @@ def running_dask() -> Iterator[Any]:
         from distributed import Client, LocalCluster
 
         made = LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
             host="127.0.0.1",
-        )  # fmt: skip
+        )
         with made, Client(made) as client:
             yield client
 
@@ -362,11 +368,14 @@ def test_a_worker_that_is_killed_is_replaced_or_an_error(tmp_path: Path) -> None
     with (
         dask.config.set(settings),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
             host="127.0.0.1",
         ) as made,
         Client(made),
-    ):  # fmt: skip
+    ):
         parts = dask.dataframe.from_pandas(frame, npartitions=4)
         counts = count_source(here.CLASSES, parts, black_box=black_box)
         assert Path(mark).is_dir()

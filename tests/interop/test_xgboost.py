@@ -18,9 +18,12 @@ from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import read_xgboost
 
 SMALL: dict[str, Any] = {
-    "n_estimators": 8, "max_depth": 5, "enable_categorical": True, "max_cat_to_onehot": 2,
+    "n_estimators": 8,
+    "max_depth": 5,
+    "enable_categorical": True,
+    "max_cat_to_onehot": 2,
     "n_jobs": 1,
-}  # fmt: skip
+}
 DART = {"booster": "dart", "rate_drop": 0.3}
 CLASSIFIERS = [
     XGBClassifier(**SMALL),

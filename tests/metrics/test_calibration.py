@@ -32,9 +32,13 @@ def cases(draw: st.DrawFn) -> tuple[Any, ...]:
         rules.append(Rule([interval], draw(st.sampled_from("ab")), seen))
     voting = draw(st.sampled_from([None, "mean" if numeric else "votes"]))
     ruleset = RuleSet(
-        rules, ["x"], task="regression" if numeric else "classification", voting=voting,
-        classes=None if numeric else [*"ab"], ordered=voting is None,
-    )  # fmt: skip
+        rules,
+        ["x"],
+        task="regression" if numeric else "classification",
+        voting=voting,
+        classes=None if numeric else [*"ab"],
+        ordered=voting is None,
+    )
     n = draw(st.integers(1, 10))
     X = np.array(draw(st.lists(st.integers(0, 5), min_size=n, max_size=n)), float)[:, None]
     labels = st.integers(-3, 3) if numeric else st.sampled_from("ab")
@@ -97,9 +101,11 @@ def test_rules_one_by_one(case: Any) -> None:
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     rng = np.random.default_rng(0)
     rules = RuleSet(
-        [Rule([], "a", RuleStatistics(100, (80, 20)))], ["x"], task="classification",
+        [Rule([], "a", RuleStatistics(100, (80, 20)))],
+        ["x"],
+        task="classification",
         classes=[*"ab"],
-    )  # fmt: skip
+    )
     inside = [
         rule_calibration(
             rules, np.zeros((40, 1)), np.where(rng.random(40) < 0.8, "a", "b"), confidence=0.9
@@ -127,9 +133,10 @@ def test_frames_and_refusals() -> None:
 
 def test_the_unit_is_the_deviation_of_all_labels() -> None:
     rules = RuleSet(
-        [Rule([Interval(0, upper=2)], 3.0, RuleStatistics(2, None, 3.0, 1.0))], ["x"],
+        [Rule([Interval(0, upper=2)], 3.0, RuleStatistics(2, None, 3.0, 1.0))],
+        ["x"],
         task="regression",
-    )  # fmt: skip
+    )
     labels = [1.0, 2.0, 3.0, 10.0]
     found = rule_calibration(rules, [[0.0], [1.0], [2.0], [9.0]], labels)
     assert found.unit == pytest.approx(np.std(labels))

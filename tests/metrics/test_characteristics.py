@@ -187,9 +187,14 @@ def voting_rules(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
     voting = draw(st.sampled_from([None, "votes"]))
     fallback = draw(st.sampled_from([None, Fallback("b")]))
     ruleset = RuleSet(
-        rules, ["x"], task="classification", classes=["a", "b", "c"], ordered=False, voting=voting,
+        rules,
+        ["x"],
+        task="classification",
+        classes=["a", "b", "c"],
+        ordered=False,
+        voting=voting,
         fallback=fallback,
-    )  # fmt: skip
+    )
     return ruleset, x, y
 
 

@@ -74,9 +74,12 @@ def test_against_a_table_of_all_values(premises):
 def test_missing_values_are_a_share_of_their_own():
     domain = Domain((0, 0, 0), (4, 10, 3), DOMAIN.categories, (0.2, 0, 0))
     for premise, share in (
-        ([Missing(0)], 0.2), ([Missing(0, True)], 0.8), ([OneOf(0, ["red"], False, True)], 0.4),
-        ([OneOf(0, ["red"])], 0.2), ([Missing(0), Interval(1, upper=5)], 0.1),
-    ):  # fmt: skip
+        ([Missing(0)], 0.2),
+        ([Missing(0, True)], 0.8),
+        ([OneOf(0, ["red"], False, True)], 0.4),
+        ([OneOf(0, ["red"])], 0.2),
+        ([Missing(0), Interval(1, upper=5)], 0.1),
+    ):
         rules = ruleset(premise).replace(domain=domain)
         assert volume_completeness(rules).value == pytest.approx(share, abs=1e-12)
         drawn = volume_completeness(rules, random_state=np.random.RandomState(3))
@@ -85,9 +88,11 @@ def test_missing_values_are_a_share_of_their_own():
 
 def test_points_that_come_in_several_batches():
     rules = RuleSet(
-        [Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], 1.0)], [f"x{j}" for j in range(2000)],
-        task="regression", domain=Domain([0.0] * 2000, [1.0] * 2000),
-    )  # fmt: skip
+        [Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], 1.0)],
+        [f"x{j}" for j in range(2000)],
+        task="regression",
+        domain=Domain([0.0] * 2000, [1.0] * 2000),
+    )
     result = volume_completeness(rules, n_samples=1500)
     assert result.value == pytest.approx(0.5, abs=0.05)
 

@@ -26,8 +26,9 @@ from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSe
 
 HALVES = RuleSet(
     [Rule([Interval(0, upper=0.5)], "low"), Rule([Interval(0, lower=0.5)], "high")],
-    ["x", "y"], task="classification",
-)  # fmt: skip
+    ["x", "y"],
+    task="classification",
+)
 RNG = np.random.default_rng(3)
 SQUARE = RNG.random((200, 2))
 TABLE = pd.DataFrame(
@@ -293,8 +294,9 @@ def test_features() -> None:
 
 def test_importance_is_that_of_permuted_rows() -> None:
     X = np.array([[0.0, 5.0], [1.0, 5.0]])
-    rules = RuleSet([Rule([], LinearOutput(0.0, [(0, 3.0), (1, 1.0)]))], ["x", "y"],
-                    task="regression")  # fmt: skip
+    rules = RuleSet(
+        [Rule([], LinearOutput(0.0, [(0, 3.0), (1, 1.0)]))], ["x", "y"], task="regression"
+    )
     found = feature_agreement(rules, lambda X: np.asarray(X)[:, 0], X, n_repeats=20)
     assert found.rules.tolist() == [1.0, 0.0]  # a column of equal values has no influence
     few = RuleSet([Rule([Interval(0, upper=0.5)], 2.0)], ["x", "y"], task="regression")
@@ -303,9 +305,10 @@ def test_importance_is_that_of_permuted_rows() -> None:
     wide = np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0]])
     assert feature_agreement(gaps, lambda X: np.asarray(X)[:, 0], wide).rules.tolist() == [1.0, 0.0]
     texts = RuleSet(
-        [Rule([OneOf(1, ["red"])], "a"), Rule([Interval(0, upper=3)], "b")], ["size", "colour"],
+        [Rule([OneOf(1, ["red"])], "a"), Rule([Interval(0, upper=3)], "b")],
+        ["size", "colour"],
         task="classification",
-    )  # fmt: skip
+    )
     frame = TABLE[["colour", "size", "rooms"]]
     box = lambda X: np.where(X["colour"].astype(str) == "red", "a", "b")  # noqa: E731
     weighted = feature_agreement(texts, box, frame, sample_weight=np.ones(60))
@@ -353,9 +356,12 @@ def test_where_must_be_known() -> None:
 
 def test_features_are_called_as_the_columns_of_a_frame() -> None:
     rules = RuleSet(
-        [Rule([Interval(0, upper=2)], "a")], ["x", "y"], task="classification",
-        classes=["a", "b"], fallback=Fallback("b"),
-    )  # fmt: skip
+        [Rule([Interval(0, upper=2)], "a")],
+        ["x", "y"],
+        task="classification",
+        classes=["a", "b"],
+        fallback=Fallback("b"),
+    )
     X = pd.DataFrame({"y": np.arange(8.0) % 3, "x": np.arange(8.0)})
     found = feature_agreement(rules, rules, X, n_repeats=1, random_state=0)
     assert found.features == ("y", "x")

@@ -48,10 +48,13 @@ def cases(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
         rules.append(Rule(conditions, draw(outputs), seen, draw(st.sampled_from([0.5, 1.0]))))
     voting = draw(st.sampled_from([None, "mean" if numeric else "votes"]))
     ruleset = RuleSet(
-        rules, ["x", "y"], task="regression" if numeric else "classification",
-        classes=None if numeric else [*"abc"], voting=voting,
+        rules,
+        ["x", "y"],
+        task="regression" if numeric else "classification",
+        classes=None if numeric else [*"abc"],
+        voting=voting,
         ordered=voting is None and draw(st.booleans()),
-    )  # fmt: skip
+    )
     n_rows = draw(st.integers(1, 10))
     X = draw(st.lists(st.tuples(*[st.integers(0, 5)] * 2), min_size=n_rows, max_size=n_rows))
     weights = st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=n_rows, max_size=n_rows)
@@ -98,8 +101,13 @@ def test_ten_worst_pairs_unless_more_are_asked_for() -> None:
 
 
 def test_votes_for_the_only_class() -> None:
-    only = RuleSet([Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, upper=3)], "a")], ["x"],
-                   task="classification", ordered=False, voting="votes")  # fmt: skip
+    only = RuleSet(
+        [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, upper=3)], "a")],
+        ["x"],
+        task="classification",
+        ordered=False,
+        voting="votes",
+    )
     assert redundancy(only, ROWS).rules.tolist() == [True, False]
 
 
@@ -117,9 +125,14 @@ def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
     found = [rules.replace(rules=[r for i, r in enumerate(rest) if i != index])]
     for place, c in enumerate(rule.conditions):
         two_sided = isinstance(c, Interval) and math.inf > c.upper and c.lower > -math.inf
-        for kept in ([Interval(c.feature, upper=c.upper, missing=c.missing),
-                      Interval(c.feature, lower=c.lower, lower_closed=True, missing=c.missing)]
-                     if two_sided else [None]):  # fmt: skip
+        for kept in (
+            [
+                Interval(c.feature, upper=c.upper, missing=c.missing),
+                Interval(c.feature, lower=c.lower, lower_closed=True, missing=c.missing),
+            ]
+            if two_sided
+            else [None]
+        ):
             conditions = [*rule.conditions[:place], *rule.conditions[place + 1 :]]
             conditions += [kept] if kept else []
             rest[index] = replace(rule, conditions=tuple(conditions))

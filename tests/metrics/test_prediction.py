@@ -226,9 +226,13 @@ def test_a_callable_of_scikit_learn_may_count_rows_without_a_rule() -> None:
     y_true, y_pred = np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])
     covered = np.array([True, True, True, False])
     value = prediction_performance(
-        y_true, y_pred, metric=sk.matthews_corrcoef, task="classification", covered=covered,
+        y_true,
+        y_pred,
+        metric=sk.matthews_corrcoef,
+        task="classification",
+        covered=covered,
         uncovered="penalise",
-    )  # fmt: skip
+    )
     assert value == pytest.approx(sk.matthews_corrcoef(y_true, [1, 0, 0, 1]))
 
 
@@ -251,9 +255,13 @@ def test_a_callable_loss_is_taken_as_it_is() -> None:
 def test_a_callable_cannot_be_told_of_a_wrong_row_where_there_is_one_label_only() -> None:
     with pytest.raises(ValueError, match=r"no wrong label .* uncovered='ignore'"):
         prediction_performance(
-            ["a", "a"], ["a", "a"], metric=sk.accuracy_score, task="classification",
-            covered=[True, False], uncovered="penalise",
-        )  # fmt: skip
+            ["a", "a"],
+            ["a", "a"],
+            metric=sk.accuracy_score,
+            task="classification",
+            covered=[True, False],
+            uncovered="penalise",
+        )
 
 
 # --- undefined -----------------------------------------------------------------------------------

@@ -106,16 +106,23 @@ def test_sums_give_the_same(data: st.DataObject, n_rows: int) -> None:
     """Two sets of predictions at once, against one after the other."""
     code = st.lists(st.integers(0, 2), min_size=n_rows, max_size=n_rows).map(np.array)
     y_true, *both = data.draw(code), data.draw(code), data.draw(code)
-    counts = np.array([
-        [[np.sum((y == k) & (y_true == k)), np.sum(y == k), np.sum(y_true == k)] for k in range(3)]
-        for y in both
-    ])  # fmt: skip
+    counts = np.array(
+        [
+            [
+                [np.sum((y == k) & (y_true == k)), np.sum(y == k), np.sum(y_true == k)]
+                for k in range(3)
+            ]
+            for y in both
+        ]
+    )
     numbers = y_true - y_true.mean()
     errors = [np.abs(y - y_true) for y in both]
-    sums = np.array([
-        [n_rows, numbers.sum(), (numbers**2).sum(), error.sum(), (error**2).sum()]
-        for error in errors
-    ])  # fmt: skip
+    sums = np.array(
+        [
+            [n_rows, numbers.sum(), (numbers**2).sum(), error.sum(), (error**2).sum()]
+            for error in errors
+        ]
+    )
     for name, metric in METRICS.items():
         if metric.of_sums is not None:
             axes = np.moveaxis(counts, -1, 0) if name in CLASSES else sums.T
@@ -147,9 +154,11 @@ def test_numbers_that_are_none_are_refused() -> None:
 def test_numbers_of_other_types_are_measured() -> None:
     for dtype in (np.float32, np.int8, bool, object):
         value = prediction_loss(
-            np.array([1, 0], dtype=dtype), np.array([1, 1], dtype=dtype),
-            metric="mean_squared_error", task="regression",
-        )  # fmt: skip
+            np.array([1, 0], dtype=dtype),
+            np.array([1, 1], dtype=dtype),
+            metric="mean_squared_error",
+            task="regression",
+        )
         assert value == 0.5
 
 

@@ -87,8 +87,10 @@ def test_the_reference_has_every_measure_in_every_state() -> None:
     unknown = {name for name, value in values if math.isnan(value)}
     assert unknown >= {"cohen_kappa", "specificity", "fallout", "youden", "psep"}
     assert {name for name, value in values if value == math.inf} == {
-        "relative_error_strict", "normalized_absolute_error", "root_relative_squared_error",
-    }  # fmt: skip
+        "relative_error_strict",
+        "normalized_absolute_error",
+        "root_relative_squared_error",
+    }
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -127,9 +129,12 @@ def test_votes_of_rules_that_hold_nowhere() -> None:
     case = next(c for c in REFERENCE if c["id"].endswith("multi_votes_none"))
     rules = RuleSet(
         [Rule([Interval(0, lower=100)], "a"), Rule([Interval(0, lower=100)], "b")],
-        ["x"], task="classification", classes=["a", "b", "c"], ordered=False,
+        ["x"],
+        task="classification",
+        classes=["a", "b", "c"],
+        ordered=False,
         fallback=Fallback("a"),
-    )  # fmt: skip
+    )
     figures = characteristics(rules, np.zeros((6, 1)), columns_of(case)[0])
     for name in of_kind("rules"):
         assert figures[name] == float(case["performance"][f"#{name}"]) == 0.0
@@ -156,13 +161,21 @@ def binary_by_loops(y: list[Any], z: list[Any], w: list[float], positive: Any) -
         per(tn, tn + fn),
     )
     return {
-        "precision": right, "recall": found, "specificity": spared,
-        "negative_predictive_value": left, "fallout": per(fp, fp + tn),
-        "youden": found + spared - 1, "psep": right + left - 1,
-        "geometric_mean": (found * spared) ** 0.5, "lift": per(found * sum(w), tp + fp),
-        "f1": per(2 * tp, 2 * tp + fp + fn), "true_positive": tp, "false_positive": fp,
-        "true_negative": tn, "false_negative": fn,
-    }  # fmt: skip
+        "precision": right,
+        "recall": found,
+        "specificity": spared,
+        "negative_predictive_value": left,
+        "fallout": per(fp, fp + tn),
+        "youden": found + spared - 1,
+        "psep": right + left - 1,
+        "geometric_mean": (found * spared) ** 0.5,
+        "lift": per(found * sum(w), tp + fp),
+        "f1": per(2 * tp, 2 * tp + fp + fn),
+        "true_positive": tp,
+        "false_positive": fp,
+        "true_negative": tn,
+        "false_negative": fn,
+    }
 
 
 def classes_by_loops(y: list[Any], z: list[Any], w: list[float]) -> dict[str, float]:
@@ -179,10 +192,11 @@ def classes_by_loops(y: list[Any], z: list[Any], w: list[float]) -> dict[str, fl
             recalls.append(both / true)
     one_class = len({label for truth, answer, _ in rows for label in (truth, answer)}) == 1
     return {
-        "accuracy": right, "zero_one_loss": 1 - right,
+        "accuracy": right,
+        "zero_one_loss": 1 - right,
         "balanced_accuracy": sum(recalls) / len(recalls),
         "cohen_kappa": math.nan if one_class else (right - chance) / (1 - chance),
-    }  # fmt: skip
+    }
 
 
 def numbers_by_loops(y: list[float], z: list[float], w: list[float]) -> dict[str, float]:
@@ -215,19 +229,21 @@ def numbers_by_loops(y: list[float], z: list[float], w: list[float]) -> dict[str
     r = together / math.sqrt(moved_2 * answers_move) if known else math.nan
     squared = average([d * d for d in away])
     return {
-        "mean_absolute_error": average(away), "mean_squared_error": squared,
+        "mean_absolute_error": average(away),
+        "mean_squared_error": squared,
         "root_mean_squared_error": math.sqrt(squared),
         "relative_error": of_large / sum(row[2] for row in large) if large else math.nan,
-        "relative_error_lenient": average([
-            share(d, max(abs(row[0]), abs(row[1]))) for d, row in zip(away, rows, strict=True)
-        ]),
-        "relative_error_strict": average([
-            share(d, min(abs(row[0]), abs(row[1]))) for d, row in zip(away, rows, strict=True)
-        ]),
+        "relative_error_lenient": average(
+            [share(d, max(abs(row[0]), abs(row[1]))) for d, row in zip(away, rows, strict=True)]
+        ),
+        "relative_error_strict": average(
+            [share(d, min(abs(row[0]), abs(row[1]))) for d, row in zip(away, rows, strict=True)]
+        ),
         "normalized_absolute_error": beside(average(away), moved),
         "root_relative_squared_error": math.sqrt(beside(squared, moved_2)),
-        "correlation": r, "squared_correlation": r * r,
-    }  # fmt: skip
+        "correlation": r,
+        "squared_correlation": r * r,
+    }
 
 
 def shares_by_loops(y: list[int], q: np.ndarray, w: list[float]) -> dict[str, float]:
@@ -386,9 +402,11 @@ def test_relations_between_binary_measures(table: Any) -> None:
         return quiet(name, y, z, sample_weight=w, pos_label=pos_label)
 
     pairs = {
-        "recall": "specificity", "precision": "negative_predictive_value",
-        "true_positive": "true_negative", "false_positive": "false_negative",
-    }  # fmt: skip
+        "recall": "specificity",
+        "precision": "negative_predictive_value",
+        "true_positive": "true_negative",
+        "false_positive": "false_negative",
+    }
     for one, other in pairs.items():
         assert same(value(one, "no"), value(other))
     for name in ("youden", "geometric_mean", "psep"):
@@ -521,14 +539,23 @@ def test_rows_of_one_label() -> None:
 # --- undefined -----------------------------------------------------------------------------------
 
 NEVER = {
-    "precision": ([1, 0], [0, 0]), "recall": ([0, 0], [1, 0]), "specificity": ([1, 1], [1, 0]),
-    "negative_predictive_value": ([1, 0], [1, 1]), "fallout": ([1, 1], [1, 0]),
-    "youden": ([1, 1], [1, 0]), "geometric_mean": ([0, 0], [1, 0]), "psep": ([1, 0], [1, 1]),
-    "lift": ([0, 0], [1, 0]), "f1": ([0, 0], [0, 0]), "cohen_kappa": ([1, 1], [1, 1]),
-    "relative_error": ([0, 0], [1, 0]), "normalized_absolute_error": ([3, 3], [3, 3]),
-    "root_relative_squared_error": ([3, 3], [3, 3]), "correlation": ([1, 2], [3, 3]),
+    "precision": ([1, 0], [0, 0]),
+    "recall": ([0, 0], [1, 0]),
+    "specificity": ([1, 1], [1, 0]),
+    "negative_predictive_value": ([1, 0], [1, 1]),
+    "fallout": ([1, 1], [1, 0]),
+    "youden": ([1, 1], [1, 0]),
+    "geometric_mean": ([0, 0], [1, 0]),
+    "psep": ([1, 0], [1, 1]),
+    "lift": ([0, 0], [1, 0]),
+    "f1": ([0, 0], [0, 0]),
+    "cohen_kappa": ([1, 1], [1, 1]),
+    "relative_error": ([0, 0], [1, 0]),
+    "normalized_absolute_error": ([3, 3], [3, 3]),
+    "root_relative_squared_error": ([3, 3], [3, 3]),
+    "correlation": ([1, 2], [3, 3]),
     "squared_correlation": ([3, 3], [1, 2]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NEVER)
@@ -593,7 +620,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
     ("margin", (["a", "b"], EYE / 2), {}, ValueError, "must sum to 1, but row 0 sums to 0.5"),
     ("margin", (["a", "b"], 2 * EYE - 0.5), {}, ValueError, "y_prob must be >= -0.0001"),
     ("margin", (["a", 1], EYE), {}, ValueError, "labels must name the columns .* cannot be sorted"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "columns", "options", "kind", "message"), REFUSED)

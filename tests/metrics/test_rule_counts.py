@@ -272,9 +272,10 @@ def test_losses_are_no_performance_of_sums_either() -> None:
 def test_labels_on_the_border_and_light_rows_count_as_of_rows() -> None:
     """1 and 3 lie a standard deviation from 2; two rows that weigh a quarter have a deviation."""
     rules = RuleSet(
-        [Rule([Interval(0, upper=2)], 2.0), Rule([Interval(0, lower=2)], 7.5)], ["x"],
+        [Rule([Interval(0, upper=2)], 2.0), Rule([Interval(0, lower=2)], 7.5)],
+        ["x"],
         task="regression",
-    )  # fmt: skip
+    )
     X, y = [[0.0], [1.0], [5.0], [6.0]], [1.0, 3.0, 6.0, 9.0]
     for weights in (None, [0.25, 0.25, 0.125, 0.125]):
         direct = confusion(rules, X, y, weights)

@@ -278,10 +278,24 @@ def test_chance_is_exactly_zero(positives, negatives, share, rest):
     whole = share + rest
     counts = positives * share, negatives * share, positives * whole, negatives * whole
     for name in (
-        "coleman", "c1", "c2", "kappa", "rss", "q2", "novelty", "rule_interest", "klosgen",
-        "f_bayesian_confirmation", "pawlak_dependency_factor", "cfoil", "cn2_significance",
-        "j_measure", "information_gain", "one_way_support", "two_way_support",
-    ):  # fmt: skip
+        "coleman",
+        "c1",
+        "c2",
+        "kappa",
+        "rss",
+        "q2",
+        "novelty",
+        "rule_interest",
+        "klosgen",
+        "f_bayesian_confirmation",
+        "pawlak_dependency_factor",
+        "cfoil",
+        "cn2_significance",
+        "j_measure",
+        "information_gain",
+        "one_way_support",
+        "two_way_support",
+    ):
         assert rule_quality(name, *counts) == 0, name
     for name in ("correlation", "s_bayesian"):
         assert rule_quality(name, *counts, undefined=0.0) == 0

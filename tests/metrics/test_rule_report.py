@@ -236,9 +236,11 @@ def test_p_values_are_corrected_as_holm_does_unless_asked_otherwise() -> None:
     X = np.arange(20.0)[:, None]
     y = np.repeat(["a", "b"], 10)
     rules = RuleSet(
-        [Rule([Interval(0, upper=k)], "a") for k in (1, 2, 16)], ["x"],
-        task="classification", classes=["a", "b"],
-    )  # fmt: skip
+        [Rule([Interval(0, upper=k)], "a") for k in (1, 2, 16)],
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+    )
     report = rule_report(rules, X, y)
     expected = adjust_p_values(report["p_value"].to_numpy(), "holm")
     assert report["fwer_p_value"].tolist() == pytest.approx(expected.tolist())

@@ -97,8 +97,10 @@ def test_what_counts_as_the_same_rule() -> None:
     assert similarity([OneOf(0, ["r", "g"])], [OneOf(1, ["g", "r"])]) == 1.0
     assert similarity([OneOf(0, ["r"])], [OneOf(1, ["r"], negated=True)]) == 0.0
     assert similarity([Missing(0)], [Missing(1)]) == 1.0
-    several = [AtLeast(1, [Interval(j, 1, 2), AtLeast(2, [Interval(j, 5), OneOf(1 - j, ["a"])])])
-               for j in (0, 1)]  # fmt: skip
+    several = [
+        AtLeast(1, [Interval(j, 1, 2), AtLeast(2, [Interval(j, 5), OneOf(1 - j, ["a"])])])
+        for j in (0, 1)
+    ]
     assert similarity([several[0]], [several[1]]) == 1.0
     assert similarity([Interval(0, 1)], [Interval(1, 1, missing=True)]) == 0.0
     one, other = Linear([(0, 1.0), (1, 2.0)], upper=3), Linear([(0, 2.0), (1, 1.0)], upper=3)

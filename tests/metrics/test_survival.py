@@ -429,8 +429,9 @@ def test_report() -> None:
     assert report["median"][1] == rules.curves[0].median
     assert report["other_median"][1] < report["median"][1]
     assert report[["median", "other_median"]].isna().to_numpy().tolist()[1:3] == [
-        [False, True], [True, False],
-    ]  # fmt: skip
+        [False, True],
+        [True, False],
+    ]
     test = log_rank(young, y)
     assert report.loc[1, ["statistic", "p_value"]].tolist() == [test.statistic, test.p_value]
     assert report["p_value"].isna().tolist() == [False, True, True, False]
@@ -545,9 +546,13 @@ def test_scorers_in_a_search() -> None:
         "skill": make_survival_scorer("skill"),
     }
     search = GridSearchCV(
-        SurvivalTree(), {"max_leaf_nodes": [2, 100]}, scoring=scoring, refit="brier",
-        cv=KFold(3), error_score="raise",
-    ).fit(X, y_all)  # fmt: skip
+        SurvivalTree(),
+        {"max_leaf_nodes": [2, 100]},
+        scoring=scoring,
+        refit="brier",
+        cv=KFold(3),
+        error_score="raise",
+    ).fit(X, y_all)
     for name in scoring:
         few, many = search.cv_results_[f"mean_test_{name}"]
         assert few > many  # also FiRe and ICE, which count the rules
@@ -609,8 +614,9 @@ def test_the_estimator_is_one_of_scikit_survival() -> None:
     assert 0.6 < search.best_estimator_.score(X, y_all) <= 1
     theirs = GridSearchCV(
         as_integrated_brier_score_scorer(model, times),
-        {"estimator__rules__max_leaf_nodes": [2, 100]}, cv=3,
-    ).fit(X, y_all)  # fmt: skip
+        {"estimator__rules__max_leaf_nodes": [2, 100]},
+        cv=3,
+    ).fit(X, y_all)
     ours = search.cv_results_["mean_test_score"]
     assert theirs.cv_results_["mean_test_score"] == pytest.approx(ours, rel=0.02)
     model.fit(X, y_all)
@@ -660,9 +666,13 @@ def test_scorers_are_ordinary_objects() -> None:
     for same in (copy.deepcopy(scorer), pickle.loads(pickle.dumps(scorer))):
         assert same(rules, X, y) == scorer(rules, X, y) < 0
     results = cross_validate(
-        SurvivalTree(), X, structured(y), scoring={"q": scorer, "brier": make_survival_scorer()},
-        cv=KFold(2), error_score="raise",
-    )  # fmt: skip
+        SurvivalTree(),
+        X,
+        structured(y),
+        scoring={"q": scorer, "brier": make_survival_scorer()},
+        cv=KFold(2),
+        error_score="raise",
+    )
     assert np.isfinite(results["test_q"]).all()
     assert not scorer.get_metadata_routing().consumes("score", ["sample_weight"])
 
@@ -671,9 +681,13 @@ def test_scorers_are_ordinary_objects() -> None:
 def test_scorers_are_given_no_weights() -> None:
     X, y = patients(120)
     search = GridSearchCV(
-        WeighedTree(), {"max_leaf_nodes": [2]}, cv=KFold(2), error_score="raise", refit=False,
+        WeighedTree(),
+        {"max_leaf_nodes": [2]},
+        cv=KFold(2),
+        error_score="raise",
+        refit=False,
         scoring={"q": make_survival_scorer("q"), "fire": make_survival_scorer("fire")},
-    ).fit(X, structured(y), sample_weight=np.ones(120))  # fmt: skip
+    ).fit(X, structured(y), sample_weight=np.ones(120))
     assert np.isfinite(search.cv_results_["mean_test_q"]).all()
 
 

@@ -11,9 +11,16 @@ from skescore.optimal import Frontier
 from skescore.rules import Rule, RuleSet
 
 GOOD: dict[str, Any] = {
-    "kind": "tree", "loss": "errors", "sizes": [1, 2], "lower": [5, 1], "upper": [5, 2],
-    "rules": [None, None], "total_weight": 9, "space": {}, "status": ["optimal", "time_limit"],
-}  # fmt: skip
+    "kind": "tree",
+    "loss": "errors",
+    "sizes": [1, 2],
+    "lower": [5, 1],
+    "upper": [5, 2],
+    "rules": [None, None],
+    "total_weight": 9,
+    "space": {},
+    "status": ["optimal", "time_limit"],
+}
 
 
 def test_bounds_are_read_only_and_the_gap_is_their_difference() -> None:

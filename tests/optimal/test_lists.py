@@ -248,8 +248,11 @@ def test_categories_and_missing_values_as_they_stand() -> None:
     assert rules is not None
     assert (rules.predict(X) == y).all()
     assert {str(c) for rule in rules for c in rule.conditions} <= {
-        "x0 = red", "x1 is missing", "x0 ≠ red or missing", "x1 is known",
-    }  # fmt: skip
+        "x0 = red",
+        "x1 is missing",
+        "x0 ≠ red or missing",
+        "x1 is known",
+    }
     assert json.loads(json.dumps(frontier.space))["cuts"]["categories"] == {
         "0": ["blue", "green", "red"]
     }

@@ -123,19 +123,28 @@ def test_bounds_of_a_thousand_tiny_tables_are_those_of_brute_force(loss: str) ->
 def test_numbers_and_categories_that_rows_lack_go_to_either_side(loss: str) -> None:
     rng = np.random.default_rng(3)
     n = 24
-    frame = pd.DataFrame({
-        "a": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 4, n)),
-        "b": rng.normal(size=n).round(1),
-        "c": pd.Categorical(np.where(rng.random(n) < 0.2, None, rng.choice(list("uvw"), n))),
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "a": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 4, n)),
+            "b": rng.normal(size=n).round(1),
+            "c": pd.Categorical(np.where(rng.random(n) < 0.2, None, rng.choice(list("uvw"), n))),
+        }
+    )
     y = rng.integers(0, 3, n) if loss == "errors" else rng.normal(size=n)
     cuts = candidate_cuts(frame, 4)
     tests = cuts.tests(frame)
-    splits = np.column_stack([
-        tests.conditions[i].holds(lambda j: frame.iloc[:, j].to_numpy(dtype=object)
-                                  if j == 2 else frame.iloc[:, j].to_numpy())
-        for i in range(len(tests))
-    ])  # fmt: skip
+    splits = np.column_stack(
+        [
+            tests.conditions[i].holds(
+                lambda j: (
+                    frame.iloc[:, j].to_numpy(dtype=object)
+                    if j == 2
+                    else frame.iloc[:, j].to_numpy()
+                )
+            )
+            for i in range(len(tests))
+        ]
+    )
     frontier = optimal_trees(frame, y, max_rules=3, loss=loss, cuts=cuts)
     truth = brute_force(splits, y, np.ones(n), loss, 3)
     np.testing.assert_allclose(frontier.upper, truth, atol=1e-9)
@@ -190,9 +199,9 @@ def test_no_time_at_all_still_gives_trees_and_true_bounds() -> None:
 def test_greedy_trees_of_the_same_cuts_are_no_better(cuts: int | None) -> None:
     X, y = load_iris(return_X_y=True)
     found = candidate_cuts(X, cuts)
-    codes = np.column_stack([
-        np.searchsorted(found.thresholds[j], X[:, j], side="left") for j in range(4)
-    ])  # fmt: skip
+    codes = np.column_stack(
+        [np.searchsorted(found.thresholds[j], X[:, j], side="left") for j in range(4)]
+    )
     frontier = optimal_trees(X, y, max_rules=4, cuts=found)
     for leaves, criterion in product((2, 3, 4), ("gini", "entropy")):
         greedy = DecisionTreeClassifier(max_leaf_nodes=leaves, criterion=criterion, random_state=0)

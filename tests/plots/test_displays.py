@@ -42,7 +42,7 @@ def test_displays_draw_what_the_functions_draw_again_and_elsewhere(
         (plots.RulesDisplay.from_rules(search), plots.parallel_rules(search)),
         (plots.RulesDisplay.from_rules(search, X, y, kind="boxes"), plots.rule_boxes(search, X, y)),
         (plots.RulesDisplay.from_rules(search, X, kind="overlap"), plots.overlap_matrix(search, X)),
-    ):  # fmt: skip
+    ):
         assert titles(made.ax_) == titles(ax)
         assert made.figure_ is made.ax_.figure
         first = made.ax_

@@ -28,15 +28,30 @@ Figure = pytest.importorskip("matplotlib.figure").Figure
 POINTS = {"CART": (0.05, 3), "GridEx": (0.03, 8)}
 WINE = {"CR": (0.95, 4, 1.0), "ITER": (0.92, 9, 0.75)}
 RULES = RuleSet(
-    [Rule([Interval(0, upper=1.0)], "a"), Rule([Interval(1, lower=1.0)], "b")], ["u", "v"],
-    task="classification", domain=Domain((0, 0), (2, 3)),
-)  # fmt: skip
+    [Rule([Interval(0, upper=1.0)], "a"), Rule([Interval(1, lower=1.0)], "b")],
+    ["u", "v"],
+    task="classification",
+    domain=Domain((0, 0), (2, 3)),
+)
 FOUND = Candidates(
-    Candidate("cart", {}, r, ({
-        "performance": 1 - 1 / (r + 1), "loss": 1 / (r + 1), "loss_q": 1 / (r + 1), "n_rules": r,
-        "size": r, "completeness_volume": 1.0, "completeness_instances": 1.0,
-    },)) for r in range(1, 6)
-)  # fmt: skip
+    Candidate(
+        "cart",
+        {},
+        r,
+        (
+            {
+                "performance": 1 - 1 / (r + 1),
+                "loss": 1 / (r + 1),
+                "loss_q": 1 / (r + 1),
+                "n_rules": r,
+                "size": r,
+                "completeness_volume": 1.0,
+                "completeness_instances": 1.0,
+            },
+        ),
+    )
+    for r in range(1, 6)
+)
 X = np.random.default_rng(0).uniform(size=(20, 2))
 PROVEN = certify(RULES, X * 3, ["a", "b"] * 10, max_rules=3, cuts_per_feature=3, max_nodes=1)
 CALLS = {
@@ -156,8 +171,11 @@ def test_documented_parameters_are_those_of_the_signature(name: str) -> None:
 
 def names_of(body: str, key: str) -> str:
     """The names that share the line of a parameter."""
-    (line,) = [line for line in re.findall(r"^(\w[\w, ]*) : ", body, flags=re.MULTILINE)
-               if key in line.split(", ")]  # fmt: skip
+    (line,) = [
+        line
+        for line in re.findall(r"^(\w[\w, ]*) : ", body, flags=re.MULTILINE)
+        if key in line.split(", ")
+    ]
     return line
 
 
@@ -167,11 +185,17 @@ def names_of(body: str, key: str) -> str:
 #: G. Machado, M. Oliveira, L. Fernandes: A physiologically-based model for simulation of color
 #: vision deficiency. IEEE TVCG 15, 2009, severity 1.
 BLIND = {
-    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
-               [-0.011820, 0.042940, 0.968881]],
-    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
-               [-0.003882, -0.048116, 1.051998]],
-}  # fmt: skip
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+}
 
 
 def linear(colour: str) -> np.ndarray:

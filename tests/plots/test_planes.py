@@ -83,14 +83,23 @@ def test_where_no_rule_holds_is_hatched(grid: GridExExtractor) -> None:
     )
     assert not hatched(black_box)
     (shading,) = hatched(rules)
-    inside = np.array([
-        any(path.contains_point(p) for path in shading.get_paths())
-        for p in [(4.0, 0.5), (2.0, 2.0), (1.5, 0.3), (6.0, 2.2)]
-    ])  # fmt: skip
-    held = grid.covers(pd.DataFrame(
-        [[5.8, 3.0, 4.0, 0.5], [5.8, 3.0, 2.0, 2.0], [5.8, 3.0, 1.5, 0.3], [5.8, 3.0, 6.0, 2.2]],
-        columns=IRIS.columns,
-    ))  # fmt: skip
+    inside = np.array(
+        [
+            any(path.contains_point(p) for path in shading.get_paths())
+            for p in [(4.0, 0.5), (2.0, 2.0), (1.5, 0.3), (6.0, 2.2)]
+        ]
+    )
+    held = grid.covers(
+        pd.DataFrame(
+            [
+                [5.8, 3.0, 4.0, 0.5],
+                [5.8, 3.0, 2.0, 2.0],
+                [5.8, 3.0, 1.5, 0.3],
+                [5.8, 3.0, 6.0, 2.2],
+            ],
+            columns=IRIS.columns,
+        )
+    )
     assert inside.tolist() == (~held).tolist() == [True, True, False, False]
     texts = [t.get_text() for t in rules.get_legend().get_texts()]
     assert texts == ["setosa", "versicolor", "virginica", "no rule holds"]
@@ -140,8 +149,11 @@ def test_a_slice_that_shows_every_class_is_taken_if_there_is_one() -> None:
         model, X, model(X), features=(0, 1), resolution=30, others={2: 0.0}, ax=axes()
     )
     assert [t.get_text() for t in ax.get_legend().get_texts()] == [
-        "a", "b", "c", "not in this slice: b, c",
-    ]  # fmt: skip
+        "a",
+        "b",
+        "c",
+        "not in this slice: b, c",
+    ]
 
 
 def test_batches_of_rows_make_no_difference() -> None:
@@ -174,10 +186,13 @@ def test_a_thousand_features() -> None:
 @pytest.fixture(scope="module")
 def mixed() -> tuple[pd.DataFrame, np.ndarray]:
     random = np.random.default_rng(0)
-    X = pd.DataFrame({
-        "size": random.uniform(1, 9, 120), "colour": random.choice(["red", "green", "blue"], 120),
-        "wet": random.random(120) < 0.5,
-    })  # fmt: skip
+    X = pd.DataFrame(
+        {
+            "size": random.uniform(1, 9, 120),
+            "colour": random.choice(["red", "green", "blue"], 120),
+            "wet": random.random(120) < 0.5,
+        }
+    )
     return X, np.where((X["size"] > 5) & (X["colour"] != "green"), "yes", "no")
 
 
@@ -195,13 +210,14 @@ def test_categories_have_their_own_places(mixed: Any) -> None:
         colour = ["blue", "green", "red"][round(float(place))]
         asked = pd.DataFrame({"size": x, "colour": colour, "wet": X["wet"].mode()[0]})
         assert (np.array(["no", "yes"])[row] == model.predict(asked)).all()
-    points = np.concatenate([
-        np.asarray(c.get_offsets()) for c in ax.collections if isinstance(c, PathCollection)
-    ])  # fmt: skip
+    points = np.concatenate(
+        [np.asarray(c.get_offsets()) for c in ax.collections if isinstance(c, PathCollection)]
+    )
     found = pd.Series(np.rint(points[:, 1])).value_counts()
-    assert found.to_dict() == pd.Series(X["colour"]).map(
-        {"blue": 0, "green": 1, "red": 2}
-    ).value_counts().to_dict()  # fmt: skip
+    assert (
+        found.to_dict()
+        == pd.Series(X["colour"]).map({"blue": 0, "green": 1, "red": 2}).value_counts().to_dict()
+    )
 
 
 def test_numbers_share_one_scale() -> None:
@@ -312,9 +328,10 @@ def test_boxes_have_the_colours_of_their_outputs() -> None:
     ax = plots.rule_boxes(RULES, ax=axes())
     legend = {
         t.get_text(): to_hex(h.get_facecolor())
-        for t, h in zip(ax.get_legend().get_texts()[:3], ax.get_legend().legend_handles[:3],
-                        strict=True)
-    }  # fmt: skip
+        for t, h in zip(
+            ax.get_legend().get_texts()[:3], ax.get_legend().legend_handles[:3], strict=True
+        )
+    }
     for i, rule in enumerate(RULES):
         (patch,) = boxes_of(ax)[f"rule {i + 1}"]
         assert to_hex(patch.get_facecolor()) == legend[rule.output]
@@ -323,10 +340,13 @@ def test_boxes_have_the_colours_of_their_outputs() -> None:
 def test_values_of_a_category_are_pieces() -> None:
     X = pd.DataFrame({"size": [1.0, 9.0, 5.0, 2.0], "colour": ["a", "b", "c", "d"]})
     rules = RuleSet(
-        [Rule([OneOf(1, ["a", "c", "d"]), Interval(0, upper=5)], 1.0),
-         Rule([OneOf(1, ["a", "d"], negated=True)], 2.0)],
-        ["size", "colour"], task="regression",
-    )  # fmt: skip
+        [
+            Rule([OneOf(1, ["a", "c", "d"]), Interval(0, upper=5)], 1.0),
+            Rule([OneOf(1, ["a", "d"], negated=True)], 2.0),
+        ],
+        ["size", "colour"],
+        task="regression",
+    )
     ax = plots.rule_boxes(rules, X, features=("size", "colour"), ax=axes())
     found = boxes_of(ax)
     assert [(p.get_y(), p.get_height()) for p in found["rule 1"]] == [(-0.5, 1), (1.5, 2)]
@@ -336,9 +356,11 @@ def test_values_of_a_category_are_pieces() -> None:
 
 def test_one_feature_alone_makes_strips() -> None:
     rules = RuleSet(
-        [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, lower=2)], "b")], ["u"],
-        task="classification", domain=Domain((0,), (4,)),
-    )  # fmt: skip
+        [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, lower=2)], "b")],
+        ["u"],
+        task="classification",
+        domain=Domain((0,), (4,)),
+    )
     ax = plots.rule_boxes(rules, [[1.0], [3.0]], ["a", "b"], ax=axes())
     first, second = (patches[0] for patches in boxes_of(ax).values())
     assert {first.get_bbox().x0, second.get_bbox().x1} == {2.0}
@@ -347,11 +369,16 @@ def test_one_feature_alone_makes_strips() -> None:
 
 def test_linear_outputs_and_oblique_conditions() -> None:
     rules = RuleSet(
-        [Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], LinearOutput(1.0, [(0, 2.0)])),
-         Rule([Interval(0, 0.0, 0.5)], LinearOutput(0.0, [(1, 1.0)]),
-              RuleStatistics(5, mean=7.0))],
-        ["u", "v"], task="regression", domain=Domain((0, 0), (1, 1)),
-    )  # fmt: skip
+        [
+            Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], LinearOutput(1.0, [(0, 2.0)])),
+            Rule(
+                [Interval(0, 0.0, 0.5)], LinearOutput(0.0, [(1, 1.0)]), RuleStatistics(5, mean=7.0)
+            ),
+        ],
+        ["u", "v"],
+        task="regression",
+        domain=Domain((0, 0), (1, 1)),
+    )
     ax = plots.rule_boxes(rules, ax=axes())
     assert [p.get_linestyle() for p in ax.patches if p.get_linewidth()].count("--") == 1
     bar = next(a for a in ax.figure.axes if a is not ax)
@@ -360,9 +387,10 @@ def test_linear_outputs_and_oblique_conditions() -> None:
 
 def test_many_rules_and_none() -> None:
     many = RuleSet(
-        [Rule([Interval(0, i, i + 1)], "ab"[i % 2]) for i in range(300)], ["u", "v"],
+        [Rule([Interval(0, i, i + 1)], "ab"[i % 2]) for i in range(300)],
+        ["u", "v"],
         task="classification",
-    )  # fmt: skip
+    )
     ax = plots.rule_boxes(many, features=(0, 1), ax=axes())
     assert len(boxes_of(ax)) == 300
     assert len(ax.texts) == 0  # too narrow for their numbers

@@ -87,8 +87,11 @@ def test_chosen_features_leave_further_conditions() -> None:
 def test_no_two_bars_of_twenty_rules_lie_on_each_other() -> None:
     rules = RuleSet(
         [Rule([Interval(0, i, i + 1), Interval(1, upper=i + 1)], str(i % 3)) for i in range(20)],
-        ["u", "v"], task="classification", ordered=True, domain=Domain((0, 0), (25, 25)),
-    )  # fmt: skip
+        ["u", "v"],
+        task="classification",
+        ordered=True,
+        domain=Domain((0, 0), (25, 25)),
+    )
     ax = plots.parallel_rules(rules)
     assert ax.get_title() == "20 rules, the first that holds predicts"
     ax.figure.canvas.draw()
@@ -103,8 +106,9 @@ def test_no_two_bars_of_twenty_rules_lie_on_each_other() -> None:
 def test_many_rules_and_features() -> None:
     rules = RuleSet(
         [Rule([Interval(i, 0, 1), Interval((7 * i) % 900, 0, 2)], float(i)) for i in range(1, 400)],
-        [f"x{i}" for i in range(1000)], task="regression",
-    )  # fmt: skip
+        [f"x{i}" for i in range(1000)],
+        task="regression",
+    )
     ax = plots.parallel_rules(rules, max_rules=15, max_features=5, ax=axes())
     assert ax.get_title() == "the first 15 of 399 rules, the first that holds predicts"
     assert len(ax.get_xticks()) == 5
@@ -126,30 +130,44 @@ def test_cells_count_rows_where_both_hold(seed: int) -> None:
     ends = np.sort(random.uniform(size=(6, 3, 2)), axis=2)
     rules = RuleSet(
         [Rule([Interval(j, *map(float, ends[i, j])) for j in range(3)], i) for i in range(6)],
-        ["u", "v", "w"], task="classification", domain=Domain((0, 0, 0), (1, 1, 1)),
-    )  # fmt: skip
+        ["u", "v", "w"],
+        task="classification",
+        domain=Domain((0, 0, 0), (1, 1, 1)),
+    )
     X = random.uniform(size=(200, 3))
     counted = np.zeros((6, 6))
     for row in X:
-        holds = [all(low < x <= high for x, (low, high) in zip(row, ends[i], strict=True))
-                 for i in range(6)]  # fmt: skip
+        holds = [
+            all(low < x <= high for x, (low, high) in zip(row, ends[i], strict=True))
+            for i in range(6)
+        ]
         counted += np.outer(holds, holds)
     assert (cells(plots.overlap_matrix(rules, X, share=False, ax=axes())) == counted).all()
     shares = cells(plots.overlap_matrix(rules, X, ax=axes()))
     assert shares == pytest.approx(counted / 200)
     volumes = cells(plots.overlap_matrix(rules, ax=axes()))
     expected = [
-        [np.prod([max(0.0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in zip(ends[i], ends[k],
-                  strict=True)]) for k in range(6)] for i in range(6)
-    ]  # fmt: skip
+        [
+            np.prod(
+                [
+                    max(0.0, min(a[1], b[1]) - max(a[0], b[0]))
+                    for a, b in zip(ends[i], ends[k], strict=True)
+                ]
+            )
+            for k in range(6)
+        ]
+        for i in range(6)
+    ]
     assert volumes == pytest.approx(np.array(expected))
 
 
 def test_volumes_of_unbounded_boxes_and_constant_features() -> None:
     rules = RuleSet(
-        [Rule([Interval(0, upper=1)], 1.0), Rule([], LinearOutput(0, [(0, 1)]))], ["u", "v"],
-        task="regression", domain=Domain((0, 5), (4, 5)),
-    )  # fmt: skip
+        [Rule([Interval(0, upper=1)], 1.0), Rule([], LinearOutput(0, [(0, 1)]))],
+        ["u", "v"],
+        task="regression",
+        domain=Domain((0, 5), (4, 5)),
+    )
     ax = plots.overlap_matrix(rules, ax=axes())
     assert cells(ax).tolist() == [[0.25, 0.25], [0.25, 1.0]]
     assert np.ma.getmaskarray(ax.images[0].get_array()).tolist() == [[True, False], [False, True]]
@@ -203,8 +221,10 @@ def test_overlaps_that_cannot_be() -> None:
 def test_ends_of_axes_have_the_digits_that_count(low: float, high: float, written: Any) -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=(low + high) / 2)], "a"), Rule([], "b")],
-        ["u"], task="classification", domain=Domain((low,), (high,)),
-    )  # fmt: skip
+        ["u"],
+        task="classification",
+        domain=Domain((low,), (high,)),
+    )
     ax = plots.parallel_rules(rules, ax=axes())
     texts = {text.get_text() for text in ax.texts}
     assert set(written) <= texts

@@ -19,8 +19,13 @@ from matplotlib.figure import Figure
 #: FiRe, Table 1: loss and rules by the paper's accuracies.
 IRIS = {"CART": (0.05, 3), "ITER": (0.11, 3), "GridEx": (0.03, 8)}
 #: ICE, Table 1, Wine: F1, size, completeness.
-WINE = {"EX": (0.80, 3, 1.0), "CR": (0.95, 4, 1.0), "ITER": (0.92, 9, 0.75),
-        "G": (0.73, 5, 1.0), "CART": (0.89, 3, 1.0)}  # fmt: skip
+WINE = {
+    "EX": (0.80, 3, 1.0),
+    "CR": (0.95, 4, 1.0),
+    "ITER": (0.92, 9, 0.75),
+    "G": (0.73, 5, 1.0),
+    "CART": (0.89, 3, 1.0),
+}
 
 
 def axes(projection: str | None = None) -> Any:
@@ -155,8 +160,11 @@ def test_the_half_line_of_a_part_is_where_the_papers_say(part: str) -> None:
 def test_curves_of_fire_along_both_losses() -> None:
     ax = plots.fire_curves("n_rules", psi=[1, 5], fixed=[0.1, 2.0], ax=axes())
     assert texts_of(ax) == [
-        "ψ = 1, p = 0.1", "ψ = 1, p = 2", "ψ = 5, p = 0.1", "ψ = 5, p = 2",
-    ]  # fmt: skip
+        "ψ = 1, p = 0.1",
+        "ψ = 1, p = 2",
+        "ψ = 5, p = 0.1",
+        "ψ = 5, p = 2",
+    ]
     for line, (psi, loss) in zip(ax.lines, [(1, 0.1), (1, 2.0), (5, 0.1), (5, 2.0)], strict=True):
         r, score = line.get_data()
         assert r[0] == 1
@@ -209,8 +217,14 @@ def test_the_isoline_of_40_of_the_paper() -> None:
 
 def test_two_psi_disagree_as_in_the_paper() -> None:
     # FiRe, Figure 4, with the crosses of the text.
-    crosses = {"blue": (1.0, 4), "orange": (0.5, 8), "fuchsia": (0.5, 2), "purple": (2.0, 3),
-               "green": (1.5, 1), "red": (0.8, 5)}  # fmt: skip
+    crosses = {
+        "blue": (1.0, 4),
+        "orange": (0.5, 8),
+        "fuchsia": (0.5, 2),
+        "purple": (2.0, 3),
+        "green": (1.5, 1),
+        "red": (0.8, 5),
+    }
     ax = plots.fire_isolines(crosses, psi=[2, 6], reference="blue", n_rules=(1, 10), ax=axes())
     lines = [line for line in ax.lines if "-FiRe" in line.get_label()]
     for line, psi in zip(lines, (2, 6), strict=True):
@@ -231,8 +245,10 @@ def test_two_psi_disagree_as_in_the_paper() -> None:
 
 @settings(max_examples=10)
 @given(
-    loss=st.floats(0.01, 100), rules=st.integers(1, 40), psi=st.floats(0.2, 50),
-)  # fmt: skip
+    loss=st.floats(0.01, 100),
+    rules=st.integers(1, 40),
+    psi=st.floats(0.2, 50),
+)
 def test_what_is_under_a_line_is_better(loss: float, rules: int, psi: float) -> None:
     ax = plots.fire_isolines(psi=psi, reference=(loss, rules), ax=axes())
     r, p = ax.lines[0].get_data()

@@ -21,8 +21,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 #: ICE, Table 1, Wine: F1, size, completeness.
-WINE = {"EX": (0.80, 3, 1.0), "CR": (0.95, 4, 1.0), "ITER": (0.92, 9, 0.75),
-        "G": (0.73, 5, 1.0), "CART": (0.89, 3, 1.0)}  # fmt: skip
+WINE = {
+    "EX": (0.80, 3, 1.0),
+    "CR": (0.95, 4, 1.0),
+    "ITER": (0.92, 9, 0.75),
+    "G": (0.73, 5, 1.0),
+    "CART": (0.89, 3, 1.0),
+}
 
 
 def axes() -> Any:
@@ -30,8 +35,15 @@ def axes() -> Any:
 
 
 def fold(p: float, r: float, c: float = 1.0) -> dict[str, float]:
-    return {"performance": p, "loss": 1 - p, "loss_q": 1 - p, "n_rules": r, "size": r,
-            "completeness_volume": c, "completeness_instances": 1.0}  # fmt: skip
+    return {
+        "performance": p,
+        "loss": 1 - p,
+        "loss_q": 1 - p,
+        "n_rules": r,
+        "size": r,
+        "completeness_volume": c,
+        "completeness_instances": 1.0,
+    }
 
 
 def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
@@ -50,11 +62,23 @@ def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
 
 def rows_of(candidates: Candidates, **more: Any) -> pd.DataFrame:
     """The same as rows of a benchmark."""
-    return pd.DataFrame([
-        {"data": "wine", "black_box": "forest", "extractor": c.extractor,
-         "params": json.dumps(c.params), "seed": 0, "fold": k, "state": "complete", **f, **more}
-        for c in candidates for k, f in enumerate(c.folds)
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {
+                "data": "wine",
+                "black_box": "forest",
+                "extractor": c.extractor,
+                "params": json.dumps(c.params),
+                "seed": 0,
+                "fold": k,
+                "state": "complete",
+                **f,
+                **more,
+            }
+            for c in candidates
+            for k, f in enumerate(c.folds)
+        ]
+    )
 
 
 def offsets(ax: Any, labels: set[str]) -> np.ndarray:
@@ -100,8 +124,19 @@ def test_the_knee_is_the_one_of_the_front() -> None:
 
 def test_a_benchmark_and_its_candidates_have_one_picture() -> None:
     found = many(12)
-    broken = pd.DataFrame([{"data": "wine", "black_box": "forest", "extractor": "iter",
-                            "params": "{}", "seed": 0, "fold": 0, "state": "failed"}])  # fmt: skip
+    broken = pd.DataFrame(
+        [
+            {
+                "data": "wine",
+                "black_box": "forest",
+                "extractor": "iter",
+                "params": "{}",
+                "seed": 0,
+                "fold": 0,
+                "state": "failed",
+            }
+        ]
+    )
     table = pd.concat([rows_of(found), broken], ignore_index=True)
     one, other = plots.pareto_plot(found, ax=axes()), plots.pareto_plot(table, ax=axes())
     names = {"CART", "GridEx", "ITER"}
@@ -170,9 +205,12 @@ def test_a_search_is_drawn_as_its_leaderboard() -> None:
 
     X, y = load_iris(return_X_y=True)
     search = ExtractorSearchCV(
-        DecisionTreeClassifier(random_state=0), extractors=("cart",), n_trials=4, cv=2,
+        DecisionTreeClassifier(random_state=0),
+        extractors=("cart",),
+        n_trials=4,
+        cv=2,
         random_state=0,
-    ).fit(X, y)  # fmt: skip
+    ).fit(X, y)
     one = plots.pareto_plot(search, ax=axes())
     other = plots.pareto_plot(search.leaderboard_, ax=axes())
     assert np.sort(offsets(one, {"CART"}), axis=0) == pytest.approx(
@@ -258,8 +296,12 @@ def test_one_candidate_has_one_line() -> None:
 
 
 def bars_of(ax: Any) -> list[Rectangle]:
-    return [bar for container in ax.containers if hasattr(container, "patches")
-            for bar in container.patches]  # fmt: skip
+    return [
+        bar
+        for container in ax.containers
+        if hasattr(container, "patches")
+        for bar in container.patches
+    ]
 
 
 @pytest.mark.parametrize(
@@ -279,14 +321,18 @@ def test_best_and_worst_of_the_paper(
     ax = plots.score_bars(WINE, score, ax=axes(), **weights)
     bars = dict(zip(WINE, bars_of(ax), strict=True))
     for name, (p, r, c) in WINE.items():
-        expected = {"q": q_score(1 - p, r, c), "fire": 0.0, "ice": ice_score(p, r, c, **{
-            k: v for k, v in weights.items() if k != "psi"})}[score]  # fmt: skip
+        expected = {
+            "q": q_score(1 - p, r, c),
+            "fire": 0.0,
+            "ice": ice_score(p, r, c, **{k: v for k, v in weights.items() if k != "psi"}),
+        }[score]
         if score == "fire":
             expected = fire_score(1 - p, r, **weights)
         assert bars[name].get_height() == pytest.approx(expected)
     assert {name: bar.get_hatch() for name, bar in bars.items() if bar.get_hatch()} == {
-        best: "*", worst: "x",
-    }  # fmt: skip
+        best: "*",
+        worst: "x",
+    }
     assert [t.get_text() for t in ax.get_xticklabels()] == list(WINE)
     assert ("greater" if score == "ice" else "smaller") in ax.get_ylabel()
 
@@ -339,8 +385,11 @@ def test_equal_bars_are_neither_best_nor_worst() -> None:
 def test_points_on_one_place_stay_visible() -> None:
     points = {"a": (0.1, 3), "b": (0.1, 3), "c": (0.2, 4), "d": (0.1, 3)}
     ax = plots.fire_isolines(points, ax=axes())
-    sizes = {c.get_label(): float(c.get_sizes()[0]) for c in ax.collections
-             if isinstance(c, PathCollection)}  # fmt: skip
+    sizes = {
+        c.get_label(): float(c.get_sizes()[0])
+        for c in ax.collections
+        if isinstance(c, PathCollection)
+    }
     assert sizes["a"] > sizes["b"] > sizes["d"] == sizes["c"]
 
 

@@ -109,9 +109,13 @@ def check_equal(fitted, X):
 def test_rules_answer_as_psyke_does(name, data):
     X, y, black_box = problem(data)
     fitted = Keeping(
-        black_box, name, random_state=0, uncovered="abstain", **QUICK.get(name, {}),
+        black_box,
+        name,
+        random_state=0,
+        uncovered="abstain",
+        **QUICK.get(name, {}),
         **({"abstain_label": -1} if data != "friedman" else {}),
-    ).fit(X, y)  # fmt: skip
+    ).fit(X, y)
     assert fitted.n_rules_ >= 2 or name == "hex"
     check_equal(fitted, X)
 
@@ -170,9 +174,13 @@ def test_seed_123_gives_what_a_user_of_psyke_gets(name):
         "divine": {},
     }[name]
     ours = PSyKEExtractor(
-        FrozenEstimator(model), name, random_state=123, uncovered="abstain", abstain_label=9,
+        FrozenEstimator(model),
+        name,
+        random_state=123,
+        uncovered="abstain",
+        abstain_label=9,
         **given,
-    ).fit(X, y)  # fmt: skip
+    ).fit(X, y)
     assert ours.n_rules_ == theirs.n_rules
     expected = [9 if a is None else texts.tolist().index(a) for a in answers]
     assert ours.predict(X).tolist() == expected
@@ -309,11 +317,17 @@ def test_the_seed_reaches_psyke():
     black_box = DecisionTreeRegressor(max_depth=6, random_state=0)
     outputs = {
         seed: PSyKEExtractor(
-            black_box, "gridex", random_state=seed, min_examples=90, depth=1,
+            black_box,
+            "gridex",
+            random_state=seed,
+            min_examples=90,
+            depth=1,
             importance_threshold=0.9,
-        ).fit(X, y).rules_.conclusions.outputs.tolist()
+        )
+        .fit(X, y)
+        .rules_.conclusions.outputs.tolist()
         for seed in (1, 2)
-    }  # fmt: skip
+    }
     assert outputs[1] != outputs[2]
 
 
@@ -344,9 +358,13 @@ drawn: list[float] = []
 def test_the_black_box_runs_as_if_psyke_were_not_there(capsys):
     X, y, _ = problem("iris")
     extractor = PSyKEExtractor(
-        Talkative(random_state=0), "gridex", random_state=0, min_examples=40, depth=1,
+        Talkative(random_state=0),
+        "gridex",
+        random_state=0,
+        min_examples=40,
+        depth=1,
         importance_threshold=0.8,
-    )  # fmt: skip
+    )
     drawn.clear()
     np.random.seed(3)
     with pytest.warns(UserWarning, match="I was asked") as heard:

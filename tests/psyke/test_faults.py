@@ -120,12 +120,16 @@ def test_iter_changes_with_the_hash_seed_of_the_process():
     answers = [
         json.loads(
             subprocess.run(
-                [sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120,
-                capture_output=True, text=True, env=os.environ | {"PYTHONHASHSEED": seed},
+                [sys.executable, "-c", textwrap.dedent(code)],
+                check=True,
+                timeout=120,
+                capture_output=True,
+                text=True,
+                env=os.environ | {"PYTHONHASHSEED": seed},
             ).stdout
         )
         for seed in ("0", "1")
-    ]  # fmt: skip
+    ]
     assert answers[0][0] != answers[1][0]
     assert answers[0][1] == answers[1][1]
 

@@ -60,9 +60,13 @@ class Solver:
         if not solutions:
             return None
         assert solutions[0].is_yes, solutions[0]
-        (answer,) = [v for k, v in zip(solutions[0].substitution.keys(),
-                                       solutions[0].substitution.values(), strict=True)
-                     if str(k.name) == "Answer"]  # fmt: skip
+        (answer,) = [
+            v
+            for k, v in zip(
+                solutions[0].substitution.keys(), solutions[0].substitution.values(), strict=True
+            )
+            if str(k.name) == "Answer"
+        ]
         if answer.is_integer:
             return int(str(answer.value))
         return float(str(answer.value)) if answer.is_number else str(answer.value)
@@ -101,15 +105,28 @@ def test_every_kind_of_condition():
         Rule([Linear([(0, 0.1), (1, -0.3), (2, 0.7)], -0.5, 0.4, True, False)], "it's\n\\ größer"),
         Rule([OneOf(3, ["red", "größer", 2.5], negated=True), half], "c"),
         Rule([AtLeast(2, [one, half, OneOf(4, [True])])], "d"),
-        Rule([AtLeast(2, [
-            AtLeast(1, [Interval(0, 1), Linear([(1, -1)], upper=0)]),
-            OneOf(3, ["red"], negated=True), Interval(2), OneOf(4, [False], negated=True),
-        ]), Interval(1, 1)], "mod"),
-    ]  # fmt: skip
+        Rule(
+            [
+                AtLeast(
+                    2,
+                    [
+                        AtLeast(1, [Interval(0, 1), Linear([(1, -1)], upper=0)]),
+                        OneOf(3, ["red"], negated=True),
+                        Interval(2),
+                        OneOf(4, [False], negated=True),
+                    ],
+                ),
+                Interval(1, 1),
+            ],
+            "mod",
+        ),
+    ]
     ruleset = RuleSet(
-        rules, ["a b", "a_b", "", "Output", "日"], task="classification",
+        rules,
+        ["a b", "a_b", "", "Output", "日"],
+        task="classification",
         fallback=Fallback("a", "abstain"),
-    )  # fmt: skip
+    )
     X = np.empty((100, 5), dtype=object)
     X[:, :3] = bordering_rows(ruleset, rng, len(X))[:, :3]
     values = ["red", "größer", "it's", 3, 2.5, "other", None]
@@ -119,15 +136,44 @@ def test_every_kind_of_condition():
     assert_answers_alike(ruleset, X)
 
 
-LABELS = ["it's", "b\n\\c", "größer 日本 \N{SNOWMAN}", "Upper", "_x", "", "[]", "{}", "is", "-",
-          ",", "a b", "%", "mod", "dynamic", "\N{GRINNING FACE}", "\x00\x7f\x1b", "1", "1.0", "'",
-          "!", ":-", "|", "Output", "true", "\u2028", "rem", "=", "\\+"]  # fmt: skip
+LABELS = [
+    "it's",
+    "b\n\\c",
+    "größer 日本 \N{SNOWMAN}",
+    "Upper",
+    "_x",
+    "",
+    "[]",
+    "{}",
+    "is",
+    "-",
+    ",",
+    "a b",
+    "%",
+    "mod",
+    "dynamic",
+    "\N{GRINNING FACE}",
+    "\x00\x7f\x1b",
+    "1",
+    "1.0",
+    "'",
+    "!",
+    ":-",
+    "|",
+    "Output",
+    "true",
+    "\u2028",
+    "rem",
+    "=",
+    "\\+",
+]
 
 
 def test_labels():
     rules = [Rule([OneOf(0, [label])], label) for label in LABELS]
-    ruleset = RuleSet(rules, ["f"], task="classification", classes=[*LABELS, 3, 2**70],
-                      fallback=Fallback(2**70))  # fmt: skip
+    ruleset = RuleSet(
+        rules, ["f"], task="classification", classes=[*LABELS, 3, 2**70], fallback=Fallback(2**70)
+    )
     assert_answers_alike(ruleset, np.array([[*LABELS, 1, None]], dtype=object).T)
 
 
@@ -167,10 +213,14 @@ def test_voting(voting):
             output = function if i % 6 == 0 else float(rng.normal())
             rules.append(Rule(premise, output, None, weight))
     ruleset = RuleSet(
-        rules, list("xyz"), task="classification" if classification else "regression",
-        classes=list("abc") if classification else None, ordered=False, voting=voting,
+        rules,
+        list("xyz"),
+        task="classification" if classification else "regression",
+        classes=list("abc") if classification else None,
+        ordered=False,
+        voting=voting,
         fallback=Fallback("b" if classification else 0.5),
-    )  # fmt: skip
+    )
     assert_answers_alike(ruleset, bordering_rows(ruleset, rng, 25))
 
 

@@ -65,9 +65,15 @@ def engine() -> SimpleNamespace:
         from psyke.extraction.hypercubic.strategy import AdaptiveStrategy, FixedStrategy
         from psyke.utils import dataframe
     return SimpleNamespace(
-        Clustering=Clustering, Extractor=Extractor, Target=Target, schema=schema, Grid=Grid,
-        Adaptive=AdaptiveStrategy, Fixed=FixedStrategy, dataframe=dataframe,
-    )  # fmt: skip
+        Clustering=Clustering,
+        Extractor=Extractor,
+        Target=Target,
+        schema=schema,
+        Grid=Grid,
+        Adaptive=AdaptiveStrategy,
+        Fixed=FixedStrategy,
+        dataframe=dataframe,
+    )
 
 
 def grid(engine: Any, names: list[str], cut: list[str], depth: int = 2, n: int = 2) -> Any:
@@ -98,8 +104,12 @@ FLOWER_KINDS: dict[str, Callable[[Any], Any]] = {
     ),
     "creepy exact": lambda e: e.Extractor.creepy(FLOWERS, e.Clustering.exact, 3, 0.05),
     "creepy cream": lambda e: e.Extractor.creepy(
-        FLOWERS, e.Clustering.cream, 2, 0.05,
-        ranks=[("SL", 0.0), ("SW", 0.1), ("PL", 1.0), ("PW", 0.9)], ignore_threshold=0.5,
+        FLOWERS,
+        e.Clustering.cream,
+        2,
+        0.05,
+        ranks=[("SL", 0.0), ("SW", 0.1), ("PL", 1.0), ("PW", 0.9)],
+        ignore_threshold=0.5,
     ),
     "exact": lambda e: e.Clustering.exact(output=e.Target.CLASSIFICATION),
     "cream": lambda e: e.Clustering.cream(output=e.Target.CLASSIFICATION),
@@ -109,7 +119,7 @@ FLOWER_KINDS: dict[str, Callable[[Any], Any]] = {
     "gridex fair": lambda e: fair(
         e.Extractor.gridex(FLOWERS, e.Grid(1, e.Fixed(3)), 1, 0.1), ["SL", "PW"]
     ),
-}  # fmt: skip
+}
 PATIENT_KINDS: dict[str, Callable[[Any], Any]] = {
     "gridex": lambda e: e.Extractor.gridex(PATIENTS, patient_grid(e, n=3), 10, 0.3),
     "gridrex": lambda e: e.Extractor.gridrex(PATIENTS, patient_grid(e), 10, 0.2),
@@ -121,7 +131,13 @@ PATIENT_KINDS: dict[str, Callable[[Any], Any]] = {
         PATIENTS, ["bmi", "s5"], [0.1, 0.1], 1, n_gen=2, n_pop=5
     ),
     "ginger constant": lambda e: e.Extractor.ginger(
-        PATIENTS, ["bmi", "s5"], [0.1, 0.1], 1, n_gen=2, n_pop=5, max_poly=2,
+        PATIENTS,
+        ["bmi", "s5"],
+        [0.1, 0.1],
+        1,
+        n_gen=2,
+        n_pop=5,
+        max_poly=2,
         output=e.Target.CONSTANT,
     ),
     "creepy exact": lambda e: e.Extractor.creepy(
@@ -132,7 +148,7 @@ PATIENT_KINDS: dict[str, Callable[[Any], Any]] = {
     "cream": lambda e: e.Clustering.cream(output=e.Target.REGRESSION),
     "cart": lambda e: e.Extractor.cart(PATIENTS, max_leaves=6),
     "cart fair": lambda e: fair(e.Extractor.cart(PATIENTS, max_leaves=4), ["bp"]),
-}  # fmt: skip
+}
 
 
 def fair(extractor: Any, features: list[str]) -> Any:
@@ -361,8 +377,9 @@ def test_statistics_come_from_rows_and_answers(patient_rules, flower_rules):
     with pytest.raises(ValueError, match=r"one entry per row of X \(150\), got 3"):
         read_psyke(numbers, X=X_DIABETES, y_black_box=y[:3])
     with pytest.raises(ValueError, match=r"must be among the classes .* got 'rose'"):
-        read_psyke(extractor, classes={v: v for v in set(Y_IRIS)}, X=X_IRIS[:1],
-                   y_black_box=["rose"])  # fmt: skip
+        read_psyke(
+            extractor, classes={v: v for v in set(Y_IRIS)}, X=X_IRIS[:1], y_black_box=["rose"]
+        )
 
 
 @pytest.mark.parametrize("simplify", [True, False])
@@ -376,9 +393,9 @@ def test_cart_remembers_what_its_leaves_saw(engine, simplify):
         seen = answers[index == i].tolist()
         assert rule.statistics.class_counts == tuple(seen.count(label) for label in classes)
         assert rule.statistics.n_rows == len(seen)
-    assert rules == read_psyke(cart, classes=classes, X=X_IRIS,
-                               y_black_box=[classes[v] for v in answers],
-                               domain=None).replace(domain=None)  # fmt: skip
+    assert rules == read_psyke(
+        cart, classes=classes, X=X_IRIS, y_black_box=[classes[v] for v in answers], domain=None
+    ).replace(domain=None)
 
 
 # --- columns of 0 and 1 --------------------------------------------------------------------------
@@ -492,8 +509,9 @@ def test_a_normalization_is_undone_on_every_training_row(engine, name):
     if rules.domain:
         assert rules.domain.lower == pytest.approx(X_DIABETES.min().tolist(), abs=1e-5)
     if name == "cart":
-        mean = np.average([r.statistics.mean for r in rules],
-                          weights=[r.statistics.n_rows for r in rules])  # fmt: skip
+        mean = np.average(
+            [r.statistics.mean for r in rules], weights=[r.statistics.n_rows for r in rules]
+        )
         predicted = black_box.predict(scaled.iloc[:, :-1]) * norm["target"][1] + norm["target"][0]
         assert mean == pytest.approx(predicted.mean())
 
@@ -516,8 +534,12 @@ def test_labels_are_not_rescaled(engine):
 def test_labels_of_any_type(flower_rules, name, labels):
     extractor = flower_rules(name)
     classes = dict(zip(sorted(set(Y_IRIS)), labels, strict=True))
-    rules = read_psyke(extractor, classes=classes, X=X_IRIS,
-                       y_black_box=[classes[v] for v in FLOWERS.predict(X_IRIS)])  # fmt: skip
+    rules = read_psyke(
+        extractor,
+        classes=classes,
+        X=X_IRIS,
+        y_black_box=[classes[v] for v in FLOWERS.predict(X_IRIS)],
+    )
     assert rules.classes == tuple(labels)
     rows = probes(X_IRIS, rules)
     check(rules, extractor, rows, 0, classes=classes)
@@ -587,8 +609,10 @@ def test_feature_names_rename_or_reorder(flower_rules, name):
 
 
 def test_boxes_are_followed_where_predict_forgets_their_bounds(engine):
-    levels = [[("SL", 0), ("SW", 0), ("PL", 1), ("PW", 0)], [("SL", 0), ("SW", 0), ("PL", 0),
-              ("PW", 1)]]  # fmt: skip
+    levels = [
+        [("SL", 0), ("SW", 0), ("PL", 1), ("PW", 0)],
+        [("SL", 0), ("SW", 0), ("PL", 0), ("PW", 1)],
+    ]
     strategies = [engine.Adaptive(ranks, [(0.5, 4)]) for ranks in levels]
     extractor = engine.Extractor.gridex(FLOWERS, engine.Grid(2, strategies), 1, 0.1)
     extract(extractor, X_IRIS, Y_IRIS)
@@ -773,9 +797,15 @@ def test_products_of_features_are_no_affine_output(engine):
     far = X_DIABETES * 9
     with quiet():
         extractor = engine.Extractor.ginger(
-            PATIENTS, ["bmi", "s5"], [0.1, 0.1], 1, n_gen=1, n_pop=4, max_poly=2,
+            PATIENTS,
+            ["bmi", "s5"],
+            [0.1, 0.1],
+            1,
+            n_gen=1,
+            n_pop=4,
+            max_poly=2,
             valid=(far, far.sum(axis=1)),
-        )  # fmt: skip
+        )
     extract(extractor, X_DIABETES, y)
     assert extractor.trained_poly.degree == 2
     with pytest.raises(ValueError, match="a rule's output is affine in the features"):

@@ -35,8 +35,11 @@ def run(code, **environment):
     environment.pop("JAVA_TOOL_OPTIONS", None)  # Java tells of what it finds there
     done = subprocess.run(
         [sys.executable, "-c", FIT + textwrap.dedent(code)],
-        capture_output=True, text=True, timeout=180, env=kept | environment,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env=kept | environment,
+    )
     assert done.returncode == 0, done.stderr
     return done
 

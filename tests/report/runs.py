@@ -59,20 +59,24 @@ def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates
 
 def _worse(fold: dict) -> dict:
     return fold | {
-        "performance": fold["performance"] - 0.01, "loss": fold["loss"] + 0.01,
-        "loss_q": fold["loss_q"] + 0.01, "completeness_volume": fold["completeness_volume"] * 0.99,
+        "performance": fold["performance"] - 0.01,
+        "loss": fold["loss"] + 0.01,
+        "loss_q": fold["loss_q"] + 0.01,
+        "completeness_volume": fold["completeness_volume"] * 0.99,
         "completeness_instances": fold["completeness_instances"] * 0.99,
-    }  # fmt: skip
+    }
 
 
 def _on_all_rows(fold: dict, more: int) -> dict:
     """Better than a fold in some, worse in others, with so many more rules."""
     return fold | {
-        "performance": (1 + fold["performance"]) / 2, "loss": fold["loss"] / 2,
-        "loss_q": fold["loss_q"] / 3, "size": fold["size"] + more,
+        "performance": (1 + fold["performance"]) / 2,
+        "loss": fold["loss"] / 2,
+        "loss_q": fold["loss_q"] / 3,
+        "size": fold["size"] + more,
         "completeness_volume": fold["completeness_volume"] ** 2,
         "completeness_instances": 1.0,
-    }  # fmt: skip
+    }
 
 
 def iris_rules(names: tuple[str, ...] | None = None) -> RuleSet:
@@ -82,8 +86,11 @@ def iris_rules(names: tuple[str, ...] | None = None) -> RuleSet:
     return RuleSet(
         [
             Rule([Interval(2, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0))),
-            Rule([Interval(2, 2.5, 4.95), Interval(3, upper=1.65)], "versicolor",
-                 RuleStatistics(48, (0, 47, 1))),
+            Rule(
+                [Interval(2, 2.5, 4.95), Interval(3, upper=1.65)],
+                "versicolor",
+                RuleStatistics(48, (0, 47, 1)),
+            ),
             Rule([Interval(3, lower=1.75)], "virginica", RuleStatistics(46, (0, 1, 45))),
         ],
         iris.X.columns.tolist() if names is None else names,
@@ -91,7 +98,7 @@ def iris_rules(names: tuple[str, ...] | None = None) -> RuleSet:
         classes=["setosa", "versicolor", "virginica"],
         domain=Domain(tuple(values.min(axis=0)), tuple(values.max(axis=0))),
         fallback=Fallback("versicolor"),
-    )  # fmt: skip
+    )
 
 
 def write_run(
@@ -110,25 +117,42 @@ def write_run(
     iris = load_dataset("iris")
     run = {
         "data": {
-            "name": "iris", "source": iris.source, "checksum_sha256": iris.checksum,
-            "task": "classification", "target": iris.y.name, "rows": len(iris.X),
-            "rows_dropped": 0, "features": iris.X.columns.tolist(), "categories": [],
-        } | (about or {}),
+            "name": "iris",
+            "source": iris.source,
+            "checksum_sha256": iris.checksum,
+            "task": "classification",
+            "target": iris.y.name,
+            "rows": len(iris.X),
+            "rows_dropped": 0,
+            "features": iris.X.columns.tolist(),
+            "categories": [],
+        }
+        | (about or {}),
         "black_box": {"name": "knn", "trained_here": True, "quality": {"accuracy": 0.95}},
         "search": {
-            "scoring": "ice", "weights": {"psi": 1.0, "phi": 1.0, "rho": 1.0},
-            "completeness": "volume", "reference": "data", "extractors": ["cart"], "trials": 20,
-            "cv": 5, "seed": 0, "seconds": 12.5,
-        } | (search or {}),
+            "scoring": "ice",
+            "weights": {"psi": 1.0, "phi": 1.0, "rho": 1.0},
+            "completeness": "volume",
+            "reference": "data",
+            "extractors": ["cart"],
+            "trials": 20,
+            "cv": 5,
+            "seed": 0,
+            "seconds": 12.5,
+        }
+        | (search or {}),
         "run": {"command_line": ["skescore", "tune", "iris"], "versions": {"python": "3.11"}},
         "notes": [],
-    }  # fmt: skip
+    }
     folder.mkdir(parents=True, exist_ok=True)
     first = candidates[winner]
     text = candidates_json(
-        candidates, winner=(first.extractor, first.trial), standard_errors=1.0, extractor_seed=5,
+        candidates,
+        winner=(first.extractor, first.trial),
+        standard_errors=1.0,
+        extractor_seed=5,
         picked=picked,
-    )  # fmt: skip
+    )
     (folder / "candidates.json").write_text(text, encoding="utf-8")
     (folder / "rules.json").write_text(rules.to_json(), encoding="utf-8")
     (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")

@@ -32,8 +32,9 @@ def content_of(path) -> dict:
     """What the page's script reads."""
     found = re.search(
         r'<script type="application/json" id="content">(.*?)</script>',
-        path.read_text(encoding="utf-8"), re.DOTALL,
-    )  # fmt: skip
+        path.read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
     return json.loads(found[1])
 
 
@@ -42,9 +43,13 @@ def search():
     """A real search, small and quick."""
     iris = load_dataset("iris")
     return ExtractorSearchCV(
-        KNeighborsClassifier(9), extractors=("cart",), n_trials=8, cv=3, random_state=3,
+        KNeighborsClassifier(9),
+        extractors=("cart",),
+        n_trials=8,
+        cv=3,
+        random_state=3,
         spaces={"cart": {"max_leaf_nodes": IntDistribution(2, 9)}},
-    ).fit(iris.X, iris.y)  # fmt: skip
+    ).fit(iris.X, iris.y)
 
 
 @pytest.fixture
@@ -53,9 +58,11 @@ def folder(search, tmp_path, runs):
     runs.write_run(tmp_path, rules=search.rules_)
     first = search.leaderboard_.iloc[0]
     text = candidates_json(
-        search.candidates_, winner=(first["extractor"], int(first["trial"])),
-        standard_errors=1.0, extractor_seed=search.extractor_seed_,
-    )  # fmt: skip
+        search.candidates_,
+        winner=(first["extractor"], int(first["trial"])),
+        standard_errors=1.0,
+        extractor_seed=search.extractor_seed_,
+    )
     (tmp_path / "candidates.json").write_text(text)
     return tmp_path
 
@@ -114,8 +121,10 @@ def test_rules_of_the_front_are_made_again_as_the_search_would(search, folder) -
             expected = search.make_candidate(candidate).fit(iris.X, iris.y).rules_
         assert RuleSet.from_json(json.dumps(view["set"])) == expected
         assert [export["text"] for export in view["exports"]] == [
-            expected.to_sql(), expected.to_python(), expected.to_prolog(),
-        ]  # fmt: skip
+            expected.to_sql(),
+            expected.to_python(),
+            expected.to_prolog(),
+        ]
     assert RuleSet.from_json(json.dumps(content["views"][str(winner)]["set"])) == search.rules_
 
 
@@ -230,9 +239,13 @@ def test_a_search_writes_itself_with_and_without_its_rows(search, folder, tmp_pa
 def test_the_score_that_was_searched_for_is_the_one_shown(tmp_path) -> None:
     iris = load_dataset("iris")
     search = ExtractorSearchCV(
-        KNeighborsClassifier(9), extractors=("cart",), n_trials=5, cv=2, random_state=0,
+        KNeighborsClassifier(9),
+        extractors=("cart",),
+        n_trials=5,
+        cv=2,
+        random_state=0,
         scoring="balanced_accuracy",
-    ).fit(iris.X, iris.y)  # fmt: skip
+    ).fit(iris.X, iris.y)
     content = content_of(write_report(search, iris.X, iris.y, path=tmp_path / "page.html"))
     assert content["start"]["score"] == "balanced_accuracy"
     assert content["scores"]["balanced_accuracy"]["label"] == "balanced accuracy"
@@ -335,8 +348,11 @@ def test_the_worst_parts_of_the_data_are_found() -> None:
     y = y.where(~wrong, np.where(y == "in", "out", "in"))
     rules = RuleSet(
         [Rule([OneOf(1, ["x"])], "in"), Rule([OneOf(1, ["y"])], "out")],
-        list(X), task="classification", fallback=Fallback("in"), ordered=False,
-    )  # fmt: skip
+        list(X),
+        task="classification",
+        fallback=Fallback("in"),
+        ordered=False,
+    )
     data = Dataset(X, y, "classification", "made", "made", "")
     quality = rule_view(rules, data)["quality"]
     worst = quality["segments"][0]
@@ -364,9 +380,12 @@ def test_rules_without_a_fallback_and_numbers_are_measured_where_they_predict() 
     assert quality["always"]["error"] == pytest.approx(2.0)
     labels = y.map({1.0: "few", 5.0: "many"})
     words = RuleSet(
-        [Rule([Interval(0, upper=19)], "few")], ["a"], task="classification",
-        classes=["few", "many"], fallback=Fallback("few", "abstain"),
-    )  # fmt: skip
+        [Rule([Interval(0, upper=19)], "few")],
+        ["a"],
+        task="classification",
+        classes=["few", "many"],
+        fallback=Fallback("few", "abstain"),
+    )
     quality = rule_view(words, Dataset(X, labels, "classification", "", "", ""))["quality"]
     assert (quality["silent"], quality["right"]) == (20, 20)
     assert [one["said"] for one in quality["classes"]] == [20, 0]
@@ -380,8 +399,15 @@ def test_what_scores_leave_out_is_told_of_the_rules_shown() -> None:
     data = Dataset(X, y, "classification", "", "", "")
     told = {one["text"]: one["value"] for one in rule_view(rules, data)["quality"]["left_out"]}
     found = redundancy(rules, X)
-    assert list(told.values()) == [1.5, 2, 0.25, 0.25, 0.25, found.share_of_rules,
-                                   found.share_of_literals]  # fmt: skip
+    assert list(told.values()) == [
+        1.5,
+        2,
+        0.25,
+        0.25,
+        0.25,
+        found.share_of_rules,
+        found.share_of_literals,
+    ]
     votes = rules.replace(ordered=False, voting="votes")
     assert len(rule_view(votes, data)["quality"]["left_out"]) == 5
     always = rules.replace(rules=[Rule([], "low")], classes=["high", "low"])
@@ -393,16 +419,31 @@ def bench_rows() -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "data": data, "task": "regression", "black_box": "knn", "extractor": "cart",
-                "params": params, "seed": seed, "fold": 0, "state": "complete", "error": None,
-                "performance": 0.5 + seed / 10, "loss": 2.0 + seed, "loss_q": 2.0, "n_rules": 3,
-                "size": 3, "completeness_volume": 1.0, "completeness_instances": 1.0,
-                "black_box_quality": 0.8, "seconds": 0.5, "fidelity": 0.7,
+                "data": data,
+                "task": "regression",
+                "black_box": "knn",
+                "extractor": "cart",
+                "params": params,
+                "seed": seed,
+                "fold": 0,
+                "state": "complete",
+                "error": None,
+                "performance": 0.5 + seed / 10,
+                "loss": 2.0 + seed,
+                "loss_q": 2.0,
+                "n_rules": 3,
+                "size": 3,
+                "completeness_volume": 1.0,
+                "completeness_instances": 1.0,
+                "black_box_quality": 0.8,
+                "seconds": 0.5,
+                "fidelity": 0.7,
             }
-            for data in ("a", "b") for params in ('{"max_leaf_nodes": 3}', '{"max_leaf_nodes": 5}')
+            for data in ("a", "b")
+            for params in ('{"max_leaf_nodes": 3}', '{"max_leaf_nodes": 5}')
             for seed in (0, 1)
         ]
-    )  # fmt: skip
+    )
 
 
 def test_a_bench_becomes_groups_of_candidates(tmp_path) -> None:
@@ -433,14 +474,17 @@ def test_ranks_of_a_bench_are_shown_as_they_come(tmp_path) -> None:
     bench_rows().to_csv(tmp_path / "rows.csv", index=False)
     assert "Ranks over the data sets" not in write_report(tmp_path).read_text(encoding="utf-8")
     ranking = {
-        "task": "regression", "score_name": "FiRe", "verdict": "<b> is best.", "caveat": "",
+        "task": "regression",
+        "score_name": "FiRe",
+        "verdict": "<b> is best.",
+        "caveat": "",
         "extractors": [
             {"extractor": "<b>", "rank": 1.25, "wins": 2},
             {"extractor": "cart", "rank": 1.75, "wins": 1},
         ],
         "ranks": {"a": {"<b>": 1.0, "cart": 2.0}, "values": {"<b>": 1.5, "cart": 1.5}},
         "left_out": ["iter"],
-    }  # fmt: skip
+    }
     page = write_report(tmp_path, rankings=[ranking]).read_text(encoding="utf-8")
     shown = page[page.index('id="ranks"') : page.index('id="trade-off"')]
     shown = html.unescape(re.sub(r"</?(td|th|tr|table|thead|tbody)[^>]*>", " ", shown))
@@ -461,9 +505,15 @@ def test_a_bench_shows_the_rules_that_it_kept_and_pictures_of_ranks(tmp_path) ->
     kept = json.dumps(cell | {"features": [], "conditions": 0, "text": "1. ALWAYS <3"})
     (tmp_path / "rules.jsonl").write_text(f'{{"file": "rules of a bench"}}\n{kept}\n{{"torn')
     ranking = {
-        "task": "regression", "score_name": "ICE", "verdict": "", "caveat": "", "left_out": [],
-        "extractors": [], "ranks": {}, "diagram": "<svg xmlns='http://www.w3.org/2000/svg'/>",
-    }  # fmt: skip
+        "task": "regression",
+        "score_name": "ICE",
+        "verdict": "",
+        "caveat": "",
+        "left_out": [],
+        "extractors": [],
+        "ranks": {},
+        "diagram": "<svg xmlns='http://www.w3.org/2000/svg'/>",
+    }
     page = write_report(tmp_path, rankings=[ranking]).read_text(encoding="utf-8")
     assert f"base64,{base64.b64encode(ranking['diagram'].encode()).decode()}" in page
     shown = page[page.index('id="kept-rules"') : page.index('class="hero"')]

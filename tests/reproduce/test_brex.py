@@ -35,8 +35,12 @@ from skescore.reproduce import (
 
 CHEAP = ["shapley-unassigned", "shapley-sampled"]
 SMALL: dict[str, Any] = {
-    "arities": [3, 5], "formulae": 2, "assignments": 12, "methods": CHEAP, "network_formulae": 0,
-}  # fmt: skip
+    "arities": [3, 5],
+    "formulae": 2,
+    "assignments": 12,
+    "methods": CHEAP,
+    "network_formulae": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +134,11 @@ def test_lines_are_means_over_formulae(small_run: BrexRun) -> None:
     lines = table_lines(small_run)
     assert list(lines) == [1, 2, 3, 4, 5]
     line = next(one for one in lines[4] if one.method == "shapley-sampled")
-    figures = [r.jsd for r in small_run.rows
-               if (r.table, r.column, r.method) == (4, "5", "shapley-sampled")]  # fmt: skip
+    figures = [
+        r.jsd
+        for r in small_run.rows
+        if (r.table, r.column, r.method) == (4, "5", "shapley-sampled")
+    ]
     assert line.values["5"] == pytest.approx(sum(figures) / 2)
     # Of two figures the standard error is half of their distance.
     assert line.half_widths["5"] == pytest.approx(1.96 * abs(figures[0] - figures[1]) / 2, rel=1e-4)
@@ -147,12 +154,25 @@ def test_lines_are_means_over_formulae(small_run: BrexRun) -> None:
 def test_rows_that_say_nothing_are_left_out_where_the_method_says_so() -> None:
     rows = [
         BrexRow(
-            3, "random", "non-monotone", "3", number, "x1", name, 40, 0.5, without, 0.4, 0.0, 0.0,
-            9.0, None,
+            3,
+            "random",
+            "non-monotone",
+            "3",
+            number,
+            "x1",
+            name,
+            40,
+            0.5,
+            without,
+            0.4,
+            0.0,
+            0.0,
+            9.0,
+            None,
         )
         for name in ("brex-paper", "brex-literal")
         for number, without in enumerate((0.1, math.nan, 0.3))
-    ]  # fmt: skip
+    ]
     run = BrexRun(rows, ("brex-paper", "brex-literal"), {}, {})
     values = {line.method: line.values.get("3") for line in table_lines(run)[3]}
     assert values["brex-paper"] == pytest.approx(0.5)
@@ -161,11 +181,16 @@ def test_rows_that_say_nothing_are_left_out_where_the_method_says_so() -> None:
 
 def test_brex_and_its_certified_variant() -> None:
     run = reproduce_brex(
-        arities=[3, 6], formulae=4, assignments=20, tables=[4, 5], network_formulae=0,
+        arities=[3, 6],
+        formulae=4,
+        assignments=20,
+        tables=[4, 5],
+        network_formulae=0,
         methods=["brex-paper", "brex-literal", "brex-certified"],
-    )  # fmt: skip
-    lines = {(one.table, one.method): one.values for some in table_lines(run).values()
-             for one in some}  # fmt: skip
+    )
+    lines = {
+        (one.table, one.method): one.values for some in table_lines(run).values() for one in some
+    }
     # Spread between sets of formulae is up to .02 around .007 and .042.
     assert lines[4, "brex-paper"]["3"] == pytest.approx(0.007, abs=0.03)
     assert lines[4, "brex-paper"]["6"] == pytest.approx(0.042, abs=0.04)
@@ -301,9 +326,14 @@ def test_methods_of_missing_packages_are_left_out(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     text, err = on_the_command_line(
-        "--tables", "5", "--assignments", "4", "--quiet",
-        "--methods", "shapley-unassigned,kernel-shap-25,Saliency:three-valued",
-    )  # fmt: skip
+        "--tables",
+        "5",
+        "--assignments",
+        "4",
+        "--quiet",
+        "--methods",
+        "shapley-unassigned,kernel-shap-25,Saliency:three-valued",
+    )
     assert "Shapley, exact" in text
     assert "captum" not in text
     assert 'kernel-shap-25. Run: pip install "shap>=0.46"' in err

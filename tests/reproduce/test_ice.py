@@ -131,9 +131,13 @@ def test_searches_by_hand(extractor, split, rows):
         options = {"cv": StratifiedKFold(5, shuffle=True, random_state=0)}
     seed = split or 0
     search = ExtractorSearchCV(
-        DecisionTreeClassifier(random_state=seed), extractors=[extractor], n_trials=4,
-        scoring=make_ice_scorer(phi=3), random_state=seed, **options,
-    )  # fmt: skip
+        DecisionTreeClassifier(random_state=seed),
+        extractors=[extractor],
+        n_trials=4,
+        scoring=make_ice_scorer(phi=3),
+        random_state=seed,
+        **options,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         search.fit(*train)
@@ -141,9 +145,11 @@ def test_searches_by_hand(extractor, split, rows):
     covered = model.covers(test[0])
     f1 = f1_score(test[1][covered], model.predict(test[0])[covered], average="weighted")
     expected = {
-        "f1": f1, "n_rules": len(model.rules_), "completeness": model.completeness_,
+        "f1": f1,
+        "n_rules": len(model.rules_),
+        "completeness": model.completeness_,
         "covered": covered.mean(),
-    } | scores_by_hand(f1, len(model.rules_), model.completeness_)  # fmt: skip
+    } | scores_by_hand(f1, len(model.rules_), model.completeness_)
     row = rows[extractor]
     if split is None:
         measured = row["in_sample"]
@@ -189,9 +195,12 @@ def test_columns_that_settings_reproduce_are_called_reproduced(rows):
 def test_the_time_left_ends_at_nothing():
     told = []
     reproduce_ice(
-        data=["wine"], extractors=["cart"], n_trials=1, n_splits=1,
+        data=["wine"],
+        extractors=["cart"],
+        n_trials=1,
+        n_splits=1,
         progress=lambda *step: told.append(step),
-    )  # fmt: skip
+    )
     assert [step[:3] for step in told] == [
         (("wine", "cart", "at_settings", -1), 1, 3),
         (("wine", "cart", "in_sample", -1), 2, 3),

@@ -21,9 +21,23 @@ INF, NAN = math.inf, math.nan
 LARGEST = sys.float_info.max
 #: Faces, their neighbours, and the ends of the number line.
 VALUES = [
-    -INF, -LARGEST, -2.0, math.nextafter(-1, -2), -1.0, math.nextafter(-1, 0), -5e-324, -0.0, 0.0,
-    5e-324, 0.5, 1.0, math.nextafter(1, 2), 3.0, LARGEST, INF,
-]  # fmt: skip
+    -INF,
+    -LARGEST,
+    -2.0,
+    math.nextafter(-1, -2),
+    -1.0,
+    math.nextafter(-1, 0),
+    -5e-324,
+    -0.0,
+    0.0,
+    5e-324,
+    0.5,
+    1.0,
+    math.nextafter(1, 2),
+    3.0,
+    LARGEST,
+    INF,
+]
 COLUMN = np.array([*VALUES, NAN])
 
 
@@ -170,7 +184,7 @@ def test_bounds_become_python_numbers():
         (lambda: Rule([Interval(0, 2), "x"], 1).conditions, TypeError, "got str: 'x'"),
         (lambda: Rule([Interval(0, 2), Interval(0, 0, 1)], 1), ValueError, "could never hold"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_a_condition(make, error, text):
     with pytest.raises(error, match=text):
         make()
@@ -260,13 +274,15 @@ def test_one_of_is_a_set():
         (OneOf(1, ["red"], negated=True), "x1 ≠ red"),
         (OneOf(1, [10, 9]), "x1 in {9, 10}"),
         (OneOf(1, ["b", "a", True], negated=True), "x1 not in {True, a, b}"),
-        (AtLeast(1, [Interval(0, 1), AtLeast(1, [OneOf(1, ["a"])])]),
-         "at least 1 of (x0 > 1; at least 1 of (x1 = a))"),
+        (
+            AtLeast(1, [Interval(0, 1), AtLeast(1, [OneOf(1, ["a"])])]),
+            "at least 1 of (x0 > 1; at least 1 of (x1 = a))",
+        ),
         (Linear([(1, -1.0), (0, 1.0)], 0, 1), "0 < x0 - x1 ≤ 1"),
         (Linear([(0, -0.25), (2, 3)], lower=2, lower_closed=True), "-0.25·x0 + 3·x2 ≥ 2"),
         (Linear([(0, 1)], 1.00001, 1.00002), "1.00001 < x0 ≤ 1.00002"),
     ],
-)  # fmt: skip
+)
 def test_text_of_other_conditions(condition, text):
     assert str(condition) == text
 
@@ -332,9 +348,15 @@ def test_text_is_not_compared_with_numbers(condition):
 
 def test_conjunction_has_one_form():
     given_conditions = [
-        OneOf(0, ["a"]), Interval(2, 1), Linear([(0, 1)]), Interval(1, upper=5), Interval(0),
-        OneOf(0, ["a"]), Interval(2, upper=9), Interval(2, 0, 7, upper_closed=False),
-    ]  # fmt: skip
+        OneOf(0, ["a"]),
+        Interval(2, 1),
+        Linear([(0, 1)]),
+        Interval(1, upper=5),
+        Interval(0),
+        OneOf(0, ["a"]),
+        Interval(2, upper=9),
+        Interval(2, 0, 7, upper_closed=False),
+    ]
     expected = (Interval(1, upper=5), Interval(2, 1, 7, False, False), OneOf(0, ["a"]))
     assert Rule(given_conditions, 1).conditions == expected
     assert Rule(expected, 1).conditions == expected

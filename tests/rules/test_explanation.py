@@ -197,9 +197,13 @@ def slow_nearest(rules: RuleSet, row: list[float]) -> float:
 def test_no_single_feature_does_it_with_less(boxes: Any, row: Any, ordered: bool) -> None:
     rules = RuleSet(
         [Rule([one, two], output) for one, two, output in boxes],
-        ["x", "y"], task="classification", classes=["a", "b"], ordered=ordered,
-        domain=Domain((0, 0), (10, 10)), fallback=Fallback("a"),
-    )  # fmt: skip
+        ["x", "y"],
+        task="classification",
+        classes=["a", "b"],
+        ordered=ordered,
+        domain=Domain((0, 0), (10, 10)),
+        fallback=Fallback("a"),
+    )
     found = rules.explain(row).counterfactual
     here = rules.predict([row])[0]
     steps = np.arange(-0.5, 12.5, 0.25)
@@ -227,8 +231,11 @@ def test_iris_tree_by_hand() -> None:
     )
     said = rules.explain([5.0, 1.7])
     assert (said.prediction, said.rule, said.reason, said.row) == (
-        "versicolor", 1, "first", {"length": 5.0, "width": 1.7},
-    )  # fmt: skip
+        "versicolor",
+        1,
+        "first",
+        {"length": 5.0, "width": 1.7},
+    )
     found = said.counterfactual
     assert found is not None
     assert (found.prediction, found.rule, found.rules) == ("virginica", 2, (2,))
@@ -256,9 +263,13 @@ def test_votes_and_categories_by_hand() -> None:
             Rule([Interval(0, lower=3)], "b", weight=1.5),
             Rule([AtLeast(1, [Interval(0, upper=9), OneOf(2, ["blue"])])], "b", weight=0.25),
         ],
-        NAMES, task="classification", ordered=False, voting="votes", domain=DOMAIN,
+        NAMES,
+        task="classification",
+        ordered=False,
+        voting="votes",
+        domain=DOMAIN,
         fallback=Fallback("a"),
-    )  # fmt: skip
+    )
     said = rules.explain({"length": 5, "width": None, "colour": "red", "further": 1})
     assert (said.prediction, said.reason, said.sums) == ("a", "vote", {"a": 2.0, "b": 1.75})
     assert [held.weight for held in said.held] == [2.0, 1.5, 0.25]
@@ -273,8 +284,10 @@ def test_votes_and_categories_by_hand() -> None:
 def test_two_changes_where_one_is_not_enough() -> None:
     rules = RuleSet(
         [Rule([Interval(0, 4), Interval(1, 2)], "b"), Rule([], "a")],
-        ["x", "y"], task="classification", domain=Domain((0, 0), (10, 10)),
-    )  # fmt: skip
+        ["x", "y"],
+        task="classification",
+        domain=Domain((0, 0), (10, 10)),
+    )
     found = rules.explain([1, 1]).counterfactual
     assert found is not None
     assert [change.after for change in found.changes] == [4.1, 2.1]
@@ -289,8 +302,10 @@ def test_a_rule_in_front_must_be_left_as_well() -> None:
             Rule([Interval(1, 2), Interval(2, 2)], "b"),
             Rule([], "a"),
         ],
-        ["x", "y", "z"], task="classification", domain=Domain((0, 0, 0), (10, 10, 10)),
-    )  # fmt: skip
+        ["x", "y", "z"],
+        task="classification",
+        domain=Domain((0, 0, 0), (10, 10, 10)),
+    )
     found = rules.explain([1, 1, 1]).counterfactual
     assert found is not None
     assert (found.prediction, found.rule, len(found.changes)) == ("b", 1, 3)
@@ -308,8 +323,10 @@ def test_nothing_to_change() -> None:
 def test_the_nearest_rule_and_what_fails_of_it() -> None:
     rules = RuleSet(
         [Rule([Interval(0, 6), Interval(1, upper=3)], "b"), Rule([Interval(0, upper=1)], "a")],
-        ["x", "y"], task="classification", fallback=Fallback("a", "nearest"),
-    )  # fmt: skip
+        ["x", "y"],
+        task="classification",
+        fallback=Fallback("a", "nearest"),
+    )
     said = rules.explain([5.0, 2.0])
     assert (said.prediction, said.rule, said.reason, said.held) == ("b", 0, "nearest", ())
     assert [(c.text, c.holds) for c in said.conditions] == [("x > 6", False), ("y ≤ 3", True)]

@@ -50,9 +50,23 @@ INF, NAN = math.inf, math.nan
 LARGEST = sys.float_info.max
 #: Rows lie on faces, right beside them, far away, and nowhere.
 ROW_VALUES = [
-    -INF, -LARGEST, -1.0, math.nextafter(0, -1), -0.0, 0.0, math.nextafter(0, 1),
-    math.nextafter(1, 0), 1.0, math.nextafter(1, 2), 1.5, 2.0, 3.0, LARGEST, INF, NAN,
-]  # fmt: skip
+    -INF,
+    -LARGEST,
+    -1.0,
+    math.nextafter(0, -1),
+    -0.0,
+    0.0,
+    math.nextafter(0, 1),
+    math.nextafter(1, 0),
+    1.0,
+    math.nextafter(1, 2),
+    1.5,
+    2.0,
+    3.0,
+    LARGEST,
+    INF,
+    NAN,
+]
 FACES = [-INF, -LARGEST, -1.0, 0.0, math.nextafter(0, 1), 1.0, 2.0, LARGEST, INF]
 
 
@@ -158,10 +172,13 @@ def conditions(n_features, depth=2):
         st.tuples(feature, st.sampled_from([-2.0, 0.5, 1.0]), feature, intervals(1)).map(
             lambda drawn: Linear(
                 [(drawn[0], drawn[1]), (drawn[2], 4.0)],
-                drawn[3].lower, drawn[3].upper, drawn[3].lower_closed, drawn[3].upper_closed,
+                drawn[3].lower,
+                drawn[3].upper,
+                drawn[3].lower_closed,
+                drawn[3].upper_closed,
             )
         ),
-    ]  # fmt: skip
+    ]
     if depth:
         inner = st.lists(conditions(n_features, depth - 1), min_size=1, max_size=3)
         kinds.append(
@@ -226,10 +243,29 @@ def test_rows_in_chunks(case, chunk):
 
 #: Beside what single precision holds, and what it rounds to.
 SINGLE = [
-    -INF, -LARGEST, -3.5e38, float(np.finfo(np.float32).min), -1.0, -0.1, float(np.float32(-0.1)),
-    -1e-46, -0.0, 0.0, 1e-46, 1e-45, 0.1, float(np.float32(0.1)), 1.0, 1.0 + 1e-9, 16777217.0,
-    float(np.finfo(np.float32).max), 3.4028235e38, 3.4028236e38, LARGEST, INF,
-]  # fmt: skip
+    -INF,
+    -LARGEST,
+    -3.5e38,
+    float(np.finfo(np.float32).min),
+    -1.0,
+    -0.1,
+    float(np.float32(-0.1)),
+    -1e-46,
+    -0.0,
+    0.0,
+    1e-46,
+    1e-45,
+    0.1,
+    float(np.float32(0.1)),
+    1.0,
+    1.0 + 1e-9,
+    16777217.0,
+    float(np.finfo(np.float32).max),
+    3.4028235e38,
+    3.4028236e38,
+    LARGEST,
+    INF,
+]
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -286,11 +322,15 @@ def test_columns_of_arrow_that_no_rule_uses_are_left_alone(kind):
     X = rng.normal(size=(50, 2)).astype(np.float32)
     texts = rng.choice(["red", "blue"], 50)
     columns = {
-        "x": pa.array(X[:, 0]), "odd": pa.array([{"a": [1, 2]}] * 50),
-        "y": pa.array(X[:, 1], mask=X[:, 1] > 1), "colour": pa.array(texts).dictionary_encode(),
-    }  # fmt: skip
-    rules = [Rule([Interval(0, upper=0.1), Interval(2, upper=0.5, missing=True)], "a"),
-             Rule([OneOf(3, ["red"])], "b")]  # fmt: skip
+        "x": pa.array(X[:, 0]),
+        "odd": pa.array([{"a": [1, 2]}] * 50),
+        "y": pa.array(X[:, 1], mask=X[:, 1] > 1),
+        "colour": pa.array(texts).dictionary_encode(),
+    }
+    rules = [
+        Rule([Interval(0, upper=0.1), Interval(2, upper=0.5, missing=True)], "a"),
+        Rule([OneOf(3, ["red"])], "b"),
+    ]
     ruleset = RuleSet(rules, list(columns), task="classification", fallback=Fallback("b"))
     first = (X[:, 0] <= 0.1) & ((X[:, 1] <= 0.5) | (X[:, 1] > 1))
     found = ruleset.match(kind.from_pydict(columns))
@@ -358,9 +398,14 @@ def test_rules_of_several_words(n_rules, ordered):
     counts = generator.integers(0, 3, (n_rules, 2))
     conclusions = Conclusions(counts.argmax(axis=1), n_rows=counts.sum(axis=1), class_counts=counts)
     ruleset = RuleSet.from_boxes(
-        boxes, conclusions, ["a", "b", "c"], task="classification", classes=[10, 20],
-        ordered=ordered, fallback=Fallback(20),
-    )  # fmt: skip
+        boxes,
+        conclusions,
+        ["a", "b", "c"],
+        task="classification",
+        classes=[10, 20],
+        ordered=ordered,
+        fallback=Fallback(20),
+    )
     assert_same(ruleset, X)
     # The last word alone: no rule of the first words may leak in.
     tail = ruleset[64:]
@@ -610,9 +655,11 @@ def test_nearest_policy_asks_the_nearest_box_in_units_of_the_ranges():
 
 def test_nearest_in_chunks_and_with_missing_and_infinite_values():
     boxes = BoxTable(
-        np.array([[0.0, 0.0], [5.0, -INF]]), np.array([[1.0, 1.0], [6.0, INF]]),
-        np.zeros((2, 2)), np.ones((2, 2)),
-    )  # fmt: skip
+        np.array([[0.0, 0.0], [5.0, -INF]]),
+        np.array([[1.0, 1.0], [6.0, INF]]),
+        np.zeros((2, 2)),
+        np.ones((2, 2)),
+    )
     X = np.array([[2.0, NAN], [NAN, NAN], [4.0, INF], [-INF, 0.0], [2.0, -INF]] * 3)
     assert nearest_box(boxes, X, np.ones(2)).tolist() == [0, 0, 1, 0, 1] * 3
 
@@ -651,9 +698,11 @@ def test_nearest_does_not_look_at_columns_of_text():
 
 
 @given(
-    st.lists(st.sampled_from("pqr"), min_size=1), st.booleans(),
-    st.lists(st.sampled_from("pqr"), min_size=1), st.booleans(),
-)  # fmt: skip
+    st.lists(st.sampled_from("pqr"), min_size=1),
+    st.booleans(),
+    st.lists(st.sampled_from("pqr"), min_size=1),
+    st.booleans(),
+)
 def test_reasoning_on_values_by_enumeration(v: list[str], n: bool, w: list[str], m: bool) -> None:
     one, other = OneOf(0, v, n), OneOf(0, w, m)
     values = np.array(["p", "q", "r", "unseen", None], dtype=object)
@@ -691,9 +740,12 @@ def test_nothing_is_claimed_when_the_steps_run_out(monkeypatch: pytest.MonkeyPat
         Rule([Interval(0, upper=2), Interval(1, 2)], "b"),
     ]
     ruleset = RuleSet(
-        [*rules, Rule([Interval(0, upper=1)], "a")], ["x", "y"], task="classification",
-        classes=["a", "b"], domain=Domain((0, 0), (4, 4)),
-    )  # fmt: skip
+        [*rules, Rule([Interval(0, upper=1)], "a")],
+        ["x", "y"],
+        task="classification",
+        classes=["a", "b"],
+        domain=Domain((0, 0), (4, 4)),
+    )
     monkeypatch.setattr(subtraction, "_STEPS", 0)
     assert [rule.output for rule in ruleset.simplify().rules] == ["b", "a"]
     monkeypatch.undo()
@@ -882,9 +934,12 @@ def test_conclusions_make_rules():
     ]
     line = LinearOutput(1, [(0, 2)])
     numbers = Conclusions(
-        np.array([0.5, NAN]), n_rows=np.array([2, 3]), mean=np.array([0.5, 2]),
-        standard_deviation=np.array([0, 0.5]), linear={1: line},
-    )  # fmt: skip
+        np.array([0.5, NAN]),
+        n_rows=np.array([2, 3]),
+        mean=np.array([0.5, 2]),
+        standard_deviation=np.array([0, 0.5]),
+        linear={1: line},
+    )
     assert [numbers.rule(i, boxes, None) for i in range(2)] == [
         Rule([Interval(0, 0, 1)], 0.5, RuleStatistics(2, mean=0.5, standard_deviation=0)),
         Rule([Interval(0, 1)], line, RuleStatistics(3, mean=2, standard_deviation=0.5)),
@@ -982,7 +1037,7 @@ CONTAINERS = {
     "polars permuted, with more": pl.DataFrame(ROWS, schema=NAMES, orient="row").select(
         pl.lit("x").alias("more"), "colour", "length", "width"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("X", CONTAINERS.values(), ids=CONTAINERS.keys())
@@ -1042,10 +1097,18 @@ FRAME = pd.DataFrame(MIXED, columns=["colour", "size"])
         ),
     ],
     ids=[
-        "lists", "objects", "pandas", "pandas categories", "pandas objects", "pandas strings",
-        "pandas own types", "polars", "polars categories", "polars nulls",
+        "lists",
+        "objects",
+        "pandas",
+        "pandas categories",
+        "pandas objects",
+        "pandas strings",
+        "pandas own types",
+        "polars",
+        "polars categories",
+        "polars nulls",
     ],
-)  # fmt: skip
+)
 def test_text_and_numbers_with_missing_values(X):
     assert COLOURED.match(X).tolist() == [
         [True, False, False],
@@ -1194,8 +1257,11 @@ def test_sparse_rows_are_those_of_the_whole_table(kind, number):
         Rule([Interval(3, lower=0, lower_closed=True)], "b"),
     ]
     ruleset = RuleSet(
-        rules, [f"x{j}" for j in range(40)], task="classification", fallback=Fallback("c"),
-    )  # fmt: skip
+        rules,
+        [f"x{j}" for j in range(40)],
+        task="classification",
+        fallback=Fallback("c"),
+    )
     rows = kind(dense)
     assert set(ruleset.predict(dense)) == {"a", "b", "c"}
     np.testing.assert_array_equal(ruleset.predict(rows), ruleset.predict(dense))
@@ -1229,8 +1295,9 @@ def test_masked_texts_are_missing(kind):
     ],
 )
 def test_sets_of_numbers_find_exact_decimals(values):
-    rules = RuleSet([Rule([OneOf(0, [0.1, 2])], 1.0), Rule([Missing(0)], 2.0)], ["a"],
-                    task="regression")  # fmt: skip
+    rules = RuleSet(
+        [Rule([OneOf(0, [0.1, 2])], 1.0), Rule([Missing(0)], 2.0)], ["a"], task="regression"
+    )
     assert rules.match(values).tolist() == [[True, False], [True, False], [False, True]]
 
 
@@ -1292,9 +1359,12 @@ def test_the_nearest_box_is_found_where_squares_are_no_floats():
     # The sides are 1.25 and 1.2 times the largest float away.
     rules = [Rule([Interval(0, lower=LARGEST / 4)], 0.0), Rule([Interval(1, LARGEST / 1.25)], 1.0)]
     nearest = RuleSet(
-        rules, ["a", "b"], task="regression", fallback=Fallback(9.0, "nearest"),
+        rules,
+        ["a", "b"],
+        task="regression",
+        fallback=Fallback(9.0, "nearest"),
         domain=Domain((-LARGEST, -LARGEST), (LARGEST, LARGEST)),
-    )  # fmt: skip
+    )
     assert nearest.predict([[-LARGEST, -0.4 * LARGEST]]).tolist() == [1.0]
 
 

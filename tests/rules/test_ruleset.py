@@ -54,8 +54,10 @@ def by_boxes(**changes):
     }
     return RuleSet.from_boxes(
         BoxTable(
-            np.array([[-inf, -inf], [1, 5]]), np.array([[1, inf], [2, inf]]),
-            np.array([[True, True], [False, False]]), np.ones((2, 2)),
+            np.array([[-inf, -inf], [1, 5]]),
+            np.array([[1, inf], [2, inf]]),
+            np.array([[True, True], [False, False]]),
+            np.ones((2, 2)),
         ),
         Conclusions(
             np.array([0, 1]), n_rows=np.array([4, 2]), class_counts=np.array([[3, 1, 0], [0, 2, 0]])
@@ -63,7 +65,7 @@ def by_boxes(**changes):
         np.array(NAMES),
         task="classification",
         **(settings | changes),
-    )  # fmt: skip
+    )
 
 
 def regression(**changes):
@@ -273,20 +275,31 @@ def test_classes_are_found_in_the_outputs():
         ({"rules": ["x0 > 1"]}, TypeError, "rules must hold Rule objects, got str.*as_ruleset"),
         ({"feature_names": "ab"}, TypeError, "feature_names must be a sequence of names, got 'ab'"),
         ({"feature_names": ["a", "a"]}, ValueError, r"must differ from each other, got \['a'\]"),
-        ({"feature_names": ["a"], "domain": None}, ValueError,
-         "Rule 2 uses feature 1, but there are only 1 feature names: a"),
+        (
+            {"feature_names": ["a"], "domain": None},
+            ValueError,
+            "Rule 2 uses feature 1, but there are only 1 feature names: a",
+        ),
         ({"task": "ranking"}, ValueError, "'classification', 'regression', got 'ranking'"),
         ({"classes": "abc"}, TypeError, "classes must be a sequence of labels, got 'abc'"),
         ({"classes": ["a", "b", "a"]}, ValueError, "classes must differ from each other"),
-        ({"classes": ["a", "c"], "rules": [Rule([], "a"), Rule([], "b")], "fallback": None},
-         ValueError,
-         "Rule 2 concludes 'b', which is not among .*'a', 'c'"),
+        (
+            {"classes": ["a", "c"], "rules": [Rule([], "a"), Rule([], "b")], "fallback": None},
+            ValueError,
+            "Rule 2 concludes 'b', which is not among .*'a', 'c'",
+        ),
         ({"classes": ["a", "b", None]}, TypeError, "classes must be a str, int, float or bool"),
-        ({"classes": ["a", "b", "c", "d"], "fallback": None}, ValueError,
-         "Rule 1 has 3 class_counts for 4 classes"),
+        (
+            {"classes": ["a", "b", "c", "d"], "fallback": None},
+            ValueError,
+            "Rule 1 has 3 class_counts for 4 classes",
+        ),
         ({"rules": [Rule([], LinearOutput(1))]}, ValueError, "Rule 1 concludes LinearOutput"),
-        ({"rules": [Rule([], LinearOutput(1))], "classes": None, "fallback": None}, ValueError,
-         "Rule 1 concludes"),
+        (
+            {"rules": [Rule([], LinearOutput(1))], "classes": None, "fallback": None},
+            ValueError,
+            "Rule 1 concludes",
+        ),
         ({"domain": Domain((0,), (1,))}, ValueError, "domain has 1 features, feature_names has 2"),
         ({"ordered": "no"}, TypeError, "ordered must be True or False, got 'no'"),
         ({"fallback": "a"}, TypeError, "fallback must be a Fallback or None, got 'a'"),
@@ -296,10 +309,13 @@ def test_classes_are_found_in_the_outputs():
         ({"fallback": Fallback("z")}, ValueError, "fallback predicts 'z', which is not among"),
         ({"task": "regression"}, ValueError, "pass classes=None for regression"),
         ({"task": "regression", "classes": None}, ValueError, "must predict a number, got 'c'"),
-        ({"task": "regression", "classes": None, "fallback": None}, ValueError,
-         "Rule 1 of a regression has the output 'a'"),
+        (
+            {"task": "regression", "classes": None, "fallback": None},
+            ValueError,
+            "Rule 1 of a regression has the output 'a'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_rule_set(change, error, text):
     with pytest.raises(error, match=text):
         by_rules(**change)
@@ -408,9 +424,12 @@ def test_abstaining(classes, label, answer, kind):
 def test_abstaining_needs_a_label():
     def make(classes, label=None):
         return RuleSet(
-            [Rule([Interval(0, upper=0)], classes[0])], ["x"], task="classification",
-            classes=classes, fallback=Fallback(classes[0], "abstain", None, label),
-        )  # fmt: skip
+            [Rule([Interval(0, upper=0)], classes[0])],
+            ["x"],
+            task="classification",
+            classes=classes,
+            fallback=Fallback(classes[0], "abstain", None, label),
+        )
 
     assert make((True, False)).predict([[-1]]).tolist() == [True]
     with pytest.raises(ValueError, match="no label left beside True and False"):
@@ -440,9 +459,11 @@ def test_regression_answers():
 def test_linear_answers_of_arrays():
     outputs = np.array([1.5, NAN])
     ruleset = RuleSet.from_boxes(
-        regression().boxes, Conclusions(outputs, linear={1: LinearOutput(1, [(0, 2), (1, -1)])}),
-        NAMES, task="regression",
-    )  # fmt: skip
+        regression().boxes,
+        Conclusions(outputs, linear={1: LinearOutput(1, [(0, 2), (1, -1)])}),
+        NAMES,
+        task="regression",
+    )
     assert ruleset.predict([[2.0, 1.0], [0.0, 0.0], [3.0, 0.5]]).tolist() == [4.0, 1.5, 6.5]
     assert ruleset.predict(np.array([[2, 1]], dtype=np.uint8)).tolist() == [4.0]
 
@@ -547,9 +568,11 @@ def test_a_missing_value_spoils_only_the_answers_that_need_it():
 
 def test_classes_get_other_names():
     rules = RuleSet(
-        [Rule([Interval(0, upper=30)], 0), Rule([], 1)], ["age"], task="classification",
+        [Rule([Interval(0, upper=30)], 0), Rule([], 1)],
+        ["age"],
+        task="classification",
         fallback=Fallback(1),
-    )  # fmt: skip
+    )
     named = rules.with_class_names(["no", "yes"])
     assert str(named).splitlines() == ["1. IF age ≤ 30 THEN no", "2. ELSE yes"]
     assert named.classes == ("no", "yes")

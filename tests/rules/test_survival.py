@@ -277,8 +277,9 @@ def test_the_estimator_reads_rows_with_text_and_gaps() -> None:
     y = ([1.0, 2.0, 3.0, 4.0], [True, True, True, False])
     ruleset = RuleSet(
         [Rule([OneOf(1, ["a"])], 0.0), Rule([Interval(0, lower=5)], 0.0)],
-        ["dose", "drug"], task="regression",
-    )  # fmt: skip
+        ["dose", "drug"],
+        task="regression",
+    )
     model = SurvivalRulesEstimator(ruleset).fit(X, y)
     alone, others, all_rows = (
         SurvivalCurve.of(y[0][s], y[1][s]) for s in (slice(1), slice(2, 4), slice(4))

@@ -398,8 +398,11 @@ def test_boxes_too_entangled_are_sampled(monkeypatch: pytest.MonkeyPatch) -> Non
     rng = np.random.default_rng(0)
     names, domain = [f"x{j}" for j in range(30)], Domain((0,) * 30, (1,) * 30)
     chosen = [rng.permutation(30)[:5] for _ in range(40)]
-    sides = [Interval(j, lower=0.5) if rng.random() < 0.5 else Interval(j, upper=0.5)
-             for premise in chosen for j in premise.tolist()]  # fmt: skip
+    sides = [
+        Interval(j, lower=0.5) if rng.random() < 0.5 else Interval(j, upper=0.5)
+        for premise in chosen
+        for j in premise.tolist()
+    ]
     premises = [sides[5 * i : 5 * i + 5] for i in range(40)]
     rules = RuleSet([Rule(p, 1.0) for p in premises], names, task="regression", domain=domain)
     turned = rules.replace(rules=rules.rules[::-1])  # the same volume, measured anew
@@ -564,8 +567,11 @@ def test_unbounded_boxes() -> None:
     assert overlapping_pairs(lower, upper).tolist() == [[0, 2]]
     assert contained_in_other(lower, upper).tolist() == [False, False, False]
     assert contained_in_other([*lower, [-inf, -inf]], [*upper, [inf, inf]]).tolist() == [
-        True, True, True, False,
-    ]  # fmt: skip
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_minus_zero_is_zero() -> None:

@@ -84,8 +84,12 @@ def test_a_mean_is_weighted_and_a_sum_is_not_divided():
 def test_weights_that_sum_to_nothing_leave_a_mean_to_the_fallback():
     rules = RuleSet(
         [Rule([], 1.0, weight=1), Rule([Interval(0, lower=0)], 5.0, weight=-1)],
-        ["x"], task="regression", ordered=False, voting="mean", fallback=Fallback(2.0),
-    )  # fmt: skip
+        ["x"],
+        task="regression",
+        ordered=False,
+        voting="mean",
+        fallback=Fallback(2.0),
+    )
     assert rules.predict([[-1.0], [1.0]]).tolist() == [1, 2]
     assert rules.covers([[1.0]]).tolist() == [True]
     with pytest.raises(ValueError, match="no fallback"):
@@ -95,8 +99,11 @@ def test_weights_that_sum_to_nothing_leave_a_mean_to_the_fallback():
 def test_a_weight_may_depend_on_the_row():
     rules = RuleSet(
         [Rule([], "no", weight=1.0), Rule([], "yes", weight=LinearOutput(0, [(0, 2.0)]))],
-        ["x"], task="classification", ordered=False, voting="logistic",
-    )  # fmt: skip
+        ["x"],
+        task="classification",
+        ordered=False,
+        voting="logistic",
+    )
     assert rules.predict([[0.4], [0.5], [0.6], [math.nan]]).tolist() == ["no", "no", "yes", "no"]
     assert rules.predict_proba([[2.0]])[0, 1] == pytest.approx(1 / (1 + math.exp(-3)))
 
@@ -112,8 +119,11 @@ def test_shares_that_are_none_give_the_winner_everything():
     nothing = Rule([Interval(0, lower=1)], "a", weight=0.0)
     rules = VOTES.replace(
         rules=[against, Rule([Interval(0, upper=1)], "b", weight=0.5), nothing],
-        feature_names=["x"], classes=["a", "b"], domain=None, fallback=None,
-    )  # fmt: skip
+        feature_names=["x"],
+        classes=["a", "b"],
+        domain=None,
+        fallback=None,
+    )
     assert rules.predict_proba([[0.0], [2.0]]).tolist() == [[0, 1], [1, 0]]
 
 
@@ -150,8 +160,10 @@ def loop(ruleset: RuleSet, row: list[float]) -> object:
 numbers = st.sampled_from([-1.5, -1.0, 0.0, 0.25, 1.0, 2.0, 3.5])
 conditions = st.builds(
     lambda j, a, b: Interval(j, min(a, b), max(a, b), lower_closed=True),
-    st.integers(0, 1), numbers, numbers,
-)  # fmt: skip
+    st.integers(0, 1),
+    numbers,
+    numbers,
+)
 
 
 @st.composite
@@ -227,9 +239,13 @@ def test_memory_grows_with_the_number_of_rules_and_not_with_its_square():
     cuts = np.linspace(0, 1, 20_001)
     boxes = BoxTable(cuts[:-1, None], cuts[1:, None], *[np.ones((20_000, 1), dtype=bool)] * 2)
     rules = RuleSet.from_boxes(
-        boxes, Conclusions(np.arange(20_000.0)), ["x"],
-        task="regression", ordered=False, voting="sum",
-    )  # fmt: skip
+        boxes,
+        Conclusions(np.arange(20_000.0)),
+        ["x"],
+        task="regression",
+        ordered=False,
+        voting="sum",
+    )
     X = (cuts[:-1, None] + cuts[1:, None])[::100] / 2
     tracemalloc.start()
     try:
@@ -241,12 +257,19 @@ def test_memory_grows_with_the_number_of_rules_and_not_with_its_square():
 
 
 def test_rules_made_from_arrays_have_weights():
-    boxes = BoxTable(*(np.array([[v], [w]]) for v, w in [(0, 1), (2, 3), (True, True)]),
-                     np.array([[True], [True]]))  # fmt: skip
+    boxes = BoxTable(
+        *(np.array([[v], [w]]) for v, w in [(0, 1), (2, 3), (True, True)]),
+        np.array([[True], [True]]),
+    )
     made = RuleSet.from_boxes(
-        boxes, Conclusions(np.array([0, 1]), weights=np.array([1.0, 2.5])), ["x"],
-        task="classification", classes=["a", "b"], ordered=False, voting="votes",
-    )  # fmt: skip
+        boxes,
+        Conclusions(np.array([0, 1]), weights=np.array([1.0, 2.5])),
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+        ordered=False,
+        voting="votes",
+    )
     assert [rule.weight for rule in made] == [1.0, 2.5]
     assert made.predict([[0.5], [1.5], [2.5]]).tolist() == ["a", "b", "b"]
     assert RuleSet.from_json(made.to_json()) == made

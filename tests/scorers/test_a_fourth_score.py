@@ -45,10 +45,14 @@ def formula() -> Callable[..., Any]:
 
 terse = formula()
 TERSE = ScoreSpec(
-    "terse", terse, greater_is_better=False, prediction="loss", label="Terse",
+    "terse",
+    terse,
+    greater_is_better=False,
+    prediction="loss",
+    label="Terse",
     metrics={"classification": "balanced_accuracy", "regression": "mean_squared_error"},
     weights=(Weight("tau", "price of doubling the rules", default=0.1),),
-)  # fmt: skip
+)
 
 X, Y = load_iris(return_X_y=True)
 BLACK_BOX = KNeighborsClassifier(9)
@@ -103,9 +107,15 @@ def test_grid_search() -> None:
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_extractor_search(n_jobs: int | None) -> None:
     search = ExtractorSearchCV(
-        BLACK_BOX, extractors=("cart", "gridex"), scoring="terse", n_trials=8, cv=3,
-        pruner="bound", random_state=0, n_jobs=n_jobs,
-    ).fit(X, Y)  # fmt: skip
+        BLACK_BOX,
+        extractors=("cart", "gridex"),
+        scoring="terse",
+        n_trials=8,
+        cv=3,
+        pruner="bound",
+        random_state=0,
+        n_jobs=n_jobs,
+    ).fit(X, Y)
     board = search.leaderboard_
     assert {"loss_terse", "loss", "loss_q", "performance"} <= set(board)
     best = board[board["state"] == "complete"].iloc[0]
@@ -121,15 +131,22 @@ def test_extractor_search(n_jobs: int | None) -> None:
 
 def test_a_score_that_is_not_registered_can_be_searched_for() -> None:
     own = ScoreSpec(
-        "own", lambda performance, size: performance - 0.01 * size, greater_is_better=True,
-        prediction="performance", uses_completeness=False,
+        "own",
+        lambda performance, size: performance - 0.01 * size,
+        greater_is_better=True,
+        prediction="performance",
+        uses_completeness=False,
         metrics={"classification": "f1_macro", "regression": "r2"},
-    )  # fmt: skip
+    )
     search = ExtractorSearchCV(
-        BLACK_BOX, extractors=("cart",), scoring={"mine": make_score_scorer(own)}, n_trials=3,
-        measures={"lift": make_rule_scorer("lift"), "half": lambda model, X, y: 0.5}, cv=3,
+        BLACK_BOX,
+        extractors=("cart",),
+        scoring={"mine": make_score_scorer(own)},
+        n_trials=3,
+        measures={"lift": make_rule_scorer("lift"), "half": lambda model, X, y: 0.5},
+        cv=3,
         random_state=0,
-    ).fit(X, Y)  # fmt: skip
+    ).fit(X, Y)
     assert (search.leaderboard_["half"] == 0.5).all()
     assert search.leaderboard_["lift"].notna().all()
     folds = search.candidates_[0].folds
@@ -178,18 +195,29 @@ def assert_shown(page: Path, recorded: list[float]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_bench_and_its_page(tmp_path: Path, n_jobs: int | None) -> None:
-    config = config_from({
-        "data": ["iris"], "black_boxes": ["knn"], "folds": 2,
-        "extractors": ["cart", {"name": "search", "extractors": ["cart"], "trials": 2, "cv": 2,
-                                "scoring": "terse"}],
-    })  # fmt: skip
+    config = config_from(
+        {
+            "data": ["iris"],
+            "black_boxes": ["knn"],
+            "folds": 2,
+            "extractors": [
+                "cart",
+                {
+                    "name": "search",
+                    "extractors": ["cart"],
+                    "trials": 2,
+                    "cv": 2,
+                    "scoring": "terse",
+                },
+            ],
+        }
+    )
     measures = {"lift": make_rule_scorer("lift")}
     rows = run_bench(config, tmp_path, measures=measures, n_jobs=n_jobs).rows
     assert (rows["state"] == "complete").all(), rows["error"].tolist()
     expected = [
-        terse(r.loss_terse, r.size, r.completeness_volume, tau=0.1)
-        for r in rows.itertuples()
-    ]  # fmt: skip
+        terse(r.loss_terse, r.size, r.completeness_volume, tau=0.1) for r in rows.itertuples()
+    ]
     assert rows["terse"].tolist() == pytest.approx(expected)
     assert (rows["lift"] > 1).all()
     assert read_rows(tmp_path / "rows.csv").equals(rows)
@@ -209,9 +237,24 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "Terse" in out
     assert "terse" in read_rows(bench / "rows.csv")
     told = [
-        "tune", "iris", "--black-box", "knn", "--extractors", "cart", "--trials", "4", "--cv", "3",
-        "--scoring", "terse", "--tau", "0.5", "--quiet", "--output", str(tune),
-    ]  # fmt: skip
+        "tune",
+        "iris",
+        "--black-box",
+        "knn",
+        "--extractors",
+        "cart",
+        "--trials",
+        "4",
+        "--cv",
+        "3",
+        "--scoring",
+        "terse",
+        "--tau",
+        "0.5",
+        "--quiet",
+        "--output",
+        str(tune),
+    ]
     assert main(told) == 0
     assert "Terse" in capsys.readouterr().out
     run = json.loads((tune / "run.json").read_text(encoding="utf-8"))
@@ -258,9 +301,13 @@ def test_registering_it_again_changes_nothing() -> None:
 )
 def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
     given = {
-        "name": TERSE.name, "formula": terse, "greater_is_better": False, "prediction": "loss",
-        "metrics": TERSE.metrics, "weights": TERSE.weights,
-    }  # fmt: skip
+        "name": TERSE.name,
+        "formula": terse,
+        "greater_is_better": False,
+        "prediction": "loss",
+        "metrics": TERSE.metrics,
+        "weights": TERSE.weights,
+    }
     with pytest.raises(ValueError, match=message):
         register_score(ScoreSpec(**given | changes))
     with pytest.raises(TypeError, match=r"Terse has no weight 'psi'. Known: tau"):

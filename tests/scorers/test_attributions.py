@@ -126,11 +126,14 @@ def test_searches_and_validations_take_the_scorers() -> None:
     assert search.best_params_ == {"logisticregression__C": 1.0}
     texts = ["good film", "bad film", "good cast", "bad story"] * 3
     words = cross_validate(
-        make_pipeline(CountVectorizer(), MultinomialNB()), texts, [1, 0, 1, 0] * 3, cv=3,
+        make_pipeline(CountVectorizer(), MultinomialNB()),
+        texts,
+        [1, 0, 1, 0] * 3,
+        cv=3,
         scoring=make_attribution_scorer(
             "aopc_compr", lambda model, rows: [[1.0, 0.0] for _ in rows]
         ),
-    )  # fmt: skip
+    )
     assert (words["test_score"] > 0).all()
 
 
@@ -142,10 +145,13 @@ def test_weights_are_routed() -> None:
     rows = StandardScaler().fit_transform(X)
     with sklearn.config_context(enable_metadata_routing=True):
         found = cross_validate(
-            LogisticRegression().set_fit_request(sample_weight=False), rows, Y,
+            LogisticRegression().set_fit_request(sample_weight=False),
+            rows,
+            Y,
             scoring=scorer.set_score_request(sample_weight=True),
-            cv=[(np.arange(60), np.arange(60, 120))], params={"sample_weight": weights},
-        )  # fmt: skip
+            cv=[(np.arange(60), np.arange(60, 120))],
+            params={"sample_weight": weights},
+        )
     fitted = LogisticRegression().fit(rows[:60], Y[:60])
     assert found["test_score"][0] == pytest.approx(
         scorer(fitted, rows[60:], sample_weight=weights[60:])

@@ -91,11 +91,13 @@ def weighted_by_hand(scorer: Any, model: Any, *, weighted: bool = True) -> list[
     """Scores with weighted test rows, of models that were fitted without weights."""
     return [
         scorer(
-            clone(model).fit(X[train], LABELS[train]), X[test], LABELS[test],
+            clone(model).fit(X[train], LABELS[train]),
+            X[test],
+            LABELS[test],
             sample_weight=WEIGHTS[test] if weighted else None,
         )
         for train, test in FOLDS.split(X, LABELS)
-    ]  # fmt: skip
+    ]
 
 
 # --- searches over extractors --------------------------------------------------------------------
@@ -179,9 +181,14 @@ def test_the_scorer_of_many_scores_refits_the_best_by_one_of_them() -> None:
 
 def test_cross_validate_and_cross_val_score() -> None:
     scores = cross_validate(
-        gridex(n_slices=5, depth=1), X, LABELS, cv=FOLDS, return_estimator=True,
-        scoring={"ice": ice, "q": neg_q}, error_score="raise",
-    )  # fmt: skip
+        gridex(n_slices=5, depth=1),
+        X,
+        LABELS,
+        cv=FOLDS,
+        return_estimator=True,
+        scoring={"ice": ice, "q": neg_q},
+        error_score="raise",
+    )
     for fold, (_, test) in enumerate(FOLDS.split(X, LABELS)):
         model = scores["estimator"][fold]
         assert scores["test_ice"][fold] == pytest.approx(ice_of_parts(model, X[test], LABELS[test]))

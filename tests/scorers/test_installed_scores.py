@@ -24,8 +24,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = "import backend, sys; print(backend.build_wheel(sys.argv[1]))"
     made = subprocess.run(
         [sys.executable, "-c", build, str(folder)],
-        cwd=PLUGIN, check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=PLUGIN,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     zipfile.ZipFile(folder / made.stdout.strip()).extractall(folder)
     return folder
 
@@ -40,9 +43,12 @@ def test_the_command_line_knows_a_score_of_another_package(site: Path, tmp_path:
     words = ["score", "rules.json", "iris.csv", "--target", "target", "--format", "json"]
     done = subprocess.run(
         [sys.executable, "-m", "skescore", *words],
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     errors = (rules.predict(X) != y).mean()
     assert json.loads(done.stdout)["scores"]["brief"] == pytest.approx(errors + 0.03)
 

@@ -324,8 +324,9 @@ def test_weights_through_metadata_routing() -> None:
     assert expected(WEIGHTS) != pytest.approx(expected(None))
     with sklearn.config_context(enable_metadata_routing=True):
         for request, params in (
-            (True, {"sample_weight": WEIGHTS}), ("cost", {"cost": WEIGHTS}),
-        ):  # fmt: skip
+            (True, {"sample_weight": WEIGHTS}),
+            ("cost", {"cost": WEIGHTS}),
+        ):
             asked = scorer.set_score_request(sample_weight=request)
             scores = cross_val_score(model, X2, Y2, scoring=asked, cv=FOLDS, params=params)
             assert scores == pytest.approx(expected(WEIGHTS))

@@ -96,8 +96,11 @@ def test_every_measure_is_that_of_the_rules(measure: str, seed: int) -> None:
     counts = counted(LEAVES, some, labels)
     values = [rule_quality(measure, *each, undefined=-2.0) for each in counts]
     for aggregate, oracle in [
-        ("mean", statistics.fmean), ("min", min), ("max", max), ("median", statistics.median),
-    ]:  # fmt: skip
+        ("mean", statistics.fmean),
+        ("min", min),
+        ("max", max),
+        ("median", statistics.median),
+    ]:
         scorer = make_rule_scorer(measure, aggregate=aggregate, undefined=-2.0)
         assert scorer(LEAVES, some, labels) == pytest.approx(oracle(values), rel=1e-9, abs=1e-12)
     # A weighted mean of rules without rows needs no value for them.
@@ -223,9 +226,13 @@ def test_in_a_study_and_a_search_of_extractors() -> None:
     ]
     assert [trial.value for trial in study.trials] == pytest.approx(accuracies)
     search = ExtractorSearchCV(
-        KNeighborsClassifier(5), extractors=("cart",), n_trials=3, cv=3, random_state=0,
+        KNeighborsClassifier(5),
+        extractors=("cart",),
+        n_trials=3,
+        cv=3,
+        random_state=0,
         scoring=scorer,
-    ).fit(X_IRIS, Y_IRIS)  # fmt: skip
+    ).fit(X_IRIS, Y_IRIS)
     assert search.best_score_ == search.leaderboard_["score"].max()
     assert search.score(X_IRIS, Y_IRIS) == scorer(search.rules_, X_IRIS, Y_IRIS)
 
@@ -287,8 +294,11 @@ def test_a_transformed_target_is_refused_rather_than_counted_in_wrong_units() ->
 
 def test_it_is_copied_pickled_and_cloned_and_says_what_it_is() -> None:
     scorer = make_rule_scorer("m_estimate", aggregate="weighted", m=5.0)
-    for other in (copy.deepcopy(scorer), pickle.loads(pickle.dumps(scorer)),
-                  clone(scorer, safe=False)):  # fmt: skip
+    for other in (
+        copy.deepcopy(scorer),
+        pickle.loads(pickle.dumps(scorer)),
+        clone(scorer, safe=False),
+    ):
         assert other(RULES, X, Y) == scorer(RULES, X, Y)
         assert repr(other) == repr(scorer)
     assert repr(scorer) == (

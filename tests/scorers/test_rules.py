@@ -213,9 +213,14 @@ def test_all_scores_and_their_parts_at_once() -> None:
 
 def test_settings_of_all_scores_at_once() -> None:
     scorer = make_knowledge_scorer(
-        psi=2, phi=3, rho=0.5, loss="f1_macro", performance="accuracy", completeness="instances",
+        psi=2,
+        phi=3,
+        rho=0.5,
+        loss="f1_macro",
+        performance="accuracy",
+        completeness="instances",
         size="literals",
-    )  # fmt: skip
+    )
     scores = scorer(CLASSES, X_CLASSES, Y_CLASSES)
     assert scores["ice"] == pytest.approx(ice_by_hand(2 / 3, 4, 3 / 5, phi=3, rho=0.5))
     assert scores["neg_fire"] == pytest.approx(fire(1 - ALL_F1, 4, psi=2))

@@ -54,8 +54,10 @@ WEIGHTS = np.arange(75.0) % 3
 #: Rules that overlap, contradict each other and leave rows out.
 RULES = RuleSet(
     [Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, lower=1, upper=3)], "high")],
-    ["x"], task="classification", ordered=False,
-)  # fmt: skip
+    ["x"],
+    task="classification",
+    ordered=False,
+)
 ROWS, LABELS = [[0.5], [1.5], [2.5], [3.5]], ["low", "high", "high", "low"]
 ENDS = {"[0, 1]": (0, 1), "[0, inf)": (0, math.inf)}
 
@@ -124,8 +126,9 @@ def test_sizes_that_a_number_of_rules_hides() -> None:
     names = [f"name {i}" for i in range(200)]
     rules = RuleSet(
         [Rule([OneOf(0, names)], LinearOutput(1.0, [(1, 1.0), (2, 2.0)])), Rule([], 1.0)],
-        ["x", "y", "z"], task="regression",
-    )  # fmt: skip
+        ["x", "y", "z"],
+        task="regression",
+    )
     rows, numbers = [["name 3", 1.0, 1.0], ["none", 2.0, 3.0]], [4.0, 1.0]
     assert value("terms_per_rule", rules, rows, numbers) == (200 + 2 + 0) / 2
     assert value("longest_rule", rules, rows, numbers) == 202

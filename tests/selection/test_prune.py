@@ -220,9 +220,12 @@ def test_no_removal_or_shorter_rule_with_categories_and_missing_values_is_better
             conditions.append(OneOf(1, some.tolist(), negated=bool(rng.integers(2))))
         rules.append(Rule(conditions, str(rng.choice(["a", "b"]))))
     ruleset = RuleSet(
-        rules, ["x", "colour"], task="classification", classes=["a", "b"],
+        rules,
+        ["x", "colour"],
+        task="classification",
+        classes=["a", "b"],
         domain=Domain((0, 0), (5, 4), categories=[(1, colours)], missing=(0.25, 0.0)),
-    )  # fmt: skip
+    )
     x = np.where(rng.random(40) < 0.25, np.nan, rng.uniform(0, 5, 40))
     X = pd.DataFrame({"x": x, "colour": rng.choice(colours, 40)})
     y = np.where(np.nan_to_num(x) + rng.normal(size=40) > 2, "a", "b")
@@ -246,14 +249,22 @@ def test_rules_whose_volume_is_an_estimate_score_no_worse_when_pruned() -> None:
     for _ in range(60):
         used = rng.choice(40, 6, replace=False).tolist()
         sides, ends = rng.random(6) < 0.5, rng.uniform(0.3, 0.5, 6).tolist()
-        rules.append(Rule([
-            Interval(j, lower=end) if below else Interval(j, upper=1 - end)
-            for j, below, end in zip(used, sides, ends, strict=True)
-        ], str(rng.choice(["a", "b"]))))  # fmt: skip
+        rules.append(
+            Rule(
+                [
+                    Interval(j, lower=end) if below else Interval(j, upper=1 - end)
+                    for j, below, end in zip(used, sides, ends, strict=True)
+                ],
+                str(rng.choice(["a", "b"])),
+            )
+        )
     ruleset = RuleSet(
-        rules, [f"x{j}" for j in range(40)], task="classification", classes=["a", "b"],
+        rules,
+        [f"x{j}" for j in range(40)],
+        task="classification",
+        classes=["a", "b"],
         domain=Domain((0,) * 40, (1,) * 40),
-    )  # fmt: skip
+    )
     assert not volume_completeness(ruleset).exact
     X = rng.random((100, 40))
     y = np.where(X[:, 0] > 0.5, "a", "b")
@@ -394,8 +405,9 @@ def test_rules_without_a_domain_are_measured_around_the_rows_by_name() -> None:
     y = np.array(["p", "q"] * 5)
     rules = RuleSet(
         [Rule([OneOf(1, ["red"])], "p"), Rule([Interval(0, upper=3)], "q"), Rule([], "q")],
-        ["a", "colour"], task="classification",
-    )  # fmt: skip
+        ["a", "colour"],
+        task="classification",
+    )
     assert prune(rules, X, y) == prune(rules.replace(domain=rules.domain_around(X)), X, y).replace(
         domain=None
     )

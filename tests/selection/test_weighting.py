@@ -100,19 +100,24 @@ def slow_answer(rules: Any, weights: list[float], row: Any, fallback: str) -> st
 
 @given(
     ends=st.lists(
-        st.tuples(st.integers(0, 7), st.integers(1, 5), st.sampled_from("ab")), min_size=1,
+        st.tuples(st.integers(0, 7), st.integers(1, 5), st.sampled_from("ab")),
+        min_size=1,
         max_size=6,
     ),
     labels=st.lists(st.sampled_from("ab"), min_size=9, max_size=9),
     measure=st.sampled_from(["precision", "laplace", "rss", "c2"]),
-)  # fmt: skip
+)
 def test_plain_loop(ends: Any, labels: list[str], measure: str) -> None:
     plain = [(low, low + length, output) for low, length, output in ends]
     X = np.arange(1.0, 10.0)
     rules = RuleSet(
         [Rule([Interval(0, low, high)], output) for low, high, output in plain],
-        ["x"], task="classification", classes=["a", "b"], ordered=False, fallback=Fallback("b"),
-    )  # fmt: skip
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+        ordered=False,
+        fallback=Fallback("b"),
+    )
     weighted = with_weights(rules, measure, X[:, None], labels)
     weights = []
     for low, high, output in plain:
@@ -131,9 +136,11 @@ def two_rules(**settings: Any) -> RuleSet:
             Rule([Interval(0, upper=2)], "low", RuleStatistics(3, (1, 2))),
             Rule([Interval(0, lower=5)], "high", RuleStatistics(4, (4, 0)), 7.0),
         ],
-        ["x"], task="classification", domain=Domain((0,), (9,)),
+        ["x"],
+        task="classification",
+        domain=Domain((0,), (9,)),
         **({"ordered": False, "fallback": Fallback("low")} | settings),
-    )  # fmt: skip
+    )
 
 
 X, Y = [[1.0], [2.0], [3.0]], ["low", "high", "high"]
@@ -204,8 +211,10 @@ def test_an_infinite_weight_is_refused() -> None:
 def test_rule_sets_weigh_themselves():
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, lower=0)], "b")],
-        ["x"], task="classification", ordered=False,
-    )  # fmt: skip
+        ["x"],
+        task="classification",
+        ordered=False,
+    )
     X, y = [[0.0], [0.5], [2.0]], ["a", "b", "b"]
     weighted = with_weights(rules, "precision", X, y)
     assert [rule.weight for rule in weighted] == [0.5, 1.0]

@@ -110,8 +110,9 @@ def same_numbers(
     pd.testing.assert_frame_equal(
         outcome(lambda: rule_report(ruleset, counts, **options)),
         outcome(lambda: rule_report(ruleset, X, y, sample_weight=weights, **options)),
-        rtol=1e-11, atol=1e-12,
-    )  # fmt: skip
+        rtol=1e-11,
+        atol=1e-12,
+    )
     scorer = make_rule_scorer("precision", aggregate="weighted")
     expected = outcome(lambda: scorer(ruleset, X, y, sample_weight=weights))
     if not isinstance(expected, str):  # rows may have predictions that are no numbers

@@ -77,10 +77,14 @@ def table_of(task: str, n_rows: int = 400, seed: int = 0, *, gaps: bool = True) 
         colour = colour.mask(rng.random(n_rows) < 0.1, None)
     return pd.DataFrame(
         {
-            "size": size, "age": age, "whole": whole, "colour": colour, "label": label,
+            "size": size,
+            "age": age,
+            "whole": whole,
+            "colour": colour,
+            "label": label,
             "weight": rng.choice([0.0, 0.5, 1.0, 3.0], n_rows),
         }
-    )  # fmt: skip
+    )
 
 
 def same(found: RuleSet, expected: RuleSet) -> None:
@@ -422,10 +426,14 @@ def test_bins_of_numbers_at_and_beside_cuts() -> None:
     """However close the cuts are, and however large, a number equal to one is below it."""
     rng = np.random.default_rng(0)
     sets: list[list[float]] = [
-        [0.0], [0.1, 0.2, 0.30000000000000004], [1e-300, 1.0, 1e300],
-        [1.0, float(np.nextafter(1.0, 2.0)), 2.0], [-5e-324, 0.0, 5e-324],
-        np.sort(rng.normal(size=64)).tolist(), np.cumsum(rng.gamma(1, 1, 300)).tolist(),
-    ]  # fmt: skip
+        [0.0],
+        [0.1, 0.2, 0.30000000000000004],
+        [1e-300, 1.0, 1e300],
+        [1.0, float(np.nextafter(1.0, 2.0)), 2.0],
+        [-5e-324, 0.0, 5e-324],
+        np.sort(rng.normal(size=64)).tolist(),
+        np.cumsum(rng.gamma(1, 1, 300)).tolist(),
+    ]
     for cuts in sets:
         beside = [np.nextafter(cuts, way) for way in (-np.inf, np.inf)]
         values = np.concatenate([cuts, *beside, rng.normal(size=50), [np.nan]])
@@ -468,9 +476,13 @@ def test_samples_are_drawn_class_by_class(name: str, weighted: bool, tmp_path: P
     frame = frame.iloc[rng.permutation(4000)].reset_index(drop=True)
     source = SOURCES[name](frame.assign(colour=labels), tmp_path)
     sample = sample_source(
-        source, "label", n_rows=1000, sample_weight="w" if weighted else None, features=["x"],
+        source,
+        "label",
+        n_rows=1000,
+        sample_weight="w" if weighted else None,
+        features=["x"],
         batch_size=700,
-    )  # fmt: skip
+    )
     assert sample.strata == {"few": (100, 360), "many": (900, 3600), "rare": (40, 40)}
     drawn = sample.frame
     assert list(drawn.columns) == ["x", "label", *(["w"] if weighted else [])]
@@ -499,11 +511,12 @@ def test_what_a_sample_misses_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("name", "task"),
     [
-        ("sqlite", "classification"), ("folder", "regression"),
+        ("sqlite", "classification"),
+        ("folder", "regression"),
         pytest.param("list of frames", "classification", marks=pytest.mark.slow),
         pytest.param("sqlite", "regression", marks=pytest.mark.slow),
     ],
-)  # fmt: skip
+)
 def test_optimal_trees_are_those_of_memory_over_the_same_cuts(
     name: str, task: str, tmp_path: Path
 ) -> None:
@@ -513,13 +526,18 @@ def test_optimal_trees_are_those_of_memory_over_the_same_cuts(
         extractor, SOURCES[name](frame, tmp_path), "label", task=task, batch_size=90
     )
     cuts = Cuts(
-        3, {0: found.cuts["size"], 2: found.cuts["whole"]}, {1: ("blue", "green", "grey", "red")},
+        3,
+        {0: found.cuts["size"], 2: found.cuts["whole"]},
+        {1: ("blue", "green", "grey", "red")},
         (0, 1),
-    )  # fmt: skip
+    )
     expected = optimal_trees(
-        frame.drop(columns="label"), frame["label"], cuts=cuts, max_nodes=100,
+        frame.drop(columns="label"),
+        frame["label"],
+        cuts=cuts,
+        max_nodes=100,
         loss="errors" if task == "classification" else "squared_error",
-    )  # fmt: skip
+    )
     assert len(found.cuts["size"]) == 6
     assert found.extractor.lower_bounds_.tolist() == pytest.approx(
         expected.lower.tolist(), rel=1e-9
@@ -605,9 +623,7 @@ def test_what_cannot_be_used() -> None:
         extract(GridRExExtractor(None), frame, "label")
     with pytest.raises(ValueError, match="predicts batches"):
         extract(CARTExtractor(DummyClassifier()), "duckdb:///x.db?table=t")
-    settings: list[dict[str, Any]] = [
-        {"max_features": 2}, {"ccp_alpha": 0.1}, {"prune": "ice"}
-    ]  # fmt: skip
+    settings: list[dict[str, Any]] = [{"max_features": 2}, {"ccp_alpha": 0.1}, {"prune": "ice"}]
     for setting in settings:
         with pytest.raises(ValueError, match=f"{next(iter(setting))}=.* needs the rows"):
             extract(CARTExtractor(None, **setting), frame, "label")
@@ -631,10 +647,12 @@ def test_dates_are_no_labels(name: str, tmp_path: Path) -> None:
 
 def test_categories_of_pandas_on_arrow() -> None:
     frame = table_of("classification")
-    table = pa.table({
-        name: pa.array(values).dictionary_encode() if name == "colour" else pa.array(values)
-        for name, values in frame.items()
-    })  # fmt: skip
+    table = pa.table(
+        {
+            name: pa.array(values).dictionary_encode() if name == "colour" else pa.array(values)
+            for name, values in frame.items()
+        }
+    )
     found = extract_source(
         CARTExtractor(None), table.to_pandas(types_mapper=pd.ArrowDtype), "label", cuts=8
     )

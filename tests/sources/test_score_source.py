@@ -56,16 +56,20 @@ CLASSES = RuleSet(
         Rule([Interval(0, lower=0.0, missing=True)], "no"),
     ],
     ["size", "colour"],
-    task="classification", domain=DOMAIN, fallback=Fallback("no"),
-)  # fmt: skip
+    task="classification",
+    domain=DOMAIN,
+    fallback=Fallback("no"),
+)
 NUMBERS = RuleSet(
     [
         Rule([Interval(0, upper=0.5), OneOf(1, ["red"], missing=True)], 1.0),
         Rule([Interval(0, lower=0.0)], LinearOutput(0.5, [(0, -1.0)])),
     ],
     ["size", "colour"],
-    task="regression", domain=DOMAIN, fallback=Fallback(0.25),
-)  # fmt: skip
+    task="regression",
+    domain=DOMAIN,
+    fallback=Fallback(0.25),
+)
 
 
 def table_of(ruleset: RuleSet, n_rows: int = 90, seed: int = 0) -> pd.DataFrame:
@@ -182,9 +186,12 @@ def check_any_rules(
     weighted = data.draw(st.booleans())
     frame = X.assign(**{"the label": y, "the weight": weights})
     counts = count_source(
-        ruleset, source(frame, folder), "the label",
-        sample_weight="the weight" if weighted else None, batch_size=25,
-    )  # fmt: skip
+        ruleset,
+        source(frame, folder),
+        "the label",
+        sample_weight="the weight" if weighted else None,
+        batch_size=25,
+    )
     same_numbers(ruleset, counts, X, np.array(y), weights if weighted else None)
 
 
@@ -421,9 +428,11 @@ def test_files_are_not_turned_into_the_types_of_the_first(first: int, tmp_path: 
         part.to_parquet(tmp_path / f"{place}.parquet")
     pd.DataFrame({"length": [None], "price": [1.0]}).to_parquet(tmp_path / "2.parquet")
     ruleset = RuleSet(
-        [Rule([Interval(0, upper=1)], 0.0), Rule([], 2.0)], ["length"], task="regression",
+        [Rule([Interval(0, upper=1)], 0.0), Rule([], 2.0)],
+        ["length"],
+        task="regression",
         domain=Domain([0.0], [4.0]),
-    )  # fmt: skip
+    )
     expected = score_source(
         ruleset, [HALVES, WHOLES, pd.DataFrame({"length": [np.nan], "price": 1.0})], "price"
     )

@@ -28,13 +28,23 @@ class Sound(CARTExtractor):
     kind = "classification"
 
     def __init__(
-        self, estimator, *, max_leaf_nodes=6, uncovered="default", abstain_label=None,
-        batch_size=None, random_state=None,
-    ):  # fmt: skip
+        self,
+        estimator,
+        *,
+        max_leaf_nodes=6,
+        uncovered="default",
+        abstain_label=None,
+        batch_size=None,
+        random_state=None,
+    ):
         super().__init__(
-            estimator, max_leaf_nodes=max_leaf_nodes, uncovered=uncovered,
-            abstain_label=abstain_label, batch_size=batch_size, random_state=random_state,
-        )  # fmt: skip
+            estimator,
+            max_leaf_nodes=max_leaf_nodes,
+            uncovered=uncovered,
+            abstain_label=abstain_label,
+            batch_size=batch_size,
+            random_state=random_state,
+        )
 
     def extracted_with(self, extraction, **parameters):
         """The rules of other parameters, which stay what they are."""
@@ -54,13 +64,25 @@ class SoundGrid(GridExExtractor):
     kind = "regression"
 
     def __init__(
-        self, estimator, *, uncovered="default", abstain_label=None, batch_size=None,
+        self,
+        estimator,
+        *,
+        uncovered="default",
+        abstain_label=None,
+        batch_size=None,
         random_state=None,
-    ):  # fmt: skip
+    ):
         super().__init__(
-            estimator, n_slices=4, depth=1, threshold=0.01, max_rules=None, uncovered=uncovered,
-            abstain_label=abstain_label, batch_size=batch_size, random_state=random_state,
-        )  # fmt: skip
+            estimator,
+            n_slices=4,
+            depth=1,
+            threshold=0.01,
+            max_rules=None,
+            uncovered=uncovered,
+            abstain_label=abstain_label,
+            batch_size=batch_size,
+            random_state=random_state,
+        )
 
 
 # --- the interface ---

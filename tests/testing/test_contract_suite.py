@@ -111,12 +111,14 @@ def test_a_class_that_another_process_cannot_import_is_skipped() -> None:
         (object(), (), TypeError, "must have get_params.*Derive its class from sklearn"),
         (CARTExtractor(None), (), TypeError, "must be a scikit-learn classifier, regressor"),
         (
-            Sound(LogisticRegression()), ["check_jason"], ValueError,
+            Sound(LogisticRegression()),
+            ["check_jason"],
+            ValueError,
             r"exclude must name checks, got 'check_jason'\. Did you mean 'check_json'",
         ),
         (Sound(LogisticRegression()), [None], ValueError, "exclude must name checks, got None"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_checked(
     extractor: Any, exclude: Any, kind: type[Exception], message: str
 ) -> None:

@@ -104,12 +104,13 @@ def test_rounds_without_a_trial_are_left_out() -> None:
 @given(
     st.lists(
         st.lists(st.floats(-1, 1) | st.just(-math.inf), min_size=1, max_size=4),
-        min_size=1, max_size=8,
+        min_size=1,
+        max_size=8,
     ),
     st.integers(1, 200),
     st.sampled_from(["halving", "even"]),
     st.floats(-1, 1) | st.just(math.inf),
-)  # fmt: skip
+)
 def test_the_budget_is_spent_to_the_last_trial(
     values: list[list[float]], n_trials: int, policy: str, bound: float
 ) -> None:
@@ -183,8 +184,11 @@ def test_one_of_several_workers_takes_what_nobody_works_at_then_its_own_then_mos
     assert order(running={"unknown", "long"}) == ["middle", "short", "unknown", "long"]
     assert order(last={"short"}) == ["short", "unknown", "long", "middle"]
     assert order(running={"short", "long"}, last={"short"}) == [
-        "unknown", "middle", "short", "long",
-    ]  # fmt: skip
+        "unknown",
+        "middle",
+        "short",
+        "long",
+    ]
 
 
 @given(

@@ -29,9 +29,14 @@ from skescore.tuning import (
 )
 
 FOLD: dict[str, Any] = {
-    "performance": 0.9, "loss": 0.1, "loss_q": 0.2, "n_rules": 3, "size": 4,
-    "completeness_volume": 0.5, "completeness_instances": 1.0,
-}  # fmt: skip
+    "performance": 0.9,
+    "loss": 0.1,
+    "loss_q": 0.2,
+    "n_rules": 3,
+    "size": 4,
+    "completeness_volume": 0.5,
+    "completeness_instances": 1.0,
+}
 MEASURED = tuple(FOLD)
 
 a_fold = st.fixed_dictionaries(
@@ -137,9 +142,13 @@ def test_other_numbers_of_folds_cannot_be_compared() -> None:
 def test_real_trials_give_what_the_objective_measured() -> None:
     X, y = (part[::3] for part in load_iris(return_X_y=True))
     objective = ExtractorObjective(
-        DecisionTreeClassifier(max_depth=3, random_state=0), X, y,
-        space={"max_leaf_nodes": IntDistribution(3, 4)}, cv=3, random_state=0,
-    )  # fmt: skip
+        DecisionTreeClassifier(max_depth=3, random_state=0),
+        X,
+        y,
+        space={"max_leaf_nodes": IntDistribution(3, 4)},
+        cv=3,
+        random_state=0,
+    )
     study = study_of()
     for leaves in (3, 4, 3):
         study.enqueue_trial({"max_leaf_nodes": leaves})

@@ -45,9 +45,12 @@ def test_a_study_of_one_score() -> None:
     )
     assert study.metric_names == ["ice"]
     assert study.user_attrs == {
-        "scoring": "ice", "extractor": "cart", "task": "classification",
-        "data": "iris (50 rows, 4 features)", "cv": "5 folds",
-    }  # fmt: skip
+        "scoring": "ice",
+        "extractor": "cart",
+        "task": "classification",
+        "data": "iris (50 rows, 4 features)",
+        "cv": "5 folds",
+    }
 
 
 def test_scorers_splitters_and_lists() -> None:
@@ -135,9 +138,11 @@ def run_studies(storage: Any) -> None:
     describe_study(single, scoring="ice", **about)
     single.optimize(objective, n_trials=3)
     several = optuna.create_study(
-        study_name="iris/cart/trade-off", storage=storage, directions=["minimize"] * 3,
+        study_name="iris/cart/trade-off",
+        storage=storage,
+        directions=["minimize"] * 3,
         sampler=sampler,
-    )  # fmt: skip
+    )
     measures = ("loss", "n_rules", "incompleteness")
     describe_study(several, scoring=measures, **about)
     for trial in single.trials:
@@ -149,10 +154,12 @@ def run_studies(storage: Any) -> None:
         ]
         several.add_trial(
             optuna.create_trial(
-                values=values, params=trial.params, distributions=trial.distributions,
+                values=values,
+                params=trial.params,
+                distributions=trial.distributions,
                 user_attrs=trial.user_attrs,
             )
-        )  # fmt: skip
+        )
 
 
 def test_names_attributes_values_and_directions_are_shown(ask: Any) -> None:
@@ -165,9 +172,12 @@ def test_names_attributes_values_and_directions_are_shown(ask: Any) -> None:
     assert single["name"] == "iris/cart"
     attributes = {entry["key"]: entry["value"] for entry in single["user_attrs"]}
     assert attributes == {
-        "scoring": "ice", "task": "classification", "extractor": "cart",
-        "data": "iris (50 rows, 4 features)", "cv": "3 folds",
-    }  # fmt: skip
+        "scoring": "ice",
+        "task": "classification",
+        "extractor": "cart",
+        "data": "iris (50 rows, 4 features)",
+        "cv": "3 folds",
+    }
     assert single["objective_names"] == ["ice"]
     assert len(single["trials"]) == 3
     for trial in single["trials"]:
@@ -193,9 +203,11 @@ def test_names_attributes_values_and_directions_are_shown(ask: Any) -> None:
     assert best == {
         n
         for n, one in enumerate(values)
-        if not any(all(a <= b for a, b in zip(other, one, strict=True)) and other != one
-                   for other in values)
-    }  # fmt: skip
+        if not any(
+            all(a <= b for a, b in zip(other, one, strict=True)) and other != one
+            for other in values
+        )
+    }
 
 
 def test_its_table_has_names_for_the_values(ask: Any) -> None:

@@ -35,9 +35,12 @@ def cluster() -> Iterator[list[int]]:
         from distributed import Client, LocalCluster
 
         made = LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
             host="127.0.0.1",
-        )  # fmt: skip
+        )
         with made, Client(made) as client:
             yield sorted(client.run(os.getpid).values())
 

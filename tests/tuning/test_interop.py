@@ -83,9 +83,14 @@ def test_a_grid_search_tries_each_candidate_of_the_grid() -> None:
 def test_a_random_search_draws_from_the_space() -> None:
     space = gridex_space()
     search = RandomizedSearchCV(
-        gridex(), space.param_distributions(), n_iter=8, scoring=ICE, cv=3, random_state=0,
+        gridex(),
+        space.param_distributions(),
+        n_iter=8,
+        scoring=ICE,
+        cv=3,
+        random_state=0,
         error_score="raise",
-    ).fit(*IRIS)  # fmt: skip
+    ).fit(*IRIS)
     tried = search.cv_results_["params"]
     assert all(space.holds(params) and space.active(params) == params for params in tried)
     assert {params["depth"] > 1 for params in tried} == {True, False}
@@ -97,15 +102,25 @@ def test_halving_searches_give_the_winner_all_rows(kind: Any) -> None:
     space = search_space("cart", *IRIS).without("criterion").fixed(max_depth=4)
     if kind is HalvingGridSearchCV:
         search = kind(
-            CARTExtractor(KNeighborsClassifier(5), random_state=0), space.param_grid(3),
-            scoring=ICE, cv=3, random_state=0, min_resources=50, error_score="raise",
-        )  # fmt: skip
+            CARTExtractor(KNeighborsClassifier(5), random_state=0),
+            space.param_grid(3),
+            scoring=ICE,
+            cv=3,
+            random_state=0,
+            min_resources=50,
+            error_score="raise",
+        )
     else:
         search = kind(
-            CARTExtractor(KNeighborsClassifier(5), random_state=0), space.param_distributions(),
-            scoring=ICE, cv=3, random_state=0, min_resources=50, error_score="raise",
+            CARTExtractor(KNeighborsClassifier(5), random_state=0),
+            space.param_distributions(),
+            scoring=ICE,
+            cv=3,
+            random_state=0,
+            min_resources=50,
+            error_score="raise",
             n_candidates=6,
-        )  # fmt: skip
+        )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="max_leaf_nodes=2 is less than the 3 classes")
         search.fit(*IRIS)
@@ -135,9 +150,15 @@ def test_optunas_own_search_takes_our_distributions() -> None:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         integration = pytest.importorskip("optuna_integration")
         search = integration.OptunaSearchCV(
-            CARTExtractor(KNeighborsClassifier(9), random_state=0), space.distributions(),
-            scoring=ICE, cv=3, n_trials=5, random_state=0, error_score="raise", verbose=0,
-        )  # fmt: skip
+            CARTExtractor(KNeighborsClassifier(9), random_state=0),
+            space.distributions(),
+            scoring=ICE,
+            cv=3,
+            n_trials=5,
+            random_state=0,
+            error_score="raise",
+            verbose=0,
+        )
         warnings.filterwarnings("ignore", message="max_leaf_nodes=2 is less than the 3 classes")
         search.fit(*IRIS)
     assert len(search.trials_) == 5
@@ -153,8 +174,9 @@ def test_extractors_can_be_searched_as_parameters_of_an_outer_estimator() -> Non
         search_space("cart", *IRIS).fixed(max_leaf_nodes=3).param_grid(1, prefix="rules__"),
         search_space("gridex", *IRIS)
         .fixed(depth=1, n_slices=8, importance_threshold=0.99, max_rules=None)
-        .without("min_examples").param_grid(1, prefix="rules__"),
-    ]  # fmt: skip
+        .without("min_examples")
+        .param_grid(1, prefix="rules__"),
+    ]
     grid = [{"rules": [step]} | dict(space) for step, space in zip(steps, spaces, strict=True)]
     search = GridSearchCV(pipeline, grid, scoring=ICE, cv=3, error_score="raise").fit(*IRIS)
     assert len(search.cv_results_["params"]) == 2 + 1  # two criteria of the tree
@@ -168,9 +190,13 @@ def test_extractors_can_be_searched_as_parameters_of_an_outer_estimator() -> Non
 def objective() -> ExtractorObjective:
     space = search_space("gridex", *IRIS).with_(depth=IntDistribution(1, 2))
     return ExtractorObjective(
-        DecisionTreeClassifier(random_state=0), *IRIS, extractor="gridex", cv=2, random_state=0,
+        DecisionTreeClassifier(random_state=0),
+        *IRIS,
+        extractor="gridex",
+        cv=2,
+        random_state=0,
         space=space.when("threshold", depth=(2,)),
-    )  # fmt: skip
+    )
 
 
 SAMPLERS = {
@@ -252,18 +278,26 @@ def test_a_plain_dict_of_distributions_is_a_space_as_before() -> None:
     study.optimize(objective, n_trials=3)
     assert all(set(trial.params) == set(space) for trial in study.trials)
     search = ExtractorSearchCV(
-        DecisionTreeClassifier(random_state=0), extractors=("cart",), spaces={"cart": space},
-        n_trials=3, cv=2, random_state=0,
-    ).fit(*IRIS)  # fmt: skip
+        DecisionTreeClassifier(random_state=0),
+        extractors=("cart",),
+        spaces={"cart": space},
+        n_trials=3,
+        cv=2,
+        random_state=0,
+    ).fit(*IRIS)
     assert set(search.best_params_) == set(space)
 
 
 def test_a_search_of_ours_honours_conditions_and_changed_spaces() -> None:
     space = gridex_space().with_(depth=IntDistribution(1, 2))
     search = ExtractorSearchCV(
-        DecisionTreeClassifier(random_state=0), extractors=("cart", "gridex"),
-        spaces={"gridex": space}, n_trials=14, cv=2, random_state=0,
-    ).fit(*IRIS)  # fmt: skip
+        DecisionTreeClassifier(random_state=0),
+        extractors=("cart", "gridex"),
+        spaces={"gridex": space},
+        n_trials=14,
+        cv=2,
+        random_state=0,
+    ).fit(*IRIS)
     table = search.leaderboard_
     tried = table.loc[table["extractor"] == "gridex", "params"]
     assert len(tried)

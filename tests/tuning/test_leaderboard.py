@@ -26,25 +26,32 @@ def a_trial(
     **attributes: Any,
 ) -> optuna.trial.FrozenTrial:
     kept = {
-        "extractor": "cart", "folds": [{"score": score} for score in scores],
-        "score": statistics.fmean(scores), "n_rules": size, "size": size, "black_box_rows": rows,
-    }  # fmt: skip
+        "extractor": "cart",
+        "folds": [{"score": score} for score in scores],
+        "score": statistics.fmean(scores),
+        "n_rules": size,
+        "size": size,
+        "black_box_rows": rows,
+    }
     complete = state == TrialState.COMPLETE
     trial = create_trial(
-        state=state, params={"max_leaf_nodes": number + 2},
+        state=state,
+        params={"max_leaf_nodes": number + 2},
         distributions={"max_leaf_nodes": IntDistribution(2, 99)},
         user_attrs=kept | attributes,
         value=0.5 if complete else None,
-    )  # fmt: skip
+    )
     trial.number = number
     return trial
 
 
 def a_failure(number: int) -> optuna.trial.FrozenTrial:
     return create_trial(
-        state=TrialState.FAIL, params={"max_leaf_nodes": 2},
-        distributions={"max_leaf_nodes": IntDistribution(2, 99)}, user_attrs={"error": "Oops: 1"},
-    )  # fmt: skip
+        state=TrialState.FAIL,
+        params={"max_leaf_nodes": 2},
+        distributions={"max_leaf_nodes": IntDistribution(2, 99)},
+        user_attrs={"error": "Oops: 1"},
+    )
 
 
 def order_of(board: Any) -> list[tuple[str, int]]:

@@ -120,8 +120,9 @@ def test_a_candidate_without_idle_features_is_made_with_the_weights_of_the_rows(
     rows, labels = np.column_stack([column, column]), (column > 9).astype(int)
     black_box = CARTExtractor(DecisionTreeClassifier(), features=[1])
     extractors = [
-        CARTExtractor(None, features=[0]), TrepanExtractor(None, features=[1], max_nodes=3)
-    ]  # fmt: skip
+        CARTExtractor(None, features=[0]),
+        TrepanExtractor(None, features=[1], max_nodes=3),
+    ]
     weights = 1.0 + labels
     search = ExtractorSearchCV(black_box, extractors=extractors, n_trials=2, cv=2, random_state=0)
     search.fit(rows, labels, sample_weight=weights)

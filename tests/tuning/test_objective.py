@@ -83,9 +83,14 @@ def test_the_value_in_regression() -> None:
     rows, target = (part[:80] for part in load_diabetes(return_X_y=True))
     black_box = DecisionTreeRegressor(max_depth=3, random_state=0)
     params = {
-        "n_slices": 3, "importance_threshold": 0.5, "depth": 1, "threshold": 30.0,
-        "min_examples": 25, "max_rules": None, "n_features_to_select": None,
-    }  # fmt: skip
+        "n_slices": 3,
+        "importance_threshold": 0.5,
+        "depth": 1,
+        "threshold": 30.0,
+        "min_examples": 25,
+        "max_rules": None,
+        "n_features_to_select": None,
+    }
     study_objective = ExtractorObjective(
         black_box, rows, target, extractor="gridex", scoring="fire", cv=4, random_state=3
     )
@@ -115,8 +120,12 @@ def test_what_a_trial_keeps_is_what_was_measured() -> None:
         parts = knowledge(model, X[test], LABELS[test])
         assert fold["score"] == pytest.approx(parts["ice"])
         for name in (
-            "performance", "loss", "n_rules", "completeness_volume", "completeness_instances",
-        ):  # fmt: skip
+            "performance",
+            "loss",
+            "n_rules",
+            "completeness_volume",
+            "completeness_instances",
+        ):
             assert fold[name] == pytest.approx(parts[name])
         assert (fold["black_box_calls"], fold["black_box_rows"]) == (1, len(train))
         assert fold["seconds"] > 0
@@ -199,9 +208,12 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
     assert black_box.fits == []
     truth = LABELS if given_y else black_box.predict(X)
     expected = cross_val_score(
-        CARTExtractor(FrozenEstimator(black_box), random_state=0, **PARAMS), X, truth,
-        scoring=ice, cv=FOLDS,
-    )  # fmt: skip
+        CARTExtractor(FrozenEstimator(black_box), random_state=0, **PARAMS),
+        X,
+        truth,
+        scoring=ice,
+        cv=FOLDS,
+    )
     assert value == pytest.approx(expected.mean())
 
 
@@ -226,9 +238,14 @@ def test_parameters_outside_of_the_space_are_kept() -> None:
 
     prototype = CARTExtractor(BLACK_BOX, simplify=False, max_leaf_nodes=9, random_state=7)
     study_objective = ExtractorObjective(
-        BLACK_BOX, X, LABELS, extractor=prototype, scoring=spy, cv=FOLDS,
+        BLACK_BOX,
+        X,
+        LABELS,
+        extractor=prototype,
+        scoring=spy,
+        cv=FOLDS,
         space={"max_depth": IntDistribution(1, 3)},
-    )  # fmt: skip
+    )
     study_objective(FixedTrial({"max_depth": 2}))
     assert sizes == [(False, 9, 7)] * 3
     # A seed of the objective goes before that of the prototype, which itself stays as it is.
@@ -320,9 +337,12 @@ def test_the_error_says_why_a_score_is_undefined() -> None:
     # Each held-out part is one row, on which R2 is undefined.
     rows, target = (part[:4] for part in load_diabetes(return_X_y=True))
     study_objective = ExtractorObjective(
-        FrozenEstimator(DecisionTreeRegressor().fit(rows, target)), rows, target, cv=KFold(4),
+        FrozenEstimator(DecisionTreeRegressor().fit(rows, target)),
+        rows,
+        target,
+        cv=KFold(4),
         space={"max_leaf_nodes": IntDistribution(2, 2)},
-    )  # fmt: skip
+    )
     with pytest.raises(optuna.TrialPruned, match="undefined on some fold: ICE is undefined on"):
         study_objective(FixedTrial({"max_leaf_nodes": 2}))
 
@@ -371,9 +391,11 @@ def storage_at(kind: str, folder: Path) -> Any:
 def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path) -> None:
     study_objective = objective(extractor="gridex")
     study = optuna.create_study(
-        storage=storage_at(kind, tmp_path), study_name="rules", direction="maximize",
+        storage=storage_at(kind, tmp_path),
+        study_name="rules",
+        direction="maximize",
         sampler=optuna.samplers.RandomSampler(seed=1),
-    )  # fmt: skip
+    )
     study.optimize(study_objective, n_trials=3)
     again = optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules")
     assert again is not study
@@ -467,8 +489,11 @@ def test_the_score_can_be_made_again_from_what_a_trial_keeps(scorer: Any) -> Non
             else:
                 again.append(
                     ice_score(
-                        fold["performance"], fold["size"], fold[share], phi=given["phi"],
+                        fold["performance"],
+                        fold["size"],
+                        fold[share],
+                        phi=given["phi"],
                         rho=given["rho"],
                     )
-                )  # fmt: skip
+                )
         assert trial.value == pytest.approx(np.mean(again))

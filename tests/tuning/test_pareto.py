@@ -245,13 +245,24 @@ FOUND = Candidates(
 def test_the_front_of_candidates_by_hand() -> None:
     front = pareto_front(FOUND)
     assert front.columns.tolist() == [
-        "extractor", "loss", "n_rules", "incompleteness", "performance", "completeness_volume",
-        "completeness_instances", "params", "trial", "knee",
-    ]  # fmt: skip
+        "extractor",
+        "loss",
+        "n_rules",
+        "incompleteness",
+        "performance",
+        "completeness_volume",
+        "completeness_instances",
+        "params",
+        "trial",
+        "knee",
+    ]
     # Trials 1 and 2 have the same means up to rounding: the earlier stands for both.
     assert list(zip(front["extractor"], front["trial"], strict=True)) == [
-        ("iter", 0), ("cart", 0), ("cart", 1), ("cart", 3),
-    ]  # fmt: skip
+        ("iter", 0),
+        ("cart", 0),
+        ("cart", 1),
+        ("cart", 3),
+    ]
     assert front["n_rules"].tolist() == [2.0, 2.0, 3.5, 20.0]
     assert front["loss"].tolist() == pytest.approx([0.05, 0.25, 0.1, 0.09])
     assert front["incompleteness"].tolist() == [0.5, 0.0, 0.0, 0.0]
@@ -342,10 +353,22 @@ def test_objectives_that_are_not_minimised_are_refused(objectives: Any) -> None:
 
 
 def test_known_objectives_pass() -> None:
-    names = ["loss", "loss_q", "n_rules", "size", "incompleteness", "incompleteness_instances",
-             "seconds", "black_box_calls", "black_box_rows"]  # fmt: skip
-    fold = dict.fromkeys(names, 1.0) | {"performance": 0.9, "completeness_volume": 1.0,
-                                        "completeness_instances": 1.0}  # fmt: skip
+    names = [
+        "loss",
+        "loss_q",
+        "n_rules",
+        "size",
+        "incompleteness",
+        "incompleteness_instances",
+        "seconds",
+        "black_box_calls",
+        "black_box_rows",
+    ]
+    fold = dict.fromkeys(names, 1.0) | {
+        "performance": 0.9,
+        "completeness_volume": 1.0,
+        "completeness_instances": 1.0,
+    }
     found = pareto_front(Candidates([candidate("cart", 0, fold)]), names)
     assert set(names) <= set(found.columns)
 

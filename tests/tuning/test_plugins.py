@@ -144,9 +144,13 @@ def test_it_says_where_to_search_and_what_to_try_first(plugin: Path) -> None:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_search_finds_it(plugin: Path, n_jobs: int) -> None:
     search = ExtractorSearchCV(
-        BLACK_BOX, extractors=("cart", "their-name"), n_trials=6, cv=3, random_state=0,
+        BLACK_BOX,
+        extractors=("cart", "their-name"),
+        n_trials=6,
+        cv=3,
+        random_state=0,
         n_jobs=n_jobs,
-    ).fit(X, LABELS)  # fmt: skip
+    ).fit(X, LABELS)
     assert set(search.leaderboard_["extractor"]) == {"cart", "their-name"}
     assert set(search.leaderboard_["state"]) == {"complete"}
     trials = search.studies_["their-name"].trials
@@ -323,9 +327,13 @@ def test_without_a_space_it_can_be_searched_by_one_of_the_callers(
     with pytest.raises(ValueError, match=message):
         ExtractorSearchCV(BLACK_BOX, extractors=("plain",)).fit(X, LABELS)
     search = ExtractorSearchCV(
-        BLACK_BOX, extractors=("plain",), n_trials=3, cv=2, random_state=0,
+        BLACK_BOX,
+        extractors=("plain",),
+        n_trials=3,
+        cv=2,
+        random_state=0,
         spaces={"plain": {"max_leaf_nodes": IntDistribution(2, 4)}},
-    ).fit(X, LABELS)  # fmt: skip
+    ).fit(X, LABELS)
     assert search.best_name_ == "plain"
 
 
@@ -333,9 +341,13 @@ def test_a_search_takes_one_without_our_base_class(install: Callable[..., Path])
     code = (PLUGIN.parent / "testing" / "duck_extractor.py").read_text(encoding="utf-8")
     install("their-duck", code, duck="their_duck:OneCut")
     search = ExtractorSearchCV(
-        BLACK_BOX, extractors=("duck", "cart"), spaces={"duck": {}}, n_trials=4, cv=3,
+        BLACK_BOX,
+        extractors=("duck", "cart"),
+        spaces={"duck": {}},
+        n_trials=4,
+        cv=3,
         random_state=0,
-    ).fit(X, LABELS)  # fmt: skip
+    ).fit(X, LABELS)
     ducks = search.leaderboard_[search.leaderboard_["extractor"] == "duck"]
     assert set(ducks["state"]) == {"complete"}
     assert set(ducks["n_rules"]) == {2}
@@ -414,8 +426,8 @@ def test_a_search_finds_the_real_platform(name: str) -> None:
     ).fit(X, LABELS)
     assert set(search.leaderboard_["extractor"]) == {name, "cart"}
     assert set(search.leaderboard_["state"]) == {"complete"}, search.leaderboard_["error"].tolist()
-    alone = ExtractorSearchCV(
-        BLACK_BOX, extractors=(name,), n_trials=2, cv=2, random_state=0
-    ).fit(X, LABELS)  # fmt: skip
+    alone = ExtractorSearchCV(BLACK_BOX, extractors=(name,), n_trials=2, cv=2, random_state=0).fit(
+        X, LABELS
+    )
     assert alone.best_extractor_.algorithm == name.removeprefix("psyke:")
     assert registered_name(alone.best_extractor_) == name

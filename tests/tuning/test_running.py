@@ -158,8 +158,9 @@ def test_time_alone_may_be_the_budget() -> None:
     search = search_of(n_trials=None, timeout=1e6, callbacks=[three_each], spaces=LEAVES)
     search.fit(X, Y)
     assert {name: len(study.trials) for name, study in search.studies_.items()} == {
-        "cart": 3, "gridex": 3,
-    }  # fmt: skip
+        "cart": 3,
+        "gridex": 3,
+    }
     short = search_of(n_trials=None, timeout=1e-9, refit=False)
     with pytest.raises(ValueError, match="No trial was started within timeout=1e-09 seconds"):
         short.fit(X, Y)
@@ -214,9 +215,14 @@ def test_studies_are_stopped_one_by_one() -> None:
 @pytest.mark.parametrize("scoring", ["neg_fire", "neg_q", "ice"])
 def test_a_bound_changes_no_winner(scoring: str) -> None:
     options = {
-        "scoring": scoring, "standard_errors": 0, "cv": 5, "spaces": LEAVES, "n_trials": 14,
-        "extractors": ["cart"], "sampler": optuna.samplers.RandomSampler(seed=4),
-    }  # fmt: skip
+        "scoring": scoring,
+        "standard_errors": 0,
+        "cv": 5,
+        "spaces": LEAVES,
+        "n_trials": 14,
+        "extractors": ["cart"],
+        "sampler": optuna.samplers.RandomSampler(seed=4),
+    }
     black_box = DecisionTreeClassifier(max_depth=5, random_state=0)
     rows = X[:, :2]  # of which more leaves always tell more apart
     bound = search_of(black_box, pruner="bound", **options).fit(rows, Y)
@@ -246,9 +252,10 @@ def test_a_bound_changes_no_winner(scoring: str) -> None:
     assert stopped >= (scoring != "ice")
     states = bound.leaderboard_["state"].tolist()
     assert states == ["complete"] * (14 - stopped) + ["pruned"] * stopped
-    assert len(bound.candidates_) == len({t.params["max_leaf_nodes"] for t in trials_of(bound)} - {
-        t.params["max_leaf_nodes"] for t in trials_of(bound) if t.state == TrialState.PRUNED
-    })  # fmt: skip
+    assert len(bound.candidates_) == len(
+        {t.params["max_leaf_nodes"] for t in trials_of(bound)}
+        - {t.params["max_leaf_nodes"] for t in trials_of(bound) if t.state == TrialState.PRUNED}
+    )
 
 
 @pytest.mark.slow
@@ -257,9 +264,13 @@ def test_repetitions_of_a_stopped_trial_are_stopped_too(seed: int) -> None:
     # Many of the four trials that are begun together are equal.
     spaces = {"cart": {"max_leaf_nodes": CategoricalDistribution([2, 3])}}
     search = search_of(
-        extractors=["cart"], spaces=spaces, scoring="neg_fire", pruner="bound",
-        sampler=optuna.samplers.RandomSampler(seed=seed), n_jobs=2,
-    ).fit(X, Y)  # fmt: skip
+        extractors=["cart"],
+        spaces=spaces,
+        scoring="neg_fire",
+        pruner="bound",
+        sampler=optuna.samplers.RandomSampler(seed=seed),
+        n_jobs=2,
+    ).fit(X, Y)
     for trial in trials_of(search):
         complete = trial.state == TrialState.COMPLETE
         assert complete == (len(trial.user_attrs["folds"]) == 3)
@@ -281,9 +292,15 @@ def test_an_optuna_pruner_is_asked_after_every_fold() -> None:
     pruner = optuna.pruners.MedianPruner(n_startup_trials=2)
     study.pruner = pruner
     search = search_of(
-        black_box, extractors=["cart"], n_trials=6, scoring=by_size, pruner=pruner,
-        studies={"cart": study}, spaces=LEAVES, standard_errors=0,
-    ).fit(X, noisy)  # fmt: skip
+        black_box,
+        extractors=["cart"],
+        n_trials=6,
+        scoring=by_size,
+        pruner=pruner,
+        studies={"cart": study},
+        spaces=LEAVES,
+        standard_errors=0,
+    ).fit(X, noisy)
     states = {trial.params["max_leaf_nodes"]: trial.state for trial in study.trials}
     assert states[2] == TrialState.PRUNED
     assert states[8] == states[9] == TrialState.COMPLETE
@@ -302,8 +319,12 @@ def test_an_interrupt_keeps_what_was_found() -> None:
         search.fit(X, Y)
     board = search.leaderboard_
     assert sorted(zip(board["extractor"], board["trial"], strict=True)) == [
-        ("cart", 0), ("cart", 1), ("cart", 2), ("gridex", 0), ("gridex", 1),
-    ]  # fmt: skip
+        ("cart", 0),
+        ("cart", 1),
+        ("cart", 2),
+        ("gridex", 0),
+        ("gridex", 1),
+    ]
     assert set(board["state"]) == {"complete"}
     assert search.best_params_ == board.iloc[0]["params"]
     assert (search.predict(X) == Y).mean() > 0.9
@@ -411,9 +432,12 @@ def test_what_a_callback_queues_is_tried(opened: Callable[[], Any]) -> None:
 
 def test_a_long_queue_is_not_begun_all_at_once(opened: Callable[[], Any]) -> None:
     """What is known of the first decides which of the next are extracted from all rows."""
-    first = search_of(storage=opened(), n_trials=2, allocation="even", spaces=LEAVES | {
-        "gridex": {"n_slices": IntDistribution(2, 9)}
-    })  # fmt: skip
+    first = search_of(
+        storage=opened(),
+        n_trials=2,
+        allocation="even",
+        spaces=LEAVES | {"gridex": {"n_slices": IntDistribution(2, 9)}},
+    )
     study = first.fit(X, Y).studies_["cart"]
     for leaves in range(2, 10):
         study.enqueue_trial({"max_leaf_nodes": leaves})
@@ -796,10 +820,12 @@ def test_a_search_around_what_cannot_be_pickled_is_resumed_in_other_processes(
     found = [
         subprocess.run(
             [sys.executable, "-c", RESUMED, str(tmp_path / "s.journal"), str(2 + 2 * seed)],
-            env=os.environ | {"PYTHONHASHSEED": str(seed)}, capture_output=True, text=True,
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
         )
         for seed in (0, 1)
-    ]  # fmt: skip
+    ]
     assert [(run.returncode, run.stdout.strip()) for run in found] == [(0, "2"), (0, "4")], found
 
 
@@ -1047,8 +1073,10 @@ def test_what_a_killed_worker_leaves_behind_is_tried_once_more(workers: dict[str
     ]
     # The rest of the wave: one more trial of the one, two of the other.
     assert sorted((name, number) for name, number, _ in left) == [
-        ("cart", 2), ("gridex", 1), ("gridex", 2),
-    ]  # fmt: skip
+        ("cart", 2),
+        ("gridex", 1),
+        ("gridex", 2),
+    ]
     for name, number, params in left:
         again = [trial for trial in trials[name] if trial[2] == number]
         assert [(state, p) for state, p, _, _ in again] == [("COMPLETE", params)]

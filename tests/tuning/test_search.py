@@ -173,11 +173,28 @@ def test_scoring_decides(scoring: Any) -> None:
 def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchCV) -> None:
     board = fitted.leaderboard_
     assert board.columns.tolist() == [
-        "extractor", "score", "score_std", "performance", "loss", "loss_q", "n_rules", "size",
-        "completeness_volume", "completeness_instances", "seconds", "black_box_calls",
-        "black_box_rows", "score_on_all_rows", "tied", "params", "trial", "state", "same_as",
-        "stopped", "error",
-    ]  # fmt: skip
+        "extractor",
+        "score",
+        "score_std",
+        "performance",
+        "loss",
+        "loss_q",
+        "n_rules",
+        "size",
+        "completeness_volume",
+        "completeness_instances",
+        "seconds",
+        "black_box_calls",
+        "black_box_rows",
+        "score_on_all_rows",
+        "tied",
+        "params",
+        "trial",
+        "state",
+        "same_as",
+        "stopped",
+        "error",
+    ]
     assert board.index.tolist() == list(range(8))
     assert board["score"].is_monotonic_decreasing
     assert sorted(zip(board["extractor"], board["trial"], strict=True)) == [
@@ -209,8 +226,9 @@ def test_of_equal_scores_fewer_rules_win_then_the_first_named() -> None:
 def test_trials_are_shared_out_and_studies_are_named() -> None:
     search = search_of(n_trials=5).fit(X, LABELS)
     assert {name: len(study.trials) for name, study in search.studies_.items()} == {
-        "cart": 3, "gridex": 2,
-    }  # fmt: skip
+        "cart": 3,
+        "gridex": 2,
+    }
     assert [study.study_name for study in search.studies_.values()] == ["cart", "gridex"]
     directions = {study.direction for study in search.studies_.values()}
     assert directions == {optuna.study.StudyDirection.MAXIMIZE}
@@ -752,9 +770,13 @@ def test_extractors_are_names_classes_or_instances() -> None:
         if row["extractor"] == "cart":
             assert (made.criterion, made.max_depth) == ("entropy", 5)
     named = ExtractorSearchCV(
-        KNeighborsClassifier(), extractors=(GridExExtractor,), n_trials=4, cv=2, random_state=0,
+        KNeighborsClassifier(),
+        extractors=(GridExExtractor,),
+        n_trials=4,
+        cv=2,
+        random_state=0,
         callbacks=lambda study, trial: seen.append(trial.number),
-    )  # fmt: skip
+    )
     seen: list[int] = []
     table = named.fit(X, LABELS).leaderboard_
     by_name = named.set_params(extractors=("gridex",)).fit(X, LABELS).leaderboard_

@@ -32,14 +32,24 @@ from skescore.tuning import ExtractorSearchCV, SearchObjective
 
 FOLDS: list[dict[str, Any]] = [
     {
-        "score": 0.5, "loss": 0.25, "loss_q": 0.5, "n_rules": 3, "size": 7,
-        "completeness_volume": 0.75, "completeness_instances": 1.0,
+        "score": 0.5,
+        "loss": 0.25,
+        "loss_q": 0.5,
+        "n_rules": 3,
+        "size": 7,
+        "completeness_volume": 0.75,
+        "completeness_instances": 1.0,
     },
     {
-        "score": 0.75, "loss": 0.5, "loss_q": 0.25, "n_rules": 4, "size": 8,
-        "completeness_volume": 0.5, "completeness_instances": 0.5,
+        "score": 0.75,
+        "loss": 0.5,
+        "loss_q": 0.25,
+        "n_rules": 4,
+        "size": 8,
+        "completeness_volume": 0.5,
+        "completeness_instances": 0.5,
     },
-]  # fmt: skip
+]
 
 
 def own_score(model: Any, X: Any, y: Any) -> float:
@@ -103,9 +113,13 @@ def test_several_measures_are_minimised_in_their_order() -> None:
 
 def test_every_measure_is_a_mean_over_the_folds() -> None:
     expected = {
-        "loss": 0.375, "loss_q": 0.375, "n_rules": 3.5, "size": 7.5, "incompleteness": 0.375,
+        "loss": 0.375,
+        "loss_q": 0.375,
+        "n_rules": 3.5,
+        "size": 7.5,
+        "incompleteness": 0.375,
         "incompleteness_instances": 0.25,
-    }  # fmt: skip
+    }
     names = tuple(expected)
     assert dict(zip(names, SearchObjective.of(names).values(FOLDS), strict=True)) == expected
     undefined = [FOLDS[0], FOLDS[1] | {"completeness_volume": math.nan}]
@@ -144,9 +158,14 @@ def test_of_other_scores_the_best_is_not_known(scoring: Any) -> None:
 
 
 @given(
-    st.floats(-10, 1), st.floats(0, 100), st.integers(1, 300), st.floats(0, 1),
-    st.floats(0.01, 50), st.floats(0.01, 50), st.floats(0.01, 50),
-)  # fmt: skip
+    st.floats(-10, 1),
+    st.floats(0, 100),
+    st.integers(1, 300),
+    st.floats(0, 1),
+    st.floats(0.01, 50),
+    st.floats(0.01, 50),
+    st.floats(0.01, 50),
+)
 def test_no_score_is_above_the_best_possible(
     performance: float, loss: float, size: int, share: float, phi: float, rho: float, psi: float
 ) -> None:
@@ -172,9 +191,14 @@ def test_the_best_possible_is_reached() -> None:
 
 PARTS = [{"performance": 0.75} | FOLDS[0], {"performance": 0.5} | FOLDS[1]]
 ALL_ROWS = {
-    "performance": 1.0, "loss": 0.0, "loss_q": 0.125, "n_rules": 4, "size": 10,
-    "completeness_volume": 0.25, "completeness_instances": 0.75,
-}  # fmt: skip
+    "performance": 1.0,
+    "loss": 0.0,
+    "loss_q": 0.125,
+    "n_rules": 4,
+    "size": 10,
+    "completeness_volume": 0.25,
+    "completeness_instances": 0.75,
+}
 #: The scores of such parts, by their papers' formulas.
 FORMULAS: list[tuple[Any, Any]] = [
     (
@@ -220,8 +244,9 @@ def test_scores_are_weighed_where_they_are_made_of_other_things(
 ) -> None:
     expected = [0.632 * 0.5 + 0.368 * 0.25, 0.632 * 0.75 + 0.368 * 0.25]
     for folds, all_rows in (
-        ([fold | change for fold in PARTS], ALL_ROWS), (PARTS, ALL_ROWS | change),
-    ):  # fmt: skip
+        ([fold | change for fold in PARTS], ALL_ROWS),
+        (PARTS, ALL_ROWS | change),
+    ):
         found = SearchObjective.of(scoring).with_all_rows(folds, all_rows | {"score": 0.25})
         assert found.tolist() == pytest.approx(expected, rel=1e-12)
 
@@ -309,9 +334,14 @@ def test_a_search_trades_errors_for_stability() -> None:
     X, y = load_iris(return_X_y=True)
     box = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(X, y))
     search = ExtractorSearchCV(
-        box, extractors=("cart",), scoring=("loss", "instability", "terms_per_rule"), n_trials=3,
-        cv=2, measures=("neg_redundant_rules",), random_state=0,
-    ).fit(X, y)  # fmt: skip
+        box,
+        extractors=("cart",),
+        scoring=("loss", "instability", "terms_per_rule"),
+        n_trials=3,
+        cv=2,
+        measures=("neg_redundant_rules",),
+        random_state=0,
+    ).fit(X, y)
     board = search.leaderboard_
     own = ["stability", "neg_terms_per_rule", "neg_redundant_rules"]
     assert [name for name in board if name in own] == own
@@ -331,5 +361,6 @@ def test_a_search_trades_errors_for_stability() -> None:
         assert row["instability"] == pytest.approx(1 - its["stability"])
         assert row["terms_per_rule"] == pytest.approx(-its["neg_terms_per_rule"])
     values = search.studies_["cart"].trials[0].values
-    assert values == pytest.approx([known[0]["loss"], 1 - known[0]["stability"],
-                                    -known[0]["neg_terms_per_rule"]])  # fmt: skip
+    assert values == pytest.approx(
+        [known[0]["loss"], 1 - known[0]["stability"], -known[0]["neg_terms_per_rule"]]
+    )

@@ -62,9 +62,14 @@ def _quiet_studies() -> Any:
 
 def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
     settings: dict[str, Any] = {
-        "n_trials": 12, "cv": FOLDS, "random_state": 0, "spaces": SPACES, "allocation": "even",
-        "sampler": optuna.samplers.RandomSampler(seed=2), "standard_errors": 0,
-    }  # fmt: skip
+        "n_trials": 12,
+        "cv": FOLDS,
+        "random_state": 0,
+        "spaces": SPACES,
+        "allocation": "even",
+        "sampler": optuna.samplers.RandomSampler(seed=2),
+        "standard_errors": 0,
+    }
     settings |= options
     names = settings.setdefault("extractors", ("cart", "gridex"))
     if settings["spaces"] is SPACES:
@@ -282,9 +287,13 @@ def test_other_weights_find_what_a_search_after_them_finds(
 def test_other_weights_of_nothing_say_so() -> None:
     # R² is undefined on one row.
     search = ExtractorSearchCV(
-        DecisionTreeRegressor(max_depth=2), extractors=["cart"], scoring="neg_fire", cv=12,
-        n_trials=2, random_state=0,
-    ).fit(X_NUMBERS[:12], Y_NUMBERS[:12])  # fmt: skip
+        DecisionTreeRegressor(max_depth=2),
+        extractors=["cart"],
+        scoring="neg_fire",
+        cv=12,
+        n_trials=2,
+        random_state=0,
+    ).fit(X_NUMBERS[:12], Y_NUMBERS[:12])
     assert len(search.candidates_) == 0
     with pytest.raises(ValueError, match=r"needs a finished candidate.*see the leaderboard"):
         search.best_for(psi=1)
@@ -419,9 +428,14 @@ def test_only_what_no_other_equals_on_every_fold_is_made_of_all_rows(
     by_ice: ExtractorSearchCV,
 ) -> None:
     signs = {
-        "score": 1, "performance": 1, "loss": -1, "loss_q": -1, "size": -1,
-        "completeness_volume": 1, "completeness_instances": 1,
-    }  # fmt: skip
+        "score": 1,
+        "performance": 1,
+        "loss": -1,
+        "loss_q": -1,
+        "size": -1,
+        "completeness_volume": 1,
+        "completeness_instances": 1,
+    }
     board = by_ice.leaderboard_[by_ice.leaderboard_["same_as"].isna()]
     parts = [
         [sign * fold[name] for fold in folds_of(by_ice, row) for name, sign in signs.items()]
@@ -484,9 +498,13 @@ def test_studies_of_ones_own_keep_their_sampler_and_their_trials() -> None:
     sampler = Noting()
     study = optuna.create_study(study_name="mine", direction="maximize", sampler=sampler)
     objective = ExtractorObjective(
-        BLACK_BOX, X, Y, cv=FOLDS, space=SPACES["cart"],
+        BLACK_BOX,
+        X,
+        Y,
+        cv=FOLDS,
+        space=SPACES["cart"],
         random_state=int(np.random.RandomState(0).randint(2**31 - 1)),
-    )  # fmt: skip
+    )
     study.enqueue_trial({"max_leaf_nodes": 5})
     study.enqueue_trial({"max_leaf_nodes": 4})
     study.optimize(objective, n_trials=2)
@@ -567,8 +585,11 @@ def test_measures_on_the_folds_are_weighed_where_they_take_weights() -> None:
     fidelity = make_performance_scorer("accuracy", reference="black_box")
     plain = make_scorer(lambda y, predictions: np.mean(y == predictions))
     measures = [
-        {"others": make_scorer(accuracy_score)}, {"fidelity": fidelity}, {"plain": plain}, length,
-    ]  # fmt: skip
+        {"others": make_scorer(accuracy_score)},
+        {"fidelity": fidelity},
+        {"plain": plain},
+        length,
+    ]
     weights = np.where(Y == 2, 20.0, 1.0)
     search = search_of(extractors=["cart"], scoring="accuracy", measures=measures, n_trials=2)
     row = search.fit(X, Y, sample_weight=weights).leaderboard_.iloc[0]

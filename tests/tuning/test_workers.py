@@ -146,9 +146,16 @@ def test_code_of_the_caller_reaches_other_processes(kind: str, tmp_path: Path) -
     boards = []
     for n_jobs, storage in ((1, None), (2, None), (2, tmp_path / "search.journal")):
         search = ExtractorSearchCV(
-            black_box, extractors=["cart"], scoring=few_rules if kind == "scorer" else "ice",
-            n_trials=4, cv=3, spaces=SPACES, n_jobs=n_jobs, random_state=0, storage=storage,
-        )  # fmt: skip
+            black_box,
+            extractors=["cart"],
+            scoring=few_rules if kind == "scorer" else "ice",
+            n_trials=4,
+            cv=3,
+            spaces=SPACES,
+            n_jobs=n_jobs,
+            random_state=0,
+            storage=storage,
+        )
         search.fit(X, target)
         assert (search.leaderboard_["state"] == "complete").all()
         boards.append(search.leaderboard_.drop(columns="seconds"))

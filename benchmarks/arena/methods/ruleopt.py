@@ -24,10 +24,14 @@ def _rug(X, y, random_state):
         rules.append(Rule(conditions, int(found.label), statistics, float(found.weight)))
     counts = tuple(np.bincount(y).tolist())
     return RuleSet(
-        rules, list(X.columns), task="classification", classes=list(range(len(counts))),
-        ordered=False, voting="votes",
+        rules,
+        list(X.columns),
+        task="classification",
+        classes=list(range(len(counts))),
+        ordered=False,
+        voting="votes",
         fallback=Fallback(int(model.majority_class_), class_counts=counts),
-    )  # fmt: skip
+    )
 
 
 METHODS = {"ruleopt RUG": {"classification": _rug}}

@@ -36,9 +36,12 @@ def _ripper(X, y, random_state):
     ]
     counts = tuple(np.bincount(y).tolist())
     return RuleSet(
-        rules, columns, task="classification", classes=[0, 1],
+        rules,
+        columns,
+        task="classification",
+        classes=[0, 1],
         fallback=Fallback(1 - rarer, class_counts=counts),
-    )  # fmt: skip
+    )
 
 
 METHODS = {"wittgenstein RIPPER": {"classification": _ripper}}

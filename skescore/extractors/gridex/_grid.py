@@ -674,9 +674,12 @@ def cut_adaptively(
     points = root.along(0)
     table = collect(points.X, points.predictions, points.box, 1)
     everything = Boxes(
-        lower[None], upper[None], np.zeros(1, np.uint64), table.closed(lower[None], upper[None]),
+        lower[None],
+        upper[None],
+        np.zeros(1, np.uint64),
+        table.closed(lower[None], upper[None]),
         np.array([points.n_rows]),
-    )  # fmt: skip
+    )
     least = max(0.0, _LEAST_GAIN * float(table.scatter[0]))
     # What is of one class only may yet be cut into parts of several.
     pure = extraction.classes is not None
@@ -695,9 +698,14 @@ def cut_adaptively(
         node.n_slices = slices[node.feature] = min(level.n_slices[node.feature], room)
         region = Regions(node.box.lower, node.box.upper, combine(node.box.key, node.feature))
         parts = _cut(
-            extraction, node.points.along(node.feature), region, replace(level, n_slices=slices),
-            seed, collect, pure,
-        )  # fmt: skip
+            extraction,
+            node.points.along(node.feature),
+            region,
+            replace(level, n_slices=slices),
+            seed,
+            collect,
+            pure,
+        )
         depth = node.depth.copy()
         depth[node.feature] += 1
         node.parts = [
@@ -709,11 +717,13 @@ def cut_adaptively(
         for node in nodes:
             cut(node, room)
         if fetch is not None:
-            fetch([
-                (node.points, [part.points for part in node.parts])
-                for node in nodes
-                if not all(map(is_final, node.parts))
-            ])  # fmt: skip
+            fetch(
+                [
+                    (node.points, [part.points for part in node.parts])
+                    for node in nodes
+                    if not all(map(is_final, node.parts))
+                ]
+            )
         for node in nodes:
             for part in node.parts:
                 find_cut(part)

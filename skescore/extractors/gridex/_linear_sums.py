@@ -138,9 +138,10 @@ class LinearSums:
                 nodes.setdefault(path, (sums, []))[1].append((key, self._equation(vector)))
             self._known[key] = Fraction(0)
         found = self._table.residuals(
-            list(nodes), [np.array([e for _, e in wanted]) for _, wanted in nodes.values()],
+            list(nodes),
+            [np.array([e for _, e in wanted]) for _, wanted in nodes.values()],
             [sums for sums, _ in nodes.values()],
-        )  # fmt: skip
+        )
         for residuals, (_, wanted) in zip(found, nodes.values(), strict=True):
             for residual, (key, _) in zip(residuals, wanted, strict=True):
                 self._known[key] += residual
@@ -185,9 +186,14 @@ class LinearSums:
         self.want(boxes, full)
         self.want(boxes, reduced)
         models = LinearModels(
-            self.units, full, self.residuals(boxes, full), reduced, self.residuals(boxes, reduced),
-            fits.mean[:, -1], np.sqrt(fits.gram[:, -1, -1] / fits.n),
-        )  # fmt: skip
+            self.units,
+            full,
+            self.residuals(boxes, full),
+            reduced,
+            self.residuals(boxes, reduced),
+            fits.mean[:, -1],
+            np.sqrt(fits.gram[:, -1, -1] / fits.n),
+        )
         return models, fits.n
 
     def fidelity_loss(self, whole: Histogram, done: Sequence[Boxes], models: LinearModels) -> float:

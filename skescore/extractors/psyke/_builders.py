@@ -480,9 +480,12 @@ def _listed(value: Any) -> Sequence[Any]:
 def _gridex(task: Task) -> Run:
     task.check_numbers()
     extractor = task.psyke.Extractor.gridex(
-        task.predictor(), _grid(task), min_examples=task.parameters["min_examples"],
-        threshold=task.threshold(), seed=task.seed,
-    )  # fmt: skip
+        task.predictor(),
+        _grid(task),
+        min_examples=task.parameters["min_examples"],
+        threshold=task.threshold(),
+        seed=task.seed,
+    )
     return task.run(extractor)
 
 
@@ -491,9 +494,12 @@ def _gridrex(task: Task) -> Run:
     task.check_quantities()
     given = task.parameters["threshold"]
     extractor = task.psyke.Extractor.gridrex(
-        task.predictor(), _grid(task), min_examples=task.parameters["min_examples"],
-        threshold=_residual(task.extraction) if given is None else float(given), seed=task.seed,
-    )  # fmt: skip
+        task.predictor(),
+        _grid(task),
+        min_examples=task.parameters["min_examples"],
+        threshold=_residual(task.extraction) if given is None else float(given),
+        seed=task.seed,
+    )
     return task.run(extractor)
 
 
@@ -508,10 +514,13 @@ def _residual(extraction: Extraction) -> float:
 def _hex(task: Task) -> Run:
     task.check_numbers()
     extractor = task.psyke.Extractor.hex(
-        task.predictor(), _grid(task, _MOST_CELLS["hex"]),
-        min_examples=task.parameters["min_examples"], threshold=task.threshold(),
-        output=task.target(), seed=task.seed,
-    )  # fmt: skip
+        task.predictor(),
+        _grid(task, _MOST_CELLS["hex"]),
+        min_examples=task.parameters["min_examples"],
+        threshold=task.threshold(),
+        output=task.target(),
+        seed=task.seed,
+    )
     mend_hex(extractor)
     return task.run(extractor)
 
@@ -520,11 +529,16 @@ def _iter(task: Task) -> Run:
     task.check_numbers()
     given = task.parameters
     extractor = task.psyke.Extractor.iter(
-        task.predictor(), min_update=given["min_update"], n_points=given["n_points"],
-        max_iterations=given["max_iterations"], min_examples=given["min_examples"],
-        threshold=task.threshold(), fill_gaps=bool(given["fill_gaps"]), output=task.target(),
+        task.predictor(),
+        min_update=given["min_update"],
+        n_points=given["n_points"],
+        max_iterations=given["max_iterations"],
+        min_examples=given["min_examples"],
+        threshold=task.threshold(),
+        fill_gaps=bool(given["fill_gaps"]),
+        output=task.target(),
         seed=task.seed,
-    )  # fmt: skip
+    )
     mend_iter(extractor, task.names)
     return task.run(extractor)
 
@@ -551,9 +565,12 @@ def _cosmik(task: Task) -> Run:
 
     task.check_numbers()
     extractor = task.psyke.Extractor.cosmik(
-        task.predictor(), max_components=task.parameters["max_components"], **_bottom_up(task),
-        output=task.target(), seed=task.seed,
-    )  # fmt: skip
+        task.predictor(),
+        max_components=task.parameters["max_components"],
+        **_bottom_up(task),
+        output=task.target(),
+        seed=task.seed,
+    )
     run = task.run(extractor)
     mend_cosmik(extractor, HyperCube.create_surrounding_cube(run.frame))
     return run
@@ -565,11 +582,16 @@ def _clusters(name: str) -> Callable[[Task], Run]:
         given = task.parameters
         ignore = float(given["ignore_threshold"])
         extractor = task.psyke.Extractor.creepy(
-            task.predictor(), getattr(task.psyke.Clustering, name), depth=given["depth"],
-            error_threshold=task.threshold(0.1, "error_threshold"), output=task.target(),
-            gauss_components=given["gauss_components"], ranks=task.ranks() if ignore else (),
-            ignore_threshold=ignore, seed=task.seed,
-        )  # fmt: skip
+            task.predictor(),
+            getattr(task.psyke.Clustering, name),
+            depth=given["depth"],
+            error_threshold=task.threshold(0.1, "error_threshold"),
+            output=task.target(),
+            gauss_components=given["gauss_components"],
+            ranks=task.ranks() if ignore else (),
+            ignore_threshold=ignore,
+            seed=task.seed,
+        )
         mend_clusterer(extractor.clustering)
         return task.run(extractor)
 
@@ -582,14 +604,21 @@ def _ginger(task: Task) -> Run:
     columns = _chosen(task)
     widths = np.ptp(task.extraction.X, axis=0)
     extractor = task.psyke.Extractor.ginger(
-        task.predictor(), [f"x{j}" for j in columns],
+        task.predictor(),
+        [f"x{j}" for j in columns],
         [float(given["sigma"]) * float(widths[j]) for j in columns],
-        given["max_slices"], min_rules=given["min_rules"], alpha=given["alpha"],
-        indpb=given["indpb"], tournsize=given["tournsize"],
+        given["max_slices"],
+        min_rules=given["min_rules"],
+        alpha=given["alpha"],
+        indpb=given["indpb"],
+        tournsize=given["tournsize"],
         metric=given["metric"] or ("ACC" if task.classification else "R2"),
-        n_gen=given["n_gen"], n_pop=given["n_pop"], threshold=given["threshold"],
-        output=task.target(), seed=task.seed,
-    )  # fmt: skip
+        n_gen=given["n_gen"],
+        n_pop=given["n_pop"],
+        threshold=given["threshold"],
+        output=task.target(),
+        seed=task.seed,
+    )
     run, choices = task.run(extractor), int(given["max_slices"]) ** len(columns)
     if choices == 1:
         return run

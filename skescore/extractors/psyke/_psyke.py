@@ -362,9 +362,13 @@ class PSyKEExtractor(BaseExtractor):
             texts = class_texts(len(extraction.classes)).tolist()
             labels = dict(zip(texts, settings["classes"], strict=True))
         rules = read_psyke(
-            extractor, classes=labels, X=extraction.X, y_black_box=y_black_box,
-            domain=settings["domain"], fallback=settings["fallback"],
-        )  # fmt: skip
+            extractor,
+            classes=labels,
+            X=extraction.X,
+            y_black_box=y_black_box,
+            domain=settings["domain"],
+            fallback=settings["fallback"],
+        )
         # PSyKE knows the columns by plain names, which may be those of other columns here.
         return rules.replace(feature_names=settings["feature_names"])
 

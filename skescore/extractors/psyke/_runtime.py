@@ -198,9 +198,12 @@ def _one_java_machine() -> Iterator[None]:
         options |= {"interrupt": False, "ignoreUnrecognized": True}
         # Newer Java writes a warning to the console otherwise.
         start(
-            "--enable-native-access=ALL-UNNAMED", *arguments,
-            classpath=classpath, jvmpath=java_library(), **options,
-        )  # fmt: skip
+            "--enable-native-access=ALL-UNNAMED",
+            *arguments,
+            classpath=classpath,
+            jvmpath=java_library(),
+            **options,
+        )
 
     jpype.startJVM = started
     written = locale.setlocale(locale.LC_ALL)  # which Java sets to the user's own

@@ -391,9 +391,14 @@ class Inputs(NamedTuple):
     ) -> list[Floats]:
         """One vector of scores for each row; see :func:`scores_for_targets`."""
         return scores_for_targets(
-            self.explained, self.rows.sizes(), targets, n_columns,
-            spoken_of=spoken_of, chosen=chosen, X=self.table,
-        )  # fmt: skip
+            self.explained,
+            self.rows.sizes(),
+            targets,
+            n_columns,
+            spoken_of=spoken_of,
+            chosen=chosen,
+            X=self.table,
+        )
 
 
 def open_inputs(model: Any, X: Any, attributions: Any, removal: Removal) -> Inputs:

@@ -182,11 +182,38 @@ def _one_of(condition: OneOf, value: str) -> str:
 
 _WIDTH = 88
 _OWN_NAMES = (
-    "Any", "Fraction", "Mapping", "Sequence", "predictions", "box", "boxes", "distance", "gap",
-    "given", "held", "high", "i", "k", "known", "label", "labels", "least", "low", "named",
-    "nearest", "number", "row", "sums", "total", "unit", "value", "values", "weight", "weights",
+    "Any",
+    "Fraction",
+    "Mapping",
+    "Sequence",
+    "predictions",
+    "box",
+    "boxes",
+    "distance",
+    "gap",
+    "given",
+    "held",
+    "high",
+    "i",
+    "k",
+    "known",
+    "label",
+    "labels",
+    "least",
+    "low",
+    "named",
+    "nearest",
+    "number",
+    "row",
+    "sums",
+    "total",
+    "unit",
+    "value",
+    "values",
+    "weight",
+    "weights",
     "winner",
-)  # fmt: skip
+)
 _NUMBER_HELPER = """\
     def number(value: Any) -> float:
         return float("nan") if value is None else float(value)

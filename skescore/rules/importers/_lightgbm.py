@@ -26,8 +26,15 @@ from skescore.rules.importers._boosted_trees import (
 #: Objectives by what their sums mean.
 _CLASSIFIERS = ("binary", "multiclass", "multiclassova")
 _SUMS = (
-    "regression", "regression_l1", "huber", "fair", "quantile", "mape", "lambdarank", "rank_xendcg",
-)  # fmt: skip
+    "regression",
+    "regression_l1",
+    "huber",
+    "fair",
+    "quantile",
+    "mape",
+    "lambdarank",
+    "rank_xendcg",
+)
 #: LightGBM takes numbers up to this for 0 where 0 means a missing value, and writes infinite
 #: thresholds as the other.
 _ZERO, _INFINITY = 1.0000000180025095e-35, 1e300

@@ -351,9 +351,13 @@ def in_user_units(
         low, high = q if low_closed else p, r if high_closed else s
         if low >= high:  # rounding left one number, or none, of a narrow interval
             return Interval(
-                source(c.feature), high, high, lower_closed=True, upper_closed=True,
+                source(c.feature),
+                high,
+                high,
+                lower_closed=True,
+                upper_closed=True,
                 missing=c.missing,
-            )  # fmt: skip
+            )
         return Interval(source(c.feature), low, high, low_closed, high_closed, c.missing)
 
     def condition(c: Condition) -> Condition:

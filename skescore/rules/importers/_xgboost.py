@@ -30,9 +30,15 @@ from skescore.rules.importers._sklearn import float32_cut
 _BINARY = ("binary:logistic", "binary:hinge")
 _MULTICLASS = ("multi:softmax", "multi:softprob")
 _SUMS = (
-    "reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror", "reg:quantileerror",
-    "reg:squaredlogerror", "rank:ndcg", "rank:pairwise", "rank:map",
-)  # fmt: skip
+    "reg:squarederror",
+    "reg:absoluteerror",
+    "reg:pseudohubererror",
+    "reg:quantileerror",
+    "reg:squaredlogerror",
+    "rank:ndcg",
+    "rank:pairwise",
+    "rank:map",
+)
 
 
 def read_xgboost(

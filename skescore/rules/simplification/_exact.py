@@ -103,10 +103,16 @@ class Sides:
         before = from_above.sum(axis=0) > from_below.sum(axis=0)
         aside = np.where(before, from_below, from_above)
         if aside.any():
-            columns = [a.copy() for a in (
-                self.boxes.lower, self.boxes.upper, self.boxes.lower_closed,
-                self.boxes.upper_closed, self.boxes.missing,
-            )]  # fmt: skip
+            columns = [
+                a.copy()
+                for a in (
+                    self.boxes.lower,
+                    self.boxes.upper,
+                    self.boxes.lower_closed,
+                    self.boxes.upper_closed,
+                    self.boxes.missing,
+                )
+            ]
             for i, j in np.argwhere(aside).tolist():
                 (side,) = (c for c in self.boxes.intervals(i) if c.feature == j)
                 self.others[i] = (*self.others[i], side)

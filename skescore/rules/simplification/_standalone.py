@@ -141,9 +141,13 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
             found = _negations(part, gaps)
             opposites.append(found[0] if len(found) == 1 else AtLeast(1, tuple(found)))
         return [AtLeast(len(opposites) - condition.m + 1, tuple(opposites))]
-    below, above = (condition.lower, condition.lower_closed), (
-        condition.upper, condition.upper_closed,
-    )  # fmt: skip
+    below, above = (
+        (condition.lower, condition.lower_closed),
+        (
+            condition.upper,
+            condition.upper_closed,
+        ),
+    )
     sides: list[Condition] = []
     for lower, upper, lower_closed, upper_closed in (
         (-math.inf, below[0], False, not below[1]),

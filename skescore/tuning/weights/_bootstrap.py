@@ -198,13 +198,16 @@ def compare_scores(
     ]
     best = defined >= defined.max(axis=0) - TIE
     first = int(np.argmax(scores))
-    table = pd.DataFrame({
-        "score": scores,
-        "low": [found.low for found in intervals],
-        "high": [found.high for found in intervals],
-        "probability_best": (best / best.sum(axis=0)).mean(axis=1),
-        "probability_beaten": (defined < defined[first] - TIE).mean(axis=1),
-    }, index=pd.Index(list(estimators), name="name"))  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "score": scores,
+            "low": [found.low for found in intervals],
+            "high": [found.high for found in intervals],
+            "probability_best": (best / best.sum(axis=0)).mean(axis=1),
+            "probability_beaten": (defined < defined[first] - TIE).mean(axis=1),
+        },
+        index=pd.Index(list(estimators), name="name"),
+    )
     return table.sort_values("score", ascending=False, kind="stable")
 
 
@@ -287,13 +290,15 @@ def win_probability(
         winners = np.argmax(means >= best - TIE * np.abs(best), axis=1)
         np.add.at(probability, order[winners], chances[at : at + batch])
     means = per_fold.mean(axis=1)
-    table = pd.DataFrame({
-        "candidate": np.arange(len(found)),
-        "extractor": [candidate.extractor for candidate in found],
-        "n_rules": found.means("n_rules"),
-        "score": means,
-        "probability": probability,
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "candidate": np.arange(len(found)),
+            "extractor": [candidate.extractor for candidate in found],
+            "n_rules": found.means("n_rules"),
+            "score": means,
+            "probability": probability,
+        }
+    )
     rank = np.lexsort((-means * SCORE_SPECS[score].sign, -probability))
     return table.iloc[rank].reset_index(drop=True)
 
@@ -366,18 +371,27 @@ def _interval(score: float, resampled: np.ndarray, level: float) -> ScoreInterva
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
     error = float(defined.std(ddof=1)) if len(defined) > 1 else math.nan
     return ScoreInterval(
-        score, float(low), float(high), error, level, len(defined),
+        score,
+        float(low),
+        float(high),
+        error,
+        level,
+        len(defined),
         len(resampled) - len(defined),
-    )  # fmt: skip
+    )
 
 
 def _settings(confidence_level: Any, n_resamples: Any) -> tuple[float, int]:
     level = float(
         as_numbers(
-            "confidence_level", confidence_level, low=0.0, high=1.0, strict=True,
+            "confidence_level",
+            confidence_level,
+            low=0.0,
+            high=1.0,
+            strict=True,
             remedy="Pass a share such as 0.95.",
         )
-    )  # fmt: skip
+    )
     if level >= 1.0:
         raise ValueError(
             f"confidence_level must be < 1, got {confidence_level!r}. Pass a share such as 0.95."

@@ -220,9 +220,10 @@ class WeightElicitation:
         members = self._weighing.members.tolist()
         first, second = (members.index(index) for index in question.indices)
         least, most = {
-            "first": (0.0, math.inf), "second": (-math.inf, 0.0),
+            "first": (0.0, math.inf),
+            "second": (-math.inf, 0.0),
             "either": (-self._tolerated, self._tolerated),
-        }[choice]  # fmt: skip
+        }[choice]
         part = self._after(first, second, least, most)
         if part is None:
             earlier = "and the earlier answers" if self.history else "within the range"

@@ -231,10 +231,12 @@ class WinningRegions:
         return table.join(pd.DataFrame(rows)[order])
 
     def _described(self, indices: np.ndarray, *measures: str) -> pd.DataFrame:
-        table = pd.DataFrame({
-            "candidate": indices,
-            "extractor": [self.candidates[int(index)].extractor for index in indices],
-        })  # fmt: skip
+        table = pd.DataFrame(
+            {
+                "candidate": indices,
+                "extractor": [self.candidates[int(index)].extractor for index in indices],
+            }
+        )
         for name in ("n_rules", *measures):
             table[name] = self.candidates.means(name)[indices]
         return table

@@ -127,34 +127,42 @@ def weight_stability(
         edges, winners = weighing.line(weights, name, value / furthest, value * furthest)
         own = _interval_of(edges, winners, value, index)
         for direction, other in (("down", own - 1), ("up", own + 1)):
-            row: dict[str, Any] = {"weight": name, "direction": direction, "value": math.nan,
-                                   "factor": math.inf, "candidate": None, "extractor": None,
-                                   "n_rules": math.nan}  # fmt: skip
+            row: dict[str, Any] = {
+                "weight": name,
+                "direction": direction,
+                "value": math.nan,
+                "factor": math.inf,
+                "candidate": None,
+                "extractor": None,
+                "n_rules": math.nan,
+            }
             if 0 <= other < len(winners):
                 edge = float(edges[max(own, other)])
                 following = found[int(winners[other])]
                 factor = edge / value if direction == "up" else value / edge
                 row |= {
-                    "value": edge, "factor": max(1.0, factor), "candidate": int(winners[other]),
-                    "extractor": following.extractor, "n_rules": following.mean("n_rules"),
-                }  # fmt: skip
+                    "value": edge,
+                    "factor": max(1.0, factor),
+                    "candidate": int(winners[other]),
+                    "extractor": following.extractor,
+                    "n_rules": following.mean("n_rules"),
+                }
             rows.append(row)
     table = pd.DataFrame(rows)
     table["candidate"] = table["candidate"].astype("Int64")
     nearest = _nearest_along_one(table, weights)
     if score == "ice":
         nearest = min(
-            nearest, _nearest_around(weighing, weights, index, furthest),
+            nearest,
+            _nearest_around(weighing, weights, index, furthest),
             key=lambda change: change["distance"],
-        )  # fmt: skip
+        )
     return WeightStability(found[index], index, table, nearest, furthest)
 
 
 def _interval_of(edges: np.ndarray, winners: np.ndarray, value: float, index: int) -> int:
     """Which interval a weight is in; on an edge that of the winner there."""
-    near = np.flatnonzero(
-        (edges[:-1] * (1 - _EDGE) <= value) & (value <= edges[1:] * (1 + _EDGE))
-    )  # fmt: skip
+    near = np.flatnonzero((edges[:-1] * (1 - _EDGE) <= value) & (value <= edges[1:] * (1 + _EDGE)))
     return int(next((number for number in near if winners[number] == index), near[0]))
 
 
@@ -203,14 +211,17 @@ def _nearest_around(
         return dict(_NO_CHANGE)
     step = angles[1]
     found = minimize_scalar(
-        lambda angle: first_changes(np.array([angle]))[0], method="bounded",
-        bounds=(angles[best] - step, angles[best] + step), options={"xatol": 1e-6},
-    )  # fmt: skip
+        lambda angle: first_changes(np.array([angle]))[0],
+        method="bounded",
+        bounds=(angles[best] - step, angles[best] + step),
+        options={"xatol": 1e-6},
+    )
     angle, distance = angles[best], changes[best]
     if found.fun < distance:
         angle, distance = found.x, found.fun
     phi, rho = np.exp(centre + distance * np.array([math.cos(angle), math.sin(angle)])).tolist()
     return {
-        "distance": float(distance), "weights": {"phi": phi, "rho": rho},
+        "distance": float(distance),
+        "weights": {"phi": phi, "rho": rho},
         "candidate": int(winners(np.array([angle]), np.array([distance]))[0]),
-    }  # fmt: skip
+    }

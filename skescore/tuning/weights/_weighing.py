@@ -121,8 +121,9 @@ def _undominated(
         size, share = candidates.measure("size"), candidates.measure(f"completeness_{completeness}")
         # Folds that score 0 whatever the weights are alike, and no merit.
         dead = np.isinf(loss) | (share == 0)
-        costs = np.where(dead, np.array([np.inf, np.inf, 0.0])[:, None, None],
-                         np.stack([loss, size, -share]))  # fmt: skip
+        costs = np.where(
+            dead, np.array([np.inf, np.inf, 0.0])[:, None, None], np.stack([loss, size, -share])
+        )
         # A mean does not know the order of the folds.
         order = np.lexsort(np.where(dead, 0.0, np.stack([loss, size, share])), axis=-1)
         alignments = [costs, np.take_along_axis(costs, order[None], axis=-1)]
@@ -167,9 +168,11 @@ class Weighing:
         self.candidates = candidates
         self.score = score
         self.members, self.better = _undominated(candidates, score, completeness)
-        names = ("loss", "size") if score == "fire" else (
-            "performance", "size", f"completeness_{completeness}"
-        )  # fmt: skip
+        names = (
+            ("loss", "size")
+            if score == "fire"
+            else ("performance", "size", f"completeness_{completeness}")
+        )
         self._folds = [candidates.measure(name)[self.members] for name in names]
 
     def goodness(self, points: np.ndarray, members: Any = slice(None)) -> np.ndarray:

@@ -138,9 +138,12 @@ def cut_four_of_ten(n: int) -> tuple[GridRExExtractor, pd.DataFrame, np.ndarray]
     value = 2 * learnt["x0"] + learnt["x1"] ** 2 + random.normal(scale=0.1, size=1000)
     tree = DecisionTreeRegressor(max_depth=8, random_state=0).fit(learnt, value)
     extractor = whole_grid(
-        FrozenEstimator(tree), importance_threshold=0.5, importances=[1] * 4 + [0] * 6, depth=1,
+        FrozenEstimator(tree),
+        importance_threshold=0.5,
+        importances=[1] * 4 + [0] * 6,
+        depth=1,
         threshold=0.1,
-    )  # fmt: skip
+    )
     return extractor, rows, fresh
 
 

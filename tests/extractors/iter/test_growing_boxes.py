@@ -33,10 +33,17 @@ def start(
 
     coded = Labels(answers, 3) if task == "classification" else Numbers(answers)
     growth = GrowingBoxes(
-        X, coded, lower - margin, upper + margin, min_update * (upper - lower + 2 * margin),
-        query=ask, points=PointSource(0, min_examples, X.shape[1]), min_examples=min_examples,
-        limit=coded.limit(threshold), follow=options.get("follow", True),
-    )  # fmt: skip
+        X,
+        coded,
+        lower - margin,
+        upper + margin,
+        min_update * (upper - lower + 2 * margin),
+        query=ask,
+        points=PointSource(0, min_examples, X.shape[1]),
+        min_examples=min_examples,
+        limit=coded.limit(threshold),
+        follow=options.get("follow", True),
+    )
     for bounds in seed_boxes(growth, answers, task, n_points):
         growth.add_box(*bounds)
     return growth, asked
@@ -299,9 +306,17 @@ def laid(X, boxes, step=0.1):
     answers = X.sum(axis=1)
     coded = Numbers(answers)
     growth = GrowingBoxes(
-        X, coded, np.zeros(2), np.ones(2), np.full(2, step), query=lambda points: points[:, 0],
-        points=PointSource(0, 0, 2), min_examples=0, limit=np.inf, follow=True,
-    )  # fmt: skip
+        X,
+        coded,
+        np.zeros(2),
+        np.ones(2),
+        np.full(2, step),
+        query=lambda points: points[:, 0],
+        points=PointSource(0, 0, 2),
+        min_examples=0,
+        limit=np.inf,
+        follow=True,
+    )
     for lower, upper in boxes:
         growth.add_box(np.array(lower), np.array(upper))
     return growth, answers
@@ -344,9 +359,17 @@ def grow(X, answers, n_points, min_update=0.1):
     classification = answers.dtype.kind == "i"
     coded = Labels(answers, 5) if classification else Numbers(answers)
     growth = GrowingBoxes(
-        X, coded, lower, upper, min_update * (upper - lower), query=lambda points: points[:, 0],
-        points=PointSource(0, 1, X.shape[1]), min_examples=1, limit=1.0, follow=True,
-    )  # fmt: skip
+        X,
+        coded,
+        lower,
+        upper,
+        min_update * (upper - lower),
+        query=lambda points: points[:, 0],
+        points=PointSource(0, 1, X.shape[1]),
+        min_examples=1,
+        limit=1.0,
+        follow=True,
+    )
     task = "classification" if classification else "regression"
     return seed_boxes(growth, answers, task, n_points)
 
@@ -403,9 +426,17 @@ def test_fault_3_boxes_that_fill_gaps_have_an_output_of_their_own(task, step):
     else:
         answers = Numbers(np.array([0.0, 1.0, 0.0, 1.0, 7.0, 9.0]))
     growth = GrowingBoxes(
-        X, answers, np.zeros(2), np.ones(2), np.full(2, step), query=lambda points: points[:, 0],
-        points=PointSource(0, 0, 2), min_examples=0, limit=answers.limit(0.1), follow=True,
-    )  # fmt: skip
+        X,
+        answers,
+        np.zeros(2),
+        np.ones(2),
+        np.full(2, step),
+        query=lambda points: points[:, 0],
+        points=PointSource(0, 0, 2),
+        min_examples=0,
+        limit=answers.limit(0.1),
+        follow=True,
+    )
     inf = np.inf
     for lower, upper in [
         ((-inf, -inf), (0.6, 0.4)),
@@ -453,10 +484,17 @@ def test_points_drawn_for_earlier_strips_do_not_bias_what_is_known():
     X = np.vstack([random.uniform(size=(20, 3)), np.full(3, 0.5), np.zeros(3), np.ones(3)])
     slopes = np.array([1.0, 2.0, -3.0])
     growth = GrowingBoxes(
-        X, Numbers(X @ slopes), np.zeros(3), np.ones(3), np.full(3, 0.1),
-        query=lambda points: points @ slopes, points=PointSource(0, 400, 3), min_examples=400,
-        limit=np.inf, follow=True,
-    )  # fmt: skip
+        X,
+        Numbers(X @ slopes),
+        np.zeros(3),
+        np.ones(3),
+        np.full(3, 0.1),
+        query=lambda points: points @ slopes,
+        points=PointSource(0, 400, 3),
+        min_examples=400,
+        limit=np.inf,
+        follow=True,
+    )
     growth.add_box(np.full(3, 0.4), np.full(3, 0.6))
     looked_again = 0
     for _ in range(20):
@@ -479,9 +517,12 @@ def test_little_memory_for_points_gives_all_strips_their_turn(monkeypatch):
     square = np.random.default_rng(0).uniform(size=(300, 2))
     monkeypatch.setattr("skescore.extractors.iter._MOST_NUMBERS", 20 * 2)
     extractor = ITERExtractor(
-        CallableRegressor(lambda rows: rows.sum(axis=1)), min_examples=20, threshold=0.3,
-        max_iterations=300, random_state=0,
-    ).fit(square)  # fmt: skip
+        CallableRegressor(lambda rows: rows.sum(axis=1)),
+        min_examples=20,
+        threshold=0.3,
+        max_iterations=300,
+        random_state=0,
+    ).fit(square)
     assert extractor.oracle_.n_calls <= 1 + extractor.n_iterations_
     assert extractor.oracle_.n_rows <= 300 + 20 * extractor.oracle_.n_calls
     assert extractor.coverage_ == 1.0

@@ -29,9 +29,12 @@ IRIS = load_iris()
 
 def iterate(black_box=SUM, **parameters):
     given = {
-        "min_examples": 20, "n_points": 1, "max_rules": None, "n_features_to_select": None,
+        "min_examples": 20,
+        "n_points": 1,
+        "max_rules": None,
+        "n_features_to_select": None,
         "random_state": 0,
-    }  # fmt: skip
+    }
     return ITERExtractor(black_box, **(given | parameters))
 
 
@@ -307,9 +310,12 @@ def test_no_more_rules_than_psyke_and_as_faithful(record):
     train, test, y_train, y_test = X, X, y, y
     if record["seed"] is not None:
         train, test, y_train, y_test = train_test_split(
-            X, y, test_size=0.5, random_state=record["seed"],
+            X,
+            y,
+            test_size=0.5,
+            random_state=record["seed"],
             stratify=None if record["data"] == "calif" else y,
-        )  # fmt: skip
+        )
     model.fit(train, y_train)
     extractor = ITERExtractor(
         FrozenEstimator(model),

@@ -157,9 +157,13 @@ def evidences(draw):
 
 def listed(evidence):
     return list(
-        zip(*evidence.codes.tolist(), evidence.labels.tolist(), evidence.weights.tolist(),
-            strict=True)
-    )  # fmt: skip
+        zip(
+            *evidence.codes.tolist(),
+            evidence.labels.tolist(),
+            evidence.weights.tolist(),
+            strict=True,
+        )
+    )
 
 
 @settings(max_examples=40, deadline=None)

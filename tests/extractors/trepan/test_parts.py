@@ -66,9 +66,14 @@ def test_the_leaf_with_most_to_gain_is_split_first_fault_22(monkeypatch):
     for flipped in (0, 1):  # so that either side comes first once
         answer = dict(zip(value.tolist(), (label ^ flipped).tolist(), strict=True))
         tree, _ = grown(
-            value[:, None], lambda X, a=answer: [a[v] for v in X[:, 0].tolist()],
-            monkeypatch, max_nodes=2, min_sample=0, max_literals=1, purity=1.0,
-        )  # fmt: skip
+            value[:, None],
+            lambda X, a=answer: [a[v] for v in X[:, 0].tolist()],
+            monkeypatch,
+            max_nodes=2,
+            min_sample=0,
+            max_literals=1,
+            purity=1.0,
+        )
         by_rows = {tree.nodes[i].n_rows: tree.nodes[i] for i in tree.nodes[0].children}
         assert sorted(by_rows) == [40, 60]
         assert by_rows[40].children
@@ -77,9 +82,12 @@ def test_the_leaf_with_most_to_gain_is_split_first_fault_22(monkeypatch):
 
 def test_splits_come_in_order_of_reach_times_infidelity(monkeypatch):
     tree, _ = grown(
-        IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
-        monkeypatch, max_nodes=12, random_state=0,
-    )  # fmt: skip
+        IRIS,
+        lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
+        monkeypatch,
+        max_nodes=12,
+        random_state=0,
+    )
     order = sorted((n for n in tree.nodes if n.children), key=lambda n: n.children)
     assert order[0] is tree.nodes[0]
     open_leaves = {0}
@@ -98,9 +106,13 @@ def test_nodes_with_few_rows_are_filled_up_fault_22(monkeypatch):
     """Fault 22: a node with fewer rows than wanted raised NotImplementedError."""
     rows = np.random.default_rng(0).normal(size=(20, 3))
     tree, extractor = grown(
-        rows, lambda X: X[:, 0] + X[:, 1] ** 2 > 0.5, monkeypatch,
-        min_sample=500, max_nodes=6, random_state=0,
-    )  # fmt: skip
+        rows,
+        lambda X: X[:, 0] + X[:, 1] ** 2 > 0.5,
+        monkeypatch,
+        min_sample=500,
+        max_nodes=6,
+        random_state=0,
+    )
     assert tree.n_splits == 6
     for node in tree.nodes:
         assert node.counts.sum() >= 500
@@ -112,9 +124,12 @@ def test_nodes_with_few_rows_are_filled_up_fault_22(monkeypatch):
 
 def test_siblings_that_conclude_the_same_are_joined(monkeypatch):
     tree, extractor = grown(
-        IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
-        monkeypatch, max_nodes=30, random_state=0,
-    )  # fmt: skip
+        IRIS,
+        lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
+        monkeypatch,
+        max_nodes=30,
+        random_state=0,
+    )
     before = len(tree.paths())
     answers = extractor.predict(IRIS)
     rows = {i: n.n_rows for i, n in enumerate(tree.nodes)}
@@ -156,9 +171,12 @@ def test_a_node_does_not_depend_on_when_it_was_split(monkeypatch):
 
     def nodes(**options):
         tree, _ = grown(
-            IRIS, lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
-            monkeypatch, random_state=3, **options,
-        )  # fmt: skip
+            IRIS,
+            lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
+            monkeypatch,
+            random_state=3,
+            **options,
+        )
         return {int(n.key): n.counts.tolist() for n in tree.nodes}
 
     small, large, shallow = nodes(max_nodes=4), nodes(max_nodes=12), nodes(max_depth=3)
@@ -631,8 +649,11 @@ def test_conditional_draws_are_distributed_like_those_that_fit():
     X = rows_of(3, 60)
     model = model_of(X, N_CATEGORIES)
     counted = (
-        Literal(0, 0.3), Literal(1, 80.0, opposite=True), Literal(2, 0.5), Literal(3, codes=(0, 2)),
-    )  # fmt: skip
+        Literal(0, 0.3),
+        Literal(1, 80.0, opposite=True),
+        Literal(2, 0.5),
+        Literal(3, codes=(0, 2)),
+    )
     everything = Region.everything(4, N_CATEGORIES)
     region = everything.after([Test(1, (Literal(1, 30.0, opposite=True),)), Test(2, counted)])
     assert len(region.tests) == 1

@@ -87,8 +87,10 @@ def test_two_of_three_facts_of_two_kinds_are_one_test():
     assert isinstance(condition, AtLeast)
     colour, weight, size = condition.conditions
     assert (condition.m, colour, size) == (
-        2, OneOf(0, ["green", "grey"]), OneOf(2, ["L"], negated=True),
-    )  # fmt: skip
+        2,
+        OneOf(0, ["green", "grey"]),
+        OneOf(2, ["L"], negated=True),
+    )
     assert weight.feature == 1
     assert weight.upper == pytest.approx(50, abs=2)
     assert extractor.fidelity(rows) > 0.98
@@ -274,8 +276,16 @@ def test_lists_and_leaves_answer_alike_and_everywhere(seed, options):
     rows["age"] //= 10
     unseen = rows.assign(colour="violet")
     for some in (frame, rows, unseen):
-        assert (np.sum([r.holds(lambda j, f=some: f.iloc[:, j].to_numpy(), len(some))
-                        for r in apart.rules_], axis=0) == 1).all()  # fmt: skip
+        assert (
+            np.sum(
+                [
+                    r.holds(lambda j, f=some: f.iloc[:, j].to_numpy(), len(some))
+                    for r in apart.rules_
+                ],
+                axis=0,
+            )
+            == 1
+        ).all()
         np.testing.assert_array_equal(extractor.rules_.predict(some), apart.rules_.predict(some))
         np.testing.assert_array_equal(
             extractor.rules_.predict_proba(some), apart.rules_.predict_proba(some)

@@ -75,12 +75,19 @@ def test_containers_of_one_value_for_each_feature() -> None:
     ragged = np.empty(3, dtype=object)
     ragged[:] = list(SCORES)
     for container in (
-        SCORES.tolist(), list(SCORES), tuple(map(tuple, SCORES)), pd.DataFrame(SCORES), ragged,
-        SCORES.astype(np.float32), scipy.sparse.coo_array(SCORES), Tensor(SCORES),
-        [Tensor(row) for row in SCORES], SimpleNamespace(values=SCORES),
+        SCORES.tolist(),
+        list(SCORES),
+        tuple(map(tuple, SCORES)),
+        pd.DataFrame(SCORES),
+        ragged,
+        SCORES.astype(np.float32),
+        scipy.sparse.coo_array(SCORES),
+        Tensor(SCORES),
+        [Tensor(row) for row in SCORES],
+        SimpleNamespace(values=SCORES),
         SimpleNamespace(values=SCORES, feature_names=("a", "b", "c"), queries=3),
         SimpleNamespace(values=Tensor(SCORES)),
-    ):  # fmt: skip
+    ):
         same(faithfulness(table_model, X, container), expected)
     first = {name: values[:1] for name, values in expected.items()}
     for single in (SCORES[0], SCORES[0].tolist(), [SCORES[0]], pd.DataFrame(SCORES[:1])):
@@ -191,9 +198,10 @@ def lime_like(text: str, words: list[str], weights: dict[int, list[tuple[int, fl
         num_words=lambda: len(distinct),
     )
     return SimpleNamespace(
-        local_exp=weights, mode="classification",
+        local_exp=weights,
+        mode="classification",
         domain_mapper=SimpleNamespace(indexed_string=indexed),
-    )  # fmt: skip
+    )
 
 
 def test_a_word_of_lime_goes_with_all_its_occurrences(moods: Any) -> None:
@@ -279,16 +287,21 @@ def test_columns_of_other_types() -> None:
     def model(rows: pd.DataFrame) -> np.ndarray:
         assert rows.dtypes.equals(frame.dtypes)
         return (
-            rows["n"].to_numpy(dtype=float) + rows["when"].dt.year.to_numpy()
+            rows["n"].to_numpy(dtype=float)
+            + rows["when"].dt.year.to_numpy()
             + rows["word"].str.len().to_numpy()
-        )  # fmt: skip
+        )
 
     background = frame.iloc[[0, 2]]
     for max_batch in (1, 2, 100):
         _, details = faithfulness(
-            model, frame, np.ones((3, 3)), removal=background, max_batch=max_batch,
+            model,
+            frame,
+            np.ones((3, 3)),
+            removal=background,
+            max_batch=max_batch,
             return_details=True,
-        )  # fmt: skip
+        )
         assert [row.tolist() for row in details["loo"]] == [[-2, -1, -1], [-1, 0, 0], [2, 1, 1]]
     with pytest.raises(TypeError, match="'when'"):
         faithfulness(model, frame, np.ones((3, 3)))

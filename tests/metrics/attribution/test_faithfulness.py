@@ -151,9 +151,12 @@ def test_thresholds_of_each_kind() -> None:
     assert lengths(by="score", thresholds=[0.2, -0.1, 9]) == [2, 4, 0]
     # 0.29 * 100 is a bit less than 29.
     _, details = faithfulness(
-        additive(*range(100)), np.ones((1, 100)), np.ones((1, 100)), thresholds=[0.1, 0.29],
+        additive(*range(100)),
+        np.ones((1, 100)),
+        np.ones((1, 100)),
+        thresholds=[0.1, 0.29],
         return_details=True,
-    )  # fmt: skip
+    )
     assert details["lengths"][0].tolist() == [10, 29]
 
 
@@ -167,9 +170,11 @@ def test_of_equal_scores_the_later_feature_comes_first() -> None:
 def test_a_constant_has_no_correlation() -> None:
     for scores, weights in (([1, 1, 1], (1, 2, 3)), ([1, 2, 3], (0, 0, 0)), ([1, 2, 3], (5, 5, 5))):
         found = faithfulness(
-            additive(*weights), np.ones((1, 3)), [scores],
+            additive(*weights),
+            np.ones((1, 3)),
+            [scores],
             measures=["taucorr_loo", "spearmancorr_loo", "pearsoncorr_loo"],
-        )  # fmt: skip
+        )
         assert all(np.isnan(values).all() for values in found.values())
     # A single feature has none either, but it can be removed.
     alone = faithfulness(additive(2), [[3.0]], [[1.0]])
@@ -282,9 +287,10 @@ def test_what_does_not_matter(seed: int, n: int, features: str, dedupe: bool) ->
         check(faithfulness(model, X, scores, max_batch=max_batch, **options))
     turned = rng.permutation(5)
     check(faithfulness(model, X[turned], scores[turned], **options), turned)
-    check(faithfulness(model, X, 0.3 * scores, **options) | {
-        "pearsoncorr_loo": expected["pearsoncorr_loo"]
-    })  # fmt: skip
+    check(
+        faithfulness(model, X, 0.3 * scores, **options)
+        | {"pearsoncorr_loo": expected["pearsoncorr_loo"]}
+    )
     check(faithfulness(model, scipy.sparse.csr_array(X), scores, **options))
     check(faithfulness(model, pd.DataFrame(X), scores, **options))
     for name, values in expected.items():
@@ -295,9 +301,11 @@ def test_the_truth_about_an_additive_model_correlates_perfectly() -> None:
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(10, 8)), rng.normal(size=8)
     found = faithfulness(
-        additive(*weights), X, X * weights,
+        additive(*weights),
+        X,
+        X * weights,
         measures=["taucorr_loo", "spearmancorr_loo", "pearsoncorr_loo"],
-    )  # fmt: skip
+    )
     for values in found.values():
         np.testing.assert_allclose(values, 1.0)
 
@@ -430,9 +438,12 @@ def test_columns_that_belong_together_go_together() -> None:
     scores = np.array([[2.0, 3.0, -1.5, 0.0], [1.0, 1.0, 2.0, 3.0]])
     reference = np.array([[0.0, 0.0, 0.0, 1.0]])
     found, details = faithfulness(
-        model, X, scores, removal=Removal(reference, groups=[["red", "green", "blue"]]),
+        model,
+        X,
+        scores,
+        removal=Removal(reference, groups=[["red", "green", "blue"]]),
         return_details=True,
-    )  # fmt: skip
+    )
     assert [part.tolist() for part in details["scores"]] == [[0.5, 3.0], [6.0, 1.0]]
     # The colours come first, as red does; together they become blue.
     assert [part.tolist() for part in details["loo"]] == [[-4, 3], [-2, 5]]
@@ -447,9 +458,12 @@ def test_columns_that_belong_together_go_together() -> None:
 def test_groups_are_ordered_by_their_first_column() -> None:
     """Of equal scores the later comes first: the last column, then the group in the middle."""
     _, details = faithfulness(
-        additive(1, 10, 100, 1000), np.ones((1, 4)), [[2.0, 1.0, 1.0, 2.0]],
-        removal=Removal(groups=[[1, 2]]), return_details=True,
-    )  # fmt: skip
+        additive(1, 10, 100, 1000),
+        np.ones((1, 4)),
+        [[2.0, 1.0, 1.0, 2.0]],
+        removal=Removal(groups=[[1, 2]]),
+        return_details=True,
+    )
     assert details["loo"][0].tolist() == [1, 110, 1000]
     assert details["without"][0].tolist() == [111, 1, 0]
 
@@ -518,9 +532,10 @@ def test_the_target_in_all_its_forms() -> None:
     unnamed = faithfulness(
         lambda rows: model.predict_proba(rows), rows, chosen, target=Target("b", classes=names)
     )
-    assert unnamed["aopc_suff"].tolist() == faithfulness(
-        model, rows, chosen, target=1
-    )["aopc_suff"].tolist()  # fmt: skip
+    assert (
+        unnamed["aopc_suff"].tolist()
+        == faithfulness(model, rows, chosen, target=1)["aopc_suff"].tolist()
+    )
 
 
 def test_attributions_of_one_of_two_classes_are_turned_for_the_other() -> None:

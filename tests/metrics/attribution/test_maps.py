@@ -103,10 +103,14 @@ def test_one_map_beside_many_and_maps_in_containers() -> None:
     one = [1.0, 2, 3]
     expected = jensen_shannon_divergence(maps, [one, one])
     for same in (
-        maps.tolist(), pd.DataFrame(maps), scipy.sparse.csr_array(maps),
-        SimpleNamespace(values=maps, queries=[1, 2]), maps.astype(np.float32), maps.astype(int),
+        maps.tolist(),
+        pd.DataFrame(maps),
+        scipy.sparse.csr_array(maps),
+        SimpleNamespace(values=maps, queries=[1, 2]),
+        maps.astype(np.float32),
+        maps.astype(int),
         [tuple(row) for row in maps],
-    ):  # fmt: skip
+    ):
         assert jensen_shannon_divergence(same, one).tolist() == expected.tolist()
         assert jensen_shannon_divergence(one, same).tolist() == expected.tolist()
     single = jensen_shannon_divergence(one, [3, 2, 1])

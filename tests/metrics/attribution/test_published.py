@@ -75,9 +75,12 @@ def test_the_faithfulness_of_word_models_is_that_of_ferret(
     case: dict[str, Any], option: str
 ) -> None:
     found = faithfulness(
-        word_model(case), [tokens_of(case)], [case["scores"]],
-        target=case["target"], **{"removal": Removal(join=None), **SETTINGS[option]},
-    )  # fmt: skip
+        word_model(case),
+        [tokens_of(case)],
+        [case["scores"]],
+        target=case["target"],
+        **{"removal": Removal(join=None), **SETTINGS[option]},
+    )
     assert list(found) == list(FAITHFUL)
     for name in FAITHFUL:
         expected = case["expected"][option][name]
@@ -143,9 +146,12 @@ def test_all_word_models_at_once_are_measured_as_one_by_one(max_batch: int) -> N
         predict_proba,
         [[f"{case['id']}/{token}" for token in tokens_of(case)] for case in cases],
         [case["scores"] for case in cases],
-        target=[case["target"] for case in cases], removal=Removal(join=None),
-        by="count", thresholds=[1, 2, 3], max_batch=max_batch,
-    )  # fmt: skip
+        target=[case["target"] for case in cases],
+        removal=Removal(join=None),
+        by="count",
+        thresholds=[1, 2, 3],
+        max_batch=max_batch,
+    )
     expected = [case["expected"].get("by_count_1_2_3") for case in cases]
     known = [place for place, values in enumerate(expected) if values]
     assert len(known) > 5

@@ -37,13 +37,14 @@ def pipelines() -> dict[str, Pipeline]:
         "pairs": make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10)),
         "stopped": make_pipeline(
             CountVectorizer(stop_words=["the", "is"], strip_accents="unicode"),
-            TfidfTransformer(), LogisticRegression(),
+            TfidfTransformer(),
+            LogisticRegression(),
         ),
         "letters": make_pipeline(
             TfidfVectorizer(token_pattern=r"(?u)\b\w+\b", sublinear_tf=True, norm="l1"),
             LogisticRegression(C=100),
         ),
-    }  # fmt: skip
+    }
 
 
 def fitted(name: str) -> Pipeline:
@@ -103,10 +104,12 @@ def test_pipelines_are_measured_as_token_by_token(name: str, removal: str) -> No
         faithfulness(model.predict_proba, np.array(TEXTS), scores, removal=removal),
         faithfulness(model, pd.Series(TEXTS, index=range(9, -1, -1)), scores, removal=removal),
         faithfulness(
-            lambda texts: model.predict_proba(texts), TEXTS, scores,
+            lambda texts: model.predict_proba(texts),
+            TEXTS,
+            scores,
             removal=Removal(removal, tokenizer=model[0].build_tokenizer()),
         ),
-    ):  # fmt: skip
+    ):
         for measure, values in found.items():
             np.testing.assert_allclose(same[measure], values, atol=1e-9)
 
@@ -227,9 +230,15 @@ def test_attributions_of_columns_are_measured_on_the_columns() -> None:
     best = first[np.argmax(slopes.toarray()[0, first])]
     by_hand[0, best] = 0
     _, details = faithfulness(
-        model, TEXTS, slopes, removal=Removal(align="columns"), target="liked",
-        by="count", thresholds=[1], return_details=True,
-    )  # fmt: skip
+        model,
+        TEXTS,
+        slopes,
+        removal=Removal(align="columns"),
+        target="liked",
+        by="count",
+        thresholds=[1],
+        return_details=True,
+    )
     assert len(details["scores"][0]) == len(first)
     assert details["without"][0][0] == pytest.approx(model[-1].predict_proba(by_hand)[0, 1])
 
@@ -285,8 +294,10 @@ def test_ragged_attributions_of_all_classes() -> None:
 )
 def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
     good: dict[str, Any] = {
-        "predict_proba": fitted("counts"), "X": ["good film"], "attributions": [[1.0, 0.0]],
-    }  # fmt: skip
+        "predict_proba": fitted("counts"),
+        "X": ["good film"],
+        "attributions": [[1.0, 0.0]],
+    }
     with pytest.raises(error, match=message):
         faithfulness(**{**good, **changes})
 

@@ -19,9 +19,13 @@ def brief_score(loss: Any, size: Any) -> Any:
 
 #: A score that skescore has never heard of.
 BRIEF = ScoreSpec(
-    "brief", brief_score, greater_is_better=False, prediction="loss", uses_completeness=False,
+    "brief",
+    brief_score,
+    greater_is_better=False,
+    prediction="loss",
+    uses_completeness=False,
     metrics={"classification": "accuracy", "regression": "mean_absolute_error"},
-)  # fmt: skip
+)
 
 
 class TheirExtractor(BaseExtractor):

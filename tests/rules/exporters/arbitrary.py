@@ -27,10 +27,41 @@ from skescore.rules import (
 
 #: Names and texts that want quoting in one language or another.
 TEXTS = [
-    "red", "blue", "it's", 'say "no"', "", "straße", "two\nlines", "back\\slash\\", "100 %s",
-    "-- no", "`tick`", "[x]", "{y}", "$1", ";", "select", "X", "'''", '"""', "tab\t", " blank ",
-    "é", "日本", "1.5", "NULL", "True", "nan", "\r", "\u2028", "it''s", "a, b", "\\'", "\\n", "#",
-]  # fmt: skip
+    "red",
+    "blue",
+    "it's",
+    'say "no"',
+    "",
+    "straße",
+    "two\nlines",
+    "back\\slash\\",
+    "100 %s",
+    "-- no",
+    "`tick`",
+    "[x]",
+    "{y}",
+    "$1",
+    ";",
+    "select",
+    "X",
+    "'''",
+    '"""',
+    "tab\t",
+    " blank ",
+    "é",
+    "日本",
+    "1.5",
+    "NULL",
+    "True",
+    "nan",
+    "\r",
+    "\u2028",
+    "it''s",
+    "a, b",
+    "\\'",
+    "\\n",
+    "#",
+]
 NAMES = [text for text in TEXTS if text] + [
     "petal length (cm)",
     "class",
@@ -110,8 +141,11 @@ def conditions(draw, kinds: list[str], depth: int = 0):
         bounds = draw(intervals(0, bounded=depth == 0))
         return Linear(
             [(j, draw(st.sampled_from(FEW))) for j in used],
-            bounds.lower, bounds.upper, bounds.lower_closed, bounds.upper_closed,
-        )  # fmt: skip
+            bounds.lower,
+            bounds.upper,
+            bounds.lower_closed,
+            bounds.upper_closed,
+        )
     feature = draw(st.integers(0, len(kinds) - 1))
     if form == "missing":
         return Missing(feature, draw(st.booleans()))

@@ -49,9 +49,9 @@ class Shown(HTMLParser):
 
 def shown(ruleset):
     parser = Shown()
-    parser.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(
-        ruleset.to_markdown()
-    ))  # fmt: skip
+    parser.feed(
+        MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(ruleset.to_markdown())
+    )
     parser.close()
     return parser
 

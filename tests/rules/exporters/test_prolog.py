@@ -72,9 +72,12 @@ def ask(folder, theory, rows, **environment):
     (folder / "ask.pl").write_text(load + ASK, encoding="utf-8")
     done = subprocess.run(
         [SWIPL, "-q", "-g", "main", "-t", "halt", str(folder / "ask.pl")],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         env={**os.environ, "LC_ALL": "C.UTF-8", **environment},
-    )  # fmt: skip
+    )
     assert done.stderr == ""
     read = {
         "i": int,
@@ -122,9 +125,36 @@ def bordering_rows(ruleset, rng, n_rows):
 
 # --- every kind of condition, output and fallback --------------------------------------------
 
-LABELS = ["it's", "b\n\\c", "größer 日本 \N{SNOWMAN}", "Upper", "_x", "", "[]", "{}", "is", "-",
-          ",", "a b", "%", "mod", "dynamic", "\N{GRINNING FACE}", "\x00\x7f\x1b", "1", "1.0", "'",
-          "!", ":-", "|", "null", "nan", "Output", "true", "\u2028"]  # fmt: skip
+LABELS = [
+    "it's",
+    "b\n\\c",
+    "größer 日本 \N{SNOWMAN}",
+    "Upper",
+    "_x",
+    "",
+    "[]",
+    "{}",
+    "is",
+    "-",
+    ",",
+    "a b",
+    "%",
+    "mod",
+    "dynamic",
+    "\N{GRINNING FACE}",
+    "\x00\x7f\x1b",
+    "1",
+    "1.0",
+    "'",
+    "!",
+    ":-",
+    "|",
+    "null",
+    "nan",
+    "Output",
+    "true",
+    "\u2028",
+]
 
 
 @needs_swipl
@@ -155,12 +185,23 @@ def test_every_kind_of_condition_on_ten_thousand_rows(tmp_path):
         Rule([Linear([(0, 0.1), (1, -0.3), (2, 0.7)], -0.5, 0.4, True, False)], "b"),
         Rule([OneOf(3, ["red", "größer", 2.5], negated=True), half], "c"),
         Rule([AtLeast(2, [one, half, OneOf(4, [True])])], "d"),
-        Rule([AtLeast(2, [
-            AtLeast(1, [Interval(0, 1), Linear([(1, -1)], upper=0)]),
-            OneOf(3, ["red"], negated=True), Interval(2), OneOf(4, [False], negated=True),
-        ]), Interval(1, 1)], "e"),
+        Rule(
+            [
+                AtLeast(
+                    2,
+                    [
+                        AtLeast(1, [Interval(0, 1), Linear([(1, -1)], upper=0)]),
+                        OneOf(3, ["red"], negated=True),
+                        Interval(2),
+                        OneOf(4, [False], negated=True),
+                    ],
+                ),
+                Interval(1, 1),
+            ],
+            "e",
+        ),
         Rule([OneOf(4, [1, 0])], "f"),
-    ]  # fmt: skip
+    ]
     ruleset = RuleSet(
         rules, ["a b", "a_b", "", "Output", "日"], task="classification", fallback=Fallback("a")
     )
@@ -180,8 +221,9 @@ def test_labels_and_values_of_all_kinds(tmp_path):
     labels = [label for label in LABELS if label != "true"]
     rules = [Rule([OneOf(0, [label])], label) for label in labels if label not in ("null", "nan")]
     names = ["f"]
-    ruleset = RuleSet(rules, names, task="classification", classes=[*labels, "no"],
-                      fallback=Fallback("no"))  # fmt: skip
+    ruleset = RuleSet(
+        rules, names, task="classification", classes=[*labels, "no"], fallback=Fallback("no")
+    )
     X = np.array([[*labels, 1, 1.0, None]], dtype=object).T
     X[labels.index("null")] = X[labels.index("nan")] = None
     assert_answers_alike(tmp_path, ruleset, X)
@@ -189,8 +231,10 @@ def test_labels_and_values_of_all_kinds(tmp_path):
     rules = [Rule([OneOf(0, ["nan"], negated=True)], "x"), Rule([OneOf(0, ["null"])], "y")]
     absent = RuleSet(rules, names, task="classification", fallback=Fallback("x", "abstain"))
     assert ask(tmp_path, absent.to_prolog(missing=["gone"]), [["nan"], ["null"], ["gone"]]) == [
-        "no rule", "x", "no rule",
-    ]  # fmt: skip
+        "no rule",
+        "x",
+        "no rule",
+    ]
     for classes in ([1, 2, 3], [1.5, 2, 3], [True, False], [1, "1", 10**30], ["true", 1]):
         rules = [Rule([Interval(0, i, i + 1)], c) for i, c in enumerate(classes)]
         mixed = RuleSet(rules, names, task="classification", fallback=Fallback(classes[0]))
@@ -236,8 +280,11 @@ def test_numbers_as_answers(tmp_path):
 
 @needs_swipl
 def test_infinite_and_unbound_values(tmp_path):
-    rules = [Rule([Interval(0, 1e308)], 1), Rule([Interval(0, upper=-1e308)], 2),
-             Rule([OneOf(1, ["a"], negated=True)], 3)]  # fmt: skip
+    rules = [
+        Rule([Interval(0, 1e308)], 1),
+        Rule([Interval(0, upper=-1e308)], 2),
+        Rule([OneOf(1, ["a"], negated=True)], 3),
+    ]
     ruleset = RuleSet(rules, ["x", "y"], task="classification", fallback=Fallback(1, "abstain"))
     theory = ruleset.to_prolog()
     rows = [[math.inf, "a"], [-math.inf, "a"], [0.0, "a"], [0.0, "b"]]
@@ -247,8 +294,13 @@ def test_infinite_and_unbound_values(tmp_path):
     assert ask(tmp_path, theory.replace("row(", "extra("), [[0.0, "a"]]) == [-1]
     extra = theory + ":- initialization(forall(row([A, B]), (prediction(A, B, C), write(C)))).\n"
     (tmp_path / "extra.pl").write_text(extra, encoding="utf-8")
-    run = subprocess.run([SWIPL, "-q", "-t", "halt", str(tmp_path / "extra.pl")],
-                         capture_output=True, text=True, check=True, timeout=60)  # fmt: skip
+    run = subprocess.run(
+        [SWIPL, "-q", "-t", "halt", str(tmp_path / "extra.pl")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert run.stdout == "-1" * 4
 
 
@@ -259,8 +311,13 @@ def test_a_question_about_a_wrong_answer_is_answered_no(tmp_path):
     asked = "ask(X, A) :- ( prediction(X, A) -> write(yes) ; write(no) ), nl.\n"
     goals = ", ".join(f"ask({x}, {a})" for x in ("1.0", "-0.5", "-9") for a in "abc")
     (tmp_path / "t.pl").write_text(f"{theory}{asked}:- initialization(({goals})).\n")
-    run = subprocess.run([SWIPL, "-q", "-t", "halt", str(tmp_path / "t.pl")],
-                         capture_output=True, text=True, check=True, timeout=60)  # fmt: skip
+    run = subprocess.run(
+        [SWIPL, "-q", "-t", "halt", str(tmp_path / "t.pl")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert run.stdout.split() == ["yes", *["no"] * 3, "yes", *["no"] * 3, "yes"]
 
 
@@ -274,8 +331,14 @@ def test_unordered_rules(tmp_path, disjoint):
         counts = tuple(rng.integers(0, 4, 3).tolist())
         seen = RuleStatistics(sum(counts), counts) if i % 5 else None
         rules.append(Rule([Interval(j, low, low + 0.7)], "abc"[i % 3], seen))
-    ruleset = RuleSet(rules, list("xyz"), task="classification", ordered=False, disjoint=disjoint,
-                      fallback=Fallback("a", "abstain"))  # fmt: skip
+    ruleset = RuleSet(
+        rules,
+        list("xyz"),
+        task="classification",
+        ordered=False,
+        disjoint=disjoint,
+        fallback=Fallback("a", "abstain"),
+    )
     assert_answers_alike(tmp_path, ruleset, bordering_rows(ruleset, rng, 3000))
 
 
@@ -300,10 +363,14 @@ def random_voters(voting, rng, n_rules=60, rows=True):
             output = LinearOutput(weight, terms) if rows and i % 6 == 0 else float(rng.normal())
             rules.append(Rule(premise, output, None, weight))
     return RuleSet(
-        rules, list("wxyz"), task="classification" if classification else "regression",
-        classes=list("abc") if classification else None, ordered=False, voting=voting,
+        rules,
+        list("wxyz"),
+        task="classification" if classification else "regression",
+        classes=list("abc") if classification else None,
+        ordered=False,
+        voting=voting,
         fallback=Fallback("b" if classification else 0.5, "default"),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow
@@ -330,17 +397,27 @@ def test_voting(tmp_path, voting):
 def test_equal_sums_go_to_the_class_that_comes_first(tmp_path, weights):
     rules = [Rule([], c, weight=w) for c, w in zip("cab", weights, strict=True)]
     for classes in ("abc", "cba", "bca"):
-        ruleset = RuleSet(rules, ["x"], task="classification", classes=list(classes),
-                          ordered=False, voting="votes")  # fmt: skip
+        ruleset = RuleSet(
+            rules,
+            ["x"],
+            task="classification",
+            classes=list(classes),
+            ordered=False,
+            voting="votes",
+        )
         assert_answers_alike(tmp_path, ruleset, np.zeros((1, 1)))
 
 
 @needs_swipl
 def test_a_mean_without_weight_is_the_fallback(tmp_path):
-    rules = [Rule([], 5, weight=1), Rule([Interval(0, 0)], 9, weight=-1),
-             Rule([Interval(0, 1)], LinearOutput(0, [(1, 1)]), weight=3)]  # fmt: skip
-    ruleset = RuleSet(rules, ["x", "y"], task="regression", ordered=False, voting="mean",
-                      fallback=Fallback(0.5))  # fmt: skip
+    rules = [
+        Rule([], 5, weight=1),
+        Rule([Interval(0, 0)], 9, weight=-1),
+        Rule([Interval(0, 1)], LinearOutput(0, [(1, 1)]), weight=3),
+    ]
+    ruleset = RuleSet(
+        rules, ["x", "y"], task="regression", ordered=False, voting="mean", fallback=Fallback(0.5)
+    )
     X = np.array([[-1, 0], [0.5, 0], [2, 0.1], [2, math.nan], [math.nan, 1]])
     assert ask(tmp_path, ruleset.to_prolog(), X)[:2] == [5.0, 0.5]
     assert_answers_alike(tmp_path, ruleset, X)
@@ -380,9 +457,11 @@ def test_five_hundred_rules_on_ten_thousand_rows(tmp_path):
     lower = rng.normal(size=shape) * 2
     free = rng.random(shape) < 0.3
     boxes = BoxTable(
-        np.where(free, -np.inf, lower), np.where(free, np.inf, lower + 1.5),
-        rng.random(shape) < 0.5, rng.random(shape) < 0.5,
-    )  # fmt: skip
+        np.where(free, -np.inf, lower),
+        np.where(free, np.inf, lower + 1.5),
+        rng.random(shape) < 0.5,
+        rng.random(shape) < 0.5,
+    )
     conclusions = Conclusions(rng.normal(size=500))
     ruleset = RuleSet.from_boxes(
         boxes, conclusions, list("abcd"), task="regression", fallback=Fallback(0)
@@ -433,9 +512,11 @@ def test_any_text_any_number_any_name(tmp_path_factory):
 def test_header_names_features_safely():
     names = ["Output", "output", "9 lives", "", "日本", "a\nb :- halt.", "Held1", "Sum", "x0", "X0"]
     ruleset = RuleSet(
-        [Rule([OneOf(4, ["b", "a"]), Interval(0, 1)], "yes")], names, task="classification",
+        [Rule([OneOf(4, ["b", "a"]), Interval(0, 1)], "yes")],
+        names,
+        task="classification",
         domain=Domain((0,) * 10, (1, 2, 3, 2, 2, 1, 1, 1, 1, 1), [(4, ["a", "b"])]),
-    )  # fmt: skip
+    )
     lines = ruleset.to_prolog().splitlines()
     head = "prediction(Output_2, Output_3, X2_9_lives, X3, X4, A_b_halt, Held1_2, Sum, X0, X0_2, "
     assert lines[1] == f"% {head}Output) takes the features in this order:"
@@ -451,8 +532,10 @@ def test_header_names_features_safely():
 def test_comments_say_what_rules_say():
     rules = [Rule([Interval(0, 1)], "a\u2028:- halt.", RuleStatistics(2, (1, 1)))]
     ruleset = RuleSet(rules, ["±"], task="classification", classes=["a\u2028:- halt.", "b"])
-    assert all(line.startswith(("%", "pred", "    ", " ")) or not line
-               for line in ruleset.to_prolog().splitlines())  # fmt: skip
+    assert all(
+        line.startswith(("%", "pred", "    ", " ")) or not line
+        for line in ruleset.to_prolog().splitlines()
+    )
     votes = ruleset.replace(ordered=False, voting="votes")
     assert "all rules that hold vote with their weights." in votes.to_prolog().splitlines()[0]
     assert "[weight 1, 2 rows, 50 % pure]" in votes.to_prolog()
@@ -524,8 +607,12 @@ def test_what_cannot_be_written():
     missing = RuleSet([Rule([OneOf(0, ["nan", "b"])], 1)], ["x"], task="regression")
     with pytest.raises(ValueError, match="'x' has the value 'nan', which would count as missing"):
         missing.to_prolog()
-    known = RuleSet([Rule([OneOf(0, ["b"], negated=True)], 1)], ["x"], task="regression",
-                    domain=Domain((0,), (2,), [(0, ["null", "b"])]))  # fmt: skip
+    known = RuleSet(
+        [Rule([OneOf(0, ["b"], negated=True)], 1)],
+        ["x"],
+        task="regression",
+        domain=Domain((0,), (2,), [(0, ["null", "b"])]),
+    )
     with pytest.raises(ValueError, match="'x' has the value 'null', which would count as missing"):
         known.to_prolog()
     assert "\\== gone" in known.to_prolog(missing=["gone"])

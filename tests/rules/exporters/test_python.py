@@ -113,7 +113,7 @@ def test_it_reads_well():
         NAMES,
         task="classification",
         fallback=Fallback("x"),
-    )  # fmt: skip
+    )
     assert ruleset.to_python(function_name="species") == textwrap.dedent(
         '''\
         from collections.abc import Mapping, Sequence
@@ -255,9 +255,27 @@ def test_numpy_flags_are_counted():
 
 def test_names_become_different_variables():
     names = [
-        "a b", "a_b", "A B", "a-b", "ﬁ", "fi", "", "日本", "1st", "float", "row", "number", "if",
-        "x6", "K", "a b_2", "predict", "sums", '"""', "\\",
-    ]  # fmt: skip
+        "a b",
+        "a_b",
+        "A B",
+        "a-b",
+        "ﬁ",
+        "fi",
+        "",
+        "日本",
+        "1st",
+        "float",
+        "row",
+        "number",
+        "if",
+        "x6",
+        "K",
+        "a b_2",
+        "predict",
+        "sums",
+        '"""',
+        "\\",
+    ]
     outputs = [
         Rule([Interval(j, 0, 1), *(Interval(k, upper=0) for k in range(j))], j)
         for j in range(len(names))
@@ -268,9 +286,10 @@ def test_names_become_different_variables():
         row = dict.fromkeys(names, 0) | {names[j]: 0.5}
         assert function(row) == function(list(row.values())) == j
     used = {
-        node.targets[0].id for node in ast.walk(ast.parse(ruleset.to_python()))
+        node.targets[0].id
+        for node in ast.walk(ast.parse(ruleset.to_python()))
         if isinstance(node, ast.Assign)
-    }  # fmt: skip
+    }
     assert len(used - {"named"}) == len(names)
     assert not used & {"float", "row", "number", "if"}
     assert all(name.isascii() for name in used)
@@ -365,8 +384,11 @@ def test_nearest_without_a_usable_feature():
     # Both features of the domain are constant, so that all boxes are equally near.
     ruleset = RuleSet(
         [Rule([Interval(0, upper=1)], 1), Rule([Interval(0, lower=9)], LinearOutput(1, [(1, 2)]))],
-        NAMES, task="regression", domain=Domain((1, 1), (1, 1)), fallback=Fallback(0, "nearest"),
-    )  # fmt: skip
+        NAMES,
+        task="regression",
+        domain=Domain((1, 1), (1, 1)),
+        fallback=Fallback(0, "nearest"),
+    )
     assert made(ruleset)([5, 5]) == ruleset.predict([[5, 5]])[0] == 1.0
 
 
@@ -377,8 +399,11 @@ def test_the_nearest_box_is_found_where_squares_are_no_floats():
             Rule([Interval(0, lower=-5, upper=0), Interval(1, 2, 3)], 2),
             Rule([Interval(0, lower=5e299)], 3),
         ],
-        NAMES, task="regression", domain=Domain((0, 0), (2, 2)), fallback=Fallback(0, "nearest"),
-    )  # fmt: skip
+        NAMES,
+        task="regression",
+        domain=Domain((0, 0), (2, 2)),
+        fallback=Fallback(0, "nearest"),
+    )
     function = made(ruleset)
     X = [
         [4e299, 0],
@@ -398,10 +423,12 @@ def test_nearest_boxes_in_many_dimensions():
     low = rng.normal(size=(12, 9))
     boxes = BoxTable(low, low + 0.3, np.zeros((12, 9)), np.ones((12, 9)))
     ruleset = RuleSet(
-        [Rule(boxes.intervals(i), i) for i in range(12)], [f"f{j}" for j in range(9)],
-        task="regression", domain=Domain([-3.0] * 9, np.linspace(1, 3, 9)),
+        [Rule(boxes.intervals(i), i) for i in range(12)],
+        [f"f{j}" for j in range(9)],
+        task="regression",
+        domain=Domain([-3.0] * 9, np.linspace(1, 3, 9)),
         fallback=Fallback(-1, "nearest"),
-    )  # fmt: skip
+    )
     X = rng.normal(size=(500, 9))
     X[rng.random(X.shape) < 0.1] = NAN
     function = made(ruleset)

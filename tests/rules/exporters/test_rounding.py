@@ -30,8 +30,9 @@ NAMES = ["length", "width"]
 
 
 def upper(bound, *, closed=True):
-    return RuleSet([Rule([Interval(0, upper=bound, upper_closed=closed)], 1.0)], NAMES[:1],
-                   task="regression")  # fmt: skip
+    return RuleSet(
+        [Rule([Interval(0, upper=bound, upper_closed=closed)], 1.0)], NAMES[:1], task="regression"
+    )
 
 
 def column(*values):
@@ -92,12 +93,16 @@ def bounds(ruleset):
         (0.1, [0.1, 0.2], True, 0.1),
         (0.1 + 0.2, [0.1, 0.2, 0.30000000000000004, 0.5], True, 0.4),
         (0.3, [0.3, math.nextafter(0.3, 1)], True, 0.3),
-        (math.nextafter(0.3, 1), [0.3, math.nextafter(0.3, 1), math.nextafter(0.3, 1)], False,
-         math.nextafter(0.3, 1)),
+        (
+            math.nextafter(0.3, 1),
+            [0.3, math.nextafter(0.3, 1), math.nextafter(0.3, 1)],
+            False,
+            math.nextafter(0.3, 1),
+        ),
         (2.45, [math.nan, -math.inf, math.inf], True, 2.0),
         (2.45, [math.nan], True, 2.45),  # nothing to go by
     ],
-)  # fmt: skip
+)
 def test_known_bounds(bound, values, closed, shortest):
     assert shortened(bound, *values, closed=closed) == shortest
 
@@ -184,8 +189,10 @@ def test_close_bounds_without_rows_between_stay_apart():
 
 
 def test_linear_conditions():
-    rules = [Rule([Linear([(0, 0.5), (1, 0.25)], upper=1.23456)], 1.0),
-             Rule([Linear([(0, 1.0)], 1.23456)], 1.0)]  # fmt: skip
+    rules = [
+        Rule([Linear([(0, 0.5), (1, 0.25)], upper=1.23456)], 1.0),
+        Rule([Linear([(0, 1.0)], 1.23456)], 1.0),
+    ]
     ruleset = RuleSet(rules, NAMES, task="regression")
     X = [[2.0, 0.0], [2.0, 2.0], [3.0, math.nan]]
     shorter = ruleset.shorten(X)
@@ -197,9 +204,11 @@ def test_linear_conditions():
 def test_the_nearest_rule_stays_the_nearest():
     ruleset = RuleSet(
         [Rule([Interval(0, upper=1.26)], "low"), Rule([Interval(0, lower=4.74)], "high")],
-        NAMES[:1], task="classification", domain=Domain((0,), (10,)),
+        NAMES[:1],
+        task="classification",
+        domain=Domain((0,), (10,)),
         fallback=Fallback("low", "nearest"),
-    )  # fmt: skip
+    )
     X = column(1.1, 2.995, 3.005, 5.5)  # the middle between the bounds is 3
     assert ruleset.replace(fallback=Fallback("low")).shorten(X)[0].conditions[0].upper == 2
     shorter = ruleset.shorten(X)

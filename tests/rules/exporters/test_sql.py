@@ -184,8 +184,9 @@ def test_plain_decimals_are_the_bounds(duck, digits, exponent, kind):
         near = [float(math.floor(bound)), float(math.ceil(bound)), -1.0, 2.0**62]
     for dialect in (None, "sqlite"):
         written = ruleset.to_sql(kind="assign", dialect=dialect)
-        values = ", ".join(f"({value!r}e0)" if "e" not in repr(value) else f"({value!r})"
-                           for value in near)  # fmt: skip
+        values = ", ".join(
+            f"({value!r}e0)" if "e" not in repr(value) else f"({value!r})" for value in near
+        )
         if dialect is None:
             table = f"(SELECT CAST(v AS {kind}) AS length FROM (VALUES {values}) AS t(v))"
             found = ask(duck, f"SELECT {written} FROM {table}")
@@ -431,7 +432,7 @@ SHOWN = RuleSet(
     ["petal length", 'the "kind"'],
     task="classification",
     fallback=Fallback("x", "abstain"),
-)  # fmt: skip
+)
 
 
 def test_standard_sql_reads_well():
@@ -446,8 +447,13 @@ THEN 1 ELSE 0 END + CASE WHEN "the ""kind\""" = 'c' THEN 1 ELSE 0 END) >= 2 THEN
 
 
 def test_columns_without_nan_are_compared_plainly(duck):
-    rules = RuleSet([Rule([Interval(0, lower=2.5)], "a")], ["x"], task="classification",
-                    classes=["a", "b"], fallback=Fallback("b"))  # fmt: skip
+    rules = RuleSet(
+        [Rule([Interval(0, lower=2.5)], "a")],
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+        fallback=Fallback("b"),
+    )
     assert '0e0 - "x" < -2.5e0' in rules.to_sql(exact=True)
     plain = rules.to_sql()
     assert 'WHEN "x" > 2.5 THEN' in plain

@@ -377,11 +377,28 @@ def test_a_page_of_its_own():
         *[("row", text) for text in "123"],
     ]
     assert shown.texts("td")[3:6] == [
-        "else if petal width (cm) ≤ 1.75", "versicolor", "54 rows, 91 % pure",
-    ]  # fmt: skip
+        "else if petal width (cm) ≤ 1.75",
+        "versicolor",
+        "54 rows, 91 % pure",
+    ]
     # Nothing runs, nothing is loaded, and dark screens stay dark.
-    allowed = {"html", "head", "meta", "title", "style", "body", "main", "h1", "table", "caption",
-               "thead", "tbody", "tr", "th", "td"}  # fmt: skip
+    allowed = {
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "main",
+        "h1",
+        "table",
+        "caption",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    }
     assert {tag for tag, _, _ in shown.elements} == allowed
     names = {name for _, attributes, _ in shown.elements for name in attributes}
     assert names == {"lang", "charset", "name", "content", "scope"}
@@ -455,8 +472,9 @@ def test_tables_of_rules_that_answer_together():
 )
 def test_a_mean_may_need_its_fallback_although_a_rule_always_holds(weights, lost):
     rules = [Rule([], 1, weight=weights[0]), Rule([Interval(0, 1)], 2, weight=weights[1])]
-    ruleset = RuleSet(rules, ["x"], task="regression", ordered=False, voting="mean",
-                      fallback=Fallback(7))  # fmt: skip
+    ruleset = RuleSet(
+        rules, ["x"], task="regression", ordered=False, voting="mean", fallback=Fallback(7)
+    )
     lines = str(ruleset).splitlines()[2:]
     assert lines[0] == "together: the weighted mean of all rules that hold"
     assert lines[1:] == lost * [
@@ -549,10 +567,15 @@ def rule_sets(draw):
         seen = None if counts is None else draw(counts)
         fallback = Fallback(answer, policy, seen, label)
     return RuleSet(
-        rules, names, task="classification" if classification else "regression", classes=classes,
+        rules,
+        names,
+        task="classification" if classification else "regression",
+        classes=classes,
         domain=draw(st.none() | st.just(Domain(*zip(*sides, strict=True), missing=gaps))),
-        ordered=draw(st.booleans()), disjoint=draw(st.booleans()), fallback=fallback,
-    )  # fmt: skip
+        ordered=draw(st.booleans()),
+        disjoint=draw(st.booleans()),
+        fallback=fallback,
+    )
 
 
 def refuse(literal):
@@ -594,13 +617,20 @@ def test_json_in_full():
         "disjoint": False,
         "domain": {"lower": [0.0, 1.0], "upper": [2.0, 3.0]},
         "fallback": {
-            "policy": "abstain", "output": "a", "class_counts": [3.0, 1.0], "abstain_label": "?",
+            "policy": "abstain",
+            "output": "a",
+            "class_counts": [3.0, 1.0],
+            "abstain_label": "?",
         },
         "rules": [
             {
                 "if": [
-                    {"type": "interval", "feature": 0, "upper": 0.30000000000000004,
-                     "upper_closed": True},
+                    {
+                        "type": "interval",
+                        "feature": 0,
+                        "upper": 0.30000000000000004,
+                        "upper_closed": True,
+                    },
                     {"type": "one_of", "feature": 1, "values": [2, "é"], "negated": False},
                 ],
                 "then": "a",
@@ -608,17 +638,31 @@ def test_json_in_full():
             },
             {
                 "if": [
-                    {"type": "at_least", "m": 1, "conditions": [
-                        {"type": "interval", "feature": 0, "lower": -0.0, "lower_closed": False,
-                         "upper": 5e-324, "upper_closed": True},
-                        {"type": "linear", "terms": [[0, 2.0]], "lower": 1.0,
-                         "lower_closed": False},
-                    ]},
+                    {
+                        "type": "at_least",
+                        "m": 1,
+                        "conditions": [
+                            {
+                                "type": "interval",
+                                "feature": 0,
+                                "lower": -0.0,
+                                "lower_closed": False,
+                                "upper": 5e-324,
+                                "upper_closed": True,
+                            },
+                            {
+                                "type": "linear",
+                                "terms": [[0, 2.0]],
+                                "lower": 1.0,
+                                "lower_closed": False,
+                            },
+                        ],
+                    },
                 ],
                 "then": "b",
             },
         ],
-    }  # fmt: skip
+    }
     assert "é" in ruleset.to_json()
 
 
@@ -636,15 +680,20 @@ def test_json_of_conditions_on_missing_values():
     assert data["version"] == 2
     assert [rule["if"] for rule in data["rules"]] == [
         [
-            {"type": "interval", "feature": 0, "upper": 30.0, "upper_closed": True,
-             "missing": True},
+            {
+                "type": "interval",
+                "feature": 0,
+                "upper": 30.0,
+                "upper_closed": True,
+                "missing": True,
+            },
             {"type": "one_of", "feature": 1, "values": ["a"], "negated": False, "missing": True},
         ],
         [
             {"type": "missing", "feature": 0, "negated": False},
             {"type": "missing", "feature": 1, "negated": True},
         ],
-    ]  # fmt: skip
+    ]
     assert RuleSet.from_json(ruleset.to_json()) == ruleset
     within = RuleSet(
         [Rule([AtLeast(1, [Missing(0), Interval(1, 0)])], 1)], ["x", "y"], task="regression"
@@ -781,12 +830,20 @@ def test_what_is_no_rule_set(text, error):
         (["rules", 0, "then"], None, "rule 1", "output must be a str"),
         (["rules", 0, "then"], [1], "rule 1", "output must be a str"),
         (["rules", 0, "then"], "a", "the rule set", "Rule 1 of a regression has the output 'a'"),
-        (["rules", 0, "else"], 1, "rule 1",
-         "unknown field 'else'; known: if, then, weight, statistics"),
+        (
+            ["rules", 0, "else"],
+            1,
+            "rule 1",
+            "unknown field 'else'; known: if, then, weight, statistics",
+        ),
         (["rules", 0, "if"], {"type": "interval"}, "rule 1", "'if' must be a list"),
         (["rules", 0, "if", 0], "x > 1", "rule 1", "condition 1: a condition must be an object"),
-        (["rules", 0, "if", 1, "type"], "near", "rule 1",
-         "condition 2: unknown type of condition 'near'; known: interval, one_of, missing"),
+        (
+            ["rules", 0, "if", 1, "type"],
+            "near",
+            "rule 1",
+            "condition 2: unknown type of condition 'near'; known: interval, one_of, missing",
+        ),
         (["rules", 0, "if", 1, "type"], ["near"], "rule 1", "condition 2: unknown type"),
         (["rules", 0, "if", 0, "feature"], GONE, "rule 1", "condition 1: .* lacks the field 'fea"),
         (["rules", 0, "if", 0, "feature"], 7, "the rule set", "Rule 1 uses feature 7"),
@@ -814,7 +871,7 @@ def test_what_is_no_rule_set(text, error):
         (["rules", 1, "statistics", "rows"], 1, "rule 2", "unknown field 'rows'"),
         (["rules", 1, "statistics"], [3], "rule 2", "statistics must be an object"),
     ],
-)  # fmt: skip
+)
 def test_faults_are_named_with_their_place(path, value, place, error):
     with pytest.raises(ValueError, match=f"The JSON has a fault in {place}: .*{error}"):
         RuleSet.from_json(changed(path, value))

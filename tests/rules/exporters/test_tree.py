@@ -48,9 +48,12 @@ def holds(condition, row):
     if any(math.isnan(v) for v in values):
         return False
     compare = {
-        "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "<": lambda a, b: a < b,
-        ">": lambda a, b: a > b, "=": lambda a, b: a == b,
-    }  # fmt: skip
+        "<=": lambda a, b: a <= b,
+        ">=": lambda a, b: a >= b,
+        "<": lambda a, b: a < b,
+        ">": lambda a, b: a > b,
+        "=": lambda a, b: a == b,
+    }
     return all(
         compare[sign](a, b) for sign, a, b in zip(parts[1::2], values, values[1:], strict=False)
     )
@@ -253,9 +256,14 @@ def test_boxes_that_no_cut_parts():
         for i, (a, b, c, d) in enumerate(sides)
     ]
     ruleset = RuleSet(
-        rules, ["x0", "x1"], task="regression", ordered=False, disjoint=True,
-        domain=Domain((0, 0), (6, 6)), fallback=Fallback(0),
-    )  # fmt: skip
+        rules,
+        ["x0", "x1"],
+        task="regression",
+        ordered=False,
+        disjoint=True,
+        domain=Domain((0, 0), (6, 6)),
+        fallback=Fallback(0),
+    )
     text = ruleset.to_tree_text()
     assert text.splitlines()[0].startswith("(from the top")
     # The box that stands apart is parted from the others all the same.

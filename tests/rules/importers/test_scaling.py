@@ -81,7 +81,8 @@ STEPS = {
     "all left out": ["passthrough", None],
     "several": [SimpleImputer(), StandardScaler(), VarianceThreshold(), MinMaxScaler()],
     "nested": [
-        make_pipeline(StandardScaler(), make_pipeline(SelectKBest(spread, k=4))), MaxAbsScaler()
+        make_pipeline(StandardScaler(), make_pipeline(SelectKBest(spread, k=4))),
+        MaxAbsScaler(),
     ],
     "nested, left out": [make_pipeline("passthrough"), make_pipeline(StandardScaler())],
     "reordered": [
@@ -93,9 +94,7 @@ STEPS = {
         ColumnTransformer([("a", MinMaxScaler(), slice(1, 3))], remainder="passthrough")
     ],
     "remainder scaled": [ColumnTransformer([("a", "passthrough", [4])], remainder=RobustScaler())],
-    "by flags": [
-        ColumnTransformer([("a", StandardScaler(), [True, True, False, True, False])])
-    ],
+    "by flags": [ColumnTransformer([("a", StandardScaler(), [True, True, False, True, False])])],
     "empty selection": [
         ColumnTransformer([("a", StandardScaler(), []), ("b", StandardScaler(), [0, 1, 3])])
     ],
@@ -114,7 +113,7 @@ STEPS = {
             ]
         )
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS.keys())

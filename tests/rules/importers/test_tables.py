@@ -98,17 +98,25 @@ def test_a_tree_comes_back_the_same():
 def test_weights_come_back():
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a", weight=0.1 + 0.2), Rule([], "b", weight=2)],
-        ["x"], task="classification", ordered=False, voting="votes",
-    )  # fmt: skip
+        ["x"],
+        task="classification",
+        ordered=False,
+        voting="votes",
+    )
     table = through_csv(rules.to_conditions())
     assert as_ruleset(table, voting="votes") == rules
     with pytest.raises(ValueError, match="say how by voting='votes'"):
         as_ruleset(table)
 
 
-labels = st.text(max_size=6) | st.booleans() | st.integers(-99, 99) | st.sampled_from(
-    ["1", "true", "nan", "NA", "", " x ", "otherwise", "null", "a,b", '"', "[1]", "é\n", "1e5"]
-)  # fmt: skip
+labels = (
+    st.text(max_size=6)
+    | st.booleans()
+    | st.integers(-99, 99)
+    | st.sampled_from(
+        ["1", "true", "nan", "NA", "", " x ", "otherwise", "null", "a,b", '"', "[1]", "é\n", "1e5"]
+    )
+)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -159,8 +167,12 @@ def test_missing_values_have_operators_of_their_own():
         (OneOf(1, ["f"], missing=True),),
     ]
     assert rules.to_conditions()["operator"].tolist() == [
-        "> or missing", "<= or missing", "is missing", "is known", "in or missing",
-    ]  # fmt: skip
+        "> or missing",
+        "<= or missing",
+        "is missing",
+        "is known",
+        "in or missing",
+    ]
 
 
 @example("{}")

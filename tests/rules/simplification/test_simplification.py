@@ -229,7 +229,7 @@ AGE = ["age"]
         (([OneOf(0, [1], missing=True)], [OneOf(0, [2])]), [OneOf(0, [1, 2], missing=True)]),
         (([OneOf(0, ["a"], missing=True)], [OneOf(0, ["a"], negated=True)]), []),
     ],
-)  # fmt: skip
+)
 def test_neighbours_and_missing_values_become_one(premises, expected) -> None:
     rules = RuleSet([Rule(p, "a") for p in premises], AGE, task="classification")
     short = rules.simplify()
@@ -237,8 +237,9 @@ def test_neighbours_and_missing_values_become_one(premises, expected) -> None:
 
 
 def test_numbers_that_nobody_called_missing_are_not_known() -> None:
-    rules = RuleSet([Rule([Interval(0, upper=3)], "a"), Rule([Interval(0, 3)], "a")], AGE,
-                    task="classification")  # fmt: skip
+    rules = RuleSet(
+        [Rule([Interval(0, upper=3)], "a"), Rule([Interval(0, 3)], "a")], AGE, task="classification"
+    )
     assert rules.simplify() is rules
     told = rules.replace(rules=[Rule([Missing(0)], "b"), *rules], classes=["a", "b"])
     assert told.simplify().rules == (Rule([Missing(0)], "b"), Rule([], "a"))
@@ -397,8 +398,9 @@ def test_overlapping_rules_of_a_list_are_not_joined_across_another_output() -> N
     # Where the rule between them is out of reach, they are.
     far = classifier([inner, Rule([Interval(0, 7, 8)], "b"), touching], 1)
     assert [rule.conditions for rule in far.simplify().rules] == [
-        (Interval(0, 1, 5),), (Interval(0, 7, 8),),
-    ]  # fmt: skip
+        (Interval(0, 1, 5),),
+        (Interval(0, 7, 8),),
+    ]
 
 
 def test_what_earlier_rules_answer_together_need_not_be_ruled_out() -> None:
@@ -411,8 +413,10 @@ def test_what_earlier_rules_answer_together_need_not_be_ruled_out() -> None:
     ]
     short = classifier(rules, domain=domain).simplify()
     assert [rule.conditions for rule in short.rules] == [
-        (Interval(0, upper=2),), (Interval(1, upper=1),), (),
-    ]  # fmt: skip
+        (Interval(0, upper=2),),
+        (Interval(1, upper=1),),
+        (),
+    ]
 
 
 def test_statistics_of_joined_rules_add_up() -> None:
@@ -735,8 +739,10 @@ def test_rules_lose_bounds_on_rows_as_far_as_they_stay_disjoint() -> None:
     ]
     in_order = apart.replace(ordered=True, disjoint=False)
     assert str(in_order.simplify(X)).splitlines() == [
-        "1. IF x0 ≤ 1 THEN a", "2. ELSE IF x0 ≤ 2 AND x1 > 1 THEN b", "3. ELSE a"
-    ]  # fmt: skip
+        "1. IF x0 ≤ 1 THEN a",
+        "2. ELSE IF x0 ≤ 2 AND x1 > 1 THEN b",
+        "3. ELSE a",
+    ]
     for ruleset in (apart, in_order):  # four rows of 32
         assert len(ruleset.simplify(X, 0.12)) > 1
         assert [str(rule) for rule in ruleset.simplify(X, 0.125)] == ["ALWAYS a"]
@@ -762,9 +768,13 @@ def test_bounds_beyond_the_domain_tell_how_near_a_rule_is() -> None:
         Rule([OneOf(0, [1, 2], missing=True)], "b"),
     ]
     ruleset = RuleSet(
-        rules, ["x"], task="classification", ordered=False, domain=Domain([0.0], [5.0]),
+        rules,
+        ["x"],
+        task="classification",
+        ordered=False,
+        domain=Domain([0.0], [5.0]),
         fallback=Fallback("b", "nearest"),
-    )  # fmt: skip
+    )
     assert ruleset.simplify().predict([[5.0]]) == ruleset.predict([[5.0]]) == ["a"]
 
 
@@ -834,9 +844,13 @@ def test_an_answer_that_is_missing_is_not_the_same_as_no_answer(
         Rule((Interval(0, lower=0.5),), 3.0),
     ]
     ruleset = RuleSet(
-        rules, ["a", "b"], task="regression", ordered=ordered, disjoint=not ordered,
+        rules,
+        ["a", "b"],
+        task="regression",
+        ordered=ordered,
+        disjoint=not ordered,
         fallback=fallback,
-    )  # fmt: skip
+    )
     nan = np.nan
     for X in ([[0.1, nan], [0.9, 1.0], [0.8, nan]], [[0.1, nan], [0.2, nan], [0.9, nan]]):
         found = ruleset.simplify(X)

@@ -63,18 +63,21 @@ def lists(draw):
     if draw(st.booleans()):
         categories = [(2, ("blue", "green", "red"))]
         settings["domain"] = Domain((0, 0, 0), (3, 3, 3), categories, (0.1, 0.1, 0.1))
-    return RuleSet(rules, NAMES, task="classification", classes=["a", "b"],
-                   fallback=Fallback("b"), **settings)  # fmt: skip
+    return RuleSet(
+        rules, NAMES, task="classification", classes=["a", "b"], fallback=Fallback("b"), **settings
+    )
 
 
 def rows(*, gaps):
     numbers = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
     colours = ["blue", "green", "red", "never seen"]
-    index = pd.MultiIndex.from_product([
-        [*numbers, np.nan] if gaps else numbers,
-        [*numbers, np.nan] if gaps else numbers,
-        [*colours, None] if gaps else colours,
-    ])  # fmt: skip
+    index = pd.MultiIndex.from_product(
+        [
+            [*numbers, np.nan] if gaps else numbers,
+            [*numbers, np.nan] if gaps else numbers,
+            [*colours, None] if gaps else colours,
+        ]
+    )
     return pd.DataFrame(index.tolist(), columns=NAMES)
 
 
@@ -138,8 +141,10 @@ def test_sums_are_parted():
     rules = [Rule([Linear([(0, 1), (1, 2)], 1, 2)], "a"), Rule([], "b")]
     alone = RuleSet(rules, NAMES, task="classification").standalone()
     assert [rule.premise_text(NAMES) for rule in alone] == [
-        "1 < age + 2·size ≤ 2", "age + 2·size ≤ 1", "age + 2·size > 2"
-    ]  # fmt: skip
+        "1 < age + 2·size ≤ 2",
+        "age + 2·size ≤ 1",
+        "age + 2·size > 2",
+    ]
 
 
 @pytest.mark.parametrize("inner", [lambda c: c, lambda c: AtLeast(2, [c, Interval(0, upper=3)])])
@@ -178,16 +183,22 @@ def test_all_that_one_feature_is_asked_for():
     rng = random.Random(0)
     flags = list(itertools.product([False, True], repeat=2))
     texts, codes = (
-        [OneOf(0, values, *how) for n in (1, 2) for how in flags
-         for values in itertools.combinations(all_values, n)]
+        [
+            OneOf(0, values, *how)
+            for n in (1, 2)
+            for how in flags
+            for values in itertools.combinations(all_values, n)
+        ]
         for all_values in ("abc", (0, 1, 2))
-    )  # fmt: skip
+    )
     ends = [(-np.inf, 1), (0, 1), (1, 2), (0, 2), (1, np.inf), (1, 1)]
     numbers = [
         Interval(0, low, high, lower_closed, upper_closed, missing)
-        for low, high in ends for lower_closed, upper_closed in flags for missing in (False, True)
+        for low, high in ends
+        for lower_closed, upper_closed in flags
+        for missing in (False, True)
         if low < high or (lower_closed and upper_closed)
-    ]  # fmt: skip
+    ]
     gaps = [Missing(0), Missing(0, True)]
     points = [-1, 0, 0.5, 1, 1.5, 2, 3, np.nan]
     pools = (texts, [*"abcd", None]), (numbers, points), ([*numbers, *codes], points)

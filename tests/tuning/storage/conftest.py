@@ -82,8 +82,12 @@ class PostgreSQL:
         with log.open("a") as output:  # a pipe would stay open as long as the server runs
             code = subprocess.run(
                 [self.programs / program, *arguments],
-                stdout=output, stderr=output, cwd="/", check=False, **other,
-            ).returncode  # fmt: skip
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                check=False,
+                **other,
+            ).returncode
         if code:
             raise RuntimeError(f"{program} failed: {log.read_text()}")
 
@@ -96,9 +100,20 @@ class PostgreSQL:
                 os.chown(path, account.pw_uid, account.pw_gid)
         self.data = str(self.folder / "data")
         self.run(
-            "initdb", "-D", self.data, "-U", "anna", "-A", "scram-sha-256", "--pwfile", str(secret),
-            "--no-sync", "--no-locale", "-E", "UTF8",
-        )  # fmt: skip
+            "initdb",
+            "-D",
+            self.data,
+            "-U",
+            "anna",
+            "-A",
+            "scram-sha-256",
+            "--pwfile",
+            str(secret),
+            "--no-sync",
+            "--no-locale",
+            "-E",
+            "UTF8",
+        )
         self.go_on()
 
     def go_on(self) -> None:
@@ -163,8 +178,10 @@ class Workers:
     def __init__(self) -> None:
         self.process = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("workers.py")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n"
 

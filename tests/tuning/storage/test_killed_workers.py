@@ -28,9 +28,13 @@ def test_a_killed_worker_loses_its_trial_alone_and_that_is_tried_once_more(
 ) -> None:
     study = optuna.create_study(study_name="iris/cart", storage=opened(), direction="maximize")
     order = {
-        "storage": url, "study": study.study_name, "extractor": "cart", "enough": ENOUGH,
-        "interval": 1.0, "grace": 600.0,
-    }  # fmt: skip
+        "storage": url,
+        "study": study.study_name,
+        "extractor": "cart",
+        "enough": ENOUGH,
+        "interval": 1.0,
+        "grace": 600.0,
+    }
     logs = [tmp_path / f"worker{number}.txt" for number in range(3)]
     hangs = tmp_path / "hangs"
 

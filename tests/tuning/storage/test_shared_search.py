@@ -19,9 +19,19 @@ from skescore.tuning import open_storage
 _HELPER = Path(__file__).parents[2] / "cli" / "forked_commands.py"
 BUDGET = 10
 SEARCH = (
-    "tune", "iris", "--black-box", "decision-tree", "--cv", 3, "--extractors", "cart,gridex",
-    "--trials", BUDGET, "--format", "json",
-)  # fmt: skip
+    "tune",
+    "iris",
+    "--black-box",
+    "decision-tree",
+    "--cv",
+    3,
+    "--extractors",
+    "cart,gridex",
+    "--trials",
+    BUDGET,
+    "--format",
+    "json",
+)
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +150,21 @@ def test_another_search_of_the_same_name_is_refused_without_the_password(
 def test_a_server_that_is_restarted_in_the_middle_loses_nothing(
     more: tuple[Any, ...], restartable: tuple[str, Any, Any], commands: Any, tmp_path: Path
 ) -> None:
-    words = ("tune", "iris", "--black-box", "decision-tree", "--cv", 2, "--extractors",
-             "cart,gridex", "--trials", 6, "--format", "json", *more)  # fmt: skip
+    words = (
+        "tune",
+        "iris",
+        "--black-box",
+        "decision-tree",
+        "--cv",
+        2,
+        "--extractors",
+        "cart,gridex",
+        "--trials",
+        6,
+        "--format",
+        "json",
+        *more,
+    )
     (tmp_path / "unbroken").mkdir()
     unbroken = commands.run(tmp_path / "unbroken", *words)
     assert unbroken.code == 0, unbroken.err

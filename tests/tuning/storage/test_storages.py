@@ -178,9 +178,15 @@ def test_the_first_line_may_be_the_one_that_was_cut_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["notes without an end", "2026-01-01 INFO started\n", "[1, 2]\n", '{"op_code":99}\n',
-             '{"op_code":0,"study\n{"op_code":0}\n'],
-)  # fmt: skip
+    "text",
+    [
+        "notes without an end",
+        "2026-01-01 INFO started\n",
+        "[1, 2]\n",
+        '{"op_code":99}\n',
+        '{"op_code":0,"study\n{"op_code":0}\n',
+    ],
+)
 def test_another_file_is_not_taken_for_a_journal(tmp_path: Path, text: str) -> None:
     path = tmp_path / "run.log"
     path.write_text(text)
@@ -213,10 +219,23 @@ def test_a_finished_trial_is_on_the_disk_before_it_counts(
 
 @pytest.mark.parametrize(
     "storage",
-    ["study", "study.db", "", "redis://localhost", "journal://study.log", "journal:///", "sqlite",
-     "oracle://a:topsecret@b/c", "grpc://", "grpc://h:port", "grpc://h:1/path",
-     "grpc://u:topsecret@h:1", "postgresql+://a:topsecret@b:port/c", Path("study.txt")],
-)  # fmt: skip
+    [
+        "study",
+        "study.db",
+        "",
+        "redis://localhost",
+        "journal://study.log",
+        "journal:///",
+        "sqlite",
+        "oracle://a:topsecret@b/c",
+        "grpc://",
+        "grpc://h:port",
+        "grpc://h:1/path",
+        "grpc://u:topsecret@h:1",
+        "postgresql+://a:topsecret@b:port/c",
+        Path("study.txt"),
+    ],
+)
 def test_unknown_forms(storage: Any) -> None:
     with pytest.raises(ValueError, match=r"must be None \(in memory\), a path") as caught:
         open_storage(storage)
@@ -256,13 +275,15 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("url", "driver", "extra"),
-    [("postgresql://a:topsecret@b/c", "psycopg", r"pip install \"psycopg"),
-     ("postgres://a:topsecret@b/c", "psycopg", r"pip install \"psycopg"),
-     ("postgresql+psycopg2://a:topsecret@b/c", "psycopg2", r"pip install \"psycopg"),
-     ("mysql+pymysql://a:topsecret@b/c", "pymysql", "pip install pymysql"),
-     ("mysql://a:topsecret@b/c", "", "pip install pymysql"),
-     ("mysql+nonsense://a:topsecret@b/c", "nonsense", "pip install pymysql")],
-)  # fmt: skip
+    [
+        ("postgresql://a:topsecret@b/c", "psycopg", r"pip install \"psycopg"),
+        ("postgres://a:topsecret@b/c", "psycopg", r"pip install \"psycopg"),
+        ("postgresql+psycopg2://a:topsecret@b/c", "psycopg2", r"pip install \"psycopg"),
+        ("mysql+pymysql://a:topsecret@b/c", "pymysql", "pip install pymysql"),
+        ("mysql://a:topsecret@b/c", "", "pip install pymysql"),
+        ("mysql+nonsense://a:topsecret@b/c", "nonsense", "pip install pymysql"),
+    ],
+)
 def test_a_missing_driver(
     url: str, driver: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,8 +365,9 @@ def test_an_open_database_does_not_show_its_password(postgresql: Any) -> None:
 
 @given(
     # Letters that stand nowhere else in the URL, so that finding them means that they leaked.
-    secret=st.text("QZX", min_size=1), around=st.text(":/?#@%&= {}\n", max_size=3)
-)  # fmt: skip
+    secret=st.text("QZX", min_size=1),
+    around=st.text(":/?#@%&= {}\n", max_size=3),
+)
 def test_no_part_of_a_password_is_in_the_name(secret: str, around: str) -> None:
     for password in (secret + around + secret, quote(secret + around, safe="")):
         for scheme in ("postgresql://", "mysql+pymysql://", "any://", "postgresql:/"):
@@ -359,15 +381,17 @@ def test_no_part_of_a_password_is_in_the_name(secret: str, around: str) -> None:
     ("storage", "name"),
     [
         ("postgresql://anna@host:5432/db", "postgresql://anna@host:5432/db"),
-        ("postgresql://host/db?user=a&password=topsecret&sslmode=require",
-         "postgresql://host/db?user=a&password=***&sslmode=require"),
+        (
+            "postgresql://host/db?user=a&password=topsecret&sslmode=require",
+            "postgresql://host/db?user=a&password=***&sslmode=require",
+        ),
         ("sqlite:////data/a.db", "sqlite:////data/a.db"),
         (Path("/data/a.log"), "/data/a.log"),
         ("grpc://host:13000", "grpc://host:13000"),
         ("anna:topsecret@host/db", "anna:***@host/db"),
         (InMemoryStorage(), "memory"),
     ],
-)  # fmt: skip
+)
 def test_names(storage: Any, name: str) -> None:
     assert storage_name(storage) == name
 

@@ -48,9 +48,14 @@ def repeated_rows(estimator: Any, X: Any, y: Any, scorer: Any, n: int, seed: int
 def test_weights_of_rows_are_repeated_rows(scoring: Any) -> None:
     model = tree(4)
     found = score_interval(
-        model, X[TEST], Y[TEST], scoring=scoring, n_resamples=25, confidence_level=0.8,
+        model,
+        X[TEST],
+        Y[TEST],
+        scoring=scoring,
+        n_resamples=25,
+        confidence_level=0.8,
         random_state=3,
-    )  # fmt: skip
+    )
     scorer = get_rule_scorer(scoring)
     expected = repeated_rows(model, X[TEST], Y[TEST], scorer, 25, 3)
     assert found.score == pytest.approx(scorer(model, X[TEST], Y[TEST]))
@@ -70,8 +75,9 @@ def test_regression_extractors_and_pipelines() -> None:
     box = make_pipeline(StandardScaler(), KNeighborsClassifier())
     extractor = CARTExtractor(box, max_leaf_nodes=4, random_state=0).fit(X[TRAIN], Y[TRAIN])
     scoring = make_ice_scorer(reference="black_box")
-    found = score_interval(extractor, X[TEST], Y[TEST], scoring=scoring, n_resamples=20,
-                           random_state=0)  # fmt: skip
+    found = score_interval(
+        extractor, X[TEST], Y[TEST], scoring=scoring, n_resamples=20, random_state=0
+    )
     assert found.score == pytest.approx(scoring(extractor, X[TEST], Y[TEST]))
     assert found.low <= found.score <= found.high
 
@@ -88,8 +94,11 @@ def test_results_follow_the_seed() -> None:
 def narrow_rules(high: float) -> RuleSet:
     rule = Rule([Interval(0, upper=high)], 0)
     return RuleSet(
-        [rule], feature_names=["a"], task="classification", classes=(0, 1),
-    )  # fmt: skip
+        [rule],
+        feature_names=["a"],
+        task="classification",
+        classes=(0, 1),
+    )
 
 
 def test_resamples_without_a_covered_row_are_counted() -> None:
@@ -113,8 +122,14 @@ def test_too_many_undefined_resamples_are_no_interval() -> None:
         return math.nan if sample_weight is not None and sample_weight.max() < 5 else 0.1
 
     with pytest.raises(ValueError, match=r"'neg_fire' is undefined on [5-9]\d of 100 resamples"):
-        score_interval(tree(3), X[TEST], Y[TEST], scoring=make_fire_scorer(loss=loss),
-                       n_resamples=100, random_state=0)  # fmt: skip
+        score_interval(
+            tree(3),
+            X[TEST],
+            Y[TEST],
+            scoring=make_fire_scorer(loss=loss),
+            n_resamples=100,
+            random_state=0,
+        )
 
 
 def test_comparison_is_paired() -> None:
@@ -142,8 +157,9 @@ def test_comparison_is_paired() -> None:
 
 
 def test_twins_share_their_chances() -> None:
-    table = compare_scores({"a": tree(3), "b": tree(3)}, X[TEST], Y[TEST], n_resamples=10,
-                           random_state=0)  # fmt: skip
+    table = compare_scores(
+        {"a": tree(3), "b": tree(3)}, X[TEST], Y[TEST], n_resamples=10, random_state=0
+    )
     assert table["probability_best"].tolist() == [0.5, 0.5]
     assert table["probability_beaten"].tolist() == [0.0, 0.0]
 
@@ -152,10 +168,23 @@ def test_twins_share_their_chances() -> None:
 
 
 def measured(place: int, losses: list[float], rules: float = 3) -> Candidate:
-    return Candidate("cart", {}, place, tuple(
-        {"performance": 1 - loss, "loss": loss, "loss_q": loss, "n_rules": rules, "size": rules,
-         "completeness_volume": 1.0, "completeness_instances": 1.0} for loss in losses
-    ))  # fmt: skip
+    return Candidate(
+        "cart",
+        {},
+        place,
+        tuple(
+            {
+                "performance": 1 - loss,
+                "loss": loss,
+                "loss_q": loss,
+                "n_rules": rules,
+                "size": rules,
+                "completeness_volume": 1.0,
+                "completeness_instances": 1.0,
+            }
+            for loss in losses
+        ),
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,17 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
             size = max(1, r + int(random.integers(-1, 2)))
             loss = float(min(1.0, 0.55 * r**-power * random.uniform(0.9, 1.1)))
             share = float(random.uniform(0.9, 1.0))
-            folds.append({
-                "performance": 1 - loss, "loss": loss, "loss_q": loss, "n_rules": size,
-                "size": size, "completeness_volume": share, "completeness_instances": 1.0,
-            })  # fmt: skip
+            folds.append(
+                {
+                    "performance": 1 - loss,
+                    "loss": loss,
+                    "loss_q": loss,
+                    "n_rules": size,
+                    "size": size,
+                    "completeness_volume": share,
+                    "completeness_instances": 1.0,
+                }
+            )
         found.append(Candidate("cart", {}, place, tuple(folds)))
     return Candidates(found)
 
@@ -180,8 +187,15 @@ def test_indifference_keeps_weights_of_nearly_equal_scores(score: str) -> None:
 
 
 def candidate(place: int, p: float, r: float, c: float = 1.0) -> Candidate:
-    fold = {"performance": p, "loss": 1 - p, "loss_q": 1 - p, "n_rules": r, "size": r,
-            "completeness_volume": c, "completeness_instances": 0.5}  # fmt: skip
+    fold = {
+        "performance": p,
+        "loss": 1 - p,
+        "loss_q": 1 - p,
+        "n_rules": r,
+        "size": r,
+        "completeness_volume": c,
+        "completeness_instances": 0.5,
+    }
     return Candidate("cart", {}, place, (fold,))
 
 

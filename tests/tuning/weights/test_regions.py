@@ -17,10 +17,23 @@ from skescore.tuning import Candidate, Candidates, winning_regions
 
 def measured(*folds: tuple[float, float, float], place: int = 0, name: str = "cart") -> Candidate:
     """A candidate with performance, size and completeness on each fold."""
-    return Candidate(name, {}, place, tuple(
-        {"performance": p, "loss": 1 - p, "loss_q": 1 - p, "n_rules": r, "size": r,
-         "completeness_volume": c, "completeness_instances": 1.0} for p, r, c in folds
-    ))  # fmt: skip
+    return Candidate(
+        name,
+        {},
+        place,
+        tuple(
+            {
+                "performance": p,
+                "loss": 1 - p,
+                "loss_q": 1 - p,
+                "n_rules": r,
+                "size": r,
+                "completeness_volume": c,
+                "completeness_instances": 1.0,
+            }
+            for p, r, c in folds
+        ),
+    )
 
 
 def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
@@ -29,11 +42,19 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
     for place in range(n):
         r = int(random.integers(1, 30))
         best = 1 - 0.6 * math.exp(-r / 6) * random.uniform(0.5, 1.3)
-        found.append(measured(*(
-            (min(1.0, best + random.normal(0, 0.03)), max(1, r + int(random.integers(-1, 2))),
-             float(np.clip(random.normal(0.9, 0.1) + r / 100, 0, 1)))
-            for _ in range(n_folds)
-        ), place=place))  # fmt: skip
+        found.append(
+            measured(
+                *(
+                    (
+                        min(1.0, best + random.normal(0, 0.03)),
+                        max(1, r + int(random.integers(-1, 2))),
+                        float(np.clip(random.normal(0.9, 0.1) + r / 100, 0, 1)),
+                    )
+                    for _ in range(n_folds)
+                ),
+                place=place,
+            )
+        )
     return Candidates(found)
 
 

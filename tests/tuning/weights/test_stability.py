@@ -21,10 +21,17 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
             size = max(1, r + int(random.integers(-1, 2)))
             loss = float(min(1.0, 0.6 / r * random.uniform(0.7, 1.4)))
             share = float(random.uniform(0.8, 1.0))
-            folds.append({
-                "performance": 1 - loss, "loss": loss, "loss_q": loss, "n_rules": size,
-                "size": size, "completeness_volume": share, "completeness_instances": 1.0,
-            })  # fmt: skip
+            folds.append(
+                {
+                    "performance": 1 - loss,
+                    "loss": loss,
+                    "loss_q": loss,
+                    "n_rules": size,
+                    "size": size,
+                    "completeness_volume": share,
+                    "completeness_instances": 1.0,
+                }
+            )
         found.append(Candidate("cart", {}, place, tuple(folds)))
     return Candidates(found)
 
@@ -51,8 +58,11 @@ def test_the_winner_of_ice_changes_at_the_factors_and_not_before(
     assert found.index == winner_of(candidates, "ice", **weights)
     assert found.winner is candidates[found.index]
     assert found.table[["weight", "direction"]].to_numpy().tolist() == [
-        ["phi", "down"], ["phi", "up"], ["rho", "down"], ["rho", "up"],
-    ]  # fmt: skip
+        ["phi", "down"],
+        ["phi", "up"],
+        ["rho", "down"],
+        ["rho", "up"],
+    ]
     for row in found.table.to_dict("records"):
         sign = 1 if row["direction"] == "up" else -1
         limit = min(math.log(row["factor"]), math.log(30))
@@ -96,8 +106,10 @@ def test_psi_by_hand() -> None:
     assert found.table["factor"].tolist() == pytest.approx([1.2, 1.25])
     assert found.table["candidate"].tolist() == [1, 1]
     assert found.nearest == {
-        "distance": pytest.approx(math.log(1.2)), "weights": {"psi": 1.0}, "candidate": 1,
-    }  # fmt: skip
+        "distance": pytest.approx(math.log(1.2)),
+        "weights": {"psi": 1.0},
+        "candidate": 1,
+    }
     at_the_edge = weight_stability([candidate(0, 0.25, 1), candidate(1, 0.1, 3)], "fire")
     assert at_the_edge.index == 0
     assert at_the_edge.table["factor"].tolist() == [1.0, 1.5]
