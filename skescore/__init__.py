@@ -15,7 +15,7 @@ _HOMES = {
     "CREAMExtractor": "extractors",
     "CallableClassifier": "extractors",
     "CallableRegressor": "extractors",
-    "Discretiser": "extractors",
+    "Discretizer": "extractors",
     "ExACTClusterer": "extractors",
     "ExACTExtractor": "extractors",
     "ExtractorObjective": "tuning",

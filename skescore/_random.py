@@ -2,7 +2,7 @@
 
 Every unit of work (a cell, a strip) has a key made from its place in the structure; its points are
 a hash of the seed, that key and their number. So batching, parallel work and the order in which
-units are visited cannot change results, and a million units cost one vectorised pass.
+units are visited cannot change results, and a million units cost one vectorized pass.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-__all__ = ["ASSIGNMENTS", "FORMULAE", "child_generator"]
+__all__ = ["ASSIGNMENTS", "FORMULAS", "child_generator"]
 
 
-#: Formulae and assignments draw from streams of their own, so that a benchmark that takes more of
+#: Formulas and assignments draw from streams of their own, so that a benchmark that takes more of
 #: the one keeps the other as it was.
-FORMULAE = 0
+FORMULAS = 0
 ASSIGNMENTS = 1
 
 
@@ -60,7 +60,7 @@ def draw_seed(random_state: Any) -> int:
 
 
 def mix(values: Any) -> np.ndarray:
-    """Scramble 64-bit integers (the finaliser of the splitmix64 generator).
+    """Scramble 64-bit integers (the finalizer of the splitmix64 generator).
 
     References
     ----------

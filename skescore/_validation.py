@@ -313,7 +313,7 @@ def check_shapes(**arrays: NDArray[np.float64]) -> None:
 
 
 def plain(result: NDArray[np.float64]) -> float | NDArray[np.float64]:
-    """Give scalars back as Python floats, so that they print, compare and serialise as such."""
+    """Give scalars back as Python floats, so that they print, compare and serialize as such."""
     result = np.asarray(result)
     return float(result) if result.ndim == 0 else result
 

@@ -154,19 +154,19 @@ BLACK_BOXES: Mapping[str, BlackBoxSpec] = MappingProxyType(
         "mlp": BlackBoxSpec(
             lambda seed: MLPClassifier(max_iter=2000, random_state=seed),
             lambda seed: MLPRegressor(max_iter=2000, random_state=seed),
-            "neural network, one layer of 100 units, on standardised features",
+            "neural network, one layer of 100 units, on standardized features",
             _BOTH,
         ),
         "svm": BlackBoxSpec(
             lambda seed: SVC(),
             lambda seed: SVR(),
-            "support vectors with a Gaussian kernel, on standardised features",
+            "support vectors with a Gaussian kernel, on standardized features",
             _BOTH,
         ),
         "knn": BlackBoxSpec(
             lambda seed: KNeighborsClassifier(n_neighbors=5),
             lambda seed: KNeighborsRegressor(n_neighbors=5),
-            "the five nearest neighbours, on standardised features",
+            "the five nearest neighbors, on standardized features",
             ("features",),
         ),
         "decision-tree": BlackBoxSpec(
@@ -240,8 +240,8 @@ class CategoricalColumns(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import pandas as pd
-    >>> columns = CategoricalColumns(["colour"]).fit(pd.DataFrame({"colour": ["red", "blue"]}))
-    >>> columns.transform(pd.DataFrame({"colour": ["blue", "green"]}))["colour"].tolist()
+    >>> columns = CategoricalColumns(["color"]).fit(pd.DataFrame({"color": ["red", "blue"]}))
+    >>> columns.transform(pd.DataFrame({"color": ["blue", "green"]}))["color"].tolist()
     ['blue', nan]
     """
 

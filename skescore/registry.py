@@ -198,13 +198,13 @@ PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
         ("CREAM", _TASKS, "clusters within clusters, either side split"),
         ("DiViNE", ("classification",), "boxes grown from the middles of classes"),
         ("ExACT", _TASKS, "clusters within clusters, one inside another"),
-        ("GInGER", _TASKS, "grid and formulae bred by a genetic algorithm"),
+        ("GInGER", _TASKS, "grid and formulas bred by a genetic algorithm"),
         ("GridEx", _TASKS, "recursive grid of disjoint boxes"),
         ("GridREx", ("regression",), "recursive grid of boxes with linear outputs"),
         ("HEx", _TASKS, "recursive grid that asks where boxes are needed"),
         ("ITER", _TASKS, "boxes that grow while predictions stay alike"),
         ("REAL", ("classification",), "conjunctions found by dropping literals"),
-        ("Trepan", ("classification",), "tree of tests on discretised features"),
+        ("Trepan", ("classification",), "tree of tests on discretized features"),
     )
 }
 

@@ -1,7 +1,7 @@
 """PSyKE's rounding in our grids, so that parity with it can be tested.
 
 PSyKE rounds the domain box and every box that it copies to six decimals. A box that has been
-joined once therefore often no longer touches its neighbours, and joining stops early. Of equally
+joined once therefore often no longer touches its neighbors, and joining stops early. Of equally
 common classes it takes the one met first in row order.
 """
 

@@ -50,11 +50,11 @@ def test_wheel_and_sdist_pass_the_checks_of_the_index(built):
 @pytest.mark.slow
 def test_wheel_and_sdist_hold_what_they_must(built):
     wheel, sdist = built
-    licence = (ROOT / "LICENSE").read_bytes()
+    license = (ROOT / "LICENSE").read_bytes()
     with zipfile.ZipFile(wheel) as files:
         names = set(files.namelist())
         (found,) = (name for name in names if name.endswith("licenses/LICENSE"))
-        assert files.read(found) == licence
+        assert files.read(found) == license
         assert {name.partition("/")[0] for name in names} == {"skescore", found.partition("/")[0]}
     sources = {
         path.relative_to(ROOT).as_posix()
@@ -64,7 +64,7 @@ def test_wheel_and_sdist_hold_what_they_must(built):
     assert {name for name in names if name.startswith("skescore/")} == sources
     with tarfile.open(sdist) as files:
         names = {name.partition("/")[2] for name in files.getnames()}
-        assert files.extractfile(f"skescore-{PROJECT['version']}/LICENSE").read() == licence
+        assert files.extractfile(f"skescore-{PROJECT['version']}/LICENSE").read() == license
     assert sources | {"CITATION.cff", "README.md", "tests/conftest.py", "docs/conf.py"} <= names
 
 

@@ -232,7 +232,7 @@ def test_points_are_uniform_and_independent():
     counts = np.histogram2d(*shares.T, bins=10, range=[[0, 1], [0, 1]])[0]
     # Pearson's statistic has 99 degrees of freedom: 99.9 % of samples lie from 61.1 to 148.2.
     assert 61.1 < ((counts - n / 100) ** 2 / (n / 100)).sum() < 148.2
-    # Neighbours in one box, and first points of neighbouring boxes, know nothing of each other.
+    # Neighbors in one box, and first points of neighboring boxes, know nothing of each other.
     for a, b in (
         (shares[:-1, 0], shares[1:, 0]),
         (shares[:, 0], shares[:, 1]),

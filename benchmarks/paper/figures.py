@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore import plots
 from skescore.datasets import load_dataset
 from skescore.metrics import fire_score, ice_performance, ice_readability
-from skescore.plots import COLOURS, MARKERS, legend_beside
+from skescore.plots import COLORS, MARKERS, legend_beside
 from skescore.registry import make_extractor
 from skescore.reproduce import FIRE_ROWS, ICE_DATA, ICE_EXTRACTORS
 from skescore.scorers import make_ice_scorer, make_knowledge_scorer
@@ -89,7 +89,7 @@ def table(runs: Sequence[Run]) -> pd.DataFrame:
 
 @functools.cache
 def iris_runs() -> tuple[Run, ...]:
-    """The seven extractors of FiRe's Table 1 on 9 nearest neighbours, on all rows of iris."""
+    """The seven extractors of FiRe's Table 1 on 9 nearest neighbors, on all rows of iris."""
     data = load_dataset("iris")
     runs = []
     for label, row in FIRE_ROWS.items():
@@ -295,7 +295,7 @@ def ice_2() -> Figure:
     plots.ice_part_surface("readability", ax=right)
     for place, row in runs.iterrows():
         style = {
-            "color": COLOURS[place],
+            "color": COLORS[place],
             "marker": MARKERS[place],
             "mec": "white",
             "ms": 8,
@@ -363,7 +363,7 @@ _SCORES: tuple[tuple[str, dict[str, float]], ...] = (
 
 
 def _answers(figure: Any, models: dict[str, Any], X: Any, y: Any, runs: Sequence[Run]) -> None:
-    """Rows in the plane of the two features that rules use most, coloured by what is answered."""
+    """Rows in the plane of the two features that rules use most, colored by what is answered."""
     counts: dict[str, int] = {}
     for run in runs:
         for rule in run.model.rules_:
@@ -383,7 +383,7 @@ def _answers(figure: Any, models: dict[str, Any], X: Any, y: Any, runs: Sequence
                 X[first][own],
                 X[second][own],
                 s=10,
-                c=COLOURS[place],
+                c=COLORS[place],
                 marker=MARKERS[place],
                 label=str(label),
             )
@@ -443,7 +443,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    """Save with few colours, as surfaces make large files otherwise."""
+    """Save with few colors, as surfaces make large files otherwise."""
     from io import BytesIO
 
     from PIL import Image
@@ -453,8 +453,8 @@ def _save(figure: Figure, path: Path) -> None:
     buffer.seek(0)
     image = Image.open(buffer).convert("RGB")
     few = image.quantize(240).getpalette()[: 3 * 240]
-    # The colours of points are rare, but must stay as they are.
-    exact = [int(c[i : i + 2], 16) for c in (*COLOURS, "#000000", "#ffffff") for i in (1, 3, 5)]
+    # The colors of points are rare, but must stay as they are.
+    exact = [int(c[i : i + 2], 16) for c in (*COLORS, "#000000", "#ffffff") for i in (1, 3, 5)]
     palette = Image.new("P", (1, 1))
     palette.putpalette([*few, *exact])
     image.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)

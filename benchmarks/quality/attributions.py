@@ -1,11 +1,11 @@
 """B-ReX and our variant of it against exact responsibilities, at what number of queries.
 
-    python benchmarks/quality/attributions.py [--formulae 30] [--rows 40] [--arities 3 6 10]
+    python benchmarks/quality/attributions.py [--formulas 30] [--rows 40] [--arities 3 6 10]
         [--only masks general speed]
 
 As it stands it takes about six minutes of one core. Prints Markdown tables and a verdict per goal;
 exits with 1 if one is missed. Divergences are Jensen-Shannon in bits, the mean over rows, then
-over formulae (with the half-width of a 95 % interval). Queries are distinct masks, or flips, per
+over formulas (with the half-width of a 95 % interval). Queries are distinct masks, or flips, per
 row, the row as it is included. Shapley values are sampled over random orders of the features until
 they have queried as often as the explainer beside them; "all" means every coalition.
 """
@@ -48,7 +48,7 @@ EXPLAINERS: dict[str, dict[str, Any]] = {
 
 
 class Cell(NamedTuple):
-    """One method on the formulae of one arity."""
+    """One method on the formulas of one arity."""
 
     divergence: float
     width: float
@@ -210,7 +210,7 @@ def masks(arguments: argparse.Namespace) -> list[bool]:
     for family in FAMILIES:
         table: dict[str, list[Cell]] = {}
         for arity in arguments.arities:
-            made = problems(family, arity, arguments.formulae, arguments.rows, True)
+            made = problems(family, arity, arguments.formulas, arguments.rows, True)
             for name, params in EXPLAINERS.items():
                 found = explained_by(made, **params)
                 # Of some rows the literal preset says nothing; the paper cannot have counted these.
@@ -256,7 +256,7 @@ def general(arguments: argparse.Namespace) -> list[bool]:
     for family in FAMILIES:
         table: dict[str, list[Cell]] = {}
         for arity in arguments.arities:
-            made = problems(family, arity, arguments.formulae, arguments.rows, False)
+            made = problems(family, arity, arguments.formulas, arguments.rows, False)
             found = explained_by(made, masking="sampled")
             table.setdefault("certified, sampled", []).append(summary(made, found))
             capped = explained_by(made, masking="sampled", max_queries=220)
@@ -330,7 +330,7 @@ def speed(arguments: argparse.Namespace) -> list[bool]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--formulae", type=int, default=30)
+    parser.add_argument("--formulas", type=int, default=30)
     parser.add_argument("--rows", type=int, default=40)
     parser.add_argument("--arities", type=int, nargs="+", default=list(range(3, 11)))
     parser.add_argument(

@@ -5,12 +5,12 @@
 
 Prints Markdown tables. Black boxes and halves of the data are those of run.py.
 
-1. Training fidelity. The search sees one half and minimises (share of rows answered otherwise than
+1. Training fidelity. The search sees one half and minimizes (share of rows answered otherwise than
    the black box, number of rules) on that very half. STreeD finds optimal decision trees of 2 to 8
    leaves for the same answers. Both fronts are measured by their hypervolume; the reference is the
    loss of a single rule (the commonest answer) and 9 rules, so that a front that is no better than
    one rule has none. STreeD needs features of two values: "x <= t", where t is
-   - every midpoint between neighbouring values where these are at most 1000, or leaves at most 3,
+   - every midpoint between neighboring values where these are at most 1000, or leaves at most 3,
    - else some midpoints per feature, evenly spread over the ranks (16 for 4 leaves, 8 for more),
    - and always every bound of a rule on our fronts and of scikit-learn's trees.
    Trees of up to 5 leaves are as deep as they like, larger ones have up to four questions on a

@@ -41,7 +41,7 @@ NUMBERS = ("friedman5", "friedman10", "calif")
 #: What both sides are measured by.
 KEYS = ("n_rules", "fidelity", "truth", "coverage", "seconds")
 TITLES = {
-    "iris": "iris, nearest neighbours (9)",
+    "iris": "iris, nearest neighbors (9)",
     "wine": "wine, decision tree",
     "wbc": "breast_cancer, decision tree",
     "friedman5": "friedman1 with 5 features, random forest",
@@ -172,7 +172,7 @@ def settings_for(dataset: str) -> list[Setting]:
 
 
 def trees_and_rules(leaves: int) -> list[Setting]:
-    """PSyKE's Trepan and REAL need discretised columns, so there are no records of them."""
+    """PSyKE's Trepan and REAL need discretized columns, so there are no records of them."""
     return [
         Setting("trepan", {"max_leaf_nodes": leaves, "random_state": 0}),
         Setting("real", {}),

@@ -8,7 +8,7 @@ Every method gets the same half of the data and the same black box; the other ha
 that cross-validate fit the black box anew for each fold, as one that knows the held-out rows would
 tell their labels; nobody's time holds these fits. PSyKE's tuners have one winner, which all scores
 judge; of what ours, the joint search and the grid tried each score picks a winner of its own. The
-searches maximise ICE with its plain weights. Times of two methods compare only where they were
+searches maximize ICE with its plain weights. Times of two methods compare only where they were
 measured in one run.
 
 What is measured is appended to the CSV at once, so that a run that was broken off goes on where it

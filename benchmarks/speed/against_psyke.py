@@ -7,7 +7,7 @@ Both get the same rows, the same black box and the same parameters; ours gets ar
 since it takes nothing else. PSyKE runs in a process of its own that is killed after `--time-limit`
 seconds. Every figure that matters is a ratio of two times from the same run: the best of three or
 more on our side, of up to three (in 30 seconds) on PSyKE's. Both work on one thread, whose time is
-taken (`--threads`, `--clock`): with more of them than idle cores, mixtures and neighbour searches
+taken (`--threads`, `--clock`): with more of them than idle cores, mixtures and neighbor searches
 take many times longer on either side. A row of the table is one extractor on one number of rows.
 """
 
@@ -179,10 +179,10 @@ def run_ours(
     model, parameters = problem.black_box(problem.seen), dict(case.parameters)
     parameters_known = signature(extractor_class).parameters
     if case.kind == "bins":  # ours gets the raw columns
-        if "discretiser" in parameters_known:
-            from skescore.extractors import Discretiser
+        if "discretizer" in parameters_known:
+            from skescore.extractors import Discretizer
 
-            parameters["discretiser"] = Discretiser("given", cut_points=[CUTS] * N_FEATURES)
+            parameters["discretizer"] = Discretizer("given", cut_points=[CUTS] * N_FEATURES)
         model = CallableClassifier(partial(answer_seen, problem, model), classes=model.classes_)
     extractor = extractor_class(FrozenEstimator(model), **parameters)
     with warnings.catch_warnings():

@@ -27,7 +27,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
 N_FEATURES = 10
-#: Cut points of every feature where an algorithm wants discretised columns.
+#: Cut points of every feature where an algorithm wants discretized columns.
 CUTS = (1 / 3, 2 / 3)
 #: GridEx and GridREx cut the first four features only: 2**10 cells are too many for PSyKE.
 CUT_FEATURES = 4

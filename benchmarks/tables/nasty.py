@@ -100,7 +100,7 @@ def _forty_classes(path: Path) -> Asked:
         {
             "weight": kind % 8 + rng.normal(0, 0.15, 2000),
             "length": kind // 8 + rng.normal(0, 0.15, 2000),
-            "colour": rng.choice(["red", "green", "blue"], 2000),
+            "color": rng.choice(["red", "green", "blue"], 2000),
             "product": [f"P{k:02}" for k in kind],
         }
     )

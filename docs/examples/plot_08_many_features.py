@@ -2,7 +2,7 @@
 Rules over many features
 ========================
 
-One line per feature, one colour per rule; and how many rows two rules have in common.
+One line per feature, one color per rule; and how many rows two rules have in common.
 """
 
 import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""Boolean data of which the truth is known: formulae, drawn or the paper's, and labelled rows."""
+"""Boolean data of which the truth is known: formulas, drawn or the paper's, and labeled rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skescore._random import ASSIGNMENTS, FORMULAE, child_generator
+from skescore._random import ASSIGNMENTS, FORMULAS, child_generator
 from skescore._validation import check_choice, check_instance, check_integer, check_number
 from skescore.attribution._formula import (
     BINARY,
@@ -56,12 +56,12 @@ def random_formula(
     n_inputs : int, default=12
         Number of inputs of a row.
     family : {"monotone", "non-monotone"}, default="non-monotone"
-        Monotone formulae consist of ``and`` and ``or``; the others of ``xor`` and ``not`` as well.
+        Monotone formulas consist of ``and`` and ``or``; the others of ``xor`` and ``not`` as well.
     read_once : bool, default=True
         Whether each input that occurs does so once.
     extra : int, optional
         How many places are filled with an input that occurs elsewhere already: 0 for read-once
-        formulae, and 3 for others if not given.
+        formulas, and 3 for others if not given.
     shape : {"balanced", "chain", "uniform"}, default="uniform"
         Where the list of leaves is cut in two, again and again: in the middle, before its last
         leaf, or anywhere.
@@ -71,12 +71,12 @@ def random_formula(
     p_not : float from 0 to 1, default=0.25
         How often a node, leaves included, of a non-monotone formula is negated.
     random_state : int, Generator, SeedSequence or RandomState, optional
-        What the drawing depends on. The same number gives formulae and rows independent streams.
+        What the drawing depends on. The same number gives formulas and rows independent streams.
 
     Returns
     -------
     Formula
-        The formula. Each input that occurs matters for some row; formulae with repeated inputs are
+        The formula. Each input that occurs matters for some row; formulas with repeated inputs are
         drawn again until that holds.
 
     Raises
@@ -87,13 +87,13 @@ def random_formula(
 
     Notes
     -----
-    The paper says how many variables its formulae have, but not how they were drawn. With these
+    The paper says how many variables its formulas have, but not how they were drawn. With these
     defaults the divergences it prints for B-ReX come out.
 
     References
     ----------
     S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
-    predictors of values of Boolean formulae. 2025, arXiv:2509.09982, section 6.1.
+    predictors of values of Boolean formulas. 2025, arXiv:2509.09982, section 6.1.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def random_formula(
     operators, p_operators = _checked_weights(weights, family)
     p_not = check_number("p_not", p_not, 0, 1, remedy="Pass 0 for no negations.")
     negated = 0.0 if family == "monotone" else p_not
-    generator = child_generator(random_state, FORMULAE)
+    generator = child_generator(random_state, FORMULAS)
     for _ in range(_TRIES):
         drawn = generator.permutation(n_inputs)[:arity]
         leaves = np.concatenate([drawn, generator.choice(drawn, repeats)]) if repeats else drawn
@@ -174,10 +174,10 @@ def _checked_extra(extra: int | None, read_once: bool, arity: int) -> int:
     if extra is None:
         repeats = 0 if read_once else 3
     else:
-        repeats = check_integer("extra", extra, 0, remedy="Pass 0 for read-once formulae.")
+        repeats = check_integer("extra", extra, 0, remedy="Pass 0 for read-once formulas.")
     if read_once != (repeats == 0):
         raise ValueError(
-            f"extra must be 0 for read-once formulae and at least 1 for others, got {extra!r} with "
+            f"extra must be 0 for read-once formulas and at least 1 for others, got {extra!r} with "
             f"read_once={read_once!r}. Pass read_once=False to repeat variables."
         )
     if repeats and arity > LARGEST_TABLE:
@@ -213,7 +213,7 @@ def _checked_weights(
         raise ValueError(
             f"weights must have a positive sum, got {dict(weights)!r}. Pass None for equal ones."
         )
-    # In one order whatever that of the mapping, so that equal weights draw equal formulae.
+    # In one order whatever that of the mapping, so that equal weights draw equal formulas.
     operators = [operator for operator in allowed if weights.get(operator, 0) > 0]
     return operators, [weights[operator] / total for operator in operators]
 
@@ -227,7 +227,7 @@ _PAPER = {
 
 
 def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
-    """Give one of the four small formulae of the paper.
+    """Give one of the four small formulas of the paper.
 
     Use it for the paper's Table 5.
 
@@ -251,7 +251,7 @@ def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
     References
     ----------
     S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
-    predictors of values of Boolean formulae. 2025, arXiv:2509.09982, Table 5.
+    predictors of values of Boolean formulas. 2025, arXiv:2509.09982, Table 5.
 
     Examples
     --------
@@ -292,7 +292,7 @@ def chain_formula(
     References
     ----------
     S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
-    predictors of values of Boolean formulae. 2025, arXiv:2509.09982, section 6.2.
+    predictors of values of Boolean formulas. 2025, arXiv:2509.09982, section 6.2.
 
     Examples
     --------
@@ -373,7 +373,7 @@ def make_boolean_dataset(
     replace : bool, default=False
         Whether an assignment may be drawn twice.
     random_state : int, Generator, SeedSequence or RandomState, optional
-        What the drawing depends on. The same number gives formulae and rows independent streams.
+        What the drawing depends on. The same number gives formulas and rows independent streams.
 
     Returns
     -------

@@ -164,7 +164,7 @@ class BReX(BaseEstimator):
     References
     ----------
     S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
-    predictors of values of Boolean formulae. 2025, arXiv:2509.09982.
+    predictors of values of Boolean formulas. 2025, arXiv:2509.09982.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Immutable Boolean formulae, evaluated over many rows at once, also as classifiers."""
+"""Immutable Boolean formulas, evaluated over many rows at once, also as classifiers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-# --- formulae as text and as nested lists, both ways ----------------------------------------------
+# --- formulas as text and as nested lists, both ways ----------------------------------------------
 
 # Everywhere a formula is a tuple of gates in postfix order: ``("var", input, -1)``,
 # ``("not", gate, -1)`` or ``("and" | "or" | "xor", left gate, right gate)``; the last gate is the
@@ -227,7 +227,7 @@ def _bracketed(gate: int, needed: bool) -> list[int | str]:
     return [")", gate, "("] if needed else [gate]
 
 
-# --- formulae -------------------------------------------------------------------------------------
+# --- formulas -------------------------------------------------------------------------------------
 
 
 #: A table has 2**inputs entries; more than this many inputs are refused rather than tried.
@@ -253,7 +253,7 @@ _KLEENE: Mapping[str, Callable[..., Any]] = {
 def variable(index: int, n_inputs: int | None = None) -> Formula:
     """Make the formula that is one input.
 
-    Use it to build formulae with ``& | ^ ~``.
+    Use it to build formulas with ``& | ^ ~``.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class Formula:
 
     Use it as a model whose every prediction has a known explanation. It is immutable, compares by
     its structure (not by its truth table), and is made by `Formula.parse`, `Formula.from_expr`,
-    `variable` or `random_formula`; formulae combine with ``& | ^ ~``.
+    `variable` or `random_formula`; formulas combine with ``& | ^ ~``.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ class Formula:
     References
     ----------
     S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
-    predictors of values of Boolean formulae. 2025, arXiv:2509.09982.
+    predictors of values of Boolean formulas. 2025, arXiv:2509.09982.
 
     Examples
     --------
@@ -367,7 +367,7 @@ class Formula:
             shown = repr(gates)
             raise ValueError(
                 "gates must be one tree in postfix order, got "
-                f"{shown if len(shown) <= 80 else shown[:77] + '...'}. Build formulae with "
+                f"{shown if len(shown) <= 80 else shown[:77] + '...'}. Build formulas with "
                 "Formula.parse, Formula.from_expr or variable."
             )
 
@@ -442,7 +442,7 @@ class Formula:
             return cast(Formula, NotImplemented)
         if other.n_inputs != self.n_inputs:
             raise ValueError(
-                f"both formulae must have the same n_inputs, got {self.n_inputs!r} and "
+                f"both formulas must have the same n_inputs, got {self.n_inputs!r} and "
                 f"{other.n_inputs!r}. Make them with one: variable(0, n_inputs=12)."
             )
         offset = len(self.gates)
@@ -507,7 +507,7 @@ class Formula:
     def relevant_variables(self) -> tuple[int, ...]:
         """Indices of the inputs that matter for some row, sorted.
 
-        Those are all that occur in read-once formulae; of others it takes the truth table, so at
+        Those are all that occur in read-once formulas; of others it takes the truth table, so at
         most 24 variables.
         """
         if self.is_read_once:
@@ -585,7 +585,7 @@ class Formula:
         Returns
         -------
         ndarray of int8, shape (n_rows,)
-            The values in the same coding. In read-once formulae 0 says that the Unassigned inputs
+            The values in the same coding. In read-once formulas 0 says that the Unassigned inputs
             can be completed to both values; where inputs occur twice, 0 may also come
             out though every completion agrees.
 

@@ -181,7 +181,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _mixed(words: Words) -> Words:
-    """Scramble words so that neighbours have nothing in common (Steele's splitmix64)."""
+    """Scramble words so that neighbors have nothing in common (Steele's splitmix64)."""
     with np.errstate(over="ignore"):
         words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
         words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)

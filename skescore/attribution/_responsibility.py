@@ -155,7 +155,7 @@ def responsibility(
     References
     ----------
     S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
-    predictors of values of Boolean formulae. 2025, arXiv:2509.09982.
+    predictors of values of Boolean formulas. 2025, arXiv:2509.09982.
 
     Examples
     --------
@@ -562,7 +562,7 @@ def _of_formula(formula: Formula, X: Any, method: str, sets: bool) -> Responsibi
         raise ValueError(f"X must be one row or a table of rows, got shape {bits.shape!r}.")
     if method == "linear" and not formula.is_read_once:
         raise ValueError(
-            f"method='linear' takes read-once formulae, got {str(formula)[:60]!r}, in which a "
+            f"method='linear' takes read-once formulas, got {str(formula)[:60]!r}, in which a "
             "variable occurs twice. Pass method='exhaustive'."
         )
     if method == "linear" or (method == "auto" and formula.is_read_once):

@@ -127,7 +127,7 @@ class Attribution:
         Parameters
         ----------
         kind : {"bar", "heatmap"}, optional
-            Bars of one row, or of the mean over rows; or all rows by all features in colours. Bars
+            Bars of one row, or of the mean over rows; or all rows by all features in colors. Bars
             for a single row and a heat map for several if not given.
         row : int, optional
             The row that bars show; their mean if not given.

@@ -145,7 +145,7 @@ def _point(low: float, high: float, span: tuple[float, float] | None) -> tuple[f
         value = max(low + 1.0, math.nextafter(low, math.inf))
     else:
         value = low / 2 + high / 2
-    inside = low < value < high  # no number lies between neighbouring ones
+    inside = low < value < high  # no number lies between neighboring ones
     return value, inside and span is None
 
 
@@ -680,7 +680,7 @@ def rule_attribution(
     >>> rules = RuleSet(
     ...     [Rule([Interval(0, upper=2.5)], "setosa"),
     ...      Rule([Interval(0, upper=5), Interval(1, upper=1.7)], "versicolor")],
-    ...     ["length", "width", "colour"],
+    ...     ["length", "width", "color"],
     ...     task="classification",
     ...     fallback=Fallback("virginica"),
     ... )

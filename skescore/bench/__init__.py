@@ -40,7 +40,7 @@ _HOMES = {
     "run_bench": "bench._running",
     "split_rows": "bench._plan",
     "suite_config": "bench._suites",
-    "summarise": "bench._tables",
+    "summarize": "bench._tables",
 }
 
 __all__ = sorted(_HOMES)

@@ -51,7 +51,7 @@ class Comparison:
     against_best : pandas.DataFrame
         Each other extractor against the best one: p-value, and the same adjusted by Holm.
     groups : list of list of str
-        Largest groups of neighbouring extractors that cannot be told apart, of at least two.
+        Largest groups of neighboring extractors that cannot be told apart, of at least two.
     alpha : float
         Level of the tests.
     """
@@ -277,7 +277,7 @@ def _standard_error(n_extractors: int, n_data: int) -> float:
 
 
 def _groups(names: Sequence[str], values: np.ndarray, difference: float) -> list[list[str]]:
-    """Runs of neighbours whose ends cannot be told apart, none inside another."""
+    """Runs of neighbors whose ends cannot be told apart, none inside another."""
     groups: list[tuple[int, int]] = []
     for start in range(len(names)):
         end = max(j for j in range(start, len(names)) if values[j] - values[start] < difference)
@@ -289,7 +289,7 @@ def _groups(names: Sequence[str], values: np.ndarray, difference: float) -> list
 # --- critical-difference diagrams -----------------------------------------------------------------
 
 
-_LINE, _GROUP = "#333333", "#0072B2"  # the blue of a palette for the colour-blind
+_LINE, _GROUP = "#333333", "#0072B2"  # the blue of a palette for the color-blind
 
 
 def critical_difference_plot(

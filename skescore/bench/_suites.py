@@ -182,7 +182,7 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
             },
         ),
         "paper-fire": Suite(
-            "the extractors and parameters of the FiRe paper on iris, 9 nearest neighbours, ten "
+            "the extractors and parameters of the FiRe paper on iris, 9 nearest neighbors, ten "
             "splits",
             {
                 "data": ["iris"],

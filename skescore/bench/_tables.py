@@ -16,7 +16,7 @@ from skescore.bench._statistics import Comparison, compare_ranks
 from skescore.bench._suites import RANKED
 from skescore.scorers import SCORE_SPECS
 
-__all__ = ["Ranking", "failures", "rank_extractors", "ranked_columns", "summarise"]
+__all__ = ["Ranking", "failures", "rank_extractors", "ranked_columns", "summarize"]
 
 #: What is averaged over seeds and folds, beside scores and measures of the run.
 _AVERAGED = (
@@ -57,7 +57,7 @@ def _measures_of(rows: pd.DataFrame) -> list[str]:
     return [str(name) for name in rows.select_dtypes("number") if name not in known]
 
 
-def summarise(rows: pd.DataFrame) -> pd.DataFrame:
+def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     """Average the rows of a bench over seeds and folds.
 
     Parameters
@@ -76,12 +76,12 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> import pandas as pd
-    >>> from skescore.bench import row_columns, summarise
+    >>> from skescore.bench import row_columns, summarize
     >>> row = {"data": "iris", "black_box": "knn", "extractor": "cart", "state": "complete"}
     >>> rows = pd.DataFrame([row | {"ice": 0.5}, row | {"ice": 0.7}]).reindex(
     ...     columns=row_columns()
     ... )
-    >>> summarise(rows)[["runs", "failed", "ice_mean", "ice_std"]].round(3).to_dict("records")
+    >>> summarize(rows)[["runs", "failed", "ice_mean", "ice_std"]].round(3).to_dict("records")
     [{'runs': 2, 'failed': 0, 'ice_mean': 0.6, 'ice_std': 0.1}]
     """
     measures = (*SCORE_SPECS, *_AVERAGED, *_measures_of(rows))

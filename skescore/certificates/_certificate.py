@@ -25,7 +25,7 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.certificates._bounds import most_weighted_f1
-from skescore.metrics._prediction import METRICS, centred, prediction_loss, prediction_performance
+from skescore.metrics._prediction import METRICS, centered, prediction_loss, prediction_performance
 from skescore.optimal import (
     Cuts,
     F1Bound,
@@ -90,7 +90,7 @@ class CertificateSettings(TypedDict):
     weights : dict of str to float
         The score's weights.
     cuts_per_feature : int or None
-        Most cuts of a number, beside those of the given rules; None for all between neighbouring
+        Most cuts of a number, beside those of the given rules; None for all between neighboring
         values.
     stated : bool
         Whether the cuts were stated one by one.
@@ -145,7 +145,7 @@ class GivenRules(TypedDict):
         The share of the volume, and of the rows, for which some rule holds.
     metrics : dict of str to float
         What scores take of the predictions, by the name of the metric and of how it takes rows
-        without a rule, such as ``"accuracy penalise"``.
+        without a rule, such as ``"accuracy penalize"``.
     rules : RuleSet or None
         Themselves, if they predict these rows as they are.
     """
@@ -408,7 +408,7 @@ class Certificate:
         total = self.frontiers[0].total_weight
         for key, value in self.given["metrics"].items():
             metric, policy = key.split(" ")
-            if policy != "penalise" or metric == "f1_weighted":
+            if policy != "penalize" or metric == "f1_weighted":
                 continue
             if metric == "accuracy":
                 return (1 - value) * total
@@ -567,7 +567,7 @@ class Certificate:
             n_cuts += sum(len(values) for values in known["categories"].values())
             return f"decision {frontier.kind} of at most {most} over {n_cuts} stated cuts"
         cuts = (
-            "all cuts between neighbouring values"
+            "all cuts between neighboring values"
             if per_feature is None
             else f"{per_feature} cuts per feature and those of the rules given"
         )
@@ -845,7 +845,7 @@ def certify(
     max_conditions : {1, 2, 3}, default=2
         Most conditions of a rule in a list.
     cuts_per_feature : int, optional, default=8
-        Most cuts of a number, beside those of the given rules; None for all between neighbouring
+        Most cuts of a number, beside those of the given rules; None for all between neighboring
         values.
     cuts : Cuts, optional
         The cuts themselves instead, beside those of the given rules: of fewer features, say.
@@ -944,7 +944,7 @@ def certify(
         rows["class_weights"] = np.bincount(codes, w, minlength=len(labels)).tolist()
     else:
         some = w > 0
-        rows["squares"] = float((w[some] * centred(target[some], w[some]) ** 2).sum())
+        rows["squares"] = float((w[some] * centered(target[some], w[some]) ** 2).sum())
     frontiers, measured = [], []
     bounds: tuple[F1Bound, ...] = ()
     began = time.monotonic()
@@ -1159,7 +1159,7 @@ def _reference(model: Any, X: Any, y: Any, black_box: Any) -> tuple[np.ndarray, 
 
 def _given(model: Any, evaluation: Any, X: Any, task: str, loss: str, metric: str) -> GivenRules:
     """The rules that were given: their size, and all metrics that scores take of them."""
-    wanted = {(metric, policy) for policy in ("ignore", "penalise")}
+    wanted = {(metric, policy) for policy in ("ignore", "penalize")}
     for spec in SCORE_SPECS.values():
         known = spec.metric(task)
         if _LOSS_OF.get(known) == loss:

@@ -185,7 +185,7 @@ OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing
 OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
 OF_SCORING: Any = functools.partial(_Value, kind="scoring")
 
-#: What is minimised together by a search of the whole trade-off.
+#: What is minimized together by a search of the whole trade-off.
 TRADE_OFF = ("loss", "n_rules", "incompleteness")
 FORMATS = ("text", "json", "markdown")
 #: Options of which the last one counts.

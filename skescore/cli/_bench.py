@@ -129,11 +129,11 @@ def bench_text(
     options: argparse.Namespace, result: BenchResult, rankings: Sequence[Ranking]
 ) -> str:
     """Write the tables of means, the ranks and what failed."""
-    from skescore.bench._tables import summarise
+    from skescore.bench._tables import summarize
 
     printer = output.Printer(options.format == "markdown")
     printer.line(_about(result))
-    summary = summarise(result.rows)
+    summary = summarize(result.rows)
     for (data, box), part in summary.groupby(["data", "black_box"], sort=False):
         _means(printer, options, result, str(data), str(box), part)
     printer.line(
@@ -724,7 +724,7 @@ def run(options: argparse.Namespace) -> str:
 
 def _shown(options: argparse.Namespace, result: BenchResult, notes: output.Notes) -> str:
     from skescore.bench._rows import csv_text
-    from skescore.bench._tables import rank_extractors, summarise
+    from skescore.bench._tables import rank_extractors, summarize
 
     if options.format == "csv":
         return csv_text(result.rows)
@@ -732,7 +732,7 @@ def _shown(options: argparse.Namespace, result: BenchResult, notes: output.Notes
     if options.format == "json":
         record = {
             **result.run,
-            "summary": summarise(result.rows).to_dict(orient="records"),
+            "summary": summarize(result.rows).to_dict(orient="records"),
             "ranked_by": options.rank_by,
             "rankings": [ranking_record(ranking) for ranking in rankings],
             "rows_measured": result.rows.to_dict(orient="records"),

@@ -16,7 +16,7 @@ from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_RUN
 from skescore.cli._bench import page_rankings
 from skescore.cli._rule_files import check_output
-from skescore.cli._tune import REPORT, chosen_output, labelled
+from skescore.cli._tune import REPORT, chosen_output, labeled
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset
@@ -156,9 +156,9 @@ def _data(
 
     if about["black_box"].get("labels"):
         try:
-            return _labelled_again(options, about)
+            return _labeled_again(options, about)
         except (OSError, ValueError, ImportError) as error:
-            notes.add(f"the rows are not labelled again by {about['black_box']['name']}: {error}")
+            notes.add(f"the rows are not labeled again by {about['black_box']['name']}: {error}")
             return None
     if options.data is None:
         return data_of_run(about["data"])[0]
@@ -172,7 +172,7 @@ def _data(
     )
 
 
-def _labelled_again(options: argparse.Namespace, about: dict[str, Any]) -> Dataset:
+def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Dataset:
     """The rows of a run that explains a clusterer or outlier detector, with its labels."""
     from skescore.datasets import Preparation
 
@@ -189,7 +189,7 @@ def _labelled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datas
         **told["reading"],
     )
     preparation = None if told["table"] is None else Preparation.from_dict(told["table"])
-    data = labelled(read, _model(options, about["black_box"]), source, preparation)
+    data = labeled(read, _model(options, about["black_box"]), source, preparation)
     if options.data is None and data.checksum != told["checksum_sha256"]:
         raise ValueError(f"{source} has changed since the run; pass other rows as --data")
     return data

@@ -34,7 +34,7 @@ examples:
   skescore reproduce ice --output tables --n-jobs 2 --format markdown
 """
 _FIRE = (
-    "Table 1 of the FiRe paper: CART, ITER, a clustering and GridEx on a 9-nearest-neighbours "
+    "Table 1 of the FiRe paper: CART, ITER, a clustering and GridEx on a 9-nearest-neighbors "
     "classifier for iris, at the paper's parameters. Each is measured on all rows and on halves, "
     "as the paper does not say which rows it used. Takes half a minute."
 )
@@ -66,7 +66,7 @@ _ICE_NAMES = {
     "ice_1_3": "1,3",
 }
 _BREX = """\
-Run the benchmark of the paper on explainers of Boolean formulae
+Run the benchmark of the paper on explainers of Boolean formulas
 (arXiv:2509.09982): how near attributions come to the exact degrees of
 responsibility. Each row of its Tables 1 to 5 is shown beside ours, with what
 explains the difference.
@@ -79,26 +79,26 @@ extra 'captum'; without them these methods are left out.
 """
 _BREX_EXAMPLES = """\
 examples:
-  skescore reproduce brex --network-formulae 0
+  skescore reproduce brex --network-formulas 0
   skescore reproduce brex --tables 3 --arity 3,10 --methods brex-paper,brex-certified
   skescore reproduce brex --full --output brex --format markdown > tables.md
 
-By default there are ten formulae of arity 3, 6 and 10, forty rows of each and
+By default there are ten formulas of arity 3, 6 and 10, forty rows of each and
 networks of one formula each, which takes a few minutes; seconds without
 networks. With --full there are all arities, 400 rows and networks of all
-formulae, which takes hours. An interrupted run is resumed by calling it again
+formulas, which takes hours. An interrupted run is resumed by calling it again
 with the same --output.
 """
 _FULL: dict[str, Any] = {
     "arities": tuple(range(3, 11)),
-    "formulae": 10,
-    "network_formulae": 10,
+    "formulas": 10,
+    "network_formulas": 10,
     "assignments": 400,
 }
 _DEFAULT: dict[str, Any] = {
     "arities": (3, 6, 10),
-    "formulae": 10,
-    "network_formulae": 1,
+    "formulas": 10,
+    "network_formulas": 1,
     "assignments": 40,
 }
 
@@ -497,13 +497,13 @@ def _add_brex_options(parser: argparse.ArgumentParser) -> None:
         help="numbers of variables, from 3 to 10; '3-10' stands for all (default: 3,6,10)",
     )
     size.add_argument(
-        "--formulae",
+        "--formulas",
         type=arguments.integer(1),
         metavar="N",
-        help="random formulae of each arity and family (default: 10)",
+        help="random formulas of each arity and family (default: 10)",
     )
     size.add_argument(
-        "--network-formulae",
+        "--network-formulas",
         type=arguments.integer(0),
         metavar="N",
         help="how many of them networks are trained on; 0 trains none, nor for the other tables "
@@ -535,7 +535,7 @@ def _add_brex_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.integer(0),
         default=0,
         metavar="N",
-        help="what the formulae, rows and methods are drawn by (default: 0)",
+        help="what the formulas, rows and methods are drawn by (default: 0)",
     )
     parser.add_argument(
         "--output",
@@ -604,7 +604,7 @@ def _run_brex(options: argparse.Namespace) -> str:
     badly = {row.key[:4] for row in result.rows if row.accuracy is not None and row.accuracy < 1}
     if badly:
         notes.add(
-            f"networks have not learnt every row of {len(badly)} of the formulae; "
+            f"networks have not learnt every row of {len(badly)} of the formulas; "
             f"{'see' if options.output else '--output keeps'} the accuracies in brex_rows.csv"
         )
     tables = table_lines(result)
@@ -675,7 +675,7 @@ def _brex_text(
 
     printer = output.Printer(markdown)
     settings = record["settings"]
-    some = "1 random formula" if (n := settings["formulae"]) == 1 else f"{n} random formulae"
+    some = "1 random formula" if (n := settings["formulas"]) == 1 else f"{n} random formulas"
     printer.line(
         f"{some} per arity and family, {settings['assignments']} rows each, seed "
         f"{settings['seed']}. 'paper' is what arXiv:2509.09982 prints, the others are from this "
@@ -702,7 +702,7 @@ def _brex_text(
 
 
 def _cell(line: TableLine, column: str) -> str:
-    """A mean with three decimals, and half of its interval where there are several formulae."""
+    """A mean with three decimals, and half of its interval where there are several formulas."""
     if column not in line.values:
         return "-"
     width = line.half_widths.get(column, float("nan"))

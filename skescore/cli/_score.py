@@ -475,7 +475,7 @@ def _load(options: argparse.Namespace, ruleset: RuleSet, model: Any = None) -> D
 
 
 def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
-    """Every predictive measure, on covered rows and with the others penalised."""
+    """Every predictive measure, on covered rows and with the others penalized."""
     from skescore.metrics import METRICS, RuleCounts
 
     summed = isinstance(evaluation.X, RuleCounts) and evaluation.ruleset.classes is None
@@ -486,7 +486,7 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
             measure = evaluation.performance if metric.greater_is_better else evaluation.loss
             result[name] = {
                 "covered_rows": measure(name, "ignore"),
-                "all_rows": measure(name, "penalise"),
+                "all_rows": measure(name, "penalize"),
             }
     return result
 

@@ -67,7 +67,7 @@ __all__ = [
     "add_report_option",
     "check_output",
     "chosen_output",
-    "labelled",
+    "labeled",
     "output_folder",
     "report_path",
     "write_files",
@@ -82,7 +82,7 @@ _SHOWN_CLASSES = 6
 
 
 def sign(options: argparse.Namespace) -> int:
-    """1 where the score is maximised, -1 where its negative is."""
+    """1 where the score is maximized, -1 where its negative is."""
     return -1 if arguments.scorer_from(options).name.startswith("neg_") else 1
 
 
@@ -94,7 +94,7 @@ def label(options: argparse.Namespace) -> str:
 
 
 def scoring_name(options: argparse.Namespace) -> str | list[str]:
-    """What is maximised, or minimised together, as in Python."""
+    """What is maximized, or minimized together, as in Python."""
     if options.scoring == "pareto":
         return list(arguments.TRADE_OFF)
     return arguments.scorer_from(options).name
@@ -942,7 +942,7 @@ def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict
         "scores": {
             name: spec.signed(scores[spec.scorer_name]) for name, spec in SCORE_SPECS.items()
         },
-        measure: evaluation.performance(measure, "penalise"),
+        measure: evaluation.performance(measure, "penalize"),
         "completeness_instances": scores["completeness_instances"],
     }
 
@@ -1025,7 +1025,7 @@ def _test_rows(
     from skescore.extractors import is_unsupervised
 
     if is_unsupervised(given):
-        return labelled(options, given, options.test, dataset.preparation)
+        return labeled(options, given, options.test, dataset.preparation)
     test = arguments.data_from(
         options,
         data=options.test,
@@ -1091,7 +1091,7 @@ def _data(options: argparse.Namespace, given: Any) -> Dataset:
     if given is None:
         return arguments.data_from(options)
     if is_unsupervised(given):
-        return labelled(options, given, options.data)
+        return labeled(options, given, options.data)
     names = getattr(given, "feature_names_in_", None)
     if names is not None:
         with contextlib.suppress(DatasetError):  # how the columns differ is told of them all
@@ -1117,7 +1117,7 @@ def _check_outputs(options: argparse.Namespace, given: Any) -> None:
     options.drop = [*options.drop, *others]
 
 
-def labelled(
+def labeled(
     options: argparse.Namespace, given: Any, data: str, preparation: Preparation | None = None
 ) -> Dataset:
     """Rows with the labels of a clusterer or outlier detector for their target."""
@@ -1349,7 +1349,7 @@ def _result(
             "quality": search.black_box_quality_,
         },
         "search": {
-            # As in Python, where the score called so is maximised: FiRe and Q come negated.
+            # As in Python, where the score called so is maximized: FiRe and Q come negated.
             "scoring": scoring_name(options),
             "weights": arguments.weights_from(options),
             "completeness": options.completeness,

@@ -413,7 +413,7 @@ class BuiltIn(NamedTuple):
 
 # Noise of 125 and 0.1 gives Friedman's second and third problem his signal-to-noise ratio of three
 # to one. Circles at the default factor of 0.8 would drown in the noise, hence 0.5. Diabetes keeps
-# the units of the measurements, since a rule on standardised ages tells a reader nothing.
+# the units of the measurements, since a rule on standardized ages tells a reader nothing.
 # No maker of scikit-learn has a table about people in words anyone knows. Titanic is made from the
 # counts that the inquiry of 1912 printed, which are in the public domain: lost and saved people.
 _TITANIC = {
@@ -440,7 +440,7 @@ BUILT_IN: Mapping[str, BuiltIn] = MappingProxyType(
         "iris": BuiltIn("load_iris", "classification", "species", "three species of iris flowers"),
         "wine": BuiltIn("load_wine", "classification", "cultivar", "chemistry of three cultivars"),
         "breast_cancer": BuiltIn(
-            "load_breast_cancer", "classification", "diagnosis", "cell nuclei of breast tumours"
+            "load_breast_cancer", "classification", "diagnosis", "cell nuclei of breast tumors"
         ),
         "digits": BuiltIn(
             "load_digits", "classification", "digit", "handwritten digits, 8 x 8 pixels"
@@ -813,7 +813,7 @@ def _make_built_in(spec: BuiltIn) -> pd.DataFrame:
 
 
 def _titanic() -> pd.DataFrame:
-    """Return one row per person; neighbouring rows are of different groups."""
+    """Return one row per person; neighboring rows are of different groups."""
     people = [
         (*group, outcome)
         for group, counts in _TITANIC.items()

@@ -16,7 +16,7 @@ from skescore.extractors._black_boxes import (
     select_output,
 )
 from skescore.extractors._cart import CARTExtractor
-from skescore.extractors._discretiser import Discretiser
+from skescore.extractors._discretizer import Discretizer
 from skescore.extractors._input import CategoryEncoder, category_order, has_categories
 from skescore.extractors._optimal import OptimalListExtractor, OptimalTreeExtractor
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
@@ -44,7 +44,7 @@ __all__ = [
     "CallableRegressor",
     "CategoryEncoder",
     "CommandFunction",
-    "Discretiser",
+    "Discretizer",
     "ExACTClusterer",
     "ExACTExtractor",
     "ExtractionTimeoutError",

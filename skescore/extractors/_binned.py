@@ -49,7 +49,7 @@ class Column:
     Examples
     --------
     >>> from skescore.extractors._binned import Column
-    >>> Column("age", 0.0, 99.0, (18.0, 65.0)).n_bins, Column("colour", values=("red",)).n_bins
+    >>> Column("age", 0.0, 99.0, (18.0, 65.0)).n_bins, Column("color", values=("red",)).n_bins
     (3, 1)
     """
 
@@ -93,7 +93,7 @@ class LabelMoments:
 
 @dataclass(frozen=True)
 class Measured:
-    """A column that equations are about: its numbers are told as steps from a centre.
+    """A column that equations are about: its numbers are told as steps from a center.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Measured:
         The column.
     place : int
         Its number.
-    centre : float
+    center : float
         A number that is at most its least.
     step : float
         A power of two, so large that no number is more than one step away.
@@ -109,7 +109,7 @@ class Measured:
 
     name: str
     place: int
-    centre: float
+    center: float
     step: float
 
 
@@ -118,7 +118,7 @@ class HistogramSource(Protocol):
 
     Sums are whole numbers, so that they do not depend on the order of the rows. In a
     classification there is one for each class, in a regression the weight, the label times the
-    weight, and its square times the weight; labels are told as they differ from `centre`, and units
+    weight, and its square times the weight; labels are told as they differ from `center`, and units
     turn sums into what they stand for. Once columns are measured, the sums of these follow, those
     of the products of each with itself and those after it, and those of its products with labels;
     all times the weight.
@@ -153,7 +153,7 @@ class HistogramSource(Protocol):
         """What a sum of squares of 1 stands for."""
 
     @property
-    def centre(self) -> float:
+    def center(self) -> float:
         """What labels differ from."""
 
     @property
@@ -188,7 +188,7 @@ class HistogramSource(Protocol):
         """Absolute residuals of labels from some equations, times the weight, summed.
 
         Each node has equations of its own: one line each, a constant and the coefficients of the
-        measured columns in steps, which give how far a label is from the centre.
+        measured columns in steps, which give how far a label is from the center.
         """
 
 
@@ -367,7 +367,7 @@ class BinnedTable:
             squares = Fraction(source.square_unit) * second
             mean = of_labels / whole
             deviation = max(squares - of_labels * mean, Fraction(0))
-            result[place] = whole, mean + Fraction(source.centre), deviation
+            result[place] = whole, mean + Fraction(source.center), deviation
         return result
 
     def box(self, margin: float) -> Domain:

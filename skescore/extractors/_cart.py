@@ -86,7 +86,7 @@ class CARTExtractor(BaseExtractor):
     The values of a categorical feature are put in order once, by the black box's mean prediction
     or, with more than two classes, along the first principal component of their class
     probabilities; the tree then splits them by an index in that order. A value never seen in
-    training satisfies only conditions that exclude others ("colour ≠ red").
+    training satisfies only conditions that exclude others ("color ≠ red").
 
     References
     ----------

@@ -28,7 +28,7 @@ def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np
     From 0 to 1; 0 for a constant feature, and everywhere if the predictions are all alike. A
     feature that determines them has an infinite F and gets 1, all others 0 then.
     """
-    values, result = _standardised(X), np.zeros(X.shape[1])
+    values, result = _standardized(X), np.zeros(X.shape[1])
     varies = values.any(axis=0)
     if not varies.any() or (predictions == predictions[0]).all():
         return result
@@ -40,7 +40,7 @@ def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np
             statistic, _ = f_classif(values[:, varies], predictions)
         else:
             degrees = len(X) - 2
-            target = _standardised(predictions[:, None])[:, 0]
+            target = _standardized(predictions[:, None])[:, 0]
             statistic, _ = f_regression(values[:, varies], target, force_finite=False)
         explained = statistic / degrees  # over unexplained variance
     certain = ~(np.abs(explained) < 1 / _NOTHING)  # rounding may leave less than nothing
@@ -51,7 +51,7 @@ def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np
     return result
 
 
-def _standardised(columns: np.ndarray) -> np.ndarray:
+def _standardized(columns: np.ndarray) -> np.ndarray:
     """Shift and scale columns to mean 0 and variance 1; those that are constant become 0.
 
     Sums of squares lose all digits where a feature lies far from 0.
@@ -107,7 +107,7 @@ def important_features(
         columns = (predictions[:, None] == np.unique(predictions)).astype(float)
         columns -= columns.mean(axis=0)
     else:
-        columns = _standardised(predictions[:, None])
+        columns = _standardized(predictions[:, None])
     total = max(float((columns**2).sum()), np.finfo(float).tiny)
     borders = np.linspace(0, n_rows, _INTERVALS + 1)[1:-1].astype(np.intp)
     share, groups = np.empty(n_features), np.empty(n_features)

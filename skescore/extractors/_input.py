@@ -164,12 +164,12 @@ def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
         position = sums[:, 0] / total
     else:
         probabilities = sums / total[:, None]
-        centred = probabilities - np.average(probabilities, axis=0, weights=total)
-        scatter = (centred * total[:, None]).T @ centred
+        centered = probabilities - np.average(probabilities, axis=0, weights=total)
+        scatter = (centered * total[:, None]).T @ centered
         direction = np.linalg.eigh(scatter)[1][:, -1]
         # The sign of an eigenvector is anyone's choice; its largest part shall be positive.
         direction *= np.sign(direction[np.argmax(np.abs(direction))])
-        position = centred @ direction
+        position = centered @ direction
     extent = np.ptp(position)
     if extent > 0:  # differences of rounding must not decide
         position = np.round(position / extent, 9)
@@ -179,8 +179,8 @@ def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
 def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> RuleSet:
     """Turn intervals over the ranks of ordered categories into sets of their values.
 
-    They become conditions such as ``colour in {blue, red}``. A set of more than half of the values
-    is written as what it leaves out, ``colour ≠ green``: that also holds for values never seen. A
+    They become conditions such as ``color in {blue, red}``. A set of more than half of the values
+    is written as what it leaves out, ``color ≠ green``: that also holds for values never seen. A
     rule that holds for no value is left out.
 
     Raises
@@ -245,11 +245,11 @@ class CategoryEncoder:
     --------
     >>> import pandas as pd
     >>> from skescore.extractors import CategoryEncoder
-    >>> X = pd.DataFrame({"size": [1.5, 2.0, 1.0], "colour": ["red", "blue", "red"]})
+    >>> X = pd.DataFrame({"size": [1.5, 2.0, 1.0], "color": ["red", "blue", "red"]})
     >>> encoder = CategoryEncoder(X)
     >>> encoder.categories
     {1: ('blue', 'red')}
-    >>> encoder.codes(X)["colour"].tolist()
+    >>> encoder.codes(X)["color"].tolist()
     [1.0, 0.0, 1.0]
     """
 

@@ -47,11 +47,11 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
     They come from the numbers of points and the products of the deviations from the mean, summed,
     the predictions last. Features that are constant in a box get 0.
 
-    Features are standardised in each box, so that the matrix to be inverted is their correlation.
+    Features are standardized in each box, so that the matrix to be inverted is their correlation.
     Of equally good models, as correlated features allow, it is about the one of least norm.
 
     A model of few points says nothing of its errors, and is steep where a feature happens to
-    vary little among them. With d varying features and n < 2 (d + 2) points the slopes minimise,
+    vary little among them. With d varying features and n < 2 (d + 2) points the slopes minimize,
     in units of the rows' ranges, the mean squared residual plus d/n times the mean variance of the
     features times the sum of the squared slopes.
     """
@@ -249,7 +249,7 @@ class Fits:
 
     @classmethod
     def collect(cls, points: Points, groups: Groups) -> Fits:
-        """Summarise groups of points."""
+        """Summarize groups of points."""
         size = len(points.units.origin)
         n_groups, size = len(groups.size), len(points.units.origin)
         fits = cls(np.zeros(n_groups), np.zeros((n_groups, size)), np.zeros((n_groups, size, size)))
@@ -257,10 +257,12 @@ class Fits:
         for group, rows in points.pieces(groups):
             totals = (rows[:, None, :, -1] @ rows)[:, 0]
             n, mean = totals[:, -1], totals[:, :-1] / totals[:, -1:]
-            centred = buffer[: rows.shape[0] * rows.shape[1]].reshape(*rows.shape[:2], size)
-            np.multiply(mean[:, None, :], rows[:, :, -1:], out=centred)  # 0 where there is no point
-            np.subtract(rows[:, :, :-1], centred, out=centred)
-            piece = cls(n, mean, centred.transpose(0, 2, 1) @ centred)
+            centered = buffer[: rows.shape[0] * rows.shape[1]].reshape(*rows.shape[:2], size)
+            np.multiply(
+                mean[:, None, :], rows[:, :, -1:], out=centered
+            )  # 0 where there is no point
+            np.subtract(rows[:, :, :-1], centered, out=centered)
+            piece = cls(n, mean, centered.transpose(0, 2, 1) @ centered)
             if len(group) == 1:  # perhaps not the group's first piece
                 piece = fits.take(group).plus(piece)
             fits.n[group], fits.mean[group], fits.gram[group] = piece.n, piece.mean, piece.gram

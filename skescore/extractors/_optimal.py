@@ -189,7 +189,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     max_leaf_nodes : int, default=4
         Most leaves, from 2 to 10,000.
     cuts_per_feature : int or None, default=16
-        Most cuts of a number, those nearest to its quantiles. None: between any two neighbouring
+        Most cuts of a number, those nearest to its quantiles. None: between any two neighboring
         values, which takes longer.
     n_features_to_select : int or None, default=20
         {selection}
@@ -385,7 +385,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
     max_conditions : {1, 2, 3}, default=2
         Most tests in a premise; an interval with two bounds is two of them.
     cuts_per_feature : int or None, default=8
-        Most cuts of a number, those nearest to its quantiles. None: between any two neighbouring
+        Most cuts of a number, those nearest to its quantiles. None: between any two neighboring
         values, which takes long.
     n_features_to_select : int or None, default=20
         {selection}

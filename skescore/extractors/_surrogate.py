@@ -139,7 +139,7 @@ class SurrogateExtractor(BaseExtractor):
             )
         found = _on_columns(found, self.learner_, list(map(str, X.columns)))
         if classification:
-            found = _relabelled(found, present, settings["classes"])
+            found = _relabeled(found, present, settings["classes"])
         fallback = settings["fallback"] if found.fallback is None else found.fallback
         return found.replace(
             feature_names=settings["feature_names"], domain=settings["domain"], fallback=fallback
@@ -172,7 +172,7 @@ def _code(label: Any) -> int:
         return -1
 
 
-def _relabelled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> RuleSet:
+def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> RuleSet:
     """Rules about 0, 1, ... of the classes that are there, as rules about all classes."""
     known = {label: _code(label) for label in ruleset.classes or ()}
     if wrong := [label for label, code in known.items() if code not in range(len(present))]:

@@ -77,14 +77,14 @@ class Numbers:
 
     def __init__(self, predictions: np.ndarray) -> None:
         low, high = float(predictions.min()), float(predictions.max())
-        self._centre = low / 2 + high / 2
+        self._center = low / 2 + high / 2
         self._scale = max(high / 2 - low / 2, _LEAST_SCALE)
         self._values = self.encode(predictions)
 
     def encode(self, predictions: np.ndarray) -> np.ndarray:
         """Shift and scale."""
         scaled = np.clip(predictions, -_LARGEST_PREDICTION, _LARGEST_PREDICTION)
-        scaled -= self._centre
+        scaled -= self._center
         scaled /= self._scale
         return np.clip(scaled, -_LARGEST_SCALED, _LARGEST_SCALED, out=scaled)
 
@@ -110,7 +110,7 @@ class Numbers:
 
     def outputs(self, means: np.ndarray) -> np.ndarray:
         """The mean, in the target's units."""
-        return means[:, 0] * self._scale + self._centre
+        return means[:, 0] * self._scale + self._center
 
     def limit(self, threshold: float) -> float:
         """The largest gap within a threshold in the target's units."""

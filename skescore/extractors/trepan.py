@@ -240,7 +240,7 @@ class Binned:
 
 
 def find_cuts(values: np.ndarray, labels: np.ndarray, most: int = MOST_BINS - 1) -> np.ndarray:
-    """Cuts half-way between neighbouring values where the class changes.
+    """Cuts half-way between neighboring values where the class changes.
 
     No other cut can have the largest information gain. Of more than 10 000 values every so many-th
     is looked at; more than `most` cuts are thinned evenly.
@@ -265,7 +265,7 @@ def find_cuts(values: np.ndarray, labels: np.ndarray, most: int = MOST_BINS - 1)
         kept = np.linspace(0, len(below) - 1, most).round().astype(np.intp)
         below, above = below[kept], above[kept]
     middle = below / 2 + above / 2
-    # The middle of neighbouring floats rounds to one of them.
+    # The middle of neighboring floats rounds to one of them.
     return np.where((middle >= below) & (middle < above), middle, below)
 
 
@@ -586,10 +586,10 @@ class InstanceModel:
             counts = np.bincount(np.searchsorted(values, self.sample[:, j]), minlength=len(values))
             return counts * self._listed(region, j)
         low, high = self._limits(region, j)
-        centres, width = self.sample[:, j], self._widths[j]
+        centers, width = self.sample[:, j], self._widths[j]
         if width == 0:
-            return ((centres >= low) & (centres <= high)).astype(float)
-        below, above = _turned((low - centres) / width, (high - centres) / width)[:2]
+            return ((centers >= low) & (centers <= high)).astype(float)
+        below, above = _turned((low - centers) / width, (high - centers) / width)[:2]
         return np.maximum(ndtr(above) - ndtr(below), 0.0)
 
     def _listed(self, region: Region, j: int) -> np.ndarray:
@@ -612,12 +612,12 @@ class InstanceModel:
         low, high = self._limits(region, j)
         if hopeless:
             return np.clip(low + place * (high - low), low, high)
-        centres, width = self.sample[_picked(weights, pick), j], self._widths[j]
+        centers, width = self.sample[_picked(weights, pick), j], self._widths[j]
         if width == 0:
-            return centres
-        below, above, turned = _turned((low - centres) / width, (high - centres) / width)
+            return centers
+        below, above, turned = _turned((low - centers) / width, (high - centers) / width)
         quantile = ndtri(ndtr(below) + place * (ndtr(above) - ndtr(below)))
-        return np.clip(centres + width * np.where(turned, -quantile, quantile), low, high)
+        return np.clip(centers + width * np.where(turned, -quantile, quantile), low, high)
 
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
         """Draw n instances that satisfy a region, whose tests must not share features.
@@ -703,7 +703,7 @@ class InstanceModel:
 
 
 def _turned(below: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Standardised limits, mirrored where they lie in the upper tail: there ndtr rounds to 1."""
+    """Standardized limits, mirrored where they lie in the upper tail: there ndtr rounds to 1."""
     turned = below > 0
     return np.where(turned, -above, below), np.where(turned, -below, above), turned
 
@@ -1116,7 +1116,7 @@ class TrepanExtractor(BaseExtractor):
     otherwise it goes on with that model, and with its instances. Models use 10 000 rows at most.
 
     *Tests.* The best test of one feature by information gain is the seed: a cut half-way between
-    neighbouring values where the class changes (255 of them at most), or a set of categories. The
+    neighboring values where the class changes (255 of them at most), or a set of categories. The
     beam search extends m-of-n to m-of-(n+1) or (m+1)-of-(n+1) by a further condition. An extension
     must gain significantly more: ``2 N ln(2) (gain' - gain)`` must exceed the chi-squared quantile
     with one degree of freedom per class but one, for N instances, at the level `significance`
@@ -1129,7 +1129,7 @@ class TrepanExtractor(BaseExtractor):
 
     *Beside PSyKE.* Its Trepan asks nothing of instances and counts no conditions: that is
     ``min_sample=0, max_literals=1, max_depth=3``, which has the fidelity of PSyKE's on held-out
-    rows in six of six splits of one-hot columns of iris (3 nearest neighbours; mean 0.971, ours by
+    rows in six of six splits of one-hot columns of iris (3 nearest neighbors; mean 0.971, ours by
     default 0.970, from 0.89 to 1 by split and seed). Instances cost fidelity where features depend
     on each other: pass a column of categories rather than its one-hot columns, which are drawn as
     if a value could be two at once.

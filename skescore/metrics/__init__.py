@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skescore.metrics._calibration import RuleCalibration, rule_calibration
-from skescore.metrics._catalogue import (
+from skescore.metrics._catalog import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
     performance_report,

@@ -1,4 +1,4 @@
-"""What each rule of a set meets in labelled rows: the counts that every measure of a rule needs.
+"""What each rule of a set meets in labeled rows: the counts that every measure of a rule needs.
 
 Rows are worked on in batches, so that memory does not grow with the product of rows and rules. A
 regression looks at them again, first for the standard deviation of each rule's labels, then for the
@@ -46,7 +46,7 @@ _KEPT = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class RuleConfusion:
-    """What each rule of a set meets in labelled rows; every array has one entry per rule.
+    """What each rule of a set meets in labeled rows; every array has one entry per rule.
 
     Counts are sums of weights where rows have weights.
 
@@ -366,8 +366,8 @@ class Tally:
         """Count for numbers."""
         y = finite_numbers("y", one_per_row(labels, len(self.table)))
         n_rules = len(self.ruleset)
-        centre = float(np.average(y, weights=self.weights))
-        moments = _LabelMoments(n_rules, centre)
+        center = float(np.average(y, weights=self.weights))
+        moments = _LabelMoments(n_rules, center)
         keep = len(y) * -(-n_rules // 8) <= _KEPT
         kept: list[tuple[slice, NDArray[np.uint8], Floats | None]] = []
         for rows, held, weights, alone in self._batches():
@@ -398,7 +398,7 @@ class Tally:
         P = P if everywhere is None else everywhere
         if self.weights is None:
             n, N = moments.weight - p, len(y) - P
-        return _confusion(p, n, P, N, self._unique, mean, std, _sample_std(y, self.weights, centre))
+        return _confusion(p, n, P, N, self._unique, mean, std, _sample_std(y, self.weights, center))
 
     def _within(self, y: Floats, std: Floats) -> Floats | None:
         """Count the positive labels of each rule; None where sorting them does not do."""
@@ -424,19 +424,19 @@ class Tally:
 class _LabelMoments:
     """Means and standard deviations of labels per rule, from batches of rows.
 
-    Sums of squares, around a `centre` near the labels, are cheap, but little is left of their
-    digits where labels lie close together and far from the centre. Such rules are `narrow`, and
+    Sums of squares, around a `center` near the labels, are cheap, but little is left of their
+    digits where labels lie close together and far from the center. Such rules are `narrow`, and
     need a second look.
     """
 
-    def __init__(self, n_rules: int, centre: float) -> None:
-        self._centre = centre
+    def __init__(self, n_rules: int, center: float) -> None:
+        self._center = center
         self._sums = np.zeros((3, n_rules))
         self._looks = np.zeros((2, 0))
 
     def add(self, held: Flags, labels: Floats, weights: Floats | None) -> None:
         """Take in some rows."""
-        deviations = labels - self._centre
+        deviations = labels - self._center
         factor = np.ones(len(labels)) if weights is None else weights
         numbers = held.astype(np.float64)
         # One power at a time: products of thin matrices are slow, the more so on several threads.
@@ -469,7 +469,7 @@ class _LabelMoments:
 
     def _rough_mean(self) -> Floats:
         weight = np.where(self.weight > 0, self.weight, np.nan)
-        return np.asarray(self._centre + self._sums[1] / weight)
+        return np.asarray(self._center + self._sums[1] / weight)
 
     def result(self) -> tuple[Floats, Floats]:
         """Means and population standard deviations; NaN without rows."""
@@ -485,14 +485,14 @@ class _LabelMoments:
         return mean, np.where(std <= BORDER * np.abs(mean), 0.0, std)
 
 
-def _sample_std(y: Floats, weights: Floats | None, centre: float) -> float:
+def _sample_std(y: Floats, weights: Floats | None, center: float) -> float:
     """Sample standard deviation (ddof 1) of all labels around their mean; NaN for a single row."""
     factors = np.ones(len(y)) if weights is None else weights
     total = factors.sum()
     if not total > 1:
         return np.nan
-    std = float(np.sqrt(factors @ (y - centre) ** 2 / (total - 1)))
-    return 0.0 if std <= BORDER * abs(centre) else std
+    std = float(np.sqrt(factors @ (y - center) ** 2 / (total - 1)))
+    return 0.0 if std <= BORDER * abs(center) else std
 
 
 def class_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]:

@@ -31,7 +31,7 @@ from skescore._validation import (
     row_weights,
     whole_labels,
 )
-from skescore.metrics._prediction import centred, prediction_performance
+from skescore.metrics._prediction import centered, prediction_performance
 from skescore.metrics._rule_counts import Flags, Floats, checked_weights, one_per_row
 from skescore.rules import Fallback, as_ruleset
 from skescore.rules._matching import as_known_rows
@@ -93,7 +93,7 @@ def _agreement(ruleset: RuleSet, X: Any, y_box: NDArray[Any], weights: Floats | 
         metric=_METRICS[ruleset.task],
         task=ruleset.task,
         covered=known,
-        uncovered="penalise",
+        uncovered="penalize",
         sample_weight=weights,
     )
 
@@ -571,7 +571,7 @@ def group_fidelity(
         values = np.asarray(box == rules, dtype=np.float64)
     else:
         box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
-        whole = np.average(np.abs(centred(box, weights)), weights=weights)
+        whole = np.average(np.abs(centered(box, weights)), weights=weights)
         error = np.abs(box - rules)
         # A constant is met or not.
         values = 1 - error / whole if whole > 0 else np.where(error == 0, 1.0, -math.inf)

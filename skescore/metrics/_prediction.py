@@ -29,7 +29,7 @@ __all__ = ["METRICS", "UNCOVERED", "PredictionMetric", "prediction_loss", "predi
 Weights = np.ndarray | None
 
 #: What happens to rows without a rule in a score.
-UNCOVERED = ("ignore", "penalise")
+UNCOVERED = ("ignore", "penalize")
 #: The code of a row without a rule: wrong, but no class of its own.
 NO_RULE = -1
 
@@ -83,7 +83,7 @@ def mean_of(values: np.ndarray, weights: Weights) -> float:
     return float(values[0] if values.min() == values.max() else np.average(values, weights=weights))
 
 
-def centred(values: np.ndarray, weights: Weights) -> np.ndarray:
+def centered(values: np.ndarray, weights: Weights) -> np.ndarray:
     """Deviations from the mean, none at all for equal numbers."""
     return np.asarray(values - mean_of(values, weights))
 
@@ -92,7 +92,7 @@ def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     """Share of the variance that the predictions explain; NaN for a single row."""
     if len(y_true) < 2:
         return math.nan
-    errors, deviations = (y_true - y_pred) ** 2, centred(y_true, weights) ** 2
+    errors, deviations = (y_true - y_pred) ** 2, centered(y_true, weights) ** 2
     if weights is not None:
         errors, deviations = weights * errors, weights * deviations
     left, whole = float(errors.sum()), float(deviations.sum())
@@ -185,7 +185,7 @@ class PredictionMetric(NamedTuple):
         The same of arrays, for many sets of predictions at once; NaN without rows. Of classes:
         ``of_sums(hits, predicted, actual)``, numbers of rows with the classes in the last axis. Of
         numbers: ``of_sums(n_rows, deviation, squares, absolute, squared)``, sums of the deviations
-        from any centre, of their squares, and of the absolute and squared errors.
+        from any center, of their squares, and of the absolute and squared errors.
     """
 
     function: Callable[[np.ndarray, np.ndarray, Weights], float]
@@ -263,8 +263,8 @@ def prediction_performance(
         What is predicted: labels or numbers.
     covered : array-like of bool, shape (n_rows,), optional
         Rows that some rule holds for; all by default.
-    uncovered : {"ignore", "penalise"}, default="ignore"
-        ``"ignore"`` leaves out the other rows. ``"penalise"`` counts them as wrong
+    uncovered : {"ignore", "penalize"}, default="ignore"
+        ``"ignore"`` leaves out the other rows. ``"penalize"`` counts them as wrong
         (classification) or takes `default` for their prediction (regression).
     default : float, optional
         The prediction of rows without a rule in regression; by default the mean of `y_true`.
@@ -286,7 +286,7 @@ def prediction_performance(
     >>> options = {"metric": "accuracy", "task": "classification", "covered": [True, True, False]}
     >>> prediction_performance(["a", "b", "b"], ["a", "a", "b"], **options)
     0.5
-    >>> prediction_performance(["a", "b", "b"], ["a", "a", "b"], uncovered="penalise", **options)
+    >>> prediction_performance(["a", "b", "b"], ["a", "a", "b"], uncovered="penalize", **options)
     0.3333333333333333
     """
     if isinstance(metric, str):
@@ -301,7 +301,7 @@ def prediction_loss(
     metric: str | Callable[..., float],
     task: str,
     covered: Any = None,
-    uncovered: str = "penalise",
+    uncovered: str = "penalize",
     default: float | None = None,
     sample_weight: Any = None,
 ) -> float:
@@ -319,7 +319,7 @@ def prediction_loss(
         What is predicted: labels or numbers.
     covered : array-like of bool, shape (n_rows,), optional
         Rows that some rule holds for; all by default.
-    uncovered : {"penalise", "ignore"}, default="penalise"
+    uncovered : {"penalize", "ignore"}, default="penalize"
         See :func:`prediction_performance`.
     default : float, optional
         The prediction of rows without a rule in regression; by default the mean of `y_true`.

@@ -54,8 +54,8 @@ JSON_FORMAT, JSON_VERSION = "skescore.RuleCounts", 1
 BORDER = 32 * np.finfo(np.float64).eps
 #: Share of squared deviations below which too few digits of a difference of squares are left.
 NARROW = 1e-3
-#: How often a better centre is looked for; labels of any size need no more.
-_CENTRES = 3
+#: How often a better center is looked for; labels of any size need no more.
+_CENTERS = 3
 
 
 class _Sums:
@@ -117,7 +117,7 @@ class NumberSums(_Sums):
 
     Attributes
     ----------
-    centre : float
+    center : float
         Deviations are those from this number.
     default : float
         What stands for the prediction of rows without a rule; NaN if nothing does yet.
@@ -138,7 +138,7 @@ class NumberSums(_Sums):
         standard deviation of what the rule predicts.
     """
 
-    centre: float
+    center: float
     default: float
     rows: Floats
     ends: Floats
@@ -153,7 +153,7 @@ class NumberSums(_Sums):
                 "Sums of errors add up only if the same number stands for rows without a rule, got "
                 f"{self.default!r} and {other.default!r}. Give the rule set a fallback first."
             )
-        other = other.around(self.centre)
+        other = other.around(self.center)
         same = (
             self.moments is not None
             and other.moments is not None
@@ -163,7 +163,7 @@ class NumberSums(_Sums):
         if same and self.within is not None and other.within is not None:
             within = self.within + other.within
         return NumberSums(
-            self.centre,
+            self.center,
             self.default,
             self.rows + other.rows,
             _merged(self.ends, other.ends),
@@ -173,15 +173,15 @@ class NumberSums(_Sums):
             within,
         )
 
-    def around(self, centre: float) -> NumberSums:
+    def around(self, center: float) -> NumberSums:
         """The same with deviations from another number."""
-        if centre == self.centre:
+        if center == self.center:
             return self
         return replace(
             self,
-            centre=centre,
-            rows=_moved(self.rows, self.centre - centre, axis=1),
-            by_rule=_moved(self.by_rule, self.centre - centre, axis=1),
+            center=center,
+            rows=_moved(self.rows, self.center - center, axis=1),
+            by_rule=_moved(self.by_rule, self.center - center, axis=1),
         )
 
     @property
@@ -192,7 +192,7 @@ class NumberSums(_Sums):
     @property
     def mean(self) -> float:
         """The mean of all labels."""
-        return self.centre + float(self.rows[:, 1].sum()) / self.weight
+        return self.center + float(self.rows[:, 1].sum()) / self.weight
 
     @property
     def label_std(self) -> float:
@@ -206,7 +206,7 @@ class NumberSums(_Sums):
         return 0.0 if std <= BORDER * abs(self.mean) else std
 
     def imprecise(self, part: slice) -> bool:
-        """Whether labels lie too far from the centre for exact deviations from their mean.
+        """Whether labels lie too far from the center for exact deviations from their mean.
 
         `part` is that of the rows with a rule, or of all.
         """
@@ -216,10 +216,10 @@ class NumberSums(_Sums):
         return bool(squares - deviation**2 / weight <= NARROW * squares)
 
     @property
-    def better_centre(self) -> float:
+    def better_center(self) -> float:
         """The mean of the labels of rows with a rule, if there are any."""
         weight, deviation = self.rows[0, :2].tolist()
-        return self.centre + deviation / weight if weight else self.mean
+        return self.center + deviation / weight if weight else self.mean
 
     def kept(self, uncovered: str, n_rows: tuple[int, int]) -> LabelSums:
         """What metrics are made of, of the rows that count in a score."""
@@ -239,7 +239,7 @@ class NumberSums(_Sums):
         """Means of the labels of each rule, shape (1 or 2, n_rules); NaN without rows."""
         weight, deviation, _ = np.moveaxis(self.by_rule, 1, 0)
         known = np.where(weight > 0, weight, np.nan)
-        return np.asarray(self.centre + deviation / known)
+        return np.asarray(self.center + deviation / known)
 
     def narrow(self) -> Flags:
         """Rules whose standard deviations need deviations from their own means."""
@@ -274,7 +274,7 @@ def _same(a: float, b: float) -> bool:
 
 
 def _moved(sums: Floats, by: float, axis: int) -> Floats:
-    """Sums of weights, deviations and squares (and more) with another centre."""
+    """Sums of weights, deviations and squares (and more) with another center."""
     moved = np.moveaxis(sums.copy(), axis, 0)
     weight, deviation = moved[0].copy(), moved[1].copy()
     moved[1] += weight * by
@@ -464,12 +464,12 @@ def rules_digest(ruleset: RuleSet) -> str:
 class Looks(Protocol):
     """Rows, wherever they are, that can be summed; a part of them or all."""
 
-    def centre(self) -> float:
+    def center(self) -> float:
         """A number near the labels."""
         ...
 
-    def first(self, default: float, centre: float) -> RuleCounts:
-        """Count rows, or sum their labels around a centre."""
+    def first(self, default: float, center: float) -> RuleCounts:
+        """Count rows, or sum their labels around a center."""
         ...
 
     def deviations(self, means: Floats) -> Floats:
@@ -487,15 +487,15 @@ def complete(ruleset: RuleSet, looks: Looks, *, rule_measures: bool = True) -> R
         return looks.first(math.nan, 0.0)
     fallback = ruleset.fallback
     default = math.nan if fallback is None else float(fallback.output)
-    counts = looks.first(default, looks.centre())
+    counts = looks.first(default, looks.center())
     numbers = _numbers_of(counts)
-    for look in range(_CENTRES):  # the farther the centre was, the fewer digits the mean has
+    for look in range(_CENTERS):  # the farther the center was, the fewer digits the mean has
         if not numbers.imprecise(slice(1)) and (look or not numbers.imprecise(slice(2))):
             break
-        counts = looks.first(default, numbers.better_centre)
+        counts = looks.first(default, numbers.better_center)
         numbers = _numbers_of(counts)
     if math.isnan(default) and counts.n_rows[1] > 0:
-        counts = looks.first(numbers.mean, numbers.better_centre)
+        counts = looks.first(numbers.mean, numbers.better_center)
         numbers = _numbers_of(counts)
     if not rule_measures:
         return counts
@@ -579,7 +579,7 @@ class RowLooks:
                 )
             self.y, self._labels = codes, [python_value(label) for label in known.tolist()]
 
-    def centre(self) -> float:
+    def center(self) -> float:
         return float(np.average(self.y, weights=self.weights))
 
     def _batches(self) -> Iterator[tuple[slice, Flags, Floats]]:
@@ -588,7 +588,7 @@ class RowLooks:
             weights = np.ones(len(held)) if self.weights is None else self.weights[rows]
             yield rows, held, weights
 
-    def first(self, default: float, centre: float) -> RuleCounts:
+    def first(self, default: float, center: float) -> RuleCounts:
         groups = Groups(self.ruleset)
         predictions = self._predictions()
         for rows, held, weights in self._batches():
@@ -598,7 +598,7 @@ class RowLooks:
                 continue
             assert predicted is not None
             covered = held.any(axis=1)
-            deviation = y - centre
+            deviation = y - center
             with np.errstate(over="ignore", invalid="ignore"):
                 error = y - np.where(covered, predicted, default)
                 sums = weights * [np.ones(len(y)), deviation, deviation**2, np.abs(error), error**2]
@@ -610,7 +610,7 @@ class RowLooks:
                 np.stack([ends, ends])[:, counted],
                 counted[counted],
             )
-        return groups.result(default, centre)
+        return groups.result(default, center)
 
     def _predictions(self) -> NDArray[Any] | None:
         """Predicted numbers, or codes of classes that rules predict together."""
@@ -760,12 +760,12 @@ class Groups:
                 its = ends[:, flags[:, rule]]
                 self._rule_ends[kind, :, rule] = _pooled(self._rule_ends[kind, :, rule], its)
 
-    def result(self, default: float, centre: float) -> RuleCounts:
+    def result(self, default: float, center: float) -> RuleCounts:
         """The counts of all groups."""
         numbers = None
         if self._ruleset.classes is None:
             numbers = NumberSums(
-                centre, default, self._rows, self._ends, self._by_rule, self._rule_ends
+                center, default, self._rows, self._ends, self._by_rule, self._rule_ends
             )
         n_rows = int(self._n_rows[0]), int(self._n_rows[1])
         return RuleCounts(rules_digest(self._ruleset), n_rows, self._alone, self._classes, numbers)

@@ -1,6 +1,6 @@
 """Measures of a single rule, from how many rows of which kind it covers.
 
-The catalogue is that of RuleKit, a well-known learner of rules, as a table: one entry per measure.
+The catalog is that of RuleKit, a well-known learner of rules, as a table: one entry per measure.
 All are functions of four counts, and greater is better for all of them.
 """
 
@@ -582,7 +582,7 @@ _FLACH = "J. Fürnkranz, P. Flach: ROC 'n' rule learning, 2005"
 _BRUHA = "I. Bruha: quality of decision rules, 1997"
 _YAO = "Y. Yao, N. Zhong: quantitative measures associated with rules, 1999"
 _TABLE = "statistics of two-by-two tables"
-_RULEKIT = "catalogue of RuleKit"
+_RULEKIT = "catalog of RuleKit"
 
 _SHARE, _SIGNED = between(0, 1), between(-1, 1)
 

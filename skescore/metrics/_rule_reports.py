@@ -1,4 +1,4 @@
-"""Reports of rules on labelled rows: each rule by itself, and the rule set in a few figures.
+"""Reports of rules on labeled rows: each rule by itself, and the rule set in a few figures.
 
 The figures are those by which RuleKit describes a model, as far as rules and rows determine them.
 How long an induction took is only known to who made the rules.

@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 CORRECTIONS = ("fdr_bh", "holm")
-UNCOVERED = ("penalise", "ignore")
+UNCOVERED = ("penalize", "ignore")
 COMPLETENESSES = ("volume", "instances")
 #: Points in time of the default grid, and the shares of the rows between which they lie.
 _N_TIMES, _SHARES = 100, (0.1, 0.9)
@@ -261,7 +261,7 @@ def integrated_brier_score(
     *,
     times: ArrayLike | None = None,
     y_train: Any = None,
-    uncovered: str = "penalise",
+    uncovered: str = "penalize",
 ) -> float:
     r"""Mean squared error of the survival curves over time, fair to censored rows; 0 is perfect.
 
@@ -282,7 +282,7 @@ def integrated_brier_score(
         Pass them to compare scores of different rows.
     y_train : structured array, or pair (time, event), optional
         Outcomes by which censoring is estimated; by default those of the rules' training rows.
-    uncovered : {"penalise", "ignore"}, default="penalise"
+    uncovered : {"penalize", "ignore"}, default="penalize"
         Rows without a rule get the curve of all training rows, or are left out.
 
     Returns
@@ -391,7 +391,7 @@ def survival_scores(
     *,
     times: ArrayLike | None = None,
     y_train: Any = None,
-    uncovered: str = "penalise",
+    uncovered: str = "penalize",
     completeness: str = "volume",
     psi: float = 1.0,
     phi: float = 1.0,
@@ -407,7 +407,7 @@ def survival_scores(
         As in :func:`integrated_brier_score`.
     times, y_train : optional
         As in :func:`integrated_brier_score`.
-    uncovered : {"penalise", "ignore"}, default="penalise"
+    uncovered : {"penalize", "ignore"}, default="penalize"
         As in :func:`integrated_brier_score`.
     completeness : {"volume", "instances"}, default="volume"
         Share of the domain or of the rows that rules cover. Rules without a domain get the box
@@ -474,7 +474,7 @@ def survival_scores(
 def check_settings(
     *,
     times: Any = None,
-    uncovered: str = "penalise",
+    uncovered: str = "penalize",
     completeness: str = "volume",
     psi: float = 1.0,
     phi: float = 1.0,

@@ -14,7 +14,7 @@ from skescore.rules._conditions import is_missing
 
 
 def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Numbers between neighbouring values: at least the lower, less than the higher."""
+    """Numbers between neighboring values: at least the lower, less than the higher."""
     middle = low / 2 + high / 2
     return np.where((low <= middle) & (middle < high), middle, low)
 
@@ -175,7 +175,7 @@ def candidate_cuts(
         The rows; NaN or None for missing values.
     per_feature : int, optional
         Most cuts of a number: those nearest to its quantiles. By default it is cut between any two
-        neighbouring values, which separates all rows that it can separate. Categories always have
+        neighboring values, which separates all rows that it can separate. Categories always have
         all their values.
     categories : sequence of int, optional
         The columns to be taken for categorical ones; by default those that hold text or booleans,
@@ -244,7 +244,7 @@ def _categorical(X: Any) -> list[int]:
 
 
 def _between(known: np.ndarray, most: int | None) -> tuple[float, ...]:
-    """Cuts half-way between neighbouring values, or the ones nearest to the quantiles."""
+    """Cuts half-way between neighboring values, or the ones nearest to the quantiles."""
     values, counts = np.unique(known, return_counts=True)
     cuts = halfway(values[:-1], values[1:])
     if most is not None and len(cuts) > most:

@@ -94,7 +94,7 @@ def most_f1_of_trees(
         that is better. With 0 it ends with the first tree.
     cuts : Cuts, int or None, default=16
         Where features may be split; a number is passed to :func:`candidate_cuts`, None cuts between
-        any two neighbouring values.
+        any two neighboring values.
     classes : sequence, optional
         The labels, in the order of the rules' class counts; by default the sorted ones of y.
     sample_weight : array-like of shape (n_rows,), optional

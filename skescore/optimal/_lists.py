@@ -669,7 +669,7 @@ def optimal_lists(
         Most tests in a premise. With 3 time and memory grow with the third power of the tests.
     cuts : Cuts, int or None, default=8
         Where features are cut; a number is passed to :func:`candidate_cuts`, None cuts between any
-        two neighbouring values.
+        two neighboring values.
     classes : sequence, optional
         The labels in order; by default the sorted ones of y.
     sample_weight : array-like of shape (n_rows,), optional

@@ -2,7 +2,7 @@
 
 Branch and bound over (rows, leaves), as in the papers below: the root splits the rows, both sides
 are the same problem with fewer rows and leaves. A bound of a side comes from rows that no cut tells
-apart, from classes that too few leaves cannot name, and from the sides of neighbouring cuts: a tree
+apart, from classes that too few leaves cannot name, and from the sides of neighboring cuts: a tree
 is no worse on fewer rows, and every further row costs it no more than its own weight.
 """
 
@@ -32,7 +32,7 @@ from skescore._validation import (
     row_weights,
     whole_labels,
 )
-from skescore.metrics._prediction import centred, mean_of
+from skescore.metrics._prediction import centered, mean_of
 from skescore.optimal._cuts import Cuts, candidate_cuts
 from skescore.optimal._frontier import LOSSES, MOST_RULES, Frontier, check_targets
 from skescore.rules import (
@@ -90,7 +90,7 @@ def optimal_trees(
         Most leaves, up to 10,000.
     cuts : Cuts, int or None, default=16
         Where features may be split; a number is passed to :func:`candidate_cuts`, None cuts between
-        any two neighbouring values.
+        any two neighboring values.
     classes : sequence, optional
         The labels, in the order of the rules' class counts; by default the sorted ones of y.
     sample_weight : array-like of shape (n_rows,), optional
@@ -124,7 +124,7 @@ def optimal_trees(
     -----
     One process searches. Parts of the search, such as the columns of the first cut, would not be
     faster side by side: most of what is proven in one of them, of sets of rows that many cuts have
-    in common and of neighbouring cuts, is what spares the others their work.
+    in common and of neighboring cuts, is what spares the others their work.
 
     References
     ----------
@@ -425,7 +425,7 @@ class _Squares:
 
     def __init__(self, y: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
         n_points = int(group.max()) + 1
-        y = centred(y, weights if weights.any() else None)
+        y = centered(y, weights if weights.any() else None)
         low, high = y.min(), y.max()
 
         def sums(values: np.ndarray) -> np.ndarray:

@@ -3,8 +3,8 @@
 A function that draws takes the ``ax`` to draw on, or makes a new figure, and returns it, or raises
 an ImportError with the command that installs matplotlib. ``ax.figure.savefig("name.svg")`` saves.
 New figures make room for the legend beside the axes; for axes of your own do as they do with
-``plt.subplots(layout="constrained")``. Pictures of your own can share colours, markers and legend:
-`COLOURS`, `MARKERS`, :func:`colours_of`, :func:`pale`, :func:`contrast`, :func:`legend_beside`.
+``plt.subplots(layout="constrained")``. Pictures of your own can share colors, markers and legend:
+`COLORS`, `MARKERS`, :func:`colors_of`, :func:`pale`, :func:`contrast`, :func:`legend_beside`.
 """
 
 from skescore.plots._bars import score_bars
@@ -25,18 +25,18 @@ from skescore.plots._formulas import (
     ice_surface,
 )
 from skescore.plots._rules import overlap_matrix, parallel_rules, rule_boxes
-from skescore.plots._style import COLOURS, MARKERS, colours_of, contrast, legend_beside, pale
+from skescore.plots._style import COLORS, MARKERS, colors_of, contrast, legend_beside, pale
 from skescore.plots._trade_off import pareto_plot, proven_corridor, score_sensitivity, winner_map
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "MARKERS",
     "CorridorDisplay",
     "DecisionBoundaryDisplay",
     "ParetoDisplay",
     "RulesDisplay",
     "ScoreBarsDisplay",
-    "colours_of",
+    "colors_of",
     "contrast",
     "decision_boundaries",
     "decision_boundary",

@@ -17,7 +17,7 @@ from skescore.plots._results import (
 )
 from skescore.plots._style import (
     axes_or_new,
-    colours_of,
+    colors_of,
     legend_beside,
     matplotlib_module,
     number,
@@ -140,7 +140,7 @@ def score_bars(
     names = list(dict.fromkeys(table["bar"]))
     size = max(4.2, 1.6 + 0.55 * len(table)) + (1.8 if len(groups) > 1 else 0.0)
     ax = axes_or_new(ax, (min(size, 14.0), 4.0))
-    colours = dict(zip(names, colours_of(len(names)), strict=True))
+    colors = dict(zip(names, colors_of(len(names)), strict=True))
     grouped = len(groups) > 1
     greater = score in _GREATER
     for i, name in enumerate(groups):
@@ -155,7 +155,7 @@ def score_bars(
                 at,
                 row["value"],
                 width,
-                color=pale(colours[row["bar"]], 0.7),
+                color=pale(colors[row["bar"]], 0.7),
                 edgecolor="black",
                 linewidth=0.7,
                 hatch=hatches.get(k),
@@ -193,7 +193,7 @@ def score_bars(
     if legend:
         spread = bool(np.isfinite(table["spread"]).any())
         marked = mark and len(table) > 1
-        _legend(ax, colours if grouped else {}, marked, n_bars == len(table), spread)
+        _legend(ax, colors if grouped else {}, marked, n_bars == len(table), spread)
     return ax
 
 
@@ -297,11 +297,11 @@ def _name_axis(ax: Any, score: str, weights: dict[str, float]) -> None:
     ax.set_title(f"{_NAMES[score]}{of}")
 
 
-def _legend(ax: Any, colours: dict[str, str], marked: bool, with_worst: bool, spread: bool) -> None:
+def _legend(ax: Any, colors: dict[str, str], marked: bool, with_worst: bool, spread: bool) -> None:
     patch = matplotlib_module("patches").Patch
     handles = [
-        patch(facecolor=pale(colour, 0.7), edgecolor="black", label=short(name, 40))
-        for name, colour in colours.items()
+        patch(facecolor=pale(color, 0.7), edgecolor="black", label=short(name, 40))
+        for name, color in colors.items()
     ]
     if marked:
         handles += [

@@ -17,7 +17,7 @@ from skescore.plots._features import Side, feature_counts, feature_index, side_o
 from skescore.plots._style import (
     SEQUENTIAL,
     axes_or_new,
-    colours_of,
+    colors_of,
     draw_rows,
     legend_beside,
     markers_of,
@@ -64,7 +64,7 @@ def rows_of_plane(
 
     The function that is returned gives the batches anew each time, the lowest line first.
     """
-    at = [side.at(side.centres(resolution)) for side in sides]
+    at = [side.at(side.centers(resolution)) for side in sides]
     x, y = np.tile(at[0], len(at[1])), np.repeat(at[1], len(at[0]))
     size = max(1000, _BATCH_NUMBERS // max(1, len(names)))
     chosen = {sides[0].feature: x, sides[1].feature: y}
@@ -244,7 +244,7 @@ def decision_boundary(
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows that tell the ranges of the features, and that are drawn as points.
     y : array-like of shape (n_rows,), optional
-        The truth, for the colours of the points; without it no points are drawn.
+        The truth, for the colors of the points; without it no points are drawn.
     features : sequence of two str or int, optional
         For the x axis and the y axis, by name or index; by default the two that most conditions
         of the rules use.
@@ -256,7 +256,7 @@ def decision_boundary(
     title : str, optional
         Title of the axes.
     legend : bool, default=True
-        Whether a legend, or a scale of the colours, stands beside the axes.
+        Whether a legend, or a scale of the colors, stands beside the axes.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
@@ -276,7 +276,7 @@ def decision_boundary(
     The picture is a slice: all other features are held at one value each, which is told below it.
     By default these are medians: of all rows, or of the rows of one predicted class if the slice
     then shows more classes; the legend names those that it does not show. Points have values of
-    their own, so that they may lie on another colour than the model predicts for them. Where no
+    their own, so that they may lie on another color than the model predicts for them. Where no
     rule holds, what is shown is the fallback, and it is hatched; it is white where there is no
     prediction.
 
@@ -322,7 +322,7 @@ def decision_boundaries(
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows that tell the ranges of the features, and that are drawn as points.
     y : array-like of shape (n_rows,), optional
-        The truth, for the colours of the points; without it no points are drawn.
+        The truth, for the colors of the points; without it no points are drawn.
     features : sequence of two str or int, optional
         For the x axis and the y axis, by name or index; by default the two that most conditions
         of the rules among the models use.
@@ -331,7 +331,7 @@ def decision_boundaries(
     resolution : int, default=160
         Pixels along each axis of numbers.
     legend : bool, default=True
-        Whether a legend, or a scale of the colours, stands beside the last axes.
+        Whether a legend, or a scale of the colors, stands beside the last axes.
     axes : sequence of matplotlib.axes.Axes, optional
         Where to draw, one for each model; a new figure with one row by default.
 
@@ -378,15 +378,15 @@ def decision_boundaries(
     if truth is not None and truth.shape != (len(table),):
         raise ValueError(f"y must hold one value per row, {len(table)}, got {truth.shape}.")
     drawn = _axes_for(axes, len(named))
-    shape = (len(sides[1].centres(resolution)), len(sides[0].centres(resolution)))
-    centres = [side.centres(resolution) for side in sides]
+    shape = (len(sides[1].centers(resolution)), len(sides[0].centers(resolution)))
+    centers = [side.centers(resolution) for side in sides]
     at = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
     paint = (_Numbers if tasks == {True} else _Classes)(named, found, truth)
     for (name, _), predictions, ax in zip(named.items(), found, drawn, strict=True):
-        paint.panel(ax, centres, predictions, shape)
+        paint.panel(ax, centers, predictions, shape)
         if truth is not None:
             draw_rows(ax, at[0], at[1], truth, labels=paint.labels, norm=paint.norm)
-        _hatch(ax, centres, ~predictions.covered.reshape(shape))
+        _hatch(ax, centers, ~predictions.covered.reshape(shape))
         sides[0].dress(ax.xaxis)
         sides[1].dress(ax.yaxis)
         ax.set_xlim(sides[0].low, sides[0].high)
@@ -426,11 +426,11 @@ class _Classes:
         drawn = {python_value(v) for predictions in found for v in predictions.labels()}
         self._unseen = ", ".join(short(v, 16) for v in self.labels if v not in drawn)
         self._code = {label: code for code, label in enumerate(self.labels)}
-        self.colours = colours_of(len(self.labels))
+        self.colors = colors_of(len(self.labels))
         self._markers = markers_of(len(self.labels))
         self._with_points = truth is not None
 
-    def panel(self, ax: Any, centres: Any, predictions: Predictions, shape: Any) -> None:
+    def panel(self, ax: Any, centers: Any, predictions: Predictions, shape: Any) -> None:
         colors = matplotlib_module("colors")
         values, known = predictions.values.tolist(), predictions.known.tolist()
         codes = np.array(
@@ -440,16 +440,16 @@ class _Classes:
             ]
         ).reshape(shape)
         ax.pcolormesh(
-            *centres,
+            *centers,
             np.ma.masked_less(codes, 0),
             shading="nearest",
             rasterized=True,
-            cmap=colors.ListedColormap([pale(colour) for colour in self.colours]),
+            cmap=colors.ListedColormap([pale(color) for color in self.colors]),
             vmin=-0.5,
             vmax=len(self.labels) - 0.5,
         )
         for code in np.unique(codes)[1:]:
-            ax.contour(*centres, codes >= code, levels=[0.5], colors="black", linewidths=0.7)
+            ax.contour(*centers, codes >= code, levels=[0.5], colors="black", linewidths=0.7)
 
     def legend(self, axes: Any, hatched: bool) -> None:
         lines, patches = matplotlib_module("lines"), matplotlib_module("patches")
@@ -459,12 +459,12 @@ class _Classes:
                 [],
                 ls="",
                 marker=marker if self._with_points else "s",
-                color=colour,
+                color=color,
                 mec="black",
                 mew=0.5,
                 label=short(label),
             )
-            for label, colour, marker in zip(self.labels, self.colours, self._markers, strict=True)
+            for label, color, marker in zip(self.labels, self.colors, self._markers, strict=True)
         ]
         if hatched:
             handles.append(patches.Patch(fc="white", ec="0.3", hatch="///", label="no rule holds"))
@@ -488,12 +488,12 @@ class _Numbers:
         self.norm = matplotlib_module("colors").Normalize(float(ends[0]), float(ends[1]))
         self._image: Any = None
 
-    def panel(self, ax: Any, centres: Any, predictions: Predictions, shape: Any) -> None:
+    def panel(self, ax: Any, centers: Any, predictions: Predictions, shape: Any) -> None:
         values = (
             np.where(predictions.known, predictions.values, np.nan).astype(float).reshape(shape)
         )
         self._image = ax.pcolormesh(
-            *centres, values, shading="nearest", rasterized=True, cmap=SEQUENTIAL, norm=self.norm
+            *centers, values, shading="nearest", rasterized=True, cmap=SEQUENTIAL, norm=self.norm
         )
 
     def legend(self, axes: Any, hatched: bool) -> None:
@@ -501,7 +501,7 @@ class _Numbers:
         axes[-1].figure.colorbar(self._image, ax=list(axes), label=label)
 
 
-def _hatch(ax: Any, centres: Any, mask: np.ndarray) -> None:
+def _hatch(ax: Any, centers: Any, mask: np.ndarray) -> None:
     if not mask.any():
         return
     if mask.all():  # no line runs round all of it
@@ -509,7 +509,7 @@ def _hatch(ax: Any, centres: Any, mask: np.ndarray) -> None:
             ax.get_xlim(), *ax.get_ylim(), facecolor="none", edgecolor="0.3", hatch="///", lw=0
         )
         return
-    shading = ax.contourf(*centres, mask, levels=[0.5, 1.5], colors="none", hatches=["///"])
+    shading = ax.contourf(*centers, mask, levels=[0.5, 1.5], colors="none", hatches=["///"])
     shading.set_edgecolor("0.3")
     shading.set_linewidth(0)
 

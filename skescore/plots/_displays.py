@@ -296,7 +296,7 @@ class RulesDisplay:
         X : array-like or DataFrame of shape (n_rows, n_features), optional
             Rows to draw, or to count.
         y : array-like of shape (n_rows,), optional
-            Their truth, for the colours of the points among boxes.
+            Their truth, for the colors of the points among boxes.
         kind : {"parallel", "boxes", "overlap"}, default="parallel"
             Which picture.
         ax : matplotlib.axes.Axes, optional
@@ -350,7 +350,7 @@ class DecisionBoundaryDisplay:
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows that tell the ranges of the features.
     y : array-like of shape (n_rows,), optional
-        The truth, for the colours of the points.
+        The truth, for the colors of the points.
 
     Attributes
     ----------
@@ -389,7 +389,7 @@ class DecisionBoundaryDisplay:
         X : array-like or DataFrame of shape (n_rows, n_features)
             Rows that tell the ranges of the features.
         y : array-like of shape (n_rows,), optional
-            The truth, for the colours of the points.
+            The truth, for the colors of the points.
         axes : sequence of matplotlib.axes.Axes, optional
             Where to draw, one for each model; a new figure by default.
         **options

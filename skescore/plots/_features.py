@@ -28,19 +28,19 @@ class Side:
     high: float
     values: tuple[Any, ...] | None = None
 
-    def centres(self, resolution: int) -> np.ndarray:
+    def centers(self, resolution: int) -> np.ndarray:
         """Positions of the pixels along the axis."""
         n = resolution if self.values is None else _PER_CATEGORY * len(self.values)
         edges = np.linspace(self.low, self.high, n + 1)
         return np.asarray((edges[:-1] + edges[1:]) / 2)
 
-    def at(self, centres: np.ndarray) -> np.ndarray:
+    def at(self, centers: np.ndarray) -> np.ndarray:
         """Values of the feature at positions of the axis."""
         if self.values is None:
-            return centres
+            return centers
         values = np.empty(len(self.values), dtype=object)
         values[:] = self.values
-        return values[np.rint(centres).astype(int)]
+        return values[np.rint(centers).astype(int)]
 
     def positions(self, column: np.ndarray) -> np.ndarray:
         """Where values lie on the axis; NaN for unknown ones."""

@@ -19,7 +19,7 @@ from skescore.plots._style import (
     axes_or_new,
     checked_range,
     checked_weights,
-    colours_of,
+    colors_of,
     draw_points,
     groups_of,
     is_3d,
@@ -107,13 +107,13 @@ def fire_curves(
             pair = (value, at) if of_rules else (at, value)
             lines.append((weight, value, at, np.asarray(fire_score(*pair, psi=weight))))
     ax = axes_or_new(ax)
-    for i, ((weight, value, at, score), colour) in enumerate(
-        zip(lines, colours_of(len(lines)), strict=True)
+    for i, ((weight, value, at, score), color) in enumerate(
+        zip(lines, colors_of(len(lines)), strict=True)
     ):
         parts = [f"ψ = {number(weight)}"] if len(weights) > 1 or len(lines) == 1 else []
         if len(values) > 1 or len(lines) == 1:
             parts.append(f"{'p' if of_rules else 'r'} = {number(value)}")
-        ax.plot(at, score, color=colour, linestyle=LINE_STYLES[i % 4], label=", ".join(parts))
+        ax.plot(at, score, color=color, linestyle=LINE_STYLES[i % 4], label=", ".join(parts))
     ax.set_xlim(low, high)
     ax.set_ylim(bottom=0.0)
     ax.set_xlabel("readability loss r (number of rules)" if of_rules else "predictive loss p")
@@ -208,7 +208,7 @@ def ice_part_curves(
         ax.plot(
             at,
             curve,
-            color=colours_of(len(checked))[i],
+            color=colors_of(len(checked))[i],
             linestyle=LINE_STYLES[i % 4],
             label=f"{sign} = {number(weight)}",
         )
@@ -261,7 +261,7 @@ def fire_isolines(
     reference : str or (float, float), optional
         The extractor that others are compared with: a label of the results, or loss and number of
         rules. Without it, and without `level`, up to twelve points get a line each, of their own
-        colour, and of more the best does; without results there are lines of a few levels.
+        color, and of more the best does; without results there are lines of a few levels.
     level : float, optional
         Draw the line of this score, in place of a reference.
     regions : bool, default=True
@@ -333,15 +333,15 @@ def fire_isolines(
         else []
     )
     per_point = table is not None and len(lines) == len(table) and point is None and level is None
-    colours = of_points if per_point else colours_of(max(2, len(lines)))[: len(lines)]
-    for i, ((weight, score, name), colour) in enumerate(zip(lines, colours, strict=True)):
+    colors = of_points if per_point else colors_of(max(2, len(lines)))[: len(lines)]
+    for i, ((weight, score, name), color) in enumerate(zip(lines, colors, strict=True)):
         sizes = sizes_with_steps(low_r, high, weight)
         curve = score / np.asarray(fire_score(1.0, sizes, psi=weight))
         several = len(weights) > 1
         ax.plot(
             sizes,
             curve,
-            color=colour if len(lines) > 1 else "black",
+            color=color if len(lines) > 1 else "black",
             zorder=3,
             linestyle=LINE_STYLES[i % 4] if several else "-",
             label=name,
@@ -364,7 +364,7 @@ def fire_isolines(
                 0.0,
                 curve,
                 facecolor="none",
-                edgecolor=colour,
+                edgecolor=color,
                 alpha=0.6,
                 lw=0,
                 hatch=_HATCHES[i % len(_HATCHES)],
@@ -395,7 +395,7 @@ def fire_isolines(
     if legend:
         handles = ax.get_legend_handles_labels()[0]
         line = matplotlib_module("lines").Line2D
-        if per_point:  # the points' colours say whose the lines are
+        if per_point:  # the points' colors say whose the lines are
             handles = [h for h in handles if not isinstance(h, line)]
         legend_beside(ax, None, handles)
     return ax
@@ -464,7 +464,7 @@ def fire_surface(
     """Draw FiRe over the number of rules and the loss, with extractors as points.
 
     Use it to see what a step of psi rules does before you choose one. On axes with three
-    dimensions (``subplot_kw={"projection": "3d"}``) it is a surface, otherwise a map of colours
+    dimensions (``subplot_kw={"projection": "3d"}``) it is a surface, otherwise a map of colors
     with lines of equal score.
 
     Parameters
@@ -481,7 +481,7 @@ def fire_surface(
     loss_label : str, default="predictive loss p"
         Name of the loss, with its unit: ``"mean absolute error (mg/dl)"``.
     colorbar : bool, default=True
-        Whether a scale of the colours stands beside the map.
+        Whether a scale of the colors stands beside the map.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
@@ -604,7 +604,7 @@ def ice_surface(
     performance_label : str, default="predictive performance p"
         Its name: ``"F1"`` or ``"R²"``.
     colorbar : bool, default=True
-        Whether a scale of the colours stands beside it.
+        Whether a scale of the colors stands beside it.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
@@ -620,8 +620,8 @@ def ice_surface(
 
     Notes
     -----
-    Colours go from 0 to 1 in every picture, so that pictures compare; bright is good. Points have
-    the colour of their own score: one that is less complete than the map is darker than what
+    Colors go from 0 to 1 in every picture, so that pictures compare; bright is good. Points have
+    the color of their own score: one that is less complete than the map is darker than what
     is around it. Compare Figure 1 of the paper.
 
     References
@@ -716,7 +716,7 @@ def ice_part_surface(
     weight : (float, float), default=(0.1, 5.0)
         Range of phi or rho.
     colorbar : bool, default=True
-        Whether a scale of the colours stands beside it.
+        Whether a scale of the colors stands beside it.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
@@ -816,7 +816,7 @@ def _stack(
 
 
 def _scored_points(ax: Any, table: Any, positions: Any, own: Any, scale: dict[str, Any]) -> None:
-    """Points in the colours of their scores; their markers tell which is which."""
+    """Points in the colors of their scores; their markers tell which is which."""
     if is_3d(ax):
         points_above(ax)
     crowd = len(table) > 60

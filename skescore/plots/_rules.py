@@ -20,7 +20,7 @@ from skescore.plots._features import (
 from skescore.plots._style import (
     SEQUENTIAL,
     axes_or_new,
-    colours_of,
+    colors_of,
     contrast,
     draw_rows,
     legend_beside,
@@ -36,7 +36,7 @@ __all__ = ["overlap_matrix", "parallel_rules", "rule_boxes"]
 
 
 class Palette:
-    """Colours of the rules of a set, and of points beside them."""
+    """Colors of the rules of a set, and of points beside them."""
 
     def __init__(self, ruleset: RuleSet, y: Any = None) -> None:
         self._ruleset = ruleset
@@ -45,7 +45,7 @@ class Palette:
         if self.is_classes:
             known = {*(ruleset.classes or ()), *truth}
             self.labels = sorted(known, key=label_order)
-            self._colours = colours_of(len(self.labels))
+            self._colors = colors_of(len(self.labels))
             return
         self.values = np.array([output_number(rule, ruleset) for rule in ruleset.rules])
         everything = np.concatenate([self.values, np.asarray(truth, dtype=float)])
@@ -56,21 +56,21 @@ class Palette:
             low, high = low - 0.5, high + 0.5
         self._scale = cm.ScalarMappable(colors.Normalize(float(low), float(high)), SEQUENTIAL)
 
-    def colour(self, rule: int) -> str:
-        """The full colour of a rule's output, as ``#rrggbb``."""
+    def color(self, rule: int) -> str:
+        """The full color of a rule's output, as ``#rrggbb``."""
         if self.is_classes:
-            return self._colours[self.labels.index(self._ruleset.rules[rule].output)]
+            return self._colors[self.labels.index(self._ruleset.rules[rule].output)]
         value = self.values[rule]
         if not np.isfinite(value):
             return "#999999"
         return str(matplotlib_module("colors").to_hex(self._scale.to_rgba(value)))
 
     def face(self, rule: int) -> str:
-        """The colour for areas: pale for classes, so that points stay visible."""
-        return pale(self.colour(rule)) if self.is_classes else self.colour(rule)
+        """The color for areas: pale for classes, so that points stay visible."""
+        return pale(self.color(rule)) if self.is_classes else self.color(rule)
 
     def points(self, ax: Any, x: np.ndarray, y: np.ndarray, truth: Any) -> None:
-        """Draw rows as points in the colours of their truth; grey ones without it."""
+        """Draw rows as points in the colors of their truth; gray ones without it."""
         values = None if truth is None else np.asarray(truth)
         if values is not None and values.shape != (len(x),):
             raise ValueError(f"y must hold one value per row, {len(x)}, got shape {values.shape}.")
@@ -80,12 +80,12 @@ class Palette:
             draw_rows(ax, x, y, values, norm=self._scale.norm)
 
     def legend(self, ax: Any, dashed: str = "", *, faces: bool = True) -> None:
-        """Name the colours beside the axes, and what dashed lines mean."""
+        """Name the colors beside the axes, and what dashed lines mean."""
         if self.is_classes:
             patch = matplotlib_module("patches").Patch
             handles = [
-                patch(fc=pale(colour) if faces else colour, ec="black", lw=0.5, label=short(label))
-                for label, colour in zip(self.labels, self._colours, strict=True)
+                patch(fc=pale(color) if faces else color, ec="black", lw=0.5, label=short(label))
+                for label, color in zip(self.labels, self._colors, strict=True)
             ]
             if dashed:
                 line = matplotlib_module("lines").Line2D
@@ -129,7 +129,7 @@ def rule_boxes(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw the rules as boxes in the plane of two features, in the colours of their outputs.
+    """Draw the rules as boxes in the plane of two features, in the colors of their outputs.
 
     Use it to see how rules divide the space, where they overlap, and what they leave open.
 
@@ -140,7 +140,7 @@ def rule_boxes(
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         Rows that are drawn as points.
     y : array-like of shape (n_rows,), optional
-        Their truth, for the colours of the points.
+        Their truth, for the colors of the points.
     features : sequence of two str or int, optional
         For the x axis and the y axis, by name or index; by default the two that most conditions
         use.
@@ -164,7 +164,7 @@ def rule_boxes(
     A box with a dashed line is a shadow: the rule needs more than these two features, so that it
     holds only in a part of the box. Unbounded sides run out of the picture. Of an ordered list
     earlier rules lie above later ones, as they are matched first. Numbers are those of the rules in
-    their text; a linear output has the colour of its mean. Values of a categorical feature that the
+    their text; a linear output has the color of its mean. Values of a categorical feature that the
     rules and X do not know are not drawn.
 
     Examples
@@ -217,7 +217,7 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
     grid = [np.linspace(s.low, s.high, 2 * _RASTER + 1)[1::2] for s in sides]
     for i, rule in reversed(list(enumerate(ruleset.rules))):
         hidden = further_conditions(rule, shown)
-        colour = palette.face(i)
+        color = palette.face(i)
         plain = 1.0 if ruleset.ordered or ruleset.disjoint else 0.55
         for x in sides[0].pieces(rule.conditions):
             for y in sides[1].pieces(rule.conditions):
@@ -228,7 +228,7 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
                         (left, low),
                         right - left,
                         high - low,
-                        facecolor=colour,
+                        facecolor=color,
                         alpha=0.75 if hidden else plain,
                         linewidth=0,
                         zorder=1 + (n - i) / (n + 1),
@@ -350,7 +350,7 @@ def parallel_rules(
     Notes
     -----
     Within the column of a feature, left is its least value and right its greatest; a bar reaches
-    over the values for which the rule holds, in the colour of its output. A rule without a bar in a
+    over the values for which the rule holds, in the color of its output. A rule without a bar in a
     column does not use that feature. Signs tell of conditions on missing values; a plus, of
     conditions that are not drawn: on other features, on several at once, or of the kind "at least m
     of".
@@ -393,7 +393,7 @@ def parallel_rules(
                         (start, i - 0.32),
                         width,
                         0.64,
-                        facecolor=palette.colour(i),
+                        facecolor=palette.color(i),
                         lw=0,
                         zorder=3,
                         gid=f"rule {i + 1}",
@@ -468,7 +468,7 @@ def overlap_matrix(
     max_rules : int, default=60
         Of more rules the first ones are drawn.
     colorbar : bool, default=True
-        Whether a scale of the colours stands beside the axes.
+        Whether a scale of the colors stands beside the axes.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 

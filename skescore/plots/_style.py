@@ -1,4 +1,4 @@
-"""What all plots share: colours that everyone can tell apart, axes, ranges, legends and texts."""
+"""What all plots share: colors that everyone can tell apart, axes, ranges, legends and texts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from skescore._optional import import_optional
 from skescore._validation import python_value
 from skescore.registry import extractor_label
 
-#: Colours of Okabe and Ito, which people with any common colour blindness can tell apart.
-COLOURS = (
+#: Colors of Okabe and Ito, which people with any common color blindness can tell apart.
+COLORS = (
     "#0072B2",
     "#E69F00",
     "#009E73",
@@ -24,7 +24,7 @@ COLOURS = (
     "#F0E442",
 )
 #: Ten that differ in hue and lightness (after P. Tol's muted scheme), for more things than that.
-MORE_COLOURS = (
+MORE_COLORS = (
     "#332288",
     "#88CCEE",
     "#44AA99",
@@ -36,8 +36,8 @@ MORE_COLOURS = (
     "#AA4499",
     "#666666",
 )
-#: Colours of regions that differ in hue and in lightness, pale enough for black text on them.
-PALE_COLOURS = (
+#: Colors of regions that differ in hue and in lightness, pale enough for black text on them.
+PALE_COLORS = (
     "#88ccee",
     "#ddcc77",
     "#cc6677",
@@ -51,10 +51,10 @@ PALE_COLOURS = (
     "#66aa55",
     "#bb9977",
 )
-#: The second sign beside the colour, for prints in grey.
+#: The second sign beside the color, for prints in gray.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINE_STYLES = ("-", "--", "-.", ":")
-#: Lightness rises steadily with the number, for every eye and in grey.
+#: Lightness rises steadily with the number, for every eye and in gray.
 SEQUENTIAL = "cividis"
 BETTER, WORSE = "#56B4E9", "#E69F00"
 
@@ -91,8 +91,8 @@ def points_above(ax: Any) -> None:
     ax.computed_zorder = False
 
 
-def colours_of(n: int) -> list[str]:
-    """Give as many colours as there are things, different as far as eyes can tell.
+def colors_of(n: int) -> list[str]:
+    """Give as many colors as there are things, different as far as eyes can tell.
 
     Parameters
     ----------
@@ -102,20 +102,20 @@ def colours_of(n: int) -> list[str]:
     Returns
     -------
     list of str
-        Hexadecimal colours.
+        Hexadecimal colors.
 
     Examples
     --------
-    >>> from skescore.plots import colours_of
-    >>> colours_of(2)
+    >>> from skescore.plots import colors_of
+    >>> colors_of(2)
     ['#0072B2', '#E69F00']
     """
-    for palette in (COLOURS, MORE_COLOURS):
+    for palette in (COLORS, MORE_COLORS):
         if n <= len(palette):
             return list(palette[:n])
     colors, maps = matplotlib_module("colors"), matplotlib_module("cm")
     scale = maps.ScalarMappable(cmap="viridis").to_rgba(np.linspace(0.0, 1.0, n), norm=False)
-    return [colors.to_hex(colour) for colour in scale]
+    return [colors.to_hex(color) for color in scale]
 
 
 def markers_of(n: int) -> list[str]:
@@ -123,27 +123,27 @@ def markers_of(n: int) -> list[str]:
     return [MARKERS[i % len(MARKERS)] for i in range(n)]
 
 
-def pale(colour: str, strength: float = 0.4) -> str:
-    """Mix a colour with white, so that points and black text stay readable on it.
+def pale(color: str, strength: float = 0.4) -> str:
+    """Mix a color with white, so that points and black text stay readable on it.
 
     Parameters
     ----------
-    colour : str
-        Any colour of matplotlib.
+    color : str
+        Any color of matplotlib.
     strength : float, default=0.4
-        The colour's part: 0 is white.
+        The color's part: 0 is white.
 
     Returns
     -------
     str
-        Hexadecimal colour.
+        Hexadecimal color.
     """
     colors = matplotlib_module("colors")
-    mixed = strength * np.asarray(colors.to_rgb(colour)) + (1.0 - strength)
+    mixed = strength * np.asarray(colors.to_rgb(color)) + (1.0 - strength)
     return str(colors.to_hex(mixed))
 
 
-#: What a scale of colours beside axes takes, with its numbers and its label.
+#: What a scale of colors beside axes takes, with its numbers and its label.
 _SCALE_INCHES = 0.95
 
 
@@ -164,7 +164,7 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
         return
     beside = 1.14 if is_3d(ax) else 1.01
     where = ax.transAxes
-    if ax.child_axes:  # a scale of colours, which the legend stands beyond
+    if ax.child_axes:  # a scale of colors, which the legend stands beyond
         translation = matplotlib_module("transforms").ScaledTranslation
         where = where + translation(_SCALE_INCHES, 0.0, ax.figure.dpi_scale_trans)
     ax.legend(
@@ -191,20 +191,20 @@ def short(text: Any, longest: int = 28) -> str:
     return f"{text[:head]}…{text[len(text) - (longest - 1 - head) :]}"
 
 
-def contrast(colour: Any) -> str:
-    """Give black or white, whichever is easier to read on a colour.
+def contrast(color: Any) -> str:
+    """Give black or white, whichever is easier to read on a color.
 
     Parameters
     ----------
-    colour : colour
-        Any colour of matplotlib.
+    color : color
+        Any color of matplotlib.
 
     Returns
     -------
     str
         ``"black"`` or ``"white"``.
     """
-    channels = np.asarray(matplotlib_module("colors").to_rgb(colour))
+    channels = np.asarray(matplotlib_module("colors").to_rgb(color))
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     luminance = float(linear @ [0.2126, 0.7152, 0.0722])
     return "black" if (luminance + 0.05) ** 2 > 0.0525 else "white"
@@ -219,7 +219,7 @@ def draw_rows(
     labels: Sequence[Any] | None = None,
     norm: Any = None,
 ) -> None:
-    """Draw rows as points in the colours of their truth, grey without it.
+    """Draw rows as points in the colors of their truth, gray without it.
 
     Labels are those of classes; without them the truth is numbers, and `norm` their scale. Of many
     rows some are drawn, evenly spaced, or they would hide what is behind them.
@@ -236,12 +236,12 @@ def draw_rows(
     else:
         values = [python_value(value) for value in truth[some].tolist()]
         n = len(labels)
-        for label, colour, marker in zip(labels, colours_of(n), markers_of(n), strict=True):
+        for label, color, marker in zip(labels, colors_of(n), markers_of(n), strict=True):
             own = np.array([value == label for value in values], dtype=bool)
-            ax.scatter(x[own], y[own], c=colour, marker=marker, **style)
+            ax.scatter(x[own], y[own], c=color, marker=marker, **style)
 
 
-#: So many candidates get a colour and a name each; more are told apart by their extractor.
+#: So many candidates get a color and a name each; more are told apart by their extractor.
 _NAMED = 8
 
 
@@ -277,7 +277,7 @@ def draw_points(
     """Draw candidates as points, with a legend beside the axes."""
     groups = groups_of(table)
     names = list(dict.fromkeys(groups.tolist()))
-    colours = dict(zip(names, colours_of(len(names)), strict=True))
+    colors = dict(zip(names, colors_of(len(names)), strict=True))
     markers = dict(zip(names, markers_of(len(names)), strict=True))
     crowd = len(table) > 60
     sizes = np.full(len(table), 22.0) if crowd else 60.0 * _ring_sizes(x, y)
@@ -289,7 +289,7 @@ def draw_points(
         ax.scatter(
             *position,
             s=sizes[own],
-            c=colours[name],
+            c=colors[name],
             marker=markers[name],
             edgecolors="black",
             linewidths=0.3 if crowd else 0.8,
@@ -299,7 +299,7 @@ def draw_points(
         )
     if legend:
         legend_beside(ax, None if len(names) == len(table) else "extractor")
-    return [colours[name] for name in groups.tolist()]
+    return [colors[name] for name in groups.tolist()]
 
 
 #: More steps than these within a picture are finer than its lines.

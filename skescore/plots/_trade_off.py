@@ -22,11 +22,11 @@ from skescore.plots._results import (
 )
 from skescore.plots._style import (
     LINE_STYLES,
-    PALE_COLOURS,
+    PALE_COLORS,
     SEQUENTIAL,
     axes_or_new,
     checked_range,
-    colours_of,
+    colors_of,
     draw_points,
     groups_of,
     legend_beside,
@@ -96,17 +96,17 @@ def pareto_plot(
         ``"size"``, ``"incompleteness"``, ``"incompleteness_instances"``, and of searches
         ``"seconds"``, ``"black_box_calls"`` and ``"black_box_rows"``.
     color : {"extractor", "ice", "fire", "q"}, default="extractor"
-        What colours tell: the extractor, or a score with the weights below.
+        What colors tell: the extractor, or a score with the weights below.
     completeness : {"volume", "instances"}, default="volume"
         How completeness is measured.
     psi, phi, rho : float, default=1.0
-        Weights of the scores, for the colours.
+        Weights of the scores, for the colors.
     x_label, y_label : str, optional
         Names of the axes, with units: ``"mean absolute error (mg/dl)"``.
     log : bool, optional
         Whether the x axis is logarithmic; by default if it reaches over a ratio of more than 30.
     legend : bool, default=True
-        Whether a legend (or scale of the colours) stands beside the axes.
+        Whether a legend (or scale of the colors) stands beside the axes.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
@@ -146,7 +146,7 @@ def pareto_plot(
     front_x, front_y = front[x].to_numpy(float)[order], front[y].to_numpy(float)[order]
     knee = front["knee"].to_numpy(bool)[order]
     if scores is None:
-        # A candidate per row, but colours by extractor, however few rows there are.
+        # A candidate per row, but colors by extractor, however few rows there are.
         draw_points(ax, table, xs, ys, legend=False)
     else:
         points = _scored(ax, table, xs, ys, scores, color)
@@ -250,13 +250,13 @@ def winner_map(
 
 
 def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
-    """A strip of psi with one colour per winner."""
+    """A strip of psi with one color per winner."""
     table: Any = regions.table
-    labels, colours = _winners(regions)
+    labels, colors = _winners(regions)
     ax = axes_or_new(ax, (9.0, max(2.6, 0.6 + 0.25 * len(labels))))
     row: Any
     for row in table.itertuples():
-        ax.axvspan(row.low, row.high, facecolor=colours[row.candidate], edgecolor="black", lw=0.5)
+        ax.axvspan(row.low, row.high, facecolor=colors[row.candidate], edgecolor="black", lw=0.5)
         if row.share >= _WIDE_STRIP:
             ax.text(
                 math.sqrt(row.low * row.high),
@@ -272,21 +272,21 @@ def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
     ax.set_yticks([])
     ax.set_xlabel(_axis_of_weight("psi"))
     ax.set_title("Who wins by FiRe")
-    return _legend_of_winners(ax, labels, colours, table.groupby("candidate")["share"].sum())
+    return _legend_of_winners(ax, labels, colors, table.groupby("candidate")["share"].sum())
 
 
 def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
-    """The plane of phi and rho with one colour per winner."""
+    """The plane of phi and rho with one color per winner."""
     ax = axes_or_new(ax, (9.0, 5.6))
     table: Any = regions.table.set_index("candidate")
-    labels, colours = _winners(regions)
+    labels, colors = _winners(regions)
     number = {index: n for n, index in enumerate(labels)}
     image = np.vectorize(number.__getitem__, otypes=[int])(regions.raster.T)
     ax.pcolormesh(
         regions.edges["phi"],
         regions.edges["rho"],
         image,
-        cmap=matplotlib_module("colors").ListedColormap(list(colours.values())),
+        cmap=matplotlib_module("colors").ListedColormap(list(colors.values())),
         vmin=-0.5,
         vmax=len(labels) - 0.5,
         rasterized=True,
@@ -310,23 +310,21 @@ def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
     log_ticks(ax.xaxis)
     log_ticks(ax.yaxis)
     ax.set_title("Who wins by ICE (+ neutral weights)")
-    return _legend_of_winners(ax, labels, colours, table["share"])
+    return _legend_of_winners(ax, labels, colors, table["share"])
 
 
 def _winners(regions: WinningRegions) -> tuple[dict[int, str], dict[int, str]]:
-    """Texts and colours of the winners by their index, in the order of the table."""
+    """Texts and colors of the winners by their index, in the order of the table."""
     indices = regions.table["candidate"].drop_duplicates().tolist()
     labels = {index: _label_of(regions.candidates[index]) for index in indices}
-    return labels, {i: PALE_COLOURS[n % len(PALE_COLOURS)] for n, i in enumerate(indices)}
+    return labels, {i: PALE_COLORS[n % len(PALE_COLORS)] for n, i in enumerate(indices)}
 
 
-def _legend_of_winners(
-    ax: Any, labels: dict[int, str], colours: dict[int, str], shares: Any
-) -> Any:
+def _legend_of_winners(ax: Any, labels: dict[int, str], colors: dict[int, str], shares: Any) -> Any:
     patch = matplotlib_module("patches").Patch
     handles = [
         patch(
-            facecolor=colours[index],
+            facecolor=colors[index],
             edgecolor="black",
             linewidth=0.5,
             label=f"{index}: {label} ({shares[index]:.1%})",
@@ -379,8 +377,8 @@ def proven_corridor(
     given = certificate.given["n_rules"]
     own = certificate.given_score() if y == "score" else certificate.given_loss()
     shown = [own]
-    for i, (frontier, colour, marker) in enumerate(
-        zip(certificate.frontiers, colours_of(n_kinds), markers_of(n_kinds), strict=True)
+    for i, (frontier, color, marker) in enumerate(
+        zip(certificate.frontiers, colors_of(n_kinds), markers_of(n_kinds), strict=True)
     ):
         name = f"{frontier.kind}s"
         found, possible = frontier.upper, frontier.lower
@@ -389,16 +387,16 @@ def proven_corridor(
         # Each size is as wide as its number: there is nothing between two of them.
         edges = np.repeat(np.arange(len(found) + 1) + 0.5, 2)[1:-1]
         low, high = (np.repeat(values, 2) for values in (found, possible))
-        style: dict[str, Any] = {"color": colour, "linewidth": 1.2, "zorder": 3}
+        style: dict[str, Any] = {"color": color, "linewidth": 1.2, "zorder": 3}
         if (found != possible).any():
-            ax.fill_between(edges, low, high, color=colour, alpha=0.25, linewidth=0, zorder=2)
+            ax.fill_between(edges, low, high, color=color, alpha=0.25, linewidth=0, zorder=2)
             ax.plot(edges, high, linestyle="--", label=f"{name}: none is better", **style)
         ax.plot(edges, low, **style)
         aside = frontier.sizes + np.full(len(found), 0.3 * (i - (n_kinds - 1) / 2))
         ax.plot(
             aside,
             found,
-            color=colour,
+            color=color,
             marker=marker,
             linestyle="none",
             zorder=4,
@@ -443,7 +441,7 @@ def score_sensitivity(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw the scores of the candidates while one weight changes, the leaders in colour.
+    """Draw the scores of the candidates while one weight changes, the leaders in color.
 
     Use it to see how much hangs on a weight: lines that cross change ranks there.
 
@@ -462,7 +460,7 @@ def score_sensitivity(
         How ICE measures completeness.
     top : int, default=6
         So many candidates at most are named: those that lead for some weight, then those with the
-        best scores now. The others are grey.
+        best scores now. The others are gray.
     legend : bool, default=True
         Whether a legend stands beside the axes.
     ax : matplotlib.axes.Axes, optional
@@ -518,14 +516,12 @@ def score_sensitivity(
             zorder=1,
             label="others" if index == rest[0] else "_nolegend_",
         )
-    for i, (index, colour) in enumerate(zip(named, colours_of(len(named)), strict=True)):
+    for i, (index, color) in enumerate(zip(named, colors_of(len(named)), strict=True)):
         share = leads[index] / len(at)
         text = f"{index}: {_label_of(found[int(index)])}" + (
             f" (leads {share:.0%})" if share else ""
         )
-        ax.plot(
-            at, curves[index], color=colour, ls=LINE_STYLES[i % 4], lw=1.8, label=text, zorder=3
-        )
+        ax.plot(at, curves[index], color=color, ls=LINE_STYLES[i % 4], lw=1.8, label=text, zorder=3)
     ax.axvline(now[weight], color="black", lw=0.8, ls=":", zorder=2, label="weight now")
     ax.set_xscale("log")
     if score == "fire" and curves.min() > 0:

@@ -329,7 +329,7 @@ def _search(
             "quality": search.black_box_quality_,
         },
         "search": {
-            "scoring": list(objective.minimised) or objective.name,
+            "scoring": list(objective.minimized) or objective.name,
             "weights": {name: settings[name] for name in all_weights() if name in settings},
             "completeness": completeness if completeness in COMPLETENESSES else "volume",
             "reference": "data",

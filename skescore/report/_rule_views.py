@@ -14,7 +14,7 @@ import pandas as pd
 
 from skescore.datasets import Dataset
 from skescore.metrics import redundancy, rule_overlap
-from skescore.metrics._prediction import centred
+from skescore.metrics._prediction import centered
 from skescore.metrics._rule_reports import rule_report
 from skescore.rules import RuleSet
 from skescore.rules._conditions import AtLeast, Condition
@@ -69,7 +69,7 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
         y = data.y.to_numpy(float)
         errors = np.abs(y - np.asarray(predicted, dtype=float))
         known = ~silent
-        around = float((centred(y[known], None) ** 2).sum()) if known.any() else 0.0
+        around = float((centered(y[known], None) ** 2).sum()) if known.any() else 0.0
         found["error"] = float(errors[known].mean()) if known.any() else None
         found["r2"] = 1 - float((errors[known] ** 2).sum()) / around if around else None
         found["always"] = {"text": None, "error": float(np.abs(y - y.mean()).mean())}

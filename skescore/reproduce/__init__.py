@@ -24,7 +24,7 @@ _HOMES = {
     "PrintedFiRe": "_printed",
     "TableLine": "_brex",
     "as_frame": "_cells",
-    "benchmark_formulae": "_brex",
+    "benchmark_formulas": "_brex",
     "captum_maps": "_brex_methods",
     "completion_shapley": "_brex_methods",
     "error_counts": "_printed",

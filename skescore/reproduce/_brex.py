@@ -42,14 +42,14 @@ __all__ = [
     "BrexRow",
     "BrexRun",
     "TableLine",
-    "benchmark_formulae",
+    "benchmark_formulas",
     "half_width",
     "plot_divergence",
     "reproduce_brex",
     "table_lines",
 ]
 
-#: Inputs of a row in the paper; formulae use some of them.
+#: Inputs of a row in the paper; formulas use some of them.
 _N_INPUTS = 12
 #: The paper's table of each kind of formula.
 _TABLES = {
@@ -76,7 +76,7 @@ class BenchmarkFormula:
     family: str
     #: Of the paper's table: the number of variables, or the name of a small formula.
     column: str
-    #: Which of the random formulae of this cell.
+    #: Which of the random formulas of this cell.
     number: int
     seed: int
     assignments: int
@@ -130,16 +130,16 @@ class BenchmarkFormula:
         return np.asarray(responsibility(self.formula, self.inputs), dtype=float)
 
 
-def benchmark_formulae(
-    arities: Sequence[int], formulae: int, assignments: int, seed: int, tables: Sequence[int]
+def benchmark_formulas(
+    arities: Sequence[int], formulas: int, assignments: int, seed: int, tables: Sequence[int]
 ) -> Iterator[BenchmarkFormula]:
-    """All formulae of a run; every one is the same whatever the others are."""
+    """All formulas of a run; every one is the same whatever the others are."""
     for (kind, family), table in _TABLES.items():
         if table not in tables:
             continue
         columns = SMALL if kind == "small" else map(str, arities)
         for column in columns:
-            for number in range(formulae if kind == "random" else 1):
+            for number in range(formulas if kind == "random" else 1):
                 yield BenchmarkFormula(kind, family, column, number, seed, assignments)
 
 
@@ -223,11 +223,11 @@ class TableLine:
     method : str or None
         The method.
     values : dict of str to float
-        Mean over the formulae of each column.
+        Mean over the formulas of each column.
     half_widths : dict of str to float
         Half of the 95 % interval of each mean; NaN for a single formula.
-    formulae : dict of str to int
-        Number of formulae behind each mean.
+    formulas : dict of str to int
+        Number of formulas behind each mean.
     queries : float or None
         Queries per row of the last column.
     why : str
@@ -240,7 +240,7 @@ class TableLine:
     method: str | None
     values: dict[str, float]
     half_widths: dict[str, float]
-    formulae: dict[str, int]
+    formulas: dict[str, int]
     queries: float | None
     why: str
 
@@ -248,8 +248,8 @@ class TableLine:
 def reproduce_brex(
     *,
     arities: Sequence[int] = (3, 6, 10),
-    formulae: int = 10,
-    network_formulae: int = 1,
+    formulas: int = 10,
+    network_formulas: int = 1,
     assignments: int = 40,
     methods: Iterable[str] | None = None,
     tables: Iterable[int] = (1, 2, 3, 4, 5),
@@ -257,7 +257,7 @@ def reproduce_brex(
     output: str | Path | None = None,
     progress: Progress | None = None,
 ) -> BrexRun:
-    """Run the paper's benchmark of explainers of Boolean formulae.
+    """Run the paper's benchmark of explainers of Boolean formulas.
 
     Use it to see where B-ReX, Shapley values and others stand against exact responsibilities, and
     how far the paper's tables come out. :func:`table_lines` sets the results beside the paper's.
@@ -266,9 +266,9 @@ def reproduce_brex(
     ----------
     arities : sequence of int, default=(3, 6, 10)
         Numbers of variables, from 3 to 10.
-    formulae : int, default=10
-        Random formulae of each arity and family; the paper has 10.
-    network_formulae : int, default=1
+    formulas : int, default=10
+        Random formulas of each arity and family; the paper has 10.
+    network_formulas : int, default=1
         How many of them a network is trained on, which takes some seconds each; the paper has 10.
     assignments : int, default=40
         Rows of each formula, drawn from all 4096 without repetition.
@@ -277,7 +277,7 @@ def reproduce_brex(
     tables : iterable of int, default=(1, 2, 3, 4, 5)
         Which tables are made.
     seed : int, default=0
-        What formulae, rows and methods depend on; more formulae or methods change none of the
+        What formulas, rows and methods depend on; more formulas or methods change none of the
         others' results.
     output : str or Path, optional
         A folder that keeps every result as it comes; a run with the same seed and number of rows
@@ -303,21 +303,21 @@ def reproduce_brex(
     References
     ----------
     S. Armoni-Friedmann, H. Chockler, D. A. Kelly: Evaluation of black-box XAI approaches for
-    predictors of values of Boolean formulae. 2025, arXiv:2509.09982, Tables 1 to 5.
+    predictors of values of Boolean formulas. 2025, arXiv:2509.09982, Tables 1 to 5.
 
     Examples
     --------
     >>> from skescore.reproduce import reproduce_brex
     >>> run = reproduce_brex(
-    ...     arities=[3], formulae=2, assignments=8, tables=[4], methods=["shapley-unassigned"]
+    ...     arities=[3], formulas=2, assignments=8, tables=[4], methods=["shapley-unassigned"]
     ... )
     >>> [(row.column, row.method, row.jsd < 0.2) for row in run.rows]
     [('3', 'shapley-unassigned', True), ('3', 'shapley-unassigned', True)]
     """
     arities = _numbers("arities", arities, ARITIES)
     tables = _numbers("tables", tables, sorted(BREX_TABLES))
-    check_integer("formulae", formulae, 1)
-    check_integer("network_formulae", network_formulae, 0)
+    check_integer("formulas", formulas, 1)
+    check_integer("network_formulas", network_formulas, 0)
     check_integer("assignments", assignments, 1)
     check_integer("seed", seed, 0)
     chosen = _methods(methods)
@@ -327,8 +327,8 @@ def reproduce_brex(
     settings = {"seed": seed, "assignments": assignments}
     folder = None if output is None else Path(output)
     cells = CellFile(None if folder is None else folder / CELLS_FILE, settings)
-    wanted = benchmark_formulae(arities, formulae, assignments, seed, tables)
-    steps = [(made, group) for made in wanted for group in _groups(made, usable, network_formulae)]
+    wanted = benchmark_formulas(arities, formulas, assignments, seed, tables)
+    steps = [(made, group) for made in wanted for group in _groups(made, usable, network_formulas)]
     for done, (made, group) in enumerate(steps):
         todo = [method for method in group if (*made.key, method.name) not in cells.values]
         if not todo:
@@ -377,11 +377,11 @@ def _methods(names: Iterable[str] | None) -> list[Method]:
 
 
 def _groups(
-    made: BenchmarkFormula, methods: list[Method], network_formulae: int
+    made: BenchmarkFormula, methods: list[Method], network_formulas: int
 ) -> list[list[Method]]:
     """Methods that are run together: those of the formula, and those of each network."""
     groups = [[m for m in methods if m.network is None]]
-    if made.number < network_formulae:
+    if made.number < network_formulas:
         groups += [[m for m in methods if m.network == kind] for kind in KINDS]
     return [group for group in groups if group]
 
@@ -496,8 +496,8 @@ def half_width(figures: Sequence[float]) -> float:
     return float(_Z * np.std(figures, ddof=1) / math.sqrt(len(figures)))
 
 
-#: Okabe and Ito's colours, which the colour-blind tell apart.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
+#: Okabe and Ito's colors, which the color-blind tell apart.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
 _MARKERS = "osD^vPX*"
 _PANELS = {3: "non-monotone", 4: "monotone"}
 
@@ -548,7 +548,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
     styles = _styles(tables)
     for ax, (table, lines) in zip(axes, tables.items(), strict=True):
         _panel(ax, lines, styles)
-        ax.set_title(f"{_PANELS[table]} formulae")
+        ax.set_title(f"{_PANELS[table]} formulas")
         ax.set_xlabel("number of variables")
     for ax in axes:  # not before all is drawn: a limit of shared axes ends their scaling
         ax.set_ylim(bottom=0)
@@ -569,13 +569,13 @@ def _of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
 
 
 def _styles(tables: Mapping[int, Sequence[TableLine]]) -> dict[str, tuple[str, str]]:
-    """A colour and a marker for each of our methods, and the paper's row in that of its first."""
+    """A color and a marker for each of our methods, and the paper's row in that of its first."""
     styles: dict[str, tuple[str, str]] = {}
     for lines in tables.values():
         for line in lines:
             if line.method is not None and line.label not in styles:
-                number = len(styles) % len(_COLOURS)
-                styles[line.label] = _COLOURS[number], _MARKERS[number]
+                number = len(styles) % len(_COLORS)
+                styles[line.label] = _COLORS[number], _MARKERS[number]
     return styles
 
 
@@ -588,16 +588,16 @@ def _panel(ax: Any, lines: Sequence[TableLine], styles: Mapping[str, tuple[str, 
         arities = [int(column) for column in line.values]
         values = list(line.values.values())
         if line.method is None:
-            colour, _ = first[line.printed]
-            ax.plot(arities, values, "--", color=colour, linewidth=1, label=line.label)
+            color, _ = first[line.printed]
+            ax.plot(arities, values, "--", color=color, linewidth=1, label=line.label)
             continue
-        colour, marker = styles[line.label]
+        color, marker = styles[line.label]
         widths = [0.0 if w != w else w for w in line.half_widths.values()]
         ax.errorbar(
             arities,
             values,
             yerr=widths,
-            color=colour,
+            color=color,
             marker=marker,
             markersize=5,
             linewidth=1.5,

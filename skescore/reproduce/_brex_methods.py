@@ -251,18 +251,18 @@ def _trained_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
         checks.append((tensor(partly), labels(partly), 0.995))
     with _alone(torch, seed):
         model = _layers(torch, n, 3 if three_valued else 2)
-        optimiser = torch.optim.Adam(model.parameters(), lr=_RATE)
+        optimizer = torch.optim.Adam(model.parameters(), lr=_RATE)
         steps = _STEPS
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, _RATE, total_steps=steps)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps)
         for step in range(1, steps + 1):
             rows = complete[generator.integers(0, len(complete), _BATCH)]
             if three_valued:
                 # From complete rows to rows of which nothing is left.
                 share = generator.random((_BATCH, 1)) * (generator.random((_BATCH, 1)) < 0.75)
                 rows = np.where(generator.random(rows.shape) < share, 0, rows).astype(np.int8)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             torch.nn.functional.cross_entropy(model(tensor(rows)), labels(rows)).backward()
-            optimiser.step()
+            optimizer.step()
             schedule.step()
             if step % _EVERY == 0:
                 with torch.no_grad():
@@ -444,7 +444,7 @@ BREX_METHODS: dict[str, Method] = {
             _brex("paper"),
             on_divergence="One pass, four blocks, the blocks that made the decision hang on a "
             "part stay Unassigned while it is refined. The paper names neither "
-            "number of blocks nor of passes, and which formulae are drawn moves a "
+            "number of blocks nor of passes, and which formulas are drawn moves a "
             "cell by up to .02; on monotone arity 7 and 10 it is at the low end of "
             "what this reading gives.",
             on_top_k="Relevant is what has a responsibility; the set of Tritscher et al., which "

@@ -1,4 +1,4 @@
-"""FiRe's Table 1: rules of a 9-nearest-neighbours classifier on iris, at the paper's parameters."""
+"""FiRe's Table 1: rules of a 9-nearest-neighbors classifier on iris, at the paper's parameters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FiReRow(NamedTuple):
 
 
 _CLUSTERING = (
-    "The paper leaves out the name of this clustering; ExACT is taken. Ours compares standardised "
+    "The paper leaves out the name of this clustering; ExACT is taken. Ours compares standardized "
     "columns and chooses the number of components by BIC, PSyKE raw columns by BIC divided by that "
     "number."
 )
@@ -89,7 +89,7 @@ FIRE_ROWS: Mapping[str, FiReRow] = {
         "gridex",
         {"n_slices": 4, "importance_threshold": 0.5, "depth": 2} | _GRID,
         "PSyKE rounds the bounds of a box that it copies, so that joined cells no longer "
-        "touch their neighbours: on all rows 8 rules, without the rounding 7. " + _CELLS,
+        "touch their neighbors: on all rows 8 rules, without the rounding 7. " + _CELLS,
     ),
 }
 

@@ -33,9 +33,9 @@ __all__ = ["ICE_DATA", "ICE_EXTRACTORS", "reproduce_ice"]
 _FOLDS = 5
 
 _REASONS = {
-    "exact": "ours standardises columns and looks at clusters without noise, PSyKE "
+    "exact": "ours standardizes columns and looks at clusters without noise, PSyKE "
     "compares raw columns, of which the largest decides",
-    "cream": "ours standardises columns and weighs both sides of a split by their rows, "
+    "cream": "ours standardizes columns and weighs both sides of a split by their rows, "
     "PSyKE does neither",
     "iter": "ours compares class probabilities, breaks ties by rows and keeps no box without rows; "
     "PSyKE compares majority classes, so that ties and the process's hash seed decide",

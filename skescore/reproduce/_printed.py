@@ -89,7 +89,7 @@ ICE_TABLE: Mapping[tuple[str, str], PrintedICE] = {
     ),
 }
 
-#: Columns of the tables: numbers of variables, or names of the small formulae.
+#: Columns of the tables: numbers of variables, or names of the small formulas.
 ARITIES = tuple(range(3, 11))
 SMALL = ("and", "or", "xor", "xor-and-xor")
 
@@ -167,9 +167,9 @@ BREX_TITLES: Mapping[int, str] = MappingProxyType(
     {
         1: "Table 1: top-k accuracy on non-monotone chains ((x1 ^ x2) & x3) ^ ..., by arity",
         2: "Table 2: top-k accuracy on monotone chains ((x1 & x2) | x3) & ..., by arity",
-        3: "Table 3: JSD in bits on random non-monotone formulae, by arity",
-        4: "Table 4: JSD in bits on random monotone formulae, by arity",
-        5: "Table 5: top-k accuracy on four small formulae",
+        3: "Table 3: JSD in bits on random non-monotone formulas, by arity",
+        4: "Table 4: JSD in bits on random monotone formulas, by arity",
+        5: "Table 5: top-k accuracy on four small formulas",
     }
 )
 

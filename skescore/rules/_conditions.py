@@ -555,7 +555,7 @@ def _numbers(columns: Columns, feature: int) -> np.ndarray:
         ) from error
 
 
-def normalise(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """Bring a conjunction into its one written form.
 
     Conditions that always hold are dropped, intervals on one feature become one, and the intervals

@@ -534,7 +534,7 @@ class Conclusions:
 _BLOCK = 1024
 #: Rows worked on at a time: a column of them stays in a core's cache.
 _CHUNK = 65536
-#: Up to so many cuts are counted one by one (vectorised); more are searched by bisection.
+#: Up to so many cuts are counted one by one (vectorized); more are searched by bisection.
 _COUNTED_CUTS = 96
 _WORD = 64
 #: Pieces of several features that have a table together: it stays in a core's cache.

@@ -219,7 +219,7 @@ def _vote(ruleset: RuleSet, table: Table) -> np.ndarray:
             values[lost] = np.nan if fallback.policy == "abstain" else fallback.output
         return values
     sums, covered = class_sums(ruleset, table)
-    return _labelled(ruleset, table, sums.argmax(axis=1), np.flatnonzero(~covered))
+    return _labeled(ruleset, table, sums.argmax(axis=1), np.flatnonzero(~covered))
 
 
 def predict(ruleset: RuleSet, table: Table, n_jobs: int | None = None) -> np.ndarray:
@@ -242,7 +242,7 @@ def predict(ruleset: RuleSet, table: Table, n_jobs: int | None = None) -> np.nda
             result[lost] = np.nan if fallback.policy == "abstain" else fallback.output
         return result
     codes = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)[index]
-    return _labelled(ruleset, table, codes, lost)
+    return _labeled(ruleset, table, codes, lost)
 
 
 def _constants_of(ruleset: RuleSet, table: Table, n_jobs: int | None) -> np.ndarray:
@@ -269,7 +269,7 @@ def _constants_of(ruleset: RuleSet, table: Table, n_jobs: int | None) -> np.ndar
     return result
 
 
-def _labelled(ruleset: RuleSet, table: Table, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:
+def _labeled(ruleset: RuleSet, table: Table, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:
     """Labels of the classes with the given codes, and the fallback's for rows without any."""
     labels: list[Any] = list(ruleset.classes or ())
     if len(lost):

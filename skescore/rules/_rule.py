@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from skescore._validation import check_feature, check_label, check_number
-from skescore.rules._conditions import Columns, Condition, Interval, OneOf, normalise
+from skescore.rules._conditions import Columns, Condition, Interval, OneOf, normalize
 from skescore.rules._text import (
     NumberFormat,
     format_label,
@@ -226,7 +226,7 @@ class Rule:
     _home: Any = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "conditions", normalise(self.conditions))
+        object.__setattr__(self, "conditions", normalize(self.conditions))
         if not isinstance(self.output, LinearOutput):
             object.__setattr__(self, "output", check_label("output", self.output))
         if not isinstance(self.weight, LinearOutput):

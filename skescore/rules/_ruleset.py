@@ -644,7 +644,7 @@ class RuleSet(Sequence[Rule]):
         Checks that take too many steps of subtracting boxes count as failed, and the rule stays as
         it is. Conditions that are not intervals are kept as they are; a categorical
         feature may have values that nobody has listed. Where the nearest rule predicts uncovered
-        points, only bounds at the border go and neighbours in the list are joined.
+        points, only bounds at the border go and neighbors in the list are joined.
 
         With X, the predictions elsewhere are free. Single steps are taken, those that cost nothing
         first, then those that save most rules and comparisons for what they cost: a rule goes, a
@@ -948,9 +948,9 @@ class RuleSet(Sequence[Rule]):
         >>> import pandas as pd
         >>> from skescore.rules import OneOf, Rule, RuleSet
         >>> rules = RuleSet(
-        ...     [Rule([OneOf(1, ["red"])], "a")], ["size", "colour"], task="classification"
+        ...     [Rule([OneOf(1, ["red"])], "a")], ["size", "color"], task="classification"
         ... )
-        >>> X = pd.DataFrame({"size": [1.0, 3.0], "colour": ["red", "blue"]})
+        >>> X = pd.DataFrame({"size": [1.0, 3.0], "color": ["red", "blue"]})
         >>> rules.domain_around(X).categories
         ((1, ('blue', 'red')),)
         """
@@ -998,14 +998,14 @@ class RuleSet(Sequence[Rule]):
         >>> rules = RuleSet(
         ...     [Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0))),
         ...      Rule([Interval(0, 4, 6), OneOf(1, ["red", "blue"])], "rose", RuleStatistics(1))],
-        ...     ["petal length", "colour"],
+        ...     ["petal length", "color"],
         ...     task="classification",
         ...     classes=["setosa", "rose"],
         ...     fallback=Fallback("rose"),
         ... )
         >>> print(rules.to_sentences())
         1. If petal length is at most 2.45, then the prediction is setosa. (50 rows, all of that
-        class) 2. Otherwise, if petal length is above 4 and at most 6, and (colour is blue or red),
+        class) 2. Otherwise, if petal length is above 4 and at most 6, and (color is blue or red),
         then the prediction is rose. (1 row)
         Where no rule holds, the prediction is rose.
         """
@@ -1037,7 +1037,7 @@ class RuleSet(Sequence[Rule]):
         Notes
         -----
         Rules that never hold together are drawn as the tree that parts them, however its leaves
-        were listed. All others keep the order in which they predict, neighbours sharing the
+        were listed. All others keep the order in which they predict, neighbors sharing the
         conditions that both begin with; from the top, the first conclusion whose conditions all
         hold is the prediction, and the first line says so.
 
@@ -1132,7 +1132,7 @@ class RuleSet(Sequence[Rule]):
         )
 
     def _repr_html_(self) -> str:
-        # Notebooks align cells to the right; the colours are theirs, light or dark.
+        # Notebooks align cells to the right; the colors are theirs, light or dark.
         html = self.to_html(limit=_SHOWN_RULES)
         return html.replace("<td>", '<td style="text-align:left">')
 
@@ -1177,14 +1177,14 @@ class RuleSet(Sequence[Rule]):
         --------
         >>> from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
         >>> rules = RuleSet(
-        ...     [Rule([Interval(0, 1, 2), OneOf(1, ["red"])], "a")], ["size", "colour"],
+        ...     [Rule([Interval(0, 1, 2), OneOf(1, ["red"])], "a")], ["size", "color"],
         ...     task="classification", fallback=Fallback("b"),
         ... )
         >>> print(rules.to_conditions().to_csv(index=False).strip())
         rule,feature,operator,value,class
         1,size,>,1.0,a
         1,size,<=,2.0,a
-        1,colour,in,"[""red""]",a
+        1,color,in,"[""red""]",a
         otherwise,,,,b
         """
         from skescore.rules.exporters import to_conditions

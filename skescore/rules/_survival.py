@@ -147,7 +147,7 @@ class SurvivalCurve:
     E. L. Kaplan, P. Meier: Nonparametric estimation from incomplete observations. Journal of the
     American Statistical Association 53, 1958.
 
-    R. D. Gill: Censoring and stochastic integrals. Mathematical Centre Tracts 124, 1980.
+    R. D. Gill: Censoring and stochastic integrals. Mathematical Center Tracts 124, 1980.
 
     Examples
     --------

@@ -14,7 +14,7 @@ import numpy as np
 
 from skescore._text import listed
 from skescore._validation import check_choice, check_number
-from skescore.metrics._catalogue import (
+from skescore.metrics._catalog import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
     find_metric,
@@ -150,7 +150,7 @@ def _check_binary(name: str, classes: Any, pos_label: Any) -> None:
 
 
 class _Own:
-    """A function of a person's own, called as the catalogue's are."""
+    """A function of a person's own, called as the catalog's are."""
 
     def __init__(self, function: Callable[..., float]) -> None:
         self.function = function
@@ -180,7 +180,7 @@ def make_performance_scorer(
     undefined: float = math.nan,
     **options: Any,
 ) -> PerformanceScorer:
-    """Make a scorer of predictions from a measure of the catalogue.
+    """Make a scorer of predictions from a measure of the catalog.
 
     Use it in ``GridSearchCV(scoring=...)``, ``cross_validate`` or ``ExtractorSearchCV``, for any
     classifier or regressor: extractors, trees, rule sets and models without rules.

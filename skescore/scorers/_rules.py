@@ -231,7 +231,7 @@ def make_score_scorer(
         looked at by scores without completeness.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
-    uncovered : {"ignore", "penalise"}, optional
+    uncovered : {"ignore", "penalize"}, optional
         Rows without a rule are left out, or count as wrong (classification) or as predicted by the
         mean (regression); by default as the score's row says.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
@@ -276,7 +276,7 @@ def make_fire_scorer(
     *,
     loss: str | Callable[..., float] = "auto",
     reference: str = "data",
-    uncovered: str = "penalise",
+    uncovered: str = "penalize",
     size: Size = "rules",
     undefined: float = math.nan,
 ) -> RuleScorer:
@@ -290,7 +290,7 @@ def make_fire_scorer(
         1 - accuracy (classification) and the mean absolute error (regression) by default.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
-    uncovered : {"penalise", "ignore"}, default="penalise"
+    uncovered : {"penalize", "ignore"}, default="penalize"
         FiRe does not know completeness, so leaving out rows without a rule would call a list
         perfect that predicts one easy row.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
@@ -353,7 +353,7 @@ def make_q_scorer(
         Share of the domain's volume or of the rows.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
-    uncovered : {"ignore", "penalise"}, default="ignore"
+    uncovered : {"ignore", "penalize"}, default="ignore"
         What becomes of rows without a rule; left out, as completeness accounts for them.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         What is counted as size.
@@ -409,7 +409,7 @@ def make_ice_scorer(
         Share of the domain's volume or of the rows.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
-    uncovered : {"ignore", "penalise"}, default="ignore"
+    uncovered : {"ignore", "penalize"}, default="ignore"
         What becomes of rows without a rule; left out, as completeness accounts for them.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
         What is counted as size.
@@ -507,7 +507,7 @@ def make_knowledge_scorer(
         Gives a dict: the scores of :data:`SCORE_SPECS` by the names of their scorers, ``ice``,
         ``neg_fire``, ``neg_q`` (greater is better); what they take of the prediction:
         ``performance`` (that of ICE, on covered rows), ``loss`` (that of FiRe, rows without a rule
-        penalised), ``loss_q`` (that of Q, on covered rows); ``n_rules``, ``completeness_volume``
+        penalized), ``loss_q`` (that of Q, on covered rows); ``n_rules``, ``completeness_volume``
         and ``completeness_instances``.
 
     Examples
@@ -651,7 +651,7 @@ def make_rule_scorer(
     check_flag("assigned", assigned)
     check_number("undefined", undefined, nan=True)
     settings = {
-        # By name where there is one: functions of the catalogue cannot be pickled.
+        # By name where there is one: functions of the catalog cannot be pickled.
         "measure": known.name if MEASURES.get(known.name) is known else known,
         "aggregate": aggregate,
         "assigned": assigned,

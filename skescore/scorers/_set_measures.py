@@ -460,7 +460,7 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
     }
 )
 
-#: Losses of rule sets that a search may minimise, and the measures that they come from.
+#: Losses of rule sets that a search may minimize, and the measures that they come from.
 SET_AXES: Mapping[str, SetMeasure] = MappingProxyType(
     {
         **{m.name: m for m in SET_MEASURES.values() if not m.greater_is_better},
@@ -471,5 +471,5 @@ SET_AXES: Mapping[str, SetMeasure] = MappingProxyType(
 
 
 def loss_of(axis: str, score: Any) -> Any:
-    """What a search minimises, from the score of the measure that it comes from."""
+    """What a search minimizes, from the score of the measure that it comes from."""
     return 1.0 - score if SET_AXES[axis].greater_is_better else 0.0 - score

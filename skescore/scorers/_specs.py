@@ -49,7 +49,7 @@ class ScoreSpec:
         Whether the formula takes a completeness.
     weights : tuple of Weight, default=()
         Its weights, in the order in which they are shown.
-    uncovered : {"ignore", "penalise"}, default="ignore"
+    uncovered : {"ignore", "penalize"}, default="ignore"
         What becomes of rows without a rule, unless a scorer says otherwise.
     label : str, optional
         What it is called in texts; by default its name.
@@ -207,7 +207,7 @@ SCORE_SPECS: dict[str, ScoreSpec] = {
         **SCORES["fire"]._asdict(),
         prediction="loss",
         metrics={"classification": "accuracy", "regression": "mean_absolute_error"},
-        uncovered="penalise",
+        uncovered="penalize",
         kept_as="loss",
         text="p · ⌈r / ψ⌉ · r^0.05",
         least_size=1.0,

@@ -204,9 +204,9 @@ class _Numbers:
         self.rows = rows
         self.ignored = ignored
         self.truth = y_black_box.astype(float)
-        self.centre = float(self.truth.mean())
+        self.center = float(self.truth.mean())
         fallback = rows.ruleset.fallback
-        self.default = self.centre if fallback is None else float(fallback.output)
+        self.default = self.center if fallback is None else float(fallback.output)
 
     def after(
         self, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray, metric: str
@@ -222,7 +222,7 @@ class _Numbers:
 
     def _terms(self, truth: np.ndarray, values: np.ndarray) -> np.ndarray:
         lacking = np.isnan(values)
-        deviation = truth - self.centre
+        deviation = truth - self.center
         with np.errstate(over="ignore"):
             error = np.abs(truth - np.where(lacking, self.default, values))
             terms = [np.ones(len(truth)), deviation, deviation**2, error, error**2]

@@ -1,4 +1,4 @@
-"""Rules that vote: every rule speaks with the weight that a measure gives it on labelled rows."""
+"""Rules that vote: every rule speaks with the weight that a measure gives it on labeled rows."""
 
 from __future__ import annotations
 

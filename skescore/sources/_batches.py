@@ -122,7 +122,7 @@ class BatchLooks:
         self._reading, self._each = reading, each
         self._n_rows: int | None = None
 
-    def centre(self) -> float:
+    def center(self) -> float:
         return near_labels(self._reading.ruleset)
 
     def _total(self, look: str, *arguments: Any) -> Any:
@@ -139,8 +139,8 @@ class BatchLooks:
             )
         return total
 
-    def first(self, default: float, centre: float) -> RuleCounts:
-        counts: RuleCounts = self._total("first", default, centre)
+    def first(self, default: float, center: float) -> RuleCounts:
+        counts: RuleCounts = self._total("first", default, center)
         return counts
 
     def deviations(self, means: Floats) -> Floats:

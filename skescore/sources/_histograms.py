@@ -170,7 +170,7 @@ class Scale:
         The labels of a classification.
     weight_unit : float, optional
         What rows weigh is a multiple of it; None where each row counts as one.
-    centre : float, default=0.0
+    center : float, default=0.0
         Labels are summed as they differ from it; it is at most the least of them.
     label_unit : float, default=1.0
         What differences, times the weight, are multiples of.
@@ -184,7 +184,7 @@ class Scale:
 
     classes: tuple[Any, ...] | None
     weight_unit: float | None = None
-    centre: float = 0.0
+    center: float = 0.0
     label_unit: float = 1.0
     square_unit: float = 1.0
     bits: int = _BITS
@@ -206,12 +206,12 @@ class Scale:
                 f"Labels from {low!r} to {high!r} have squares that are too large for a regression."
                 " Scale them."
             )
-        centre = math.floor(low / step) * step if step else low
-        reach = high - centre
+        center = math.floor(low / step) * step if step else low
+        reach = high - center
         return cls(
             None,
             unit,
-            centre,
+            center,
             _unit(weight * reach, bits),
             _unit(weight * reach * reach, bits),
             bits,
@@ -247,8 +247,8 @@ def measured_column(column: Column, place: int) -> Measured | None:
     if column.values is not None or not _LEAST_STEP < half < 1 / _LEAST_STEP:
         return None
     whole = _unit(half, -1)
-    centre = math.floor(column.low / whole) * whole
-    return Measured(column.name, place, centre, _unit(column.high - centre, 0))
+    center = math.floor(column.low / whole) * whole
+    return Measured(column.name, place, center, _unit(column.high - center, 0))
 
 
 def _unit(largest: float, bits: int) -> float:
@@ -263,7 +263,7 @@ class LabelSums:
     """Sums over the rows of a node from which its mean and deviation follow.
 
     `pieces` has two lines, whole units and the rest of them in 2 ** -bits units, for weights,
-    weighted deviations from the centre, and weighted squares of those.
+    weighted deviations from the center, and weighted squares of those.
     """
 
     n_rows: int
@@ -292,7 +292,7 @@ class LabelSums:
         mean = first / weight
         variance = max(second / weight - mean * mean, Fraction(0))
         return LabelMoments(
-            float(weight), float(mean + Fraction(scale.centre)), math.sqrt(variance)
+            float(weight), float(mean + Fraction(scale.center)), math.sqrt(variance)
         )
 
 
@@ -387,7 +387,7 @@ class Histograms:
         self.columns, self.classes = list(columns), scale.classes
         self.label_range, self.weighted = label_range, scale.weight_unit is not None
         self.unit, self.label_unit = scale.weight_unit or 1.0, scale.label_unit
-        self.square_unit, self.centre = scale.square_unit, scale.centre
+        self.square_unit, self.center = scale.square_unit, scale.center
         self._used: list[int] = list(range(len(columns)))
         self.n_passes = 0
 
@@ -613,9 +613,9 @@ class Coded:
         return found
 
     def steps(self, scale: Scale) -> list[Floats]:
-        """The measured columns, in steps from their centres."""
+        """The measured columns, in steps from their centers."""
         pairs = zip(self.measured, scale.measured, strict=True)
-        return [(values - m.centre) * (1 / m.step) for values, m in pairs]
+        return [(values - m.center) * (1 / m.step) for values, m in pairs]
 
     def factors(self, scale: Scale) -> list[Floats | None]:
         """What is summed in each group: whole numbers, None for ones."""
@@ -624,7 +624,7 @@ class Coded:
             None if weight is None else scale.whole(weight, scale.weight_unit or 1.0)
         ]
         if scale.of_labels and scale.classes is None:
-            deviation = self.label - scale.centre
+            deviation = self.label - scale.center
             first = deviation if weight is None else weight * deviation
             factors.append(scale.whole(first, scale.label_unit))
             factors.append(scale.whole(first * deviation, scale.square_unit))
@@ -650,7 +650,7 @@ class Coded:
                     part.steps(scale),
                 )
                 sums[0] += len(part.label) if weight is None else int(weight.sum())
-                deviation = part.label - scale.centre
+                deviation = part.label - scale.center
                 for place, equation in enumerate(some, start=1):
                     told = np.full(len(deviation), equation[0])
                     for coefficient, each in zip(equation[1:], steps, strict=True):
@@ -666,7 +666,7 @@ class Coded:
         """Sums of the labels of each node."""
         result = [LabelSums(0, ((0, 0),) * 3, math.inf, -math.inf) for _ in range(n_nodes)]
         for piece in self.pieces():
-            deviation = piece.label - scale.centre
+            deviation = piece.label - scale.center
             weight = np.ones(len(deviation)) if piece.weight is None else piece.weight
             first = weight * deviation
             units = (scale.weight_unit or 1.0, scale.label_unit, scale.square_unit)
@@ -1313,16 +1313,16 @@ class QueryRows:
         return f"({value}) * {self._style.number(1 / unit)}"
 
     def _deviation(self, scale: Scale) -> str:
-        return self._apart(f"CAST({self._label} AS FLOAT8)", scale.centre)
+        return self._apart(f"CAST({self._label} AS FLOAT8)", scale.center)
 
-    def _apart(self, value: str, centre: float) -> str:
-        sign = "+" if centre < 0 else "-"
-        return f"({value} {sign} {self._style.number(abs(centre))})"
+    def _apart(self, value: str, center: float) -> str:
+        sign = "+" if center < 0 else "-"
+        return f"({value} {sign} {self._style.number(abs(center))})"
 
     def _steps(self, scale: Scale) -> list[str]:
-        """The measured columns, in steps from their centres."""
+        """The measured columns, in steps from their centers."""
         return [
-            self._scaled(self._apart(self._number(m.name), m.centre), m.step)
+            self._scaled(self._apart(self._number(m.name), m.center), m.step)
             for m in scale.measured
         ]
 

@@ -60,7 +60,7 @@ class QueryLooks:
         self._n_words = max(1, math.ceil(len(ruleset) / _BITS))
         self._n_rows: int | None = None
 
-    def centre(self) -> float:
+    def center(self) -> float:
         return near_labels(self._ruleset)
 
     def _rows(self, *more: str) -> str:
@@ -103,7 +103,7 @@ class QueryLooks:
         rows = self._table.fetch(translated(query, self._parts.style))
         return [tuple(float(v) if isinstance(v, Decimal) else v for v in row) for row in rows]
 
-    def first(self, default: float, centre: float) -> RuleCounts:
+    def first(self, default: float, center: float) -> RuleCounts:
         number = self._ruleset.classes is None
         words = [f"held{word}" for word in range(self._n_words)]
         keys = [*words] if number else [*words, "label"]
@@ -123,7 +123,7 @@ class QueryLooks:
             uncovered = " AND ".join(f"{word} = 0" for word in words)
             value = "NULL" if math.isnan(default) else self._parts.style.number(default)
             error = f"(label - CASE WHEN {uncovered} THEN {value} ELSE said END)"
-            deviation = f"(label - {self._parts.style.number(centre)})"
+            deviation = f"(label - {self._parts.style.number(center)})"
             sums = [
                 self._sum(f"{times}{deviation}"),
                 self._sum(f"{times}{self._square(deviation)}"),
@@ -172,7 +172,7 @@ class QueryLooks:
             codes = np.array([places[label] for label in columns[self._n_words]], dtype=np.intp)
             predicted = self._codes(columns[self._n_words + 1]) if said is not None else None
             groups.add_classes(held, labels, codes, weights, n_rows, predicted)
-        return groups.result(default, centre)
+        return groups.result(default, center)
 
     def _codes(self, labels: Sequence[Any]) -> NDArray[np.intp]:
         """Codes of the predicted classes; rows without a rule have none, and any will do."""

@@ -114,7 +114,7 @@ def frame_of(X: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(X.copy(), columns=list(COLUMNS))
 
 
-def neighbours(task: str) -> Any:
+def neighbors(task: str) -> Any:
     """A black box that is not fitted."""
     return KNeighborsClassifier(5) if task == "classification" else KNeighborsRegressor(5)
 
@@ -127,7 +127,7 @@ def tree(task: str) -> Any:
 
 def frozen(task: str, X: np.ndarray, y: np.ndarray) -> FrozenEstimator:
     """A fitted black box."""
-    return FrozenEstimator(neighbours(task).fit(X, y))
+    return FrozenEstimator(neighbors(task).fit(X, y))
 
 
 def around(extractor: Any, black_box: Any, **parameters: Any) -> Any:
@@ -145,7 +145,7 @@ def fitted(extractor: Any, **parameters: Any) -> Any:
     """
     task = task_of(extractor)
     X, y = sample(task)
-    copied = around(extractor, neighbours(task), **parameters)
+    copied = around(extractor, neighbors(task), **parameters)
     copied.fit(X, y)
     return with_rules(copied)
 
@@ -240,7 +240,7 @@ def check_parameters(name: str, extractor: Any) -> None:
 def check_fit_changes_no_parameter(name: str, extractor: Any) -> None:
     """`fit` returns the extractor, and all parameters are what they were."""
     task = task_of(extractor)
-    copied = around(extractor, neighbours(task))
+    copied = around(extractor, neighbors(task))
     before = copied.get_params(deep=False)
     expect(copied.fit(*sample(task)) is copied, name, "fit must return self.")
     after = copied.get_params(deep=False)
@@ -253,18 +253,18 @@ def check_fit_changes_no_data(name: str, extractor: Any) -> None:
     """Rows and target, in arrays and frames, are after `fit` what they were."""
     task = task_of(extractor)
     X, y = sample(task)
-    around(extractor, neighbours(task)).fit(X, y)
+    around(extractor, neighbors(task)).fit(X, y)
     same = np.array_equal(X, sample(task)[0]) and np.array_equal(y, sample(task)[1])
     expect(same, name, "fit must not change the caller's arrays.")
     frame = frame_of(X)
-    around(extractor, neighbours(task)).fit(frame, y)
+    around(extractor, neighbors(task)).fit(frame, y)
     expect(frame.equals(frame_of(X)), name, "fit must not change the caller's DataFrame.")
 
 
 @check
 def check_unfitted(name: str, extractor: Any) -> None:
     """Whatever needs rules raises NotFittedError before `fit`."""
-    copied = around(extractor, neighbours(task_of(extractor)))
+    copied = around(extractor, neighbors(task_of(extractor)))
     X, y = sample(task_of(extractor))
     calls = {
         "predict": (X,),
@@ -317,7 +317,7 @@ def check_clone(name: str, extractor: Any) -> None:
 def check_kind(name: str, extractor: Any) -> None:
     """An extractor is a classifier or a regressor as its black box is."""
     task = task_of(extractor)
-    copied = around(extractor, neighbours(task))
+    copied = around(extractor, neighbors(task))
     right = is_classifier(copied), is_regressor(copied)
     expect(
         right == (task == "classification", task == "regression"),
@@ -334,7 +334,7 @@ def check_rules(name: str, extractor: Any) -> None:
     """`rules_` is a RuleSet of the black box's task, and everything finds it there."""
     task = task_of(extractor)
     X, y = sample(task)
-    copied = around(extractor, neighbours(task)).fit(X, y)
+    copied = around(extractor, neighbors(task)).fit(X, y)
     rules: Any = getattr(copied, "rules_", None)
     expect(isinstance(rules, RuleSet), name, f"rules_ must be a RuleSet, got {rules!r:.80}.")
     expect(as_ruleset(copied) == rules, name, "as_ruleset(extractor) must give rules_.")
@@ -408,10 +408,10 @@ def check_second_fit(name: str, extractor: Any) -> None:
     target = (
         (other[:, 0] > 0.5).astype(int) if task == "classification" else 2.0 * np.floor(other[:, 0])
     )
-    again = around(extractor, neighbours(task))
+    again = around(extractor, neighbors(task))
     again.fit(frame_of(X), y)
     again.fit(other, target)
-    fresh = around(extractor, neighbours(task)).fit(other, target)
+    fresh = around(extractor, neighbors(task)).fit(other, target)
     expect_same_rules(name, extractor, again, fresh, "a second fit must forget the first.")
     odd = set(vars(again)) ^ set(vars(fresh))
     expect(not odd, name, f"a second fit must forget the first, but {sorted(odd)} remain or lack.")
@@ -626,7 +626,7 @@ def check_labels(name: str, extractor: Any) -> None:
     X, y = sample("classification")
     plain = fitted(extractor)
     for kind, labels in LABELS.items():
-        copied = around(extractor, neighbours("classification")).fit(X, labels[y])
+        copied = around(extractor, neighbors("classification")).fit(X, labels[y])
         y_pred = np.asarray(with_rules(copied).predict(X))
         expect(
             y_pred.dtype.kind == labels.dtype.kind,
@@ -650,11 +650,11 @@ def check_json(name: str, extractor: Any) -> None:
     """The rules are the same, and predict the same, after a journey through JSON."""
     copied = fitted(extractor)
     X, _ = sample(task_of(extractor))
-    travelled = RuleSet.from_json(copied.rules_.to_json())
-    expect(travelled == copied.rules_, name, "RuleSet.from_json(rules_.to_json()) must be rules_.")
+    traveled = RuleSet.from_json(copied.rules_.to_json())
+    expect(traveled == copied.rules_, name, "RuleSet.from_json(rules_.to_json()) must be rules_.")
     covered = X[copied.rules_.covers(X)]
     expect(
-        _same(travelled.predict(covered), copied.rules_.predict(covered)),
+        _same(traveled.predict(covered), copied.rules_.predict(covered)),
         name,
         "rules must predict the same after a journey through JSON.",
     )
@@ -675,7 +675,7 @@ def check_pickle(name: str, extractor: Any) -> None:
     for how, travel in (("pickle", pickled), ("deepcopy", copy.deepcopy)):
         try:
             unfitted, other = (
-                travel(around(extractor, neighbours(task_of(extractor)))),
+                travel(around(extractor, neighbors(task_of(extractor)))),
                 travel(copied),
             )
         except Exception as error:
@@ -698,7 +698,7 @@ def check_grid_search(name: str, extractor: Any) -> None:
     X, y = sample(task)
     fitted(extractor)  # without rules there is nothing to score
     search = GridSearchCV(
-        around(extractor, neighbours(task)),
+        around(extractor, neighbors(task)),
         {"estimator__n_neighbors": [3, 9]},
         scoring={"ice": make_ice_scorer(), "neg_fire": make_fire_scorer()},
         refit="ice",
@@ -710,7 +710,7 @@ def check_grid_search(name: str, extractor: Any) -> None:
         expect(np.isfinite(found).all(), name, f"a search by {score} gave the scores {found}.")
     expected = around(
         extractor,
-        neighbours(task).set_params(
+        neighbors(task).set_params(
             **{key.removeprefix("estimator__"): value for key, value in search.best_params_.items()}
         ),
     ).fit(X, y)
@@ -724,7 +724,7 @@ def check_pipeline(name: str, extractor: Any) -> None:
     task = task_of(extractor)
     X, y = sample(task)
     X = X * [1.0, 50.0, 0.02] + [0.0, 1000.0, 3.0]
-    pipeline = make_pipeline(StandardScaler(), around(extractor, neighbours(task))).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), around(extractor, neighbors(task))).fit(X, y)
     rules, scaled = with_rules(pipeline[-1]).rules_, pipeline[:-1].transform(X)
     y_pred = np.asarray(pipeline.predict(X))
     expect(y_pred.shape == (len(X),), name, "a Pipeline with a scaler must predict every row.")
@@ -747,7 +747,7 @@ def check_feature_names(name: str, extractor: Any) -> None:
     """Rules speak of a frame's columns, and are otherwise those of an array."""
     task = task_of(extractor)
     X, y = sample(task)
-    of_frame = with_rules(around(extractor, neighbours(task)).fit(frame_of(X), y))
+    of_frame = with_rules(around(extractor, neighbors(task)).fit(frame_of(X), y))
     expect(
         of_frame.rules_.feature_names == COLUMNS,
         name,
@@ -766,7 +766,7 @@ def check_column_order(name: str, extractor: Any) -> None:
     """Columns in another order are refused or found by their names, and never mixed up."""
     task = task_of(extractor)
     X, y = sample(task)
-    copied = with_rules(around(extractor, neighbours(task)).fit(frame_of(X), y))
+    copied = with_rules(around(extractor, neighbors(task)).fit(frame_of(X), y))
     frame = frame_of(rows_around(X))
     turned = frame[list(COLUMNS[::-1])]
     renamed = frame.set_axis([f"{column} of another kind" for column in COLUMNS], axis=1)
@@ -805,7 +805,7 @@ def check_missing_values(name: str, extractor: Any) -> None:
     """NaN is refused by `fit`, `predict` and `covers`, or is in rules if the tags allow it."""
     task = task_of(extractor)
     X, y = sample(task)
-    if getattr(get_tags(around(extractor, neighbours(task))).input_tags, "allow_nan", False):
+    if getattr(get_tags(around(extractor, neighbors(task))).input_tags, "allow_nan", False):
         X[3, 1] = X[10, 2] = np.nan
         copied = with_rules(around(extractor, tree(task)).fit(X, y))
         y_pred = np.asarray(copied.predict(X))
@@ -850,9 +850,9 @@ def check_unusable_targets(name: str, extractor: Any) -> None:
     """A target of another length, and none at all for an unfitted black box, are refused."""
     task = task_of(extractor)
     X, y = sample(task)
-    copied = around(extractor, neighbours(task))
+    copied = around(extractor, neighbors(task))
     _expect_refused(name, "a target of another length", copied.fit, X, y[:-1])
-    copied = around(extractor, neighbours(task))
+    copied = around(extractor, neighbors(task))
     _expect_refused(name, "no target for an unfitted black box", copied.fit, X)
 
 
@@ -933,7 +933,7 @@ def check_unfitted_black_box(name: str, extractor: Any) -> None:
     """An unfitted black box is cloned and the clone is fitted: the caller's stays as it is."""
     task = task_of(extractor)
     X, y = sample(task)
-    black_box = neighbours(task)
+    black_box = neighbors(task)
     before = copy.deepcopy(vars(black_box))
     copied = around(extractor, black_box).fit(X, y)
     try:
@@ -958,7 +958,7 @@ def check_frozen_black_box(name: str, extractor: Any) -> None:
     """A FrozenEstimator is used as it is; rules come from its predictions, not the target."""
     task = task_of(extractor)
     X, y = sample(task)
-    model = neighbours(task).fit(X, y)
+    model = neighbors(task).fit(X, y)
     before = model.predict(rows_around(X))
     expected = around(extractor, FrozenEstimator(model)).fit(X, y)
     found = around(extractor, FrozenEstimator(model)).fit(X, y[::-1].copy())
@@ -995,7 +995,7 @@ def check_callable_black_box(name: str, extractor: Any) -> None:
     """A function behind an adapter is a black box, though it knows nothing of itself."""
     task = task_of(extractor)
     X, y = sample(task)
-    model = neighbours(task).fit(X, y)
+    model = neighbors(task).fit(X, y)
     black_box = (
         CallableClassifier(model.predict, classes=[0, 1])
         if task == "classification"
@@ -1099,7 +1099,7 @@ def check_hash_seed(name: str, extractor: Any) -> None:
     """Python's hash seed, another one in each process, does not matter."""
     task = task_of(extractor)
     X, y = sample(task)
-    copied = around(extractor, neighbours(task))
+    copied = around(extractor, neighbors(task))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "extractor.joblib"
         try:

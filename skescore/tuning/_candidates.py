@@ -36,7 +36,7 @@ def _loss_of_set(axis: str, folds: list[dict[str, Any]]) -> float:
     return float(loss_of(axis, mean_of(folds, SET_AXES[axis].scorer_name)))
 
 
-#: Measures that a search of the whole trade-off may minimise, from the results on the folds.
+#: Measures that a search of the whole trade-off may minimize, from the results on the folds.
 OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
     "loss": lambda folds: mean_of(folds, "loss"),
     "loss_q": lambda folds: mean_of(folds, "loss_q"),
@@ -58,13 +58,13 @@ class SearchObjective:
         Gives the score of a candidate on held-out rows; greater is better.
     name : str
         What to call that score.
-    minimised : tuple of str, default=()
-        Names of ``OBJECTIVES`` to minimise together; none to maximise the score.
+    minimized : tuple of str, default=()
+        Names of ``OBJECTIVES`` to minimize together; none to maximize the score.
     """
 
     scorer: Any
     name: str
-    minimised: tuple[str, ...] = ()
+    minimized: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, scoring: Any, choose_by: Any = "ice") -> SearchObjective:
@@ -73,7 +73,7 @@ class SearchObjective:
         Parameters
         ----------
         scoring : str, callable or sequence of str
-            A score, or the names of measures to minimise together.
+            A score, or the names of measures to minimize together.
         choose_by : str or callable, default="ice"
             The score that is kept beside several measures.
 
@@ -89,7 +89,7 @@ class SearchObjective:
         for name in names:
             if name not in OBJECTIVES:
                 raise ValueError(
-                    f"scoring names {name!r}, which is no measure to minimise. "
+                    f"scoring names {name!r}, which is no measure to minimize. "
                     f"{did_you_mean(str(name), OBJECTIVES)} A single score is given by its name "
                     "alone: scoring='ice'."
                 )
@@ -104,23 +104,23 @@ class SearchObjective:
     @property
     def measures(self) -> dict[str, RuleScorer]:
         """Scorers of rule sets that the values of a trial come from."""
-        names = [SET_AXES[axis].scorer_name for axis in self.minimised if axis in SET_AXES]
+        names = [SET_AXES[axis].scorer_name for axis in self.minimized if axis in SET_AXES]
         return {name: SET_SCORERS[name] for name in names}
 
     @property
     def directions(self) -> list[Literal["minimize", "maximize"]]:
         """Directions of an Optuna study after it."""
-        return ["minimize" for _ in self.minimised] or ["maximize"]
+        return ["minimize" for _ in self.minimized] or ["maximize"]
 
     @property
     def metric_names(self) -> list[str]:
         """What to call the values of a trial."""
-        return list(self.minimised) or [self.name]
+        return list(self.minimized) or [self.name]
 
     @property
     def weighs_size(self) -> bool:
         """Whether it looks at how many rules there are; measures of predictions do not."""
-        return bool(self.minimised) or not isinstance(self.scorer, PerformanceScorer)
+        return bool(self.minimized) or not isinstance(self.scorer, PerformanceScorer)
 
     @property
     def shown(self) -> str:
@@ -187,9 +187,9 @@ class SearchObjective:
 
     def values(self, folds: list[dict[str, Any]]) -> tuple[float, ...]:
         """The values of a trial, of which some may be NaN."""
-        if not self.minimised:
+        if not self.minimized:
             return (mean_of(folds, "score"),)
-        return tuple(OBJECTIVES[name](folds) for name in self.minimised)
+        return tuple(OBJECTIVES[name](folds) for name in self.minimized)
 
 
 def spec_of(scorer: Any) -> ScoreSpec | None:
@@ -369,7 +369,7 @@ def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
     -----
     The weights are those of the .632 estimator (Efron, Estimating the error rate of a prediction
     rule, 1983). Held-out rows judge rules like those that one will get, with much noise where rows
-    are few; all rows judge the rules themselves, with little noise, but too favourably.
+    are few; all rows judge the rules themselves, with little noise, but too favorably.
     """
     return (1 - SHARE_OF_ALL_ROWS) * held_out + SHARE_OF_ALL_ROWS * on_all_rows
 
@@ -840,7 +840,7 @@ def as_candidates(candidates: Any) -> Candidates:
 
 # --- candidates and searches as HTML for notebooks ------------------------------------------------
 
-# Colours are those of the notebook, so that dark ones stay dark; all texts are escaped.
+# Colors are those of the notebook, so that dark ones stay dark; all texts are escaped.
 
 _SHOWN_OF_SEARCH = 10
 _CELL = "text-align:left;padding:.2em .8em .2em 0;border-bottom:1px solid rgba(128,128,128,.35)"

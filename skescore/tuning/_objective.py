@@ -234,9 +234,9 @@ class ExtractorObjective:
         set on it is not searched by default.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better, so the study must
-        maximise. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
+        maximize. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
         ``"incompleteness"``, ``"incompleteness_instances"``, ``"instability"`` and the losses of
-        :data:`skescore.scorers.SET_MEASURES` are minimised together, by a study of as many
+        :data:`skescore.scorers.SET_MEASURES` are minimized together, by a study of as many
         directions.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.
@@ -421,7 +421,7 @@ class ExtractorObjective:
         for step, result in enumerate(self._on_folds(params)):
             results.append(result)
             score = mean_of(results, "score")
-            if study is None or self.objective.minimised or math.isnan(score):
+            if study is None or self.objective.minimized or math.isnan(score):
                 continue
             trial.report(score, step)
             if step + 1 < len(self.folds) and trial.should_prune():
@@ -467,14 +467,14 @@ class ExtractorObjective:
         self._keep(trial, results)
         values = self.objective.values(results)
         if any(map(math.isnan, values)):
-            names = ["score"] if not self.objective.minimised else list(self.objective.minimised)
+            names = ["score"] if not self.objective.minimized else list(self.objective.minimized)
             undefined = {name for name, v in zip(names, values, strict=True) if math.isnan(v)}
             where = [result for result in results if not _is_defined(result, undefined)]
             why = sorted({text for result in where for text in result["warnings"]})
             text = f"The score is undefined on some fold: {' '.join(why)}"
             trial.set_user_attr("error", text)
             raise optuna.TrialPruned(text)
-        return values if self.objective.minimised else values[0]
+        return values if self.objective.minimized else values[0]
 
     def stopped(
         self, trial: Any, results: list[dict[str, Any]], n_folds: int
@@ -516,13 +516,13 @@ class ExtractorObjective:
         directions = [direction.name.lower() for direction in study.directions]
         if directions == self.objective.directions:
             return
-        if not self.objective.minimised:
+        if not self.objective.minimized:
             raise ValueError(
-                "The score is greater for better rules, so the study must maximise it: "
+                "The score is greater for better rules, so the study must maximize it: "
                 'optuna.create_study(direction="maximize").'
             )
         raise ValueError(
-            f"The study must minimise {', '.join(self.objective.minimised)}: "
+            f"The study must minimize {', '.join(self.objective.minimized)}: "
             f"optuna.create_study(directions={self.objective.directions!r})."
         )
 

@@ -13,7 +13,7 @@ from skescore.scorers import COMPLETENESSES
 from skescore.scorers._set_measures import SET_AXES, loss_of
 from skescore.tuning._candidates import Candidates, as_candidates
 
-#: What may be minimised: measures of a candidate of which less is better.
+#: What may be minimized: measures of a candidate of which less is better.
 OBJECTIVES = (
     "loss",
     "loss_q",
@@ -39,7 +39,7 @@ def pareto_mask(losses: Any) -> np.ndarray:
     Parameters
     ----------
     losses : array-like of shape (n_points, n_objectives)
-        Every column is minimised; negate what is maximised. Infinities are compared as such.
+        Every column is minimized; negate what is maximized. Infinities are compared as such.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def hypervolume(losses: Any, reference: Any) -> float:
     Parameters
     ----------
     losses : array-like of shape (n_points, n_objectives)
-        One, two or three columns, all minimised. Dominated points change nothing.
+        One, two or three columns, all minimized. Dominated points change nothing.
     reference : array-like of shape (n_objectives,)
         The worst values that count. Points that are not below it in every column add nothing.
 
@@ -146,7 +146,7 @@ def knee(losses: Any) -> int:
     Parameters
     ----------
     losses : array-like of shape (n_points, n_objectives)
-        Every column is minimised. Dominated points are not considered.
+        Every column is minimized. Dominated points are not considered.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def knee(losses: Any) -> int:
         raise ValueError("losses must span a range that a float can hold to have a knee.")
     varies = width > _NOISE * np.abs(front).max(axis=0)
     scaled = (front[:, varies] - low[varies]) / width[varies]
-    # Rounded, since equally far points must be recognised as such whatever their units.
+    # Rounded, since equally far points must be recognized as such whatever their units.
     distance = np.round((scaled**2).sum(axis=1), 12)
     return int(rows[np.lexsort((*front.T[::-1], distance))[0]])
 
@@ -205,7 +205,7 @@ def pareto_front(
     candidates : Candidates, sequence of Candidate or fitted search
         What was tried, with what was measured; means over the folds are compared.
     objectives : sequence of str, default=("loss", "n_rules", "incompleteness")
-        What is minimised: of ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``, ``"size"`` (as the
+        What is minimized: of ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``, ``"size"`` (as the
         score counts rules), ``"incompleteness"`` (one minus `completeness`),
         ``"incompleteness_instances"`` (one minus the share of rows), ``"seconds"``,
         ``"black_box_calls"``, ``"black_box_rows"``, and of losses of

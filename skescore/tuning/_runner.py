@@ -506,7 +506,7 @@ class Studies:
             kept = stable_text(self.objectives[name].prototype, {*space, "estimator"})
             about_it = {**settings, "space": space, "extractor": kept}
             check_identity(study, about_it, only=_OF_GIVEN if name in self.given else None)
-        scoring = self.objective.minimised or self.objective.name
+        scoring = self.objective.minimized or self.objective.name
         describe_study(study, scoring=scoring, extractor=name, **about)
         return study
 
@@ -606,7 +606,7 @@ class Studies:
     def has_pruner(self, name: str) -> bool:
         """Whether a study of the caller's stops trials between folds."""
         pruner = self.studies[name].pruner
-        single = not self.objective.minimised
+        single = not self.objective.minimized
         return single and name in self.given and not isinstance(pruner, optuna.pruners.NopPruner)
 
     def _default_sampler(self, name: str, index: int) -> optuna.samplers.BaseSampler:
@@ -1300,7 +1300,7 @@ class Runner:
 
     def judge(self, names: Sequence[str], first: int | None) -> Mapping[str, tuple[float, float]]:
         """Give how good extractors are by their first trials, and how good they could be."""
-        if self.objective.minimised:
+        if self.objective.minimized:
             done = {name: self._complete(name, first) for name in names}
             return {name: (priority, math.inf) for name, priority in contributions(done).items()}
         scorer = self.objective.scorer
@@ -1349,7 +1349,7 @@ class SearchProgress:
     label : str
         Name of the score.
     sign : int, default=1
-        -1 if what is maximised is the score's negative.
+        -1 if what is maximized is the score's negative.
     shown : bool, default=True
         False shows nothing.
     seconds : float, default=5.0

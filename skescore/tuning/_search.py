@@ -116,7 +116,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"``,
         ``"incompleteness_instances"``, ``"instability"`` (one minus how alike the rules of two
         halves of the rows are) and the losses of :data:`skescore.scorers.SET_MEASURES` are
-        minimised together, for the whole front.
+        minimized together, for the whole front.
     n_trials : int or None, default=50
         Trials in all; at least one per extractor. With a storage those that are there already
         count. None needs a `timeout`.
@@ -420,7 +420,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                     self.n_trials,
                     self.timeout,
                     self.allocation,
-                    priority="share of the front's hypervolume" if objective.minimised else "best",
+                    priority="share of the front's hypervolume" if objective.minimized else "best",
                 ),
                 FoldEvaluator(
                     folds, objective.scorer, measured_beside(objective, self.measures), all_rows
@@ -684,7 +684,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.standard_errors_ = float(self.standard_errors)
         self._limits = Limits(self.max_rules, self.min_performance)
         check_measures(self.measures)
-        if not objective.minimised and not isinstance(self.refit, bool | np.bool_):
+        if not objective.minimized and not isinstance(self.refit, bool | np.bool_):
             raise ValueError(
                 "refit must be True or False where scoring is a single score, which chooses by "
                 f"itself, got {self.refit!r}."
@@ -716,7 +716,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return
         if pruner != "bound" and not isinstance(pruner, optuna.pruners.BasePruner):
             raise TypeError(f"pruner must be 'bound', an Optuna pruner or None, got {pruner!r}.")
-        if objective.minimised:
+        if objective.minimized:
             raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
         if pruner == "bound" and objective.best_possible is None:
             raise ValueError(
@@ -849,7 +849,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 stacklevel=3,
             )
         front = pareto_front(self.candidates_.within(self._limits), self._front_names())
-        if objective.minimised and isinstance(self.refit, bool | np.bool_) and len(front):
+        if objective.minimized and isinstance(self.refit, bool | np.bool_) and len(front):
             best = front[front["knee"]].iloc[0]
             first = (board["extractor"] == best["extractor"]) & (board["trial"] == best["trial"])
             board = pd.concat([board[first], board[~first]], ignore_index=True)
@@ -870,7 +870,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return pareto_front(self.candidates_, self._front_names())
 
     def _front_names(self) -> Sequence[str]:
-        return self._objective().minimised or ("loss", "n_rules", "incompleteness")
+        return self._objective().minimized or ("loss", "n_rules", "incompleteness")
 
     @property
     def knee_(self) -> pd.Series:
@@ -1423,7 +1423,7 @@ def leaderboard(
     table = table.sort_values(
         ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
     )
-    if objective.minimised:
+    if objective.minimized:
         # A candidate may have all its measures and yet no score.
         table = table.sort_values("state", key=lambda s: s != "complete", kind="stable")
     else:

@@ -1314,7 +1314,7 @@ _PSYKE_SEARCHES: dict[str, _Search] = {
     "gridrex": _Search(_psyke_gridrex, lambda problem: _psyke_grids(2, 4)),
     "hex": _Search(_psyke_hex, lambda problem: _psyke_grids(2)),
     "iter": _Search(_psyke_iter, lambda problem: [{"min_update": 0.3, "n_points": 1}]),
-    # All it has is a discretiser; one trial shows what it finds.
+    # All it has is a discretizer; one trial shows what it finds.
     "real": _Search(lambda problem: {}, lambda problem: []),
     "trepan": _Search(
         _psyke_trepan, lambda problem: [{"max_depth": d, "min_examples": 0} for d in (3, 2)]

@@ -1,4 +1,4 @@
-"""Formulae: read, written, evaluated with two and with three values."""
+"""Formulas: read, written, evaluated with two and with three values."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.attribution import Formula, FormulaClassifier, all_assignments, variable
 
 REFERENCE = json.loads(
-    (Path(__file__).parents[1] / "data" / "attribution_formulae.json").read_text(encoding="utf-8")
-)["formulae"]
+    (Path(__file__).parents[1] / "data" / "attribution_formulas.json").read_text(encoding="utf-8")
+)["formulas"]
 N = 5
 
 # --- obvious oracles -----------------------------------------------------------------------------
@@ -77,7 +77,7 @@ ALL = all_assignments(N)
 
 
 @pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["id"])
-def test_reference_formulae(case):
+def test_reference_formulas(case):
     formula = Formula.parse(case["text"], n_inputs=12)
     assert formula == Formula.from_expr(case["expr"], n_inputs=12)
     assert formula.to_expr() == case["expr"]
@@ -218,7 +218,7 @@ def test_texts_and_lists_are_not_mixed_up():
 
 
 @given(expressions, expressions)
-def test_operators_build_formulae(left, right):
+def test_operators_build_formulas(left, right):
     a, b = Formula.from_expr(left, N), Formula.from_expr(right, N)
     assert (a & b).to_expr() == ["and", left, right]
     assert (a | b).to_expr() == ["or", left, right]
@@ -266,7 +266,7 @@ def test_inputs_are_counted_where_nobody_says():
         (lambda: Formula((("var", 0, -1), ("nor", 0, -1)), 1), "gates must be one tree"),
     ],
 )
-def test_formulae_that_cannot_be(make, says):
+def test_formulas_that_cannot_be(make, says):
     with pytest.raises((TypeError, ValueError), match=says):
         make()
 

@@ -197,7 +197,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join([way["masking"], *sorted(way)]))
-def test_batches_neighbours_and_order_do_not_matter(
+def test_batches_neighbors_and_order_do_not_matter(
     way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = np.concatenate([rows_of(7, 9), rows_of(7, 3)])
@@ -246,24 +246,24 @@ def test_a_classifier_against_a_contrast_is_explained_exactly() -> None:
 def test_frames_reach_the_model_as_they_were() -> None:
     frame = pd.DataFrame(
         {
-            "colour": pd.Categorical(["red", "blue", "red", "green"] * 10),
+            "color": pd.Categorical(["red", "blue", "red", "green"] * 10),
             "name": ["a", "b", "b", "a"] * 10,
             "size": np.arange(40.0),
             "on": [True, True, False, False] * 10,
         }
     )
-    y = ((frame["colour"] == "red") & (frame["size"] > 10)).to_numpy()
+    y = ((frame["color"] == "red") & (frame["size"] > 10)).to_numpy()
     model = make_pipeline(
-        make_column_transformer((OneHotEncoder(), ["colour", "name"]), remainder="passthrough"),
+        make_column_transformer((OneHotEncoder(), ["color", "name"]), remainder="passthrough"),
         DecisionTreeClassifier(random_state=0),
     ).fit(frame, y)
     row = frame.iloc[[20]]
     for params in ({"baseline": "mode"}, {"masking": "background"}, {}, {"masking": "sampled"}):
         found = BReX(model, background=frame, random_state=0, **params).explain(row)
-        assert found.feature_names == ("colour", "name", "size", "on")
+        assert found.feature_names == ("color", "name", "size", "on")
         assert found.values[0, 1] == found.values[0, 3] == 0
     # Two greens are nearest to a row only if nothing else decides.
-    contrast = pd.DataFrame({"colour": ["blue"], "name": ["b"], "size": [3], "on": [False]})
+    contrast = pd.DataFrame({"color": ["blue"], "name": ["b"], "size": [3], "on": [False]})
     found = BReX(model, contrast=contrast).explain(row)
     assert found.values.tolist() == [[1.0, 0.0, 1.0, 0.0]]
 

@@ -270,7 +270,7 @@ def test_captum_attributions_stay_in_the_graph_of_their_model() -> None:
         faithfulness(logits, X, values)
 
 
-# --- columns of a vectoriser ---------------------------------------------------------------------
+# --- columns of a vectorizer ---------------------------------------------------------------------
 
 
 def test_a_shap_explanation_of_the_columns_of_texts() -> None:

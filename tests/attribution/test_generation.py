@@ -1,4 +1,4 @@
-"""Random formulae, the paper's fixed ones, and rows drawn for them."""
+"""Random formulas, the paper's fixed ones, and rows drawn for them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from skescore.attribution import (
 seeds = st.integers(0, 2**32)
 
 
-def operators(formulae):
-    return Counter(operator for formula in formulae for operator, _, _ in formula.gates)
+def operators(formulas):
+    return Counter(operator for formula in formulas for operator, _, _ in formula.gates)
 
 
-# --- random formulae -----------------------------------------------------------------------------
+# --- random formulas -----------------------------------------------------------------------------
 
 
 @given(st.integers(1, 10), st.sampled_from(["monotone", "non-monotone"]), seeds)
-def test_read_once_formulae(arity, family, seed):
+def test_read_once_formulas(arity, family, seed):
     formula = random_formula(arity, family=family, random_state=seed)
     assert formula.n_inputs == 12
     assert formula.arity == formula.n_leaves == arity
@@ -41,7 +41,7 @@ def test_read_once_formulae(arity, family, seed):
 
 @settings(max_examples=40)
 @given(st.integers(3, 8), st.sampled_from(["monotone", "non-monotone"]), st.integers(1, 4), seeds)
-def test_formulae_with_repeats(arity, family, extra, seed):
+def test_formulas_with_repeats(arity, family, extra, seed):
     formula = random_formula(arity, family=family, read_once=False, extra=extra, random_state=seed)
     assert formula.n_leaves == arity + extra
     assert not formula.is_read_once
@@ -59,18 +59,18 @@ def test_three_extra_leaves_unless_told():
 
 
 def test_all_inputs_and_operators_are_drawn_alike():
-    formulae = [random_formula(4, random_state=seed) for seed in range(3000)]
-    counts = operators(formulae)
+    formulas = [random_formula(4, random_state=seed) for seed in range(3000)]
+    counts = operators(formulas)
     binary = sum(counts[operator] for operator in ("and", "or", "xor"))
     assert binary == 3 * 3000
     for operator in ("and", "or", "xor"):  # 0.01 is two standard deviations and more
         assert counts[operator] / binary == pytest.approx(1 / 3, abs=0.015)
     assert counts["not"] / (7 * 3000) == pytest.approx(0.25, abs=0.01)
-    inputs = Counter(index for formula in formulae for index in formula.variables)
+    inputs = Counter(index for formula in formulas for index in formula.variables)
     assert sorted(inputs) == list(range(12))
     assert min(inputs.values()) > 900  # of 1000 expected
     assert max(inputs.values()) < 1100
-    firsts = Counter(formula.gates[0][1] for formula in formulae)
+    firsts = Counter(formula.gates[0][1] for formula in formulas)
     assert min(firsts.values()) > 190  # of 250 expected: leaves come in no order
 
 
@@ -113,13 +113,13 @@ def test_weights_and_negations():
     assert random_formula(weights={"or": 3, "and": 3}, family="monotone", **draw) == (
         random_formula(family="monotone", **draw)
     )
-    formulae = [random_formula(8, weights={"and": 3, "or": 1}, random_state=s) for s in range(300)]
-    counts = operators(formulae)
+    formulas = [random_formula(8, weights={"and": 3, "or": 1}, random_state=s) for s in range(300)]
+    counts = operators(formulas)
     assert counts["and"] / (counts["and"] + counts["or"]) == pytest.approx(0.75, abs=0.03)
 
 
 def test_drawn_as_ever():
-    """A benchmark names formulae by their seeds, so these must not change."""
+    """A benchmark names formulas by their seeds, so these must not change."""
     assert str(random_formula(5, random_state=0)) == "x1 & ~((x12 & x11 & x5) | ~x10)"
     assert str(random_formula(5, family="monotone", random_state=7)) == "x3 | x5 | (x2 & x10) | x7"
     assert (
@@ -175,21 +175,21 @@ def test_arguments_that_are_refused(arguments, says):
         random_formula(**{"arity": 3, **arguments})
 
 
-def test_formulae_that_do_not_exist():
+def test_formulas_that_do_not_exist():
     """Of one variable and an exclusive or with itself nothing but constants can be made."""
     with pytest.raises(ValueError, match="no formula of arity=1 and extra=1"):
         random_formula(1, read_once=False, extra=1, weights={"xor": 1}, random_state=0)
 
 
-def test_wide_formulae():
+def test_wide_formulas():
     formula = random_formula(300, n_inputs=400, random_state=0)
     assert (formula.arity, formula.n_inputs) == (300, 400)
 
 
-# --- fixed formulae ------------------------------------------------------------------------------
+# --- fixed formulas ------------------------------------------------------------------------------
 
 
-def test_the_small_formulae_of_the_paper():
+def test_the_small_formulas_of_the_paper():
     a, b, c, d, *_ = all_assignments(12).T.astype(bool)
     expected = {"and": a & b, "or": a | b, "xor": a ^ b, "xor-and-xor": (a ^ b) & (c ^ d)}
     for name, values in expected.items():
@@ -269,15 +269,15 @@ def test_rows_of_many_inputs():
 
 
 def test_rows_do_not_follow_from_the_formula_drawn_with_the_same_seed():
-    """More methods, or more formulae, must not change a benchmark's rows, nor the reverse."""
+    """More methods, or more formulas, must not change a benchmark's rows, nor the reverse."""
     formula = random_formula(5, random_state=0)
     X, _ = make_boolean_dataset(formula, 50, random_state=0)
     other, _ = make_boolean_dataset(random_formula(9, random_state=0), 50, random_state=0)
     np.testing.assert_array_equal(X, other)
-    from_the_stream_of_formulae = np.random.default_rng(
+    from_the_stream_of_formulas = np.random.default_rng(
         np.random.SeedSequence(0, spawn_key=(0,))
     ).choice(4096, 50, replace=False)
-    assert (X @ (1 << np.arange(12)) != from_the_stream_of_formulae).any()
+    assert (X @ (1 << np.arange(12)) != from_the_stream_of_formulas).any()
 
 
 def test_rows_that_are_refused():

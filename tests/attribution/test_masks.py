@@ -467,16 +467,16 @@ def test_the_nearest_row_of_another_decision() -> None:
 
 
 def test_the_nearest_row_in_standard_deviations_and_by_categories() -> None:
-    frame = pd.DataFrame({"wide": [0.0, 900.0, 0.0], "colour": ["red", "red", "blue"]})
-    background = pd.DataFrame({"wide": [0.0, 1000.0, 2000.0], "colour": ["blue", "red", "red"]})
+    frame = pd.DataFrame({"wide": [0.0, 900.0, 0.0], "color": ["red", "red", "blue"]})
+    background = pd.DataFrame({"wide": [0.0, 1000.0, 2000.0], "color": ["blue", "red", "red"]})
 
     def decide(X: pd.DataFrame) -> Any:
-        return (X["wide"] + 1 > 1000) | (X["colour"] == "blue")
+        return (X["wide"] + 1 > 1000) | (X["color"] == "blue")
 
     found = nearest_contrasts(decide, frame.iloc[:2], background)
     # A category apart is as far as a standard deviation (816).
     assert found["wide"].tolist() == [0.0, 1000.0]
-    assert found["colour"].tolist() == ["blue", "red"]
+    assert found["color"].tolist() == ["blue", "red"]
 
 
 def test_undecided_is_a_decision_of_its_own() -> None:

@@ -33,8 +33,8 @@ from skescore.attribution import (
 )
 
 REFERENCE = json.loads(
-    (Path(__file__).parents[1] / "data" / "attribution_formulae.json").read_text(encoding="utf-8")
-)["formulae"]
+    (Path(__file__).parents[1] / "data" / "attribution_formulas.json").read_text(encoding="utf-8")
+)["formulas"]
 
 # --- the definition, written out -----------------------------------------------------------------
 
@@ -98,7 +98,7 @@ def check_witnesses(found, flips_by_row):
                 assert is_minimal(flips, (*witness, i))
 
 
-formulae = st.builds(
+formulas = st.builds(
     lambda arity, family, extra, seed: random_formula(
         arity, n_inputs=6, family=family, read_once=not extra, extra=extra, random_state=seed
     ),
@@ -168,7 +168,7 @@ def test_cases_worked_out_by_hand(text, row, expected):
 
 
 @settings(max_examples=40)
-@given(formulae, st.lists(rows6, min_size=1, max_size=3))
+@given(formulas, st.lists(rows6, min_size=1, max_size=3))
 def test_all_methods_do_as_the_definition_says(formula, rows):
     X = np.array(rows)
     flips = [flips_of(formula.evaluate, row) for row in X]
@@ -208,7 +208,7 @@ def all_flips(changes):
     return replace(found, values=found.values[:, :n], witness_sizes=found.witness_sizes[:, :n])
 
 
-def test_thousands_of_read_once_formulae():
+def test_thousands_of_read_once_formulas():
     """The linear algorithm against all flips; one row each, the rows of an arity in one table."""
     rng = np.random.default_rng(0)
     for arity in range(3, 11):
@@ -233,7 +233,7 @@ def test_thousands_of_read_once_formulae():
 @settings(max_examples=30)
 @given(st.integers(1, 5), st.integers(1, 70), st.integers(0, 10_000), st.booleans())
 def test_tables_of_any_decisions(n, n_rows, seed, mostly_same):
-    """The kernel on arbitrary tables, not only on those of short formulae, past a word of rows."""
+    """The kernel on arbitrary tables, not only on those of short formulas, past a word of rows."""
     rng = np.random.default_rng(seed)
     changes = rng.random((n_rows, 1 << n)) < (0.15 if mostly_same else 0.5)
     changes[:, 0] = False
@@ -289,7 +289,7 @@ def test_all_assignments_of_twelve_variables():
 # --- properties ----------------------------------------------------------------------------------
 
 
-@given(formulae, rows6, st.randoms(use_true_random=False))
+@given(formulas, rows6, st.randoms(use_true_random=False))
 def test_properties_of_the_degree(formula, row, random):
     rho = responsibility(formula, row)
     flips = flips_of(formula.evaluate, row)
@@ -316,7 +316,7 @@ def test_properties_of_the_degree(formula, row, random):
     np.testing.assert_array_equal(responsibility(~formula, row), rho)
 
 
-@given(formulae, st.lists(rows6, min_size=2, max_size=5), st.integers(1, 40))
+@given(formulas, st.lists(rows6, min_size=2, max_size=5), st.integers(1, 40))
 def test_batches_and_orders_do_not_matter(formula, rows, max_batch):
     X = np.array(rows)
     for method in ("exhaustive", "levelwise"):
@@ -374,7 +374,7 @@ def test_one_row_and_none():
     assert responsibility(general, np.zeros((0, 3))).shape == (0, 3)
 
 
-def test_wide_read_once_formulae():
+def test_wide_read_once_formulas():
     """A thousand variables, where nothing but the linear algorithm can go."""
     conjunction = chain_formula(2, family="monotone", n_inputs=1000)
     for index in range(2, 1000):
@@ -440,19 +440,19 @@ def test_classifiers_of_several_classes():
 def test_frames_reach_the_model_as_they_are():
     frame = pd.DataFrame(
         {
-            "colour": pd.Categorical(["red", "blue", "red", "green"] * 5),
+            "color": pd.Categorical(["red", "blue", "red", "green"] * 5),
             "size": [1, 2, 3, 4] * 5,
             "kind": ["a", "b", "b", "a"] * 5,
             "weight": np.linspace(0, 1, 20),
         }
     )
-    y = ((frame["colour"] == "red") & (frame["size"] > 1)) | (frame["kind"] == "a")
+    y = ((frame["color"] == "red") & (frame["size"] > 1)) | (frame["kind"] == "a")
     asked = []
 
     class Model:
         def predict(self, X):
             asked.append(X)
-            return ((X["colour"] == "red") & (X["size"] > 1)) | (X["kind"] == "a")
+            return ((X["color"] == "red") & (X["size"] > 1)) | (X["kind"] == "a")
 
     rows = frame.iloc[[0, 1, 2]]
     found = responsibility(Model(), rows, contrast=frame.iloc[3])
@@ -461,7 +461,7 @@ def test_frames_reach_the_model_as_they_are():
     assert found.tolist() == [[0] * 4, [0, 0, 1, 0], [1, 0, 0, 0]]
     for X in asked:
         pd.testing.assert_series_equal(X.dtypes, frame.dtypes)
-    contrast = pd.DataFrame({"weight": [0.5], "kind": ["b"], "size": [1.5], "colour": ["blue"]})
+    contrast = pd.DataFrame({"weight": [0.5], "kind": ["b"], "size": [1.5], "color": ["blue"]})
     found = responsibility(Model(), rows, contrast=contrast, return_witnesses=True)
     assert found.values.tolist() == [[0, 0, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
     model = make_pipeline(
@@ -570,7 +570,7 @@ def test_a_table_serves_all_rows():
 
 
 @settings(max_examples=30)
-@given(formulae, rows6, st.integers(1, 5), st.integers(1, 60))
+@given(formulas, rows6, st.integers(1, 5), st.integers(1, 60))
 def test_what_levels_leave_open_is_said(formula, row, max_size, max_queries):
     exact = responsibility(formula, row, return_witnesses=True)
     found = responsibility(
@@ -650,7 +650,7 @@ def test_levels_end_where_everything_is_known():
     ("arguments", "says"),
     [
         ({"method": "fast"}, "method must be one of 'auto', 'exhaustive', 'levelwise', 'linear'"),
-        ({"model": Formula.parse("x1 & x1", 2), "method": "linear"}, "takes read-once formulae"),
+        ({"model": Formula.parse("x1 & x1", 2), "method": "linear"}, "takes read-once formulas"),
         ({"model": lambda X: X[:, 0], "method": "linear"}, "reads the gates"),
         ({"contrast": [0, 0], "method": "linear"}, "reads the gates"),
         ({"X": [[0, 2]]}, "X must hold 0 or 1, got 2"),

@@ -39,10 +39,10 @@ from skescore.rules import (
     as_ruleset,
 )
 
-NAMES = ["a", "b", "c", "colour"]
+NAMES = ["a", "b", "c", "color"]
 #: One value of every cell of thresholds at 1, 2 and 3: the thresholds and what lies between.
 STRETCHES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5)
-COLOURS = ("blue", "green", "red")
+COLORS = ("blue", "green", "red")
 
 
 def answers_of(ruleset: RuleSet, X: np.ndarray, by: str) -> list[Any]:
@@ -109,7 +109,7 @@ def intervals(draw: st.DrawFn) -> Interval:
 
 
 def lists_of_values() -> st.SearchStrategy[OneOf]:
-    some = st.sets(st.sampled_from(COLOURS), min_size=1, max_size=2)
+    some = st.sets(st.sampled_from(COLORS), min_size=1, max_size=2)
     return st.builds(OneOf, st.just(3), some, st.booleans(), st.booleans())
 
 
@@ -143,7 +143,7 @@ def rulesets(draw: st.DrawFn) -> RuleSet:
     policy = draw(st.sampled_from(["default", "abstain", None]))
     fallback = None if policy is None else Fallback(outputs[0], policy)
     domain = draw(
-        st.sampled_from([None, Domain((1.5, 0.0, 1.0, 0.0), (9.0, 2.0, 9.0, 3.0), [(3, COLOURS)])])
+        st.sampled_from([None, Domain((1.5, 0.0, 1.0, 0.0), (9.0, 2.0, 9.0, 3.0), [(3, COLORS)])])
     )
     return RuleSet(
         made,
@@ -157,18 +157,18 @@ def rulesets(draw: st.DrawFn) -> RuleSet:
 
 
 #: What each feature may move to, without and with the domain above.
-FREE: list[tuple[Any, ...]] = [STRETCHES] * 3 + [(*COLOURS, "another")]
+FREE: list[tuple[Any, ...]] = [STRETCHES] * 3 + [(*COLORS, "another")]
 BOUND: list[tuple[Any, ...]] = [
     (1.75, 2.0, 2.5, 3.0, 3.5),
     (0.5, 1.0, 1.5, 2.0),
     (1.0, 1.5, 2.0, 2.5, 3.0, 3.5),
-    COLOURS,
+    COLORS,
 ]
 
 
 def rows() -> st.SearchStrategy[tuple[Any, ...]]:
     number = st.sampled_from([*STRETCHES, float("nan")])
-    return st.tuples(number, number, number, st.sampled_from([*COLOURS, "pink", None]))
+    return st.tuples(number, number, number, st.sampled_from([*COLORS, "pink", None]))
 
 
 @settings(
@@ -182,7 +182,7 @@ def test_values_are_those_of_the_definition(
 ) -> None:
     choices = FREE if beyond or ruleset.domain is None else BOUND
     if ruleset.domain is not None and beyond:
-        choices = [*FREE[:3], COLOURS]  # categories that the domain does not know never come
+        choices = [*FREE[:3], COLORS]  # categories that the domain does not know never come
     # A move stays out of the row's own cell: its value stands for it.
     choices = [
         tuple(v for v in some if not _same_cell(v, value))

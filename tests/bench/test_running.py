@@ -54,7 +54,7 @@ def test_one_row_per_cell_in_order(whole):
     assert failed["black_box_quality"].notna().all()
 
 
-def test_a_row_is_what_scikit_learn_and_the_formulae_say(whole):
+def test_a_row_is_what_scikit_learn_and_the_formulas_say(whole):
     _, rows = whole
     iris = load_dataset("iris")
     X, y = iris.X, iris.y

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import rankdata
 
-from skescore.bench import failures, rank_extractors, ranked_columns, row_columns, summarise
+from skescore.bench import failures, rank_extractors, ranked_columns, row_columns, summarize
 
 MEASURES = row_columns()[row_columns().index("size") + 1 : -1]
 
@@ -62,7 +62,7 @@ def random_rows(seed=0):
 
 def test_means_by_a_plain_loop():
     table = random_rows()
-    summary = summarise(table)
+    summary = summarize(table)
     assert len(summary) == 18
     for row in summary.to_dict("records"):
         runs = [
@@ -86,7 +86,7 @@ def test_means_by_a_plain_loop():
 
 def test_undefined_scores_are_counted():
     table = rows(("iris", "cart", 0.5), ("iris", "cart", math.nan), ("iris", "cart", "broken"))
-    row = summarise(table).iloc[0]
+    row = summarize(table).iloc[0]
     assert (row["runs"], row["failed"], row["undefined"]) == (3, 1, 1)
     assert row["ice_mean"] == 0.5
 

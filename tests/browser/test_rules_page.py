@@ -25,9 +25,9 @@ from skescore.rules import (
     RuleStatistics,
 )
 
-NAMES = ["a", "b", "colour", "d"]
-COLOURS = ("blue", "green", "red")
-DOMAIN = Domain((0, -5, 0, 0), (10, 5, 3, 1), [(2, COLOURS)])
+NAMES = ["a", "b", "color", "d"]
+COLORS = ("blue", "green", "red")
+DOMAIN = Domain((0, -5, 0, 0), (10, 5, 3, 1), [(2, COLORS)])
 #: Scripts of the page, called on a rule set that came as JSON.
 EXPLAIN = """
 const rules = new Rules(arguments[0]);
@@ -73,7 +73,7 @@ def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> l
             elif "g" in kinds and random.random() < 0.3:
                 conditions.append(Missing(feature, negated=bool(random.integers(2))))
         if "c" in kinds and random.random() < 0.5:
-            some = random.choice(COLOURS, int(random.integers(1, 3)), replace=False).tolist()
+            some = random.choice(COLORS, int(random.integers(1, 3)), replace=False).tolist()
             flags = {"negated": bool(random.integers(2))}
             if "g" in kinds:
                 flags["missing"] = bool(random.integers(2))
@@ -153,7 +153,7 @@ def random_rows(ruleset: RuleSet, random: np.random.Generator, count: int) -> li
         row: list[Any] = [
             float(random.uniform(-2, 12)),
             float(random.uniform(-6, 6)),
-            str(random.choice([*COLOURS, "violet"])),
+            str(random.choice([*COLORS, "violet"])),
             float(random.uniform(-0.2, 1.2)),
         ]
         for j in (0, 1, 3):
@@ -509,10 +509,10 @@ def test_what_says_or_stands_in_brackets_among_others(browser, tmp_path) -> None
     browser.open(write_report(rules, path=tmp_path / "rules.html"))
     said = [" ".join(text.split()) for text in browser.texts("#cards .premise")[:2]]
     assert said == [
-        "If (a is at most 2 or missing) and d is above 1 and (colour is blue or red)",
+        "If (a is at most 2 or missing) and d is above 1 and (color is blue or red)",
         "Else if a is at most 2 or missing",
     ]
-    assert browser.texts("#cards .premise b") == ["a", "d", "colour", "a"]
+    assert browser.texts("#cards .premise b") == ["a", "d", "color", "a"]
 
 
 def test_rules_alone_and_two_runs_are_pages_too(browser, runs, tmp_path) -> None:

@@ -220,14 +220,14 @@ def test_own_files_and_rules(run, tmp_path, capsys):
 
 
 def test_files_as_people_have_them(run, tmp_path):
-    rows = ["id,length,colour,kind"]
+    rows = ["id,length,color,kind"]
     rows += [f"n{i},{i},{'red' if i % 3 else 'blue'},{'a' if i < 20 else 'b'}" for i in range(40)]
     rows[7] = "n6,,red,a"
     path = tmp_path / "mine.csv"
     path.write_text("\n".join(rows) + "\n")
     words = ["bench", "--data", f"{path},iris", "--target", "kind", "--folds", "2"]
     words += ["--black-boxes", "decision-tree", "--extractors", "cart,cream"]
-    code, _, err = run(*words, "--drop", "id", "--category", "colour", "--missing", "error")
+    code, _, err = run(*words, "--drop", "id", "--category", "color", "--missing", "error")
     assert code == 1
     assert "(on the command line: --missing drop)" in err
     code, out, err = run(*words, "--missing", "drop")

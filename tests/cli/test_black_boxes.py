@@ -538,7 +538,7 @@ def test_labels_of_a_clusterer_are_explained(model, labels, iris, save, tmp_path
     assert main(["report", str(run), "--trust"]) == 0
     assert "not" not in capsys.readouterr().err
     assert main(["report", str(run), "--overwrite"]) == 0
-    assert "the rows are not labelled again by " in capsys.readouterr().err
+    assert "the rows are not labeled again by " in capsys.readouterr().err
 
 
 def test_labels_need_no_target_and_no_names(iris, save, tmp_path, capsys):

@@ -24,11 +24,11 @@ def houses(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {
-            "colour": rng.choice(["red", "blue", "green"], 120),
+            "color": rng.choice(["red", "blue", "green"], 120),
             "size": rng.normal(50, 10, 120).round(2),
         }
     )
-    table["price"] = np.where(table["colour"] == "green", "low", "high")
+    table["price"] = np.where(table["color"] == "green", "low", "high")
     path = tmp_path / "houses.csv"
     table.to_csv(path, index=False)
     return path
@@ -44,13 +44,13 @@ def run(capsys):
 
 
 def test_from_a_table_to_rules_and_back(houses, run, tmp_path):
-    words = ("tune", houses, "--target", "price", "--category", "colour", "--cv", 2)
+    words = ("tune", houses, "--target", "price", "--category", "color", "--cv", 2)
     search = ("--black-box", "decision-tree", "--trials", 3, "--extractors", "cart")
     code, out, _ = run(*words, *search, "--output", tmp_path / "run")
     assert code == 0
-    assert "colour = green THEN low" in out or "colour in {blue, red} THEN high" in out
+    assert "color = green THEN low" in out or "color in {blue, red} THEN high" in out
     about = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
-    assert about["data"]["categories"] == ["colour"]
+    assert about["data"]["categories"] == ["color"]
     assert about["best"]["fidelity"] == 1.0
     rules = tmp_path / "run" / "rules.json"
     code, out, _ = run("score", rules, houses, "--target", "price", "--format", "json")
@@ -64,16 +64,16 @@ def test_text_is_read_as_categories_unless_it_is_to_be_numbers(houses, run):
     search = ("--cv", 2, "--black-box", "decision-tree", "--trials", 1, "--extractors", "cart")
     code, out, _ = run("tune", houses, "--target", "price", *search)
     assert code == 0
-    assert "colour" in out
-    code, _, err = run("tune", houses, "--target", "price", "--numeric", "colour,size", *search)
-    assert code == 1 or "colour" in err
+    assert "color" in out
+    code, _, err = run("tune", houses, "--target", "price", "--numeric", "color,size", *search)
+    assert code == 1 or "color" in err
 
 
 def test_every_extractor_of_ours_reads_categories(houses, run):
     words = ("tune", houses, "--target", "price", "--cv", 2, "--black-box", "decision-tree")
     code, out, _ = run(*words, "--extractors", "gridex", "--trials", 3)
     assert code == 0
-    assert "colour" in out
+    assert "color" in out
     for task in ("classification", "regression"):
         known = {name for name in DEFAULT_EXTRACTORS if task in extractor_class(name).tasks}
         assert set(suitable_extractors(task)) == known
@@ -99,11 +99,11 @@ def test_identifiers_are_noted(tmp_path, run):
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("name", EVERY_BLACK_BOX)
 def test_every_black_box_reads_names(name, task):
-    X = pd.DataFrame({"colour": ["red", "blue", "green"] * 10, "size": np.arange(30.0)})
-    y = np.where(X["colour"] == "red", 1.0, 0.0)
-    model = make_black_box(name, task, 0, categories=("colour",))
+    X = pd.DataFrame({"color": ["red", "blue", "green"] * 10, "size": np.arange(30.0)})
+    y = np.where(X["color"] == "red", 1.0, 0.0)
+    model = make_black_box(name, task, 0, categories=("color",))
     model.fit(X, y.astype(int) if task == "classification" else y)
-    other = pd.DataFrame({"colour": ["purple"], "size": [3.0]})
+    other = pd.DataFrame({"color": ["purple"], "size": [3.0]})
     assert model.predict(other).shape == (1,)
 
 

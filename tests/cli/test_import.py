@@ -30,7 +30,7 @@ from skescore.rules import Domain, Fallback, Interval, OneOf, Rule, RuleSet, as_
 CUT = 0.12345678901234568
 CONDITIONS = """\
 rule,feature,operator,value,class
-1,colour,in,"[""red"",""7""]",yes
+1,color,in,"[""red"",""7""]",yes
 1,size,<=,0.12345678901234568,yes
 2,size,>,3,no
 otherwise,,,,no
@@ -39,15 +39,15 @@ DATA = pd.DataFrame(
     {
         "id": range(6),
         "size": [0.1, 0.1, 4.0, 0.05, 2.0, 0.12345678901234568],
-        "colour": ["red", "green", "blue", "7", "red", "red"],
+        "color": ["red", "green", "blue", "7", "red", "red"],
         "y": ["yes", "no", "no", "yes", "no", "yes"],
     }
 )
 #: As RuleKit writes them.
 RULEKIT = """\
-r1: IF size = (-inf, 0.13) AND colour = {red} THEN y = {yes} (p=2.0, n=0.0, P=3.0, N=3.0, weight=0.75)
+r1: IF size = (-inf, 0.13) AND color = {red} THEN y = {yes} (p=2.0, n=0.0, P=3.0, N=3.0, weight=0.75)
 r2: IF size = <0.11, inf) THEN y = {no} (p=2.0, n=1.0, P=3.0, N=3.0, weight=0.5)
-r3: IF colour = {green} THEN y = {no} (p=1.0, n=0.0, P=3.0, N=3.0, weight=1.0)
+r3: IF color = {green} THEN y = {no} (p=1.0, n=0.0, P=3.0, N=3.0, weight=1.0)
 """  # noqa: E501
 
 
@@ -328,13 +328,13 @@ def tables():
 
 @pytest.mark.parametrize(("name", "content"), tables(), ids=lambda value: value[:12])
 def test_tables_of_conditions(name, content, write, imported):
-    rules, _ = imported(write(content, name), "--feature-names", "size,colour")
+    rules, _ = imported(write(content, name), "--feature-names", "size,color")
     assert rules == RuleSet(
         [
             Rule((OneOf(1, ("red", "7")), Interval(0, upper=CUT)), "yes"),
             Rule((Interval(0, lower=3.0),), "no"),
         ],
-        ["size", "colour"],
+        ["size", "color"],
         task="classification",
         fallback=Fallback("no"),
     )
@@ -392,7 +392,7 @@ def test_a_table_in_parquet(write, imported, tmp_path):
     rows = _cells(CONDITIONS)
     path = tmp_path / "conditions.parquet"
     pd.DataFrame(rows[1:], columns=rows[0]).to_parquet(path)
-    rules, _ = imported(path, "--feature-names", "size,colour")
+    rules, _ = imported(path, "--feature-names", "size,color")
     assert answers(rules) == ["yes", "no", "no", "yes", "no", "yes"]
 
 
@@ -408,13 +408,13 @@ def test_weights_of_a_table_need_a_voting(write, imported, run):
 def test_names_of_things_reach_the_score(write, imported, run, tmp_path):
     data = write(DATA, "data.csv")
     rules, _ = imported(write(CONDITIONS, "c.csv"), "--data", data, "--target", "y", "--drop", "id")
-    assert rules.domain.values_of(rules.feature_names.index("colour")) == (
+    assert rules.domain.values_of(rules.feature_names.index("color")) == (
         "7",
         "blue",
         "green",
         "red",
     )
-    # One of size's part of the domain below the cut, and two of four colours.
+    # One of size's part of the domain below the cut, and two of four colors.
     words = ("score", tmp_path / "imported.json", data, "--target", "y", "--format", "json")
     code, out, _ = run(*words)
     assert code == 0
@@ -430,7 +430,7 @@ def test_names_of_things_reach_the_score(write, imported, run, tmp_path):
 def test_rules_without_a_domain_are_scored_on_names_of_things(write, imported, run, tmp_path):
     imported(write(CONDITIONS, "c.csv"))
     # Numbers to a reader of tables, but the rules ask for the text "7".
-    data = write(DATA.assign(colour=[7, 8, 9, 7, 8, 9]), "data.csv")
+    data = write(DATA.assign(color=[7, 8, 9, 7, 8, 9]), "data.csv")
     words = ("score", tmp_path / "imported.json", data, "--target", "y", "--format", "json")
     code, out, err = run(*words)
     assert code == 0, err
@@ -472,7 +472,7 @@ def test_json_of_decision_rules(write, imported):
     red = condition(1, type="elementary_nominal", value="red")
     data = {
         "meta": {
-            "attributes": ["size", "colour"],
+            "attributes": ["size", "color"],
             "decision_attribute": "y",
             "decision_attribute_distribution": {"yes": 3, "no": 3},
             "default_conclusion": {"value": "no"},
@@ -480,7 +480,7 @@ def test_json_of_decision_rules(write, imported):
         "rules": [rule(small, "yes", 0.5), rule(red, "no", 0.25)],
     }
     rules, _ = imported(write(json.dumps(data), "decision_rules.json"))
-    assert rules.feature_names == ("size", "colour")
+    assert rules.feature_names == ("size", "color")
     # The votes for yes and no, by row: 0.5 and 0.25, 0.5, none, 0.5, 0.25 for no, 0.5 and 0.25.
     assert answers(rules) == ["yes", "yes", "no", "yes", "no", "yes"]
 
@@ -513,7 +513,7 @@ def test_our_own_rules_are_checked_and_written_anew(write, imported, run):
             "rule,feature,operator,value,class\n1,a,<,1,x,y,z\n",
             "line 2 (the header is line 1) has 7 cells, the header 5",
         ),
-        ("a.csv", CONDITIONS.replace("colour", '"colour'), "cannot be read as a table"),
+        ("a.csv", CONDITIONS.replace("color", '"color'), "cannot be read as a table"),
         ("a.csv", "rule,feature,operator,value,class,rule\n", "each once"),
         ("a.csv", "rule,feature,operator,value,class\n", "holds no row"),
     ],
@@ -529,7 +529,7 @@ def test_files_that_are_something_else(name, content, part, write, run):
 
 def test_the_kind_can_be_told(write, imported):
     rules, _ = imported(
-        write(CONDITIONS, "conditions.dat"), "--kind", "table", "--feature-names", "size,colour"
+        write(CONDITIONS, "conditions.dat"), "--kind", "table", "--feature-names", "size,color"
     )
     assert answers(rules) == ["yes", "no", "no", "yes", "no", "yes"]
 
@@ -544,7 +544,7 @@ def test_what_was_read_is_shown(write, run):
     assert re.sub(r"^.*c\.csv", "c.csv", head).splitlines() == [
         "c.csv (a table of conditions): 2 rules with 3 conditions, for classification on 2 "
         "features",
-        "features: 'colour', 'size'",
+        "features: 'color', 'size'",
         "classes: no, yes",
         "who predicts: the first rule that holds",
         "where no rule holds: no",
@@ -588,7 +588,7 @@ def test_an_existing_file_is_replaced_only_when_told_so(write, run, tmp_path):
         (("--kind", "xml"), 2, "invalid choice: 'xml'"),
         (("--data", "wein"), 1, "Did you mean 'wine'?"),
         (("--data", "wine", "--drop", "proof"), 1, "wine has no column 'proof'"),
-        (("--feature-names", "colour"), 1, "none of the feature_names"),
+        (("--feature-names", "color"), 1, "none of the feature_names"),
         (("--data", "wine"), 1, "none of the feature_names"),
     ],
 )

@@ -18,12 +18,12 @@ RULES = RuleSet(
         Rule([Interval(0, upper=2.5)], "small"),
         Rule([OneOf(1, ["red"]), Interval(0, upper=5)], "warm"),
     ],
-    ["length", "colour"],
+    ["length", "color"],
     task="classification",
     fallback=Fallback("other"),
     domain=Domain((0, 0), (9, 3), categories=[(1, ("blue", "green", "red"))]),
 )
-TABLE = "colour,more,length\nred,x,1\nred,y,4.5\nblue,,4.5\ngreen,z,8\n"
+TABLE = "color,more,length\nred,x,1\nred,y,4.5\nblue,,4.5\ngreen,z,8\n"
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_texts_that_no_cell_is_read_as_are_refused(value, files, tmp_path, capsy
     (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
     for command in (["predict"], ["score", "--target", "more"]):
         assert main([command[0], *files, *command[1:]]) == 1
-        assert f"the rules name the value {value!r} of 'colour'" in capsys.readouterr().err
+        assert f"the rules name the value {value!r} of 'color'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("columns", ["1", "0", "2"])
@@ -82,7 +82,7 @@ def test_terminals_of_no_width(columns, files, monkeypatch, capsys):
 def test_tables_are_read_as_the_options_say(files, capsys, tmp_path) -> None:
     rules, _ = files
     # As tune reads them: by the options where the table itself does not tell.
-    rows = "länge|colour|length\nx|red|1,0\ny|red|4,500\nz|nix|4,500\nz|green|-9\n"
+    rows = "länge|color|length\nx|red|1,0\ny|red|4,500\nz|nix|4,500\nz|green|-9\n"
     path = tmp_path / "rows.txt"
     path.write_bytes(rows.encode("cp437"))
     reading = [
@@ -96,7 +96,7 @@ def test_tables_are_read_as_the_options_say(files, capsys, tmp_path) -> None:
         "--numeric",
         "length",
         "--category",
-        "colour",
+        "color",
         "--drop",
         "länge",
     ]
@@ -109,11 +109,11 @@ def test_tables_are_read_as_the_options_say(files, capsys, tmp_path) -> None:
         "other,",
     ]
     assert main(["explain", rules, str(path), *reading, "--row", "4", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["row"] == {"length": None, "colour": "green"}
+    assert json.loads(capsys.readouterr().out)[0]["row"] == {"length": None, "color": "green"}
     assert main(["rules", rules, "--shorten", str(path), *reading]) == 0
-    assert "colour = red" in capsys.readouterr().out
+    assert "color = red" in capsys.readouterr().out
     # Without them 4,500 is a number with thousands, say.
-    path.write_text("colour;length\nred;4,500\nred;1,000\n", encoding="utf-8")
+    path.write_text("color;length\nred;4,500\nred;1,000\n", encoding="utf-8")
     assert main(["predict", rules, str(path), "--decimal", "."]) == 0
     assert capsys.readouterr().out.split()[1:] == ["other,", "other,"]
     assert main(["predict", rules, str(path), "--decimal", ","]) == 0
@@ -122,7 +122,7 @@ def test_tables_are_read_as_the_options_say(files, capsys, tmp_path) -> None:
 
 def test_what_is_read_as_missing_is_told(files, capsys, tmp_path) -> None:
     rows = tmp_path / "rows.csv"
-    rows.write_text("colour,length\nred,1\nred,n.n.\n", encoding="utf-8")
+    rows.write_text("color,length\nred,1\nred,n.n.\n", encoding="utf-8")
     for words in (["predict"], ["explain", "--row", "2"]):
         assert main([words[0], *files, *words[1:]]) == 0
         err = capsys.readouterr().err
@@ -131,12 +131,12 @@ def test_what_is_read_as_missing_is_told(files, capsys, tmp_path) -> None:
 
 def test_wrong_options_of_tables(files, capsys) -> None:
     rules, rows = files
-    assert main(["predict", rules, rows, "--drop", "colour"]) == 1
-    assert "--drop leaves out 'colour', which the rules in" in capsys.readouterr().err
+    assert main(["predict", rules, rows, "--drop", "color"]) == 1
+    assert "--drop leaves out 'color', which the rules in" in capsys.readouterr().err
     assert main(["predict", rules, rows, "--numeric", "lenght"]) == 1
     assert "numeric must be among the columns" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(["rules", rules, "--category", "colour"])
+        main(["rules", rules, "--category", "color"])
     assert "--category: goes with --shorten" in capsys.readouterr().err
 
 
@@ -157,7 +157,7 @@ def test_rules_that_vote_have_no_number(tmp_path, capsys) -> None:
 
 def test_explanations_of_rows_by_their_numbers(files, capsys) -> None:
     assert main(["explain", *files, "--row", "2"]) == 0
-    wanted = RULES.explain({"length": 4.5, "colour": "red"})
+    wanted = RULES.explain({"length": 4.5, "color": "red"})
     assert capsys.readouterr().out == f"{wanted}\n"
     assert main(["explain", *files, "--row", "4", "--row", "1", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -174,7 +174,7 @@ def test_explanations_of_rows_by_their_numbers(files, capsys) -> None:
 
 def test_a_batch_is_explained_row_by_row() -> None:
     frame = pd.DataFrame(
-        {"length": [1, 4.5, np.nan, 1, np.nan], "colour": ["red", "red", "blue", "red", "blue"]}
+        {"length": [1, 4.5, np.nan, 1, np.nan], "color": ["red", "red", "blue", "red", "blue"]}
     )
     found = RULES.explain(frame)
     assert [str(one) for one in found] == [

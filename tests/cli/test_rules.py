@@ -31,7 +31,7 @@ RULES = RuleSet(
         Rule((Interval(0, upper=CUT), OneOf(1, ("red", "7"))), "yes", RuleStatistics(4, (1, 3))),
         Rule((Interval(0, lower=3.0),), "no"),
     ],
-    ("größe", "colour"),
+    ("größe", "color"),
     task="classification",
     classes=("no", "yes"),
     domain=Domain((0.0, 0.0), (5.0, 4.0), [(1, ("7", "blue", "green", "red"))]),
@@ -54,8 +54,8 @@ BORDERS = [
     1e300,
 ]
 ROWS = pd.DataFrame(
-    [(size, colour) for size in BORDERS for colour in ("red", "blue", "7")],
-    columns=["größe", "colour"],
+    [(size, color) for size in BORDERS for color in ("red", "blue", "7")],
+    columns=["größe", "color"],
 )
 
 
@@ -141,7 +141,7 @@ def test_sql_answers_as_the_rules_do(written, database):
     ROWS.to_sql("my rows", database, index=False)
     query = written(RULES, "--to", "sql", "--dialect", "sqlite", "--table", "my rows")
     found = pd.read_sql_query(query, database)
-    assert found[["größe", "colour"]].equals(ROWS)
+    assert found[["größe", "color"]].equals(ROWS)
     assert found.iloc[:, -1].tolist() == RULES.predict(ROWS).tolist()
     expression = written(RULES, "--to", "sql", "--dialect", "sqlite")
     assert "SELECT" not in expression.upper()
@@ -196,8 +196,8 @@ def test_columns_may_be_boolean(written):
 
 
 def test_other_atoms_may_be_missing(written):
-    colours = [OneOf(0, ("null", "red"))]
-    ruleset = RuleSet([Rule(colours, 1), Rule([], 2)], ("colour",), task="classification")
+    colors = [OneOf(0, ("null", "red"))]
+    ruleset = RuleSet([Rule(colors, 1), Rule([], 2)], ("color",), task="classification")
     theory = written(ruleset, "--to", "prolog", "--missing", "none", "--missing", "nan")
     assert theory == ruleset.to_prolog(missing=["none", "nan"]).rstrip("\n") + "\n"
 
@@ -256,7 +256,7 @@ def digits(ruleset):
 @pytest.mark.parametrize("form", ["csv", "html", "json", "prolog", "python", "sql"])
 def test_numbers_are_shortened_in_every_form(form, written, tmp_path):
     path = tmp_path / "data.csv"
-    path.write_text("größe,y,colour\n0.1,1,red\n,2,blue\n0.2,3,7\n4,4,\n", encoding="utf-8")
+    path.write_text("größe,y,color\n0.1,1,red\n,2,blue\n0.2,3,7\n4,4,\n", encoding="utf-8")
     assert "0.12345" not in written(RULES, "--to", form, "--shorten", path)
     if form in ("json", "csv", "sql", "python"):  # others may round for their readers
         assert "0.12345" in written(RULES, "--to", form)
@@ -266,7 +266,7 @@ def test_shortened_rules_hold_for_the_same_rows_as_before(written, tmp_path):
     random = np.random.default_rng(0)
     rows = pd.DataFrame(
         {
-            "colour": random.choice(["red", "blue", "7"], 200),
+            "color": random.choice(["red", "blue", "7"], 200),
             "größe": random.uniform(0, 4, 200),
             "more": "ignored",
         }
@@ -404,7 +404,7 @@ def test_wrong_usage_exits_with_2(words, message, run, save):
 def test_unusable_input_exits_with_1(run, save, tmp_path):
     rules = save(RULES)
     other = tmp_path / "other.csv"
-    other.write_text("a,colour\n1,red\n")
+    other.write_text("a,color\n1,red\n")
     binary = tmp_path / "model.skops"
     binary.write_bytes(b"PK\x03\x04\xff\xff")
     for words, part in (

@@ -133,7 +133,7 @@ def scored(run, *words):
 
 
 @pytest.mark.parametrize("completeness", ["volume", "instances"])
-def test_scores_of_classes_are_the_formulae_of_the_papers(completeness, rules, kinds, run):
+def test_scores_of_classes_are_the_formulas_of_the_papers(completeness, rules, kinds, run):
     weights = ("--psi", "0.5", "--phi", "2", "--rho", "3", "--completeness", completeness)
     found = scored(run, rules, kinds, *weights)
     truth, answers = KINDS["y"].to_numpy(), np.where(A < 5, "low", "high")
@@ -155,7 +155,7 @@ def test_scores_of_classes_are_the_formulae_of_the_papers(completeness, rules, k
     assert found["scores"]["q"] == pytest.approx((1 - f1) * 2 * (2 - share))
 
 
-def test_scores_of_numbers_are_the_formulae_of_the_papers(write, run):
+def test_scores_of_numbers_are_the_formulas_of_the_papers(write, run):
     found = scored(run, write(NUMBERS, "r.json"), write(VALUES, "values.csv"), "--psi", 2)
     truth, answers = VALUES["y"].to_numpy(), np.where(A < 5, 1.0, 3.0)
     # On all rows, those without a rule are answered by the mean that the rules remember.

@@ -86,9 +86,9 @@ def test_a_german_table_and_its_rules_on_other_rows(shop, write, run, tmp_path):
     assert json.loads(out)["prediction"] == scored["prediction"]
     assert run("rules", rules, "--shorten", path)[0] == 0
     # Rows need no target, nor what no rule uses.
-    unlabelled = write(shop.iloc[200:].drop(columns=["gut", "Nr", "Ort"]), "unlabelled.csv")
+    unlabeled = write(shop.iloc[200:].drop(columns=["gut", "Nr", "Ort"]), "unlabeled.csv")
     for where in (rules, alone):
-        code, out, _ = run("predict", where, unlabelled)
+        code, out, _ = run("predict", where, unlabeled)
         assert code == 0
         predicted = pd.read_csv(io.StringIO(out))["prediction"]
         assert (predicted == shop["gut"].iloc[200:].to_numpy()).mean() == pytest.approx(

@@ -45,7 +45,7 @@ WRONG: dict[str, tuple[list[Any], list[Any]]] = {
     "cuts_per_feature": (["8", 8.0, True], [0]),
     "cart.criterion": ([], ["mse", 1, "", "squared_error"]),
     "depth": (["2", 2.0, None, True], [0, -1]),
-    "discretiser": (["quantile", 4], []),
+    "discretizer": (["quantile", 4], []),
     "error_threshold": (["0.1", True, [0.1]], [-0.1, np.nan]),
     "fill_gaps": FLAG,
     "gauss_components": (["2", 2.0, None, True], [1, 0]),
@@ -187,7 +187,7 @@ def able(case) -> str:
 
 @pytest.fixture
 def make(name, able):
-    """Make the extractor around a black box, by default the nearest neighbours."""
+    """Make the extractor around a black box, by default the nearest neighbors."""
 
     def make(black_box: Any = None, **options: Any) -> Any:
         if black_box is None:

@@ -36,7 +36,7 @@ def frame(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
         {
-            "colour": rng.choice(["red", "blue", "green", "black"], n_rows),
+            "color": rng.choice(["red", "blue", "green", "black"], n_rows),
             "size": rng.normal(50, 10, n_rows),
             "shape": pd.Categorical(rng.choice(["round", "square"], n_rows)),
         }
@@ -45,14 +45,14 @@ def frame(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
 
 def concept(X: Any) -> np.ndarray:
     """What a reader would call the truth; it knows the columns by name."""
-    warm = np.isin(np.asarray(X["colour"]), ["red", "blue"])
+    warm = np.isin(np.asarray(X["color"]), ["red", "blue"])
     square = np.asarray(X["shape"]) == "square"
     return np.where(square & warm, "yes", np.where(square, "maybe", "no"))
 
 
 def encoded(model: Any) -> Any:
     one_hot = OneHotEncoder(handle_unknown="ignore")
-    columns = make_column_transformer((one_hot, ["colour", "shape"]), remainder="passthrough")
+    columns = make_column_transformer((one_hot, ["color", "shape"]), remainder="passthrough")
     return make_pipeline(columns, model)
 
 
@@ -70,7 +70,7 @@ def test_the_concept_is_found_in_terms_of_the_values(fitted):
     assert fitted.score(X, concept(X)) == 1.0
     text = str(fitted.rules_)
     assert "size" not in text
-    assert "colour" in text
+    assert "color" in text
     assert "shape" in text
     assert {c.feature for rule in fitted.rules_ for c in rule.conditions} == {0, 2}
     assert fitted.rules_.domain.categories == (
@@ -85,7 +85,7 @@ def test_answers_do_not_depend_on_the_container(fitted):
     assert fitted.predict(X.to_numpy()).tolist() == expected
     assert fitted.predict(X.astype({"shape": str}).to_numpy().tolist()).tolist() == expected
     assert fitted.predict(polars.DataFrame(X.astype({"shape": str}))).tolist() == expected
-    assert fitted.rules_.predict(X[["shape", "size", "colour"]]).tolist() == expected
+    assert fitted.rules_.predict(X[["shape", "size", "color"]]).tolist() == expected
 
 
 def test_rules_travel(fitted):
@@ -97,7 +97,7 @@ def test_rules_travel(fitted):
 
 def test_values_never_seen_are_answered(fitted):
     X = frame(20, seed=3)
-    X["colour"] = "purple"
+    X["color"] = "purple"
     assert set(fitted.predict(X)) <= {"yes", "no", "maybe"}
     np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1)
 
@@ -130,7 +130,7 @@ def test_categories_are_named_and_in_no_linear_model(name):
             black_box: Any = CallableClassifier(concept)
         else:
             black_box = CallableRegressor(
-                lambda rows: np.isin(rows["colour"], ["red", "blue"]) * 3.0 + rows["size"] / 50
+                lambda rows: np.isin(rows["color"], ["red", "blue"]) * 3.0 + rows["size"] / 50
             )
         extractor = extractor_class(name)(black_box)
         linear = {"output": "linear"} if name in ("cream", "exact") and regression else {}
@@ -200,11 +200,11 @@ def test_cart_writes_sets_of_values():
     X = frame()
     extractor = CARTExtractor(CallableClassifier(concept), simplify=False, random_state=0)
     extractor.fit(X, concept(X))
-    names = ["colour", "size", "shape"]
+    names = ["color", "size", "shape"]
     assert {(r.premise_text(names), r.output) for r in extractor.rules_} == {
         ("shape = round", "no"),
-        ("colour in {black, green} AND shape = square", "maybe"),
-        ("colour in {blue, red} AND shape = square", "yes"),
+        ("color in {black, green} AND shape = square", "maybe"),
+        ("color in {blue, red} AND shape = square", "yes"),
     }
     assert extractor.category_order_["shape"] in (["square", "round"], ["round", "square"])
     assert extractor.completeness_ == 1.0

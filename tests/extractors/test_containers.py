@@ -256,10 +256,10 @@ def test_rows_with_other_columns_are_refused(make, use):
 
 def test_row_labels_of_a_frame_do_not_matter(make):
     # Whole numbers in floats: a frame could take 0.0:50.0 for labels.
-    labelled = PANDAS.set_axis(np.arange(150)[::-1] * 1.0)
+    labeled = PANDAS.set_axis(np.arange(150)[::-1] * 1.0)
     plain = make(DecisionTreeClassifier(random_state=0)).fit(PANDAS, y)
     extractor = make(DecisionTreeClassifier(random_state=0)).set_params(batch_size=50)
-    assert extractor.fit(labelled, y).rules_ == plain.rules_
+    assert extractor.fit(labeled, y).rules_ == plain.rules_
     assert extractor.oracle_.n_calls >= 3
 
 

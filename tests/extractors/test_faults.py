@@ -2,7 +2,7 @@
 
 The numbers are those of the list of faults that the project keeps. Faults of one algorithm are
 tested beside it: 2, 3 and 4 in test_iter.py; 9, 10 and 27 in test_gridex.py; 15, 16 and 17 in
-test_cream.py; 22 in test_trepan.py; 23 in test_real.py and test_discretiser.py; 7 in
+test_cream.py; 22 in test_trepan.py; 23 in test_real.py and test_discretizer.py; 7 in
 test_rules.py; 20 in tests/rules/importers/test_trees.py; 24 in tests/tuning; 25 in
 test_package.py; 26 in tests/rules. 21 concerns an algorithm that is not here.
 """
@@ -81,16 +81,16 @@ inside = np.where((frame["k"] < "d") == (frame["m"] > "c"), "in", "out")
 of_letters = REALExtractor(make_pipeline(OneHotEncoder(), tree)).fit(frame, inside)
 found += [["real", "letters", of_letters.rules_]]
 # Features were collected in a set, so that their order varied with the hash seed.
-frame = pd.DataFrame({{"colour": random.choice(["red", "green", "blue"], 90),
+frame = pd.DataFrame({{"color": random.choice(["red", "green", "blue"], 90),
                       "kind": random.choice(["a", "b", "c", "d"], 90),
                       "x": random.normal(size=90), "y": random.normal(size=90)}})
-model = CallableClassifier(lambda X: (X["colour"].isin(["red", "blue"]) * 1 + (X["x"] > X["y"])
+model = CallableClassifier(lambda X: (X["color"].isin(["red", "blue"]) * 1 + (X["x"] > X["y"])
                                       + (X["kind"] == "c")).to_numpy().astype(int))
-of_colours = TrepanExtractor(model, random_state=0, min_sample=200).fit(frame).rules_
-assert "colour" in of_colours.to_text()
-found += [["trepan", "colours", of_colours]]
+of_colors = TrepanExtractor(model, random_state=0, min_sample=200).fit(frame).rules_
+assert "color" in of_colors.to_text()
+found += [["trepan", "colors", of_colors]]
 found = [[name, of, rules.to_json()] for name, of, rules in found]
-cuts = REALExtractor(KNeighborsClassifier(9)).fit(X, y).discretiser_.cut_points_
+cuts = REALExtractor(KNeighborsClassifier(9)).fit(X, y).discretizer_.cut_points_
 print(json.dumps([*found, ["real", "cuts", [some.tolist() for some in cuts]]]))
 """
 

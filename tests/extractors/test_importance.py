@@ -1,4 +1,4 @@
-"""Importance of features, against the formulae written out."""
+"""Importance of features, against the formulas written out."""
 
 from __future__ import annotations
 

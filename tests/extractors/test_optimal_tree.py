@@ -68,21 +68,21 @@ def test_categories_and_missing_values_as_they_stand() -> None:
     size = 200
     X = pd.DataFrame(
         {
-            "colour": pd.Series(rng.choice(["red", "blue", "green", None], size), dtype=object),
+            "color": pd.Series(rng.choice(["red", "blue", "green", None], size), dtype=object),
             "age": np.where(rng.random(size) < 0.2, np.nan, rng.integers(20, 60, size)),
             "noise": rng.normal(size=size),
         }
     )
 
     def box(rows: pd.DataFrame) -> np.ndarray:
-        return np.where((rows["colour"] == "red") | rows["age"].isna(), "yes", "no")
+        return np.where((rows["color"] == "red") | rows["age"].isna(), "yes", "no")
 
     extractor = OptimalTreeExtractor(
         CallableClassifier(box, classes=["no", "yes"]), max_leaf_nodes=3
     ).fit(X)
     assert extractor.fidelity(X) == 1
     assert extractor.lower_bounds_[-1] == 0
-    assert "colour" in str(extractor.rules_)
+    assert "color" in str(extractor.rules_)
     assert "age is" in str(extractor.rules_)
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import (
     check_no_attributes_set_in_init,
 )
 
-from skescore.extractors import Discretiser
+from skescore.extractors import Discretizer
 from skescore.extractors.psyke import (
     ALGORITHMS,
     PARAMETERS,
@@ -78,7 +78,7 @@ def test_both_commands_are_told_before_the_black_box_is_fitted():
         ("cream", {"gauss_components": 1}, "gauss_components must be an integer of 2 or more"),
         ("ginger", {"metric": "R2"}, "metric must be one of None, 'ACC', 'F1', got 'R2'"),
         ("ginger", {"features": "x0"}, "features must be a sequence of indices or names"),
-        ("real", {"discretiser": 4}, "discretiser must be a Discretiser or None, got 4"),
+        ("real", {"discretizer": 4}, "discretizer must be a Discretizer or None, got 4"),
         ("cart", {"max_features": "all"}, "max_features must be"),
         ("cart", {"random_state": -1}, "random_state must be"),
         ("cart", {"uncovered": "sometimes"}, "uncovered must be one of"),
@@ -148,17 +148,17 @@ def test_set_params_does_not_reach_into_clones():
     assert (first.params, second.params) == ({"max_leaves": 3}, {"max_leaves": 5})
 
 
-def test_parts_of_a_discretiser():
-    extractor = made("real", discretiser=Discretiser(n_bins=3))
-    assert extractor.get_params()["discretiser__n_bins"] == 3
-    assert "discretiser__n_bins" not in extractor.get_params(deep=False)
-    copied = clone(extractor).set_params(discretiser__n_bins=5)
-    assert copied.params["discretiser"].n_bins == 5
-    assert extractor.params["discretiser"].n_bins == 3
-    both = clone(extractor).set_params(discretiser__n_bins=6, discretiser=Discretiser("tree"))
-    assert (both.params["discretiser"].strategy, both.params["discretiser"].n_bins) == ("tree", 6)
-    with pytest.raises(ValueError, match="discretiser must be set to an object with parameters"):
-        made("real").set_params(discretiser__n_bins=5)
+def test_parts_of_a_discretizer():
+    extractor = made("real", discretizer=Discretizer(n_bins=3))
+    assert extractor.get_params()["discretizer__n_bins"] == 3
+    assert "discretizer__n_bins" not in extractor.get_params(deep=False)
+    copied = clone(extractor).set_params(discretizer__n_bins=5)
+    assert copied.params["discretizer"].n_bins == 5
+    assert extractor.params["discretizer"].n_bins == 3
+    both = clone(extractor).set_params(discretizer__n_bins=6, discretizer=Discretizer("tree"))
+    assert (both.params["discretizer"].strategy, both.params["discretizer"].n_bins) == ("tree", 6)
+    with pytest.raises(ValueError, match="discretizer must be set to an object with parameters"):
+        made("real").set_params(discretizer__n_bins=5)
 
 
 def test_clone_and_pickle_keep_the_very_values():

@@ -14,7 +14,7 @@ from skescore.extractors import (
     CachedBlackBox,
     CallableClassifier,
     CREAMExtractor,
-    Discretiser,
+    Discretizer,
     GridExExtractor,
     REALExtractor,
     TrepanExtractor,
@@ -30,7 +30,7 @@ def classes_of(rows):
 
 def learned(extractor):
     """All that an extraction gives, to the last bit, with the questions that it asked for."""
-    kind = getattr(extractor, "discretiser_", None)
+    kind = getattr(extractor, "discretizer_", None)
     cuts = None if kind is None else [each.tobytes() for each in kind.cut_points_]
     return (
         extractor.rules_.to_json(),
@@ -156,8 +156,8 @@ def test_threads_may_share(cls):
 
 def test_real_goes_on_where_others_have_ended(monkeypatch):
     fits = []
-    fit = Discretiser.fit
-    monkeypatch.setattr(Discretiser, "fit", lambda *given: fits.append(given) or fit(*given))
+    fit = Discretizer.fit
+    monkeypatch.setattr(Discretizer, "fit", lambda *given: fits.append(given) or fit(*given))
     shared = CachedBlackBox(CallableClassifier(classes_of))
     first = REALExtractor(shared, max_candidates=2).fit(ROWS)
     asked = shared.oracle.n_calls
@@ -165,8 +165,8 @@ def test_real_goes_on_where_others_have_ended(monkeypatch):
     assert shared.oracle.n_calls == asked + 2
     assert len(fits) == 1
     assert second.oracle_.n_calls > first.oracle_.n_calls
-    first.discretiser_.cut_points_[0][:] = np.nan  # its own
-    REALExtractor(shared, discretiser=Discretiser(n_bins=3)).fit(ROWS)
+    first.discretizer_.cut_points_[0][:] = np.nan  # its own
+    REALExtractor(shared, discretizer=Discretizer(n_bins=3)).fit(ROWS)
     assert np.isfinite(
-        REALExtractor(shared, max_candidates=2).fit(ROWS).discretiser_.cut_points_[0]
+        REALExtractor(shared, max_candidates=2).fit(ROWS).discretizer_.cut_points_[0]
     ).all()

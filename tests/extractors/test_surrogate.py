@@ -92,18 +92,18 @@ def test_one_prediction_is_one_rule():
 
 def test_categories_and_gaps_are_those_of_the_table():
     rng = np.random.default_rng(0)
-    colour = rng.choice(["red", "green", "blue", "grey"], 200)
+    color = rng.choice(["red", "green", "blue", "gray"], 200)
     size = np.where(rng.random(200) < 0.2, np.nan, rng.normal(size=200))
-    X = pd.DataFrame({"colour": colour, "size": size})
+    X = pd.DataFrame({"color": color, "size": size})
 
     def predict(table):
-        warm = table["colour"].isin(["red", "grey"]).to_numpy()
+        warm = table["color"].isin(["red", "gray"]).to_numpy()
         return np.where(warm, "yes", np.where(table["size"].isna(), "gap", "no"))
 
     box = CallableClassifier(predict, classes=["gap", "no", "yes"])
     extractor = SurrogateExtractor(box, DecisionTreeClassifier(random_state=0)).fit(X)
     assert extractor.predict(X).tolist() == predict(X).tolist()
-    assert "size is missing AND colour in {blue, green} THEN gap" in extractor.rules_.to_text()
+    assert "size is missing AND color in {blue, green} THEN gap" in extractor.rules_.to_text()
     cart = CARTExtractor(box, max_leaf_nodes=None, random_state=0, simplify=False).fit(X)
     assert set(extractor.rules_.used_features) == set(cart.rules_.used_features)
 
@@ -113,9 +113,9 @@ def test_weights_of_rules_that_vote_are_kept():
         rules = [Rule([Interval(0, upper=0.5)], 0, weight=3.0), Rule([], 1, weight=2.0)]
         return RuleSet(rules, list(X.columns), task="classification", ordered=False, voting="votes")
 
-    X = pd.DataFrame({"colour": ["red", "red", "blue", "green"] * 5})
+    X = pd.DataFrame({"color": ["red", "red", "blue", "green"] * 5})
     box = CallableClassifier(
-        lambda t: np.where(t["colour"] == "blue", "no", "yes"), classes=["no", "yes"]
+        lambda t: np.where(t["color"] == "blue", "no", "yes"), classes=["no", "yes"]
     )
     rules = SurrogateExtractor(box, learn).fit(X).rules_
     assert [rule.weight for rule in rules] == [3.0, 2.0]
@@ -141,9 +141,9 @@ def test_a_rule_that_holds_for_no_category_is_left_out():
         rules = [Rule([Interval(0, upper=-0.5)], 1), Rule([Interval(0, upper=0.5)], 0), Rule([], 1)]
         return RuleSet(rules, list(X.columns), task="classification")
 
-    X = pd.DataFrame({"colour": ["red", "red", "blue", "green"] * 5})
+    X = pd.DataFrame({"color": ["red", "red", "blue", "green"] * 5})
     box = CallableClassifier(
-        lambda t: np.where(t["colour"] == "blue", "no", "yes"), classes=["no", "yes"]
+        lambda t: np.where(t["color"] == "blue", "no", "yes"), classes=["no", "yes"]
     )
     rules = SurrogateExtractor(box, learn).fit(X).rules_
     assert len(rules) == 2
@@ -161,10 +161,10 @@ def test_a_category_is_not_multiplied(part):
             rules, list(X.columns), task="classification", ordered=False, voting="logistic"
         )
 
-    X = pd.DataFrame({"colour": ["red", "blue"] * 9, "size": np.arange(18.0)})
+    X = pd.DataFrame({"color": ["red", "blue"] * 9, "size": np.arange(18.0)})
     box = CallableRegressor(lambda t: t["size"].to_numpy())
     if part == "weight":
         box = CallableClassifier(lambda t: (t["size"] > 4).astype(int).to_numpy())
-    with pytest.raises(ValueError, match="A rule multiplies 'colour' by a number, but the column"):
+    with pytest.raises(ValueError, match="A rule multiplies 'color' by a number, but the column"):
         SurrogateExtractor(box, learn).fit(X)
-    assert SurrogateExtractor(box, learn).fit(X.assign(colour=1.0)).n_rules_ == 1
+    assert SurrogateExtractor(box, learn).fit(X.assign(color=1.0)).n_rules_ == 1

@@ -31,7 +31,7 @@ def table(rng, n_rows):
             "count": rng.integers(0, 200_000, n_rows),
             "price": rng.uniform(-10_000, 90_000, n_rows).round(2),
             "ratio": rng.uniform(0, 3, n_rows).round(3),
-            "colour": rng.choice(["red", "grün", "b, c"], n_rows),
+            "color": rng.choice(["red", "grün", "b, c"], n_rows),
             "on": days,
         }
     )
@@ -42,7 +42,7 @@ def written(rng, rows, country, folder, name):
     decimal, thousands, dates = COUNTRIES[country]
     signs = str.maketrans({",": thousands, ".": decimal})
     cells = {c: [f"{v:,.{d}f}".translate(signs) for v in rows[c]] for c, d in DECIMALS.items()}
-    cells |= {"colour": rows["colour"].tolist(), "on": rows["on"].dt.strftime(dates).tolist()}
+    cells |= {"color": rows["color"].tolist(), "on": rows["on"].dt.strftime(dates).tolist()}
     separator = str(rng.choice([",", ";", "\t", "|"] if decimal == "." else [";", "\t", "|"]))
     text = io.StringIO()
     quoting = csv.QUOTE_ALL if rng.random() < 0.3 else csv.QUOTE_MINIMAL
@@ -72,7 +72,7 @@ def test_a_few_rows_are_read_as_the_table_before(attack, tmp_path):
         for rows, frame in ((first, read.frame), (later, found)):
             for name in DECIMALS:
                 np.testing.assert_array_equal(frame[name], rows[name], err_msg=country)
-            assert frame["colour"].tolist() == rows["colour"].tolist()
+            assert frame["color"].tolist() == rows["color"].tolist()
             assert frame["on: month"].tolist() == rows["on"].dt.month.tolist()
 
     attack(check, 5)

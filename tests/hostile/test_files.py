@@ -180,10 +180,10 @@ def read_model(content, path):
     load_model(str(as_file(content, path)))
 
 
-NAMES = ["length (cm)", "it's", "colour"]
+NAMES = ["length (cm)", "it's", "color"]
 REPORT = """Rules:
-r1: IF length (cm) = <0.8, 1.75) AND colour = {red} THEN label = {a} (p=8.0, n=0.0, weight=0.9)
-r2: IF [it's = <0.50, inf) AND length (cm) = (-inf, 1)] AND colour = !{red} THEN label = {b}
+r1: IF length (cm) = <0.8, 1.75) AND color = {red} THEN label = {a} (p=8.0, n=0.0, weight=0.9)
+r2: IF [it's = <0.50, inf) AND length (cm) = (-inf, 1)] AND color = !{red} THEN label = {b}
 
 General information:
 """
@@ -205,7 +205,7 @@ trials = 30
 """
 DECISION_RULES = {
     "meta": {
-        "attributes": ["length", "colour of it"],
+        "attributes": ["length", "color of it"],
         "decision_attribute": "kind",
         "decision_attribute_distribution": {"a": 3, "b": 4},
         "default_conclusion": {"value": "b"},

@@ -206,14 +206,14 @@ def check_performance(rng):
     weights = [pick(rng, [0, 1, 1, 2, 0.25, 1e-300]) for _ in range(n)]
     weights = weights if rng.random() < 0.5 and any(weights) else [1] * n
     covered = [bool(rng.random() < 0.8) for _ in range(n)]
-    how = pick(rng, ["ignore", "penalise"])
+    how = pick(rng, ["ignore", "penalize"])
     options = {
         "task": "classification",
         "covered": covered,
         "uncovered": how,
         "sample_weight": weights,
     }
-    kept = [i for i in range(n) if weights[i] and (covered[i] or how == "penalise")]
+    kept = [i for i in range(n) if weights[i] and (covered[i] or how == "penalize")]
     whole = sum(Fraction(weights[i]) for i in kept)
     right = {i for i in kept if covered[i] and truth[i] == said[i]}
     found = prediction_performance(truth, said, metric="accuracy", **options)

@@ -53,20 +53,20 @@ def ragged_table() -> Callable[[int, int], Table]:
         X = pd.DataFrame(
             {
                 "age": rng.normal(size=n_rows),
-                "colour": rng.choice(["red", "blue", "green", "x", "y"], n_rows),
+                "color": rng.choice(["red", "blue", "green", "x", "y"], n_rows),
                 "size": rng.integers(0, 5, n_rows).astype(float),
                 "rate": rng.choice([-1.0, 0.0, 2.5], n_rows),
                 "shop": rng.choice(["u", "v", "w"], n_rows),
             }
         )
-        y = 2 * X["age"] + (X["colour"] == "red") * X["size"] - X["rate"]
-        y += 3 * ((X["shop"] == "u") & (X["colour"] == "blue"))
+        y = 2 * X["age"] + (X["color"] == "red") * X["size"] - X["rate"]
+        y += 3 * ((X["shop"] == "u") & (X["color"] == "blue"))
         y += 2 * rng.binomial(1, 0.2, n_rows)
         for name in ("age", "size", "rate"):
             gone = rng.random(n_rows) < 0.15
             X.loc[gone, name] = np.nan
             y[gone] += 1.5  # that a value is missing says something
-        for name in ("colour", "shop"):
+        for name in ("color", "shop"):
             X[name] = X[name].astype("category").where(rng.random(n_rows) > 0.1)
         return X, y
 

@@ -18,11 +18,11 @@ FEW = {"xgboost": "n_estimators", "lightgbm": "n_estimators", "catboost": "itera
 @pytest.mark.parametrize("name", NAMES)
 def test_missing_values_and_categories(name: str, ragged_table: Any) -> None:
     X, y = ragged_table(600, 0)
-    for column in ("colour", "shop"):
+    for column in ("color", "shop"):
         X[column] = X[column].astype(object)
     rows = X.assign(size=X["size"].where(X["size"] > 1))
-    rows.loc[::9, "colour"] = "never seen"
-    settings: dict[str, Any] = {"categories": ["colour", "shop"], "params": {FEW[name]: 40}}
+    rows.loc[::9, "color"] = "never seen"
+    settings: dict[str, Any] = {"categories": ["color", "shop"], "params": {FEW[name]: 40}}
     model = clone(make_black_box(name, "regression", 0, **settings)).fit(X, y)
     assert model.score(X, y) > 0.6
     assert np.isfinite(model.predict(rows)).all()
@@ -40,7 +40,7 @@ def test_missing_values_and_categories(name: str, ragged_table: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_saved_pipeline_is_a_black_box(name: str, ragged_table: Any, tmp_path: Any) -> None:
     X, y = ragged_table(300, 0)
-    settings: dict[str, Any] = {"categories": ["colour", "shop"], "params": {FEW[name]: 10}}
+    settings: dict[str, Any] = {"categories": ["color", "shop"], "params": {FEW[name]: 10}}
     model = make_black_box(name, "regression", 0, **settings).fit(X, y)
     joblib.dump(model, tmp_path / "model.joblib")
     loaded = load_black_box(tmp_path / "model.joblib", trust=True)

@@ -25,7 +25,7 @@ QUIET: dict[str, Any] = {
     "thread_count": 1,
     "random_seed": 0,
 }
-NAMES = ["colour", "shop", "floor"]
+NAMES = ["color", "shop", "floor"]
 #: How categories are coded: apart, by statistics of one feature, or of combinations.
 CODINGS = [
     {"one_hot_max_size": 20},
@@ -44,7 +44,7 @@ def table(ragged_table: Any) -> Callable[[int, int], Any]:
     def make(n_rows: int, seed: int) -> Any:
         X, y = ragged_table(n_rows, seed)
         X["floor"] = np.random.default_rng(seed).integers(0, 6, n_rows)
-        for name in ("colour", "shop"):
+        for name in ("color", "shop"):
             X[name] = X[name].astype(object).where(X[name].notna(), "none")
         return X, y + X["floor"] * (X["shop"] == "v")
 
@@ -56,7 +56,7 @@ def table(ragged_table: Any) -> Callable[[int, int], Any]:
 def test_labels_are_those_of_the_model(coding: Any, n_classes: int, table: Any) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
-    rows.loc[::40, "colour"] = "never seen"
+    rows.loc[::40, "color"] = "never seen"
     model = CatBoostClassifier(**QUIET, **coding, cat_features=NAMES).fit(X, labels)
     rules = as_ruleset(model, X=X)
     assert (rules.predict(rows) == model.predict(rows).ravel()).all()
@@ -154,12 +154,10 @@ def test_a_probability_threshold_counts(table: Any) -> None:
 def test_what_is_missing_or_cannot_be_said(table: Any) -> None:
     X, y = table(1500, 0)
     model = CatBoostRegressor(**QUIET, one_hot_max_size=20, cat_features=NAMES).fit(X, y)
-    with pytest.raises(
-        ValueError, match=r"\('colour', 'shop', 'floor'\) and keeps hashes of their"
-    ):
+    with pytest.raises(ValueError, match=r"\('color', 'shop', 'floor'\) and keeps hashes of their"):
         as_ruleset(model)
-    with pytest.raises(ValueError, match="X shows no row with one of the categories of 'colour'"):
-        read_catboost(model, X=X[X["colour"] != "red"])
+    with pytest.raises(ValueError, match="X shows no row with one of the categories of 'color'"):
+        read_catboost(model, X=X[X["color"] != "red"])
     model = CatBoostRegressor(**QUIET, loss_function="Poisson").fit(X[["floor"]], X["floor"])
     with pytest.raises(ValueError, match="loss 'Poisson', whose answers are no plain sum"):
         as_ruleset(model)
@@ -167,8 +165,8 @@ def test_what_is_missing_or_cannot_be_said(table: Any) -> None:
 
 def test_the_command_line_imports_with_the_rows_of_a_table(tmp_path: Path, table: Any) -> None:
     X, y = table(300, 0)
-    X = X[["age", "colour"]]
-    model = CatBoostRegressor(**QUIET, one_hot_max_size=9, cat_features=["colour"]).fit(X, y)
+    X = X[["age", "color"]]
+    model = CatBoostRegressor(**QUIET, one_hot_max_size=9, cat_features=["color"]).fit(X, y)
     joblib.dump(model, tmp_path / "model.joblib")
     X.to_csv(tmp_path / "rows.csv", index=False)
     words = ["import", "model.joblib", "--trust", "--data", "rows.csv", "--output", "rules.json"]

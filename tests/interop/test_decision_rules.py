@@ -33,8 +33,8 @@ from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import read_decision_rules
 
 NUMBERS = ["length", "width of it", "höhe"]
-COLUMNS = [*NUMBERS, "colour", "shape"]
-COLOURS = ["red", "green", "blue, dark", "nearly }"]
+COLUMNS = [*NUMBERS, "color", "shape"]
+COLORS = ["red", "green", "blue, dark", "nearly }"]
 SHAPES = ["round", "square"]
 
 
@@ -42,12 +42,12 @@ def frame(n_rows: int, seed: int, *, missing: float = 0.0) -> pd.DataFrame:
     """Numbers on a coarse grid, so that they meet the bounds, and texts."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({name: rng.integers(1, 9, n_rows) / 2 for name in NUMBERS})
-    X["colour"] = pd.Series(rng.choice(COLOURS, n_rows), dtype=object)
+    X["color"] = pd.Series(rng.choice(COLORS, n_rows), dtype=object)
     X["shape"] = pd.Series(rng.choice(SHAPES, n_rows), dtype=object)
     for name in NUMBERS:
         X.loc[rng.random(n_rows) < missing, name] = np.nan
     # decision-rules takes a missing category for the text "nan", which is none of ours.
-    for name in ("colour", "shape"):
+    for name in ("color", "shape"):
         X.loc[rng.random(n_rows) < missing, name] = np.nan
     return X
 
@@ -58,9 +58,9 @@ def condition(rng: np.random.Generator, depth: int = 0) -> Any:
         parts = [condition(rng, depth + 1) for _ in range(rng.integers(1, 4))]
         return CompoundCondition(parts, list(LogicOperators)[kind - 5])
     if kind == 0:
-        made: Any = NominalCondition(3, str(rng.choice(COLOURS)))
+        made: Any = NominalCondition(3, str(rng.choice(COLORS)))
     elif kind == 1:
-        made = DiscreteSetCondition(3, set(rng.choice(COLOURS, 2, replace=False).tolist()))
+        made = DiscreteSetCondition(3, set(rng.choice(COLORS, 2, replace=False).tolist()))
     elif kind == 2:
         signs = [r.value for r in AttributesRelationCondition.Relation if r.value != "!="]
         made = AttributesRelationCondition(0, int(rng.integers(1, 3)), str(rng.choice(signs)))
@@ -138,7 +138,7 @@ def small(rules: list[tuple[Any, Any]], measure: Any = measures.precision) -> An
         ]
     )
     X = frame(200, 1)
-    ruleset.update(X, pd.Series(np.where(X.colour == "red", "yes", "no"), name="kind"), measure)
+    ruleset.update(X, pd.Series(np.where(X.color == "red", "yes", "no"), name="kind"), measure)
     return ruleset
 
 

@@ -47,8 +47,8 @@ REGRESSORS = [
 def test_labels_are_those_of_the_model(model: Any, n_classes: int, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
-    rows["colour"] = rows["colour"].cat.add_categories("never seen")
-    rows.loc[::40, "colour"] = "never seen"
+    rows["color"] = rows["color"].cat.add_categories("never seen")
+    rows.loc[::40, "color"] = "never seen"
     model.fit(X, labels)
     rules = as_ruleset(model)
     assert (rules.predict(rows) == model.predict(rows)).all()
@@ -115,13 +115,13 @@ def test_a_booster_answers_like_itself(ragged_table: Any) -> None:
 def test_codes_mean_what_the_caller_says(ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
     codes = X.assign(
-        colour=X["colour"].cat.codes.astype(float).replace(-1, np.nan),
+        color=X["color"].cat.codes.astype(float).replace(-1, np.nan),
         shop=X["shop"].cat.codes.astype(float).replace(-1, np.nan),
     )
     model = LGBMRegressor(**QUIET).fit(codes.to_numpy(), y, categorical_feature=[1, 4])
     expected = pytest.approx(model.predict(codes.to_numpy()), abs=1e-12)
     assert as_ruleset(model).predict(codes.to_numpy()) == expected
-    names = {1: list(X["colour"].cat.categories), "Column_4": list(X["shop"].cat.categories)}
+    names = {1: list(X["color"].cat.categories), "Column_4": list(X["shop"].cat.categories)}
     rules = read_lightgbm(model, categories=names)
     assert rules.predict(X.to_numpy()) == expected
     with pytest.raises(ValueError, match="categories must be keyed by features of the model"):

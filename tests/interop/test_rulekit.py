@@ -49,15 +49,15 @@ def mixed(seed: int, *, missing: float = 0.0) -> tuple[pd.DataFrame, pd.Series]:
             "some number": rng.normal(size=n_rows),
             "count": rng.integers(0, 4, n_rows),
             "flag": rng.random(n_rows) < 0.5,
-            "colour": pd.Series(rng.choice(["red", "blue", "green", "a, b"], n_rows), dtype=object),
+            "color": pd.Series(rng.choice(["red", "blue", "green", "a, b"], n_rows), dtype=object),
             "code": pd.Series(rng.choice(["0", "1", "2"], n_rows), dtype=object),
         }
     )
-    right = (X["some number"] > 0) & X["flag"] | (X["colour"] == "red")
-    y = pd.Series(np.where(right, "yes", np.where(X["colour"] == "blue", "no", "may be")), name="k")
+    right = (X["some number"] > 0) & X["flag"] | (X["color"] == "red")
+    y = pd.Series(np.where(right, "yes", np.where(X["color"] == "blue", "no", "may be")), name="k")
     y[rng.random(n_rows) < 0.1] = "no"
-    for name in ("some number", "colour"):
-        X.loc[rng.random(n_rows) < missing, name] = None if name == "colour" else np.nan
+    for name in ("some number", "color"):
+        X.loc[rng.random(n_rows) < missing, name] = None if name == "color" else np.nan
     return X, y
 
 
@@ -66,10 +66,10 @@ def shuffled(X: pd.DataFrame, *, unseen: bool = False) -> pd.DataFrame:
     rng = np.random.default_rng(9)
     rows = pd.DataFrame(
         {name: X[name].to_numpy()[rng.integers(0, len(X), 500)] for name in X.columns}
-    ).astype({"colour": object, "code": object})
+    ).astype({"color": object, "code": object})
     rows["some number"] *= 1.5
     if unseen:
-        rows.loc[:150, "colour"] = "purple"
+        rows.loc[:150, "color"] = "purple"
     return rows[list(reversed(rows.columns))]
 
 
@@ -251,9 +251,9 @@ def test_expert_rules() -> None:
         X,
         y,
         expert_rules=[
-            ("a", "IF [[some number = (-inf, 3)]] AND [[colour = {red}]] THEN k = {yes}"),
+            ("a", "IF [[some number = (-inf, 3)]] AND [[color = {red}]] THEN k = {yes}"),
             ("b", "IF [[some number @= (-inf, 0.5)]] THEN k = {may be}"),
-            ("c", "IF [[colour = !{red}]] THEN k = {no}"),
+            ("c", "IF [[color = !{red}]] THEN k = {no}"),
         ],
         expert_preferred_conditions=[],
         expert_forbidden_conditions=[],
@@ -274,7 +274,7 @@ def test_votes_below_zero_are_refused_where_the_engine_goes_by_the_order_of_rule
     model.fit(
         X,
         y,
-        expert_rules=[("a", "IF [[colour = {red}]] THEN k = {may be}")],
+        expert_rules=[("a", "IF [[color = {red}]] THEN k = {may be}")],
         expert_preferred_conditions=[],
         expert_forbidden_conditions=[],
     )
@@ -284,7 +284,7 @@ def test_votes_below_zero_are_refused_where_the_engine_goes_by_the_order_of_rule
     inexact = as_ruleset(model, exact=False)
     differs = inexact.predict(X) != model.predict(X)
     assert differs.any()  # else there would be no need to refuse
-    assert (differs == (X["colour"] == "red")).all()
+    assert (differs == (X["color"] == "red")).all()
 
 
 def test_arrays_names_and_classes() -> None:

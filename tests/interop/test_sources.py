@@ -98,7 +98,7 @@ def database(postgresql: Any) -> str:
 def test_postgresql_has_the_numbers_of_memory(database: str, ruleset: RuleSet) -> None:
     frame = here.table_of(ruleset)
     counts = count_source(ruleset, store(database, frame), "label", sample_weight="weight")
-    X, y = frame[["size", "colour"]], frame["label"]
+    X, y = frame[["size", "color"]], frame["label"]
     here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
 
 
@@ -129,7 +129,7 @@ def test_sqlalchemy_reaches_postgresql_as_well(database: str) -> None:
     frame = here.table_of(here.NUMBERS)
     url = store(database, frame).replace("postgresql:", "postgresql+psycopg:")
     counts = count_source(here.NUMBERS, url, "label")
-    here.same_numbers(here.NUMBERS, counts, frame[["size", "colour"]], frame["label"])
+    here.same_numbers(here.NUMBERS, counts, frame[["size", "color"]], frame["label"])
 
 
 def test_errors_of_postgresql_name_no_password(database: str, postgresql: Any) -> None:
@@ -155,7 +155,7 @@ def test_a_lost_connection_is_an_error(database: str) -> None:
         )
         connection.execute(
             "CREATE VIEW dying_rows AS SELECT other, "
-            'CASE WHEN dead THEN 0 ELSE "size" END AS "size", colour, label FROM dying'
+            'CASE WHEN dead THEN 0 ELSE "size" END AS "size", color, label FROM dying'
         )
     dying = url.replace("some rows", "dying_rows")
     with pytest.raises(SourceError, match="no part of it was"):
@@ -238,7 +238,7 @@ def in_spark(session: Any, frame: pd.DataFrame) -> Any:
 def test_spark_has_the_numbers_of_memory(spark: Any, ruleset: RuleSet) -> None:
     frame = here.table_of(ruleset)
     counts = count_source(ruleset, in_spark(spark, frame), "label", sample_weight="weight")
-    X, y = frame[["size", "colour"]], frame["label"]
+    X, y = frame[["size", "color"]], frame["label"]
     here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
 
 
@@ -272,7 +272,7 @@ def test_errors_of_spark_are_those_of_sources(spark: Any) -> None:
     with pytest.raises(ValueError, match="predicts batches of rows"):
         count_source(here.CLASSES, in_spark(spark, frame), black_box=len)
     broken = in_spark(spark, frame).selectExpr("*", "raise_error('gone') AS never")
-    broken = broken.selectExpr("other", "size + length(never) AS size", "colour", "label")
+    broken = broken.selectExpr("other", "size + length(never) AS size", "color", "label")
     with pytest.raises(SourceError, match="no part of it was"):
         count_source(here.CLASSES, broken, "label")
 
@@ -325,7 +325,7 @@ def test_dask_has_the_numbers_of_memory(cluster: Any, ruleset: RuleSet) -> None:
     frame = here.table_of(ruleset)
     parts = dask.dataframe.from_pandas(frame, npartitions=4)
     counts = count_source(ruleset, parts, "label", sample_weight="weight")
-    X, y = frame[["size", "colour"]], frame["label"]
+    X, y = frame[["size", "color"]], frame["label"]
     here.same_numbers(ruleset, counts, X, y, frame["weight"].to_numpy())
 
 
@@ -363,7 +363,7 @@ def test_a_worker_that_is_killed_is_replaced_or_an_error(tmp_path: Path) -> None
         return np.empty(0)
 
     frame = here.table_of(here.CLASSES)
-    X = frame[["size", "colour"]]
+    X = frame[["size", "color"]]
     settings = {"distributed.scheduler.allowed-failures": 1}
     with (
         dask.config.set(settings),

@@ -119,8 +119,8 @@ def test_two_classes_may_have_an_output_each(ragged_table: Any) -> None:
 @pytest.mark.parametrize("labels", [[10, 20, 30, 40, 50], ["a", "", "longer text", "b", "c"]])
 def test_categories_of_other_kinds(labels: Any, ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
-    codes = X["colour"].cat.codes.to_numpy()
-    X["colour"] = pd.Categorical.from_codes(codes, pd.Index(labels))
+    codes = X["color"].cat.codes.to_numpy()
+    X["color"] = pd.Categorical.from_codes(codes, pd.Index(labels))
     model = XGBRegressor(**SMALL).fit(X, y)
     assert as_ruleset(model).predict(X) == pytest.approx(model.predict(X), abs=1e-4)
 
@@ -128,17 +128,17 @@ def test_categories_of_other_kinds(labels: Any, ragged_table: Any) -> None:
 def test_labels_that_xgboost_garbles_are_the_callers(ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
     labels = ["grün", "rot", "weiß", "blau", "schwarz"]
-    X["colour"] = pd.Categorical.from_codes(X["colour"].cat.codes.to_numpy(), labels)
+    X["color"] = pd.Categorical.from_codes(X["color"].cat.codes.to_numpy(), labels)
     model = XGBRegressor(**SMALL).fit(X, y)
-    with pytest.raises(ValueError, match=r"garbles labels .*pass categories=\{'colour': \["):
+    with pytest.raises(ValueError, match=r"garbles labels .*pass categories=\{'color': \["):
         as_ruleset(model)
-    rules = as_ruleset(model, categories={"colour": labels})
+    rules = as_ruleset(model, categories={"color": labels})
     assert rules.predict(X) == pytest.approx(model.predict(X), abs=1e-4)
 
 
 def test_codes_of_an_array_are_its_categories(ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
-    codes = X[["age", "colour"]].assign(colour=X["colour"].cat.codes.replace(-1, np.nan)).to_numpy()
+    codes = X[["age", "color"]].assign(color=X["color"].cat.codes.replace(-1, np.nan)).to_numpy()
     model = XGBRegressor(**SMALL, feature_types=["q", "c"]).fit(codes, y)
     rows = np.vstack([codes, [[0.5, 77.0], [np.nan, np.nan]]])
     assert as_ruleset(model).predict(rows) == pytest.approx(model.predict(rows), abs=1e-4)
@@ -146,8 +146,8 @@ def test_codes_of_an_array_are_its_categories(ragged_table: Any) -> None:
     booster = xgboost.train({"max_cat_to_onehot": 2}, named, num_boost_round=5)
     with pytest.raises(ValueError, match=r"codes of categories alone: pass categories=\{'b': "):
         as_ruleset(booster)
-    rules = as_ruleset(booster, categories={"b": X["colour"].cat.categories})
-    frame = X[["age", "colour"]].set_axis(["a", "b"], axis=1)
+    rules = as_ruleset(booster, categories={"b": X["color"].cat.categories})
+    frame = X[["age", "color"]].set_axis(["a", "b"], axis=1)
     assert rules.predict(frame) == pytest.approx(booster.predict(named), abs=1e-4)
 
 

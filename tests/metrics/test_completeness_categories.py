@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from skescore.metrics import volume_completeness
 from skescore.rules import AtLeast, Domain, Interval, Linear, Missing, OneOf, Rule, RuleSet
 
-COLOURS, SHAPES = ("black", "blue", "green", "red"), ("round", "square", "star")
-DOMAIN = Domain((0, 0, 0), (4, 10, 3), [(0, COLOURS), (2, SHAPES)])
-NAMES = ["colour", "size", "shape"]
+COLORS, SHAPES = ("black", "blue", "green", "red"), ("round", "square", "star")
+DOMAIN = Domain((0, 0, 0), (4, 10, 3), [(0, COLORS), (2, SHAPES)])
+NAMES = ["color", "size", "shape"]
 
 
 def ruleset(*premises, disjoint=False) -> RuleSet:
@@ -53,19 +53,19 @@ def test_disjoint_sets_add_up():
     assert volume_completeness(ruleset(*parts, disjoint=True)).value == pytest.approx(5 / 8)
 
 
-sets = st.tuples(st.integers(0, 2), st.sets(st.sampled_from(COLOURS), min_size=1), st.booleans())
+sets = st.tuples(st.integers(0, 2), st.sets(st.sampled_from(COLORS), min_size=1), st.booleans())
 
 
 @given(premises=st.lists(st.tuples(sets, st.integers(0, 9), st.booleans()), min_size=1, max_size=4))
 def test_against_a_table_of_all_values(premises):
-    """Sizes cut at whole numbers: every cell of colour x size x shape is covered or not."""
+    """Sizes cut at whole numbers: every cell of color x size x shape is covered or not."""
     rules = []
     for (feature, values, negated), cut, below in premises:
         feature = 0 if feature == 1 else feature
-        names = values if feature == 0 else {SHAPES[COLOURS.index(v) % 3] for v in values}
+        names = values if feature == 0 else {SHAPES[COLORS.index(v) % 3] for v in values}
         size = Interval(1, upper=cut + 1) if below else Interval(1, lower=cut)
         rules.append([OneOf(feature, names, negated=negated), size])
-    cells = pd.MultiIndex.from_product([COLOURS, np.arange(10) + 0.5, SHAPES]).to_frame()
+    cells = pd.MultiIndex.from_product([COLORS, np.arange(10) + 0.5, SHAPES]).to_frame()
     cells.columns = NAMES
     rules = ruleset(*rules)
     assert volume_completeness(rules).value == pytest.approx(rules.covers(cells).mean(), abs=1e-9)

@@ -156,7 +156,7 @@ def counted_in_loops(
 
 
 @st.composite
-def labelled_rows(
+def labeled_rows(
     draw: st.DrawFn, task: str | None = None
 ) -> tuple[RuleSet, np.ndarray, np.ndarray]:
     """Rules over small whole numbers, in which ties and empty rules are common."""
@@ -192,7 +192,7 @@ def labelled_rows(
 
 
 @settings(max_examples=60)
-@given(case=labelled_rows(), assigned=st.booleans(), data=st.data())
+@given(case=labeled_rows(), assigned=st.booleans(), data=st.data())
 def test_loops_count_the_same(case: Any, assigned: bool, data: st.DataObject) -> None:
     rules, X, y = case
     weight = st.sampled_from([0.0, 0.1, 1 / 3, 1.0, 3.0])
@@ -213,7 +213,7 @@ def test_loops_count_the_same(case: Any, assigned: bool, data: st.DataObject) ->
 
 
 @settings(max_examples=50)
-@given(case=labelled_rows(), assigned=st.booleans(), data=st.data())
+@given(case=labeled_rows(), assigned=st.booleans(), data=st.data())
 def test_a_weight_stands_for_that_many_rows(case: Any, assigned: bool, data: st.DataObject) -> None:
     rules, X, y = case
     times = st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)).filter(any)
@@ -229,7 +229,7 @@ def test_a_weight_stands_for_that_many_rows(case: Any, assigned: bool, data: st.
             np.testing.assert_allclose(given_, wanted, rtol=1e-12, atol=1e-12, err_msg=key)
 
 
-@given(case=labelled_rows())
+@given(case=labeled_rows())
 def test_batches_do_not_show(case: Any) -> None:
     rules, X, y = case
     whole = confusion(rules, X, y)
@@ -393,8 +393,8 @@ def test_answered_rows_of_an_ordered_list() -> None:
 
 
 def test_frames_and_labels_of_any_kind() -> None:
-    frame = pd.DataFrame({"other": [5, 6, 7], "colour": ["red", "blue", "red"]})
-    rules = RuleSet([Rule([OneOf(0, ["red"])], True)], ["colour"], task="classification")
+    frame = pd.DataFrame({"other": [5, 6, 7], "color": ["red", "blue", "red"]})
+    rules = RuleSet([Rule([OneOf(0, ["red"])], True)], ["color"], task="classification")
     for y in ([True, False, True], pd.Series([True, False, True], index=[7, 8, 9])):
         counts = confusion(rules, frame, y)
         assert counts.p.tolist() == [2.0]

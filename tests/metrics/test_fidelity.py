@@ -36,7 +36,7 @@ TABLE = pd.DataFrame(
         "size": RNG.normal(3, 2, 60),
         "rooms": RNG.integers(1, 6, 60),
         "flag": RNG.random(60) < 0.3,
-        "colour": pd.Categorical(RNG.choice(["red", "blue"], 60), ["red", "blue", "green"]),
+        "color": pd.Categorical(RNG.choice(["red", "blue"], 60), ["red", "blue", "green"]),
         "gap": np.where(RNG.random(60) < 0.4, np.nan, RNG.random(60)),
     },
     index=np.arange(60) * 7,
@@ -129,7 +129,7 @@ def test_black_boxes_may_answer_in_a_column_or_in_objects(answers: Any) -> None:
 def test_drawn_rows_are_like_the_rows(where: str) -> None:
     def box(X: pd.DataFrame) -> np.ndarray:
         assert list(X.dtypes) == list(TABLE.dtypes)
-        return np.where(X["colour"].astype(str) == "red", X["rooms"] > 2, X["size"] > 3)
+        return np.where(X["color"].astype(str) == "red", X["rooms"] > 2, X["size"] > 3)
 
     drawn = rows_off_data(TABLE, where, 300, black_box=box, random_state=4)
     assert list(drawn.columns) == list(TABLE.columns)
@@ -138,7 +138,7 @@ def test_drawn_rows_are_like_the_rows(where: str) -> None:
     for name in ("size", "rooms", "gap"):
         assert drawn[name].min() >= TABLE[name].min() - 1e-9
         assert drawn[name].max() <= TABLE[name].max() + 1e-9
-    assert set(drawn["colour"]) == {"red", "blue"}
+    assert set(drawn["color"]) == {"red", "blue"}
     assert 0 < drawn["gap"].isna().mean() < 1
     again = rows_off_data(TABLE, where, 300, black_box=box, random_state=4)
     pd.testing.assert_frame_equal(drawn, again)
@@ -147,7 +147,7 @@ def test_drawn_rows_are_like_the_rows(where: str) -> None:
     # Arrays of numbers, and of objects, are drawn alike.
     numbers = rows_off_data(TABLE[["size", "rooms"]].to_numpy(), where, 50, black_box=halves)
     assert numbers.shape == (50, 2)
-    objects = TABLE[["size", "colour"]].to_numpy(dtype=object)
+    objects = TABLE[["size", "color"]].to_numpy(dtype=object)
     assert set(rows_off_data(objects, where, 50, black_box=halves)[:, 1]) <= {"red", "blue"}
 
 
@@ -224,8 +224,8 @@ def test_rows_at_the_boundary_lie_on_both_sides_of_it() -> None:
     some = np.where(halves(SQUARE) == "low", 1.0, 0.0)
     drawn = rows_off_data(SQUARE, "boundary", 5, black_box=halves, sample_weight=some)
     assert drawn.shape == (0, 2)
-    names = rows_off_data(TABLE, "boundary", 40, black_box=lambda X: X["colour"].astype(str))
-    assert 0.2 < (names["colour"] == "red").mean() < 0.8
+    names = rows_off_data(TABLE, "boundary", 40, black_box=lambda X: X["color"].astype(str))
+    assert 0.2 < (names["color"] == "red").mean() < 0.8
 
 
 @pytest.mark.parametrize("where", ["rows", *OFF_DATA])
@@ -306,13 +306,13 @@ def test_importance_is_that_of_permuted_rows() -> None:
     assert feature_agreement(gaps, lambda X: np.asarray(X)[:, 0], wide).rules.tolist() == [1.0, 0.0]
     texts = RuleSet(
         [Rule([OneOf(1, ["red"])], "a"), Rule([Interval(0, upper=3)], "b")],
-        ["size", "colour"],
+        ["size", "color"],
         task="classification",
     )
-    frame = TABLE[["colour", "size", "rooms"]]
-    box = lambda X: np.where(X["colour"].astype(str) == "red", "a", "b")  # noqa: E731
+    frame = TABLE[["color", "size", "rooms"]]
+    box = lambda X: np.where(X["color"].astype(str) == "red", "a", "b")  # noqa: E731
     weighted = feature_agreement(texts, box, frame, sample_weight=np.ones(60))
-    assert weighted.features == ("colour", "size", "rooms")
+    assert weighted.features == ("color", "size", "rooms")
     assert weighted.black_box.tolist() == [1.0, 0.0, 0.0]
     assert weighted.rules[0] > weighted.rules[1] > 0 == weighted.rules[2]
 

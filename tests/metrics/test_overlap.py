@@ -191,11 +191,11 @@ def test_texts_missing_values_and_conflicts() -> None:
             Rule([OneOf(0, ["red"]), Interval(1, upper=3, missing=True)], "a"),
             Rule([OneOf(0, ["red", "blue"])], "b"),
         ],
-        ["colour", "size"],
+        ["color", "size"],
         task="classification",
         ordered=False,
     )
-    X = pd.DataFrame({"size": [1.0, np.nan, 5.0, 2.0], "colour": ["red", "red", "red", "blue"]})
+    X = pd.DataFrame({"size": [1.0, np.nan, 5.0, 2.0], "color": ["red", "red", "red", "blue"]})
     met = rule_overlap(rules, X)
     assert met.negative_overlap == 0.5
     figures = characteristics(rules, X, ["a"] * 4)

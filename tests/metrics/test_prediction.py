@@ -28,7 +28,7 @@ NUMBERS = {
     "task": "regression",
 }
 # Worked by hand: (covered rows only, with the other row counted as wrong).
-# F1 of a, b, c on covered rows: 1/2, 2/3, 0; penalised, b misses one row: 1/2, 1/2, 0.
+# F1 of a, b, c on covered rows: 1/2, 2/3, 0; penalized, b misses one row: 1/2, 1/2, 0.
 PERFORMANCES = {
     "accuracy": (2 / 4, 2 / 5),
     "balanced_accuracy": ((1 / 2 + 1 + 0) / 3, (1 / 2 + 1 / 2 + 0) / 3),
@@ -56,37 +56,37 @@ def test_every_named_measure_is_worked_by_hand_here() -> None:
 def test_classification_by_hand(name: str) -> None:
     covered_rows, all_rows = PERFORMANCES[name]
     ignore = {"metric": name, "uncovered": "ignore", **LABELS}
-    penalise = {"metric": name, "uncovered": "penalise", **LABELS}
+    penalize = {"metric": name, "uncovered": "penalize", **LABELS}
     assert prediction_performance(**ignore) == pytest.approx(covered_rows)
-    assert prediction_performance(**penalise) == pytest.approx(all_rows)
+    assert prediction_performance(**penalize) == pytest.approx(all_rows)
     assert prediction_loss(**ignore) == pytest.approx(1 - covered_rows)
-    assert prediction_loss(**penalise) == pytest.approx(1 - all_rows)
+    assert prediction_loss(**penalize) == pytest.approx(1 - all_rows)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_of_regression_by_hand(name: str) -> None:
     covered_rows, all_rows = LOSSES[name]
     ignored = prediction_loss(metric=name, uncovered="ignore", default=2.0, **NUMBERS)
-    penalised = prediction_loss(metric=name, uncovered="penalise", default=2.0, **NUMBERS)
+    penalized = prediction_loss(metric=name, uncovered="penalize", default=2.0, **NUMBERS)
     assert ignored == pytest.approx(covered_rows)
-    assert penalised == pytest.approx(all_rows)
+    assert penalized == pytest.approx(all_rows)
 
 
 def test_r2_by_hand() -> None:
     options = {"metric": "r2", "default": 2.0, **NUMBERS}
     assert prediction_performance(**options) == pytest.approx(R2[0])
-    assert prediction_performance(uncovered="penalise", **options) == pytest.approx(R2[1])
+    assert prediction_performance(uncovered="penalize", **options) == pytest.approx(R2[1])
     assert prediction_loss(**options) == pytest.approx(1 - R2[1])
 
 
 def test_what_is_done_with_rows_without_a_rule_by_default() -> None:
     performance = prediction_performance(metric="accuracy", **LABELS)
     loss = prediction_loss(metric="accuracy", **LABELS)
-    assert (performance, loss) == (2 / 4, 1 - 2 / 5)  # ignored, penalised
+    assert (performance, loss) == (2 / 4, 1 - 2 / 5)  # ignored, penalized
 
 
 def test_without_a_default_the_mean_of_the_truth_answers() -> None:
-    options = {"metric": "mean_absolute_error", "uncovered": "penalise", **NUMBERS}
+    options = {"metric": "mean_absolute_error", "uncovered": "penalize", **NUMBERS}
     assert prediction_loss(**options) == pytest.approx((1 + (8 - 15 / 4)) / 4)
     # Weighted, the mean is 31/6 and the row without a rule counts thrice.
     weighted = prediction_loss(sample_weight=[1, 1, 1, 3], **options)
@@ -127,7 +127,7 @@ def rows(draw: st.DrawFn, task: str) -> dict[str, Any]:
         "y_true": np.array(draw(column)),
         "y_pred": np.array(draw(column)),
         "covered": np.array(draw(flags)),
-        "uncovered": draw(st.sampled_from(["ignore", "penalise"])),
+        "uncovered": draw(st.sampled_from(["ignore", "penalize"])),
         "default": draw(st.sampled_from([None, 1.5])) if task == "regression" else None,
         "task": task,
     }
@@ -144,7 +144,7 @@ def test_a_weight_is_a_number_of_repetitions(name: str, task: str, data: st.Data
     given_rows = data.draw(rows(task))
     n_rows = len(given_rows["y_true"])
     weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows)))
-    kept = (weights > 0) & (given_rows["covered"] | (given_rows["uncovered"] == "penalise"))
+    kept = (weights > 0) & (given_rows["covered"] | (given_rows["uncovered"] == "penalize"))
     assume(name != "r2" or kept.sum() != 1)  # undefined on one row, whatever it weighs
     repeated = given_rows | {
         key: np.repeat(given_rows[key], weights) for key in ("y_true", "y_pred", "covered")
@@ -183,12 +183,12 @@ def test_labels_may_be_of_any_type(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", PERFORMANCES)
 @settings(max_examples=30)
 @given(given_rows=rows("classification"))
-def test_penalising_never_helps(name: str, given_rows: dict[str, Any]) -> None:
+def test_penalizing_never_helps(name: str, given_rows: dict[str, Any]) -> None:
     """Compared with right answers there; leaving rows out could look better than either."""
-    penalised = prediction_performance(metric=name, **given_rows | {"uncovered": "penalise"})
+    penalized = prediction_performance(metric=name, **given_rows | {"uncovered": "penalize"})
     right = np.where(given_rows["covered"], given_rows["y_pred"], given_rows["y_true"])
     answered = given_rows | {"y_pred": right, "covered": np.ones(len(right), bool)}
-    assert penalised <= prediction_performance(metric=name, **answered) + 1e-12
+    assert penalized <= prediction_performance(metric=name, **answered) + 1e-12
 
 
 # --- callables -----------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_a_callable_gets_labels_and_a_wrong_one_where_no_rule_answers() -> None:
         return float(np.mean(y_true == y_pred))
 
     assert prediction_performance(metric=agreement, **LABELS) == 2 / 4
-    assert prediction_performance(metric=agreement, uncovered="penalise", **LABELS) == 2 / 5
+    assert prediction_performance(metric=agreement, uncovered="penalize", **LABELS) == 2 / 5
     assert seen[0] == (["a", "a", "b", "c"], ["a", "b", "b", "a"])
     truth, answers = seen[1]
     assert truth == LABELS["y_true"]
@@ -231,7 +231,7 @@ def test_a_callable_of_scikit_learn_may_count_rows_without_a_rule() -> None:
         metric=sk.matthews_corrcoef,
         task="classification",
         covered=covered,
-        uncovered="penalise",
+        uncovered="penalize",
     )
     assert value == pytest.approx(sk.matthews_corrcoef(y_true, [1, 0, 0, 1]))
 
@@ -260,7 +260,7 @@ def test_a_callable_cannot_be_told_of_a_wrong_row_where_there_is_one_label_only(
             metric=sk.accuracy_score,
             task="classification",
             covered=[True, False],
-            uncovered="penalise",
+            uncovered="penalize",
         )
 
 
@@ -330,7 +330,7 @@ def test_a_loss_is_no_performance(name: str) -> None:
         ({"sample_weight": [1.0]}, r"shape \(5,\), got shape \(1,\)"),
         ({"sample_weight": [1, 1, -2, 1, 1]}, r"zero or more, got -2\.0 for row 2"),
         ({"sample_weight": [1, 1, 1, math.nan, 1]}, "finite .* got nan for row 3"),
-        ({"uncovered": "skip"}, "'ignore', 'penalise', got 'skip'"),
+        ({"uncovered": "skip"}, "'ignore', 'penalize', got 'skip'"),
         ({"task": "ranking"}, "'classification', 'regression', got 'ranking'"),
     ],
 )
@@ -349,5 +349,5 @@ def test_weights_may_be_in_any_container() -> None:
 
 def test_uncovered_rows_of_equal_numbers_are_told_that_number() -> None:
     y, covered = np.full(7, 2.13), [True] * 6 + [False]
-    options = {"metric": "r2", "task": "regression", "uncovered": "penalise"}
+    options = {"metric": "r2", "task": "regression", "uncovered": "penalize"}
     assert prediction_performance(y, y, covered=covered, **options) == 1.0

@@ -631,7 +631,7 @@ def test_what_is_refused(
         performance_value(name, *columns, **options)
 
 
-# --- the catalogue -------------------------------------------------------------------------------
+# --- the catalog -------------------------------------------------------------------------------
 
 #: The wiki's list of performance metrics.
 WIKI = [

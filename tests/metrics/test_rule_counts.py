@@ -139,7 +139,7 @@ def test_labels_far_from_zero_keep_their_digits() -> None:
 def test_a_rule_whose_labels_are_close_together_far_from_those_of_others() -> None:
     X, y, _ = rows(NUMBERS)
     near = X[:, 0] <= 2
-    y = np.where(near, 1e9 + y / 64, y)  # no centre is near both
+    y = np.where(near, 1e9 + y / 64, y)  # no center is near both
     found, expected = confusion(NUMBERS, count_rows(NUMBERS, X, y)), confusion(NUMBERS, X, y)
     held = NUMBERS.match(X)
     stds = [np.std(y[h] - 1e9 * near[h].all()) for h in held.T]
@@ -165,8 +165,8 @@ def test_few_rows_and_means_near_zero() -> None:
     X, y = [[0.5], [1.5]], [1.0, -1.0 + 2**-50]
     two = count_rows(NUMBERS, X, y)
     assert confusion(NUMBERS, two).label_std == pytest.approx(math.sqrt(2))
-    expected = evaluate_rules(NUMBERS, X, y).performance("r2", "penalise")
-    assert evaluate_rules(NUMBERS, two).performance("r2", "penalise") == pytest.approx(expected)
+    expected = evaluate_rules(NUMBERS, X, y).performance("r2", "penalize")
+    assert evaluate_rules(NUMBERS, two).performance("r2", "penalize") == pytest.approx(expected)
 
 
 def test_a_row_without_a_rule_is_predicted_by_the_mean_of_all() -> None:
@@ -183,7 +183,7 @@ def test_equal_labels_have_neither_variance_nor_deviation() -> None:
     counts = count_rows(NUMBERS, X, y)
     assert confusion(NUMBERS, counts).std.tolist() == [0.0, 0.0, 0.0]
     assert confusion(NUMBERS, counts).label_std == 0.0
-    assert evaluate_rules(NUMBERS, counts).performance("r2", "penalise") == 0.0
+    assert evaluate_rules(NUMBERS, counts).performance("r2", "penalize") == 0.0
 
 
 def test_a_metric_of_ones_own_is_given_each_pair_of_classes_with_its_weight() -> None:

@@ -58,7 +58,7 @@ def is_undefined(name, p, n, P, N):
 # --- RuleKit -------------------------------------------------------------------------------------
 
 
-def test_the_catalogue_is_rulekits_and_coleman():
+def test_the_catalog_is_rulekits_and_coleman():
     assert set(MEASURES) == {*RULEKIT["names"], "coleman"}
     assert len(MEASURES) == 40
 

@@ -218,7 +218,7 @@ def test_a_perfect_and_an_ignorant_forecast() -> None:
     ("change", "error", "message"),
     [
         ({"rules": age_rules((20, 50))}, TypeError, "SurvivalRules.fit"),
-        ({"uncovered": "drop"}, ValueError, "'penalise', 'ignore', got 'drop'"),
+        ({"uncovered": "drop"}, ValueError, "'penalize', 'ignore', got 'drop'"),
         ({"times": [1.0]}, ValueError, "two different numbers or more"),
         ({"times": [2.0, 2.0]}, ValueError, "two different numbers or more"),
         ({"times": [[1.0, 2.0]]}, ValueError, "two different numbers or more"),
@@ -703,7 +703,7 @@ def test_scorers_that_cannot_be_made() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"uncovered": "drop"}, "uncovered must be one of 'penalise', 'ignore', got 'drop'"),
+        ({"uncovered": "drop"}, "uncovered must be one of 'penalize', 'ignore', got 'drop'"),
         ({"completeness": "rows"}, "completeness must be one of 'volume', 'instances', got 'rows'"),
         ({"psi": 0.0}, "psi must be > 0"),
         ({"phi": -1.0}, "phi must be "),

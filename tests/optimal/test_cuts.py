@@ -26,7 +26,7 @@ def table() -> pd.DataFrame:
         {
             "number": rng.normal(size=size),
             "gaps": np.where(rng.random(size) < 0.2, np.nan, rng.integers(0, 4, size)),
-            "colour": pd.array(rng.choice(["red", "blue", None], size), dtype=object),
+            "color": pd.array(rng.choice(["red", "blue", None], size), dtype=object),
             "flag": rng.random(size) < 0.5,
             "constant": 1.0,
             "again": rng.normal(size=size),
@@ -48,7 +48,7 @@ def test_each_condition_has_its_rows_and_its_negation_the_others(table: pd.DataF
     assert len(tests) == 130 + (3 * 2 + 1) + 3 + 1
 
 
-def test_all_cuts_lie_between_neighbouring_values(table: pd.DataFrame) -> None:
+def test_all_cuts_lie_between_neighboring_values(table: pd.DataFrame) -> None:
     cuts = candidate_cuts(table)
     values = np.unique(table["number"])
     found = np.array(cuts.thresholds[0])

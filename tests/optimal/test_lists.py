@@ -236,11 +236,11 @@ def test_categories_and_missing_values_as_they_stand() -> None:
     size = 60
     X = pd.DataFrame(
         {
-            "colour": pd.array(rng.choice(["red", "blue", "green", None], size), dtype=object),
+            "color": pd.array(rng.choice(["red", "blue", "green", None], size), dtype=object),
             "age": np.where(rng.random(size) < 0.3, np.nan, rng.normal(size=size).round(2)),
         }
     )
-    truth = (X["colour"] == "red") | X["age"].isna()
+    truth = (X["color"] == "red") | X["age"].isna()
     y = np.where(truth, "yes", "no")
     frontier = optimal_lists(X, y, max_rules=3)
     assert frontier.upper[2] == frontier.lower[2] == 0

@@ -153,7 +153,7 @@ def test_numbers_and_categories_that_rows_lack_go_to_either_side(loss: str) -> N
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_cuts_between_all_neighbours_need_no_pairs(loss: str, monkeypatch: Any) -> None:
+def test_cuts_between_all_neighbors_need_no_pairs(loss: str, monkeypatch: Any) -> None:
     """Counting all pairs of cuts and asking about one cut at a time prove the same."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(40, 3))

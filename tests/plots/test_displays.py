@@ -129,8 +129,8 @@ def test_a_fitted_search_shows_rules_candidates_and_front(search: ExtractorSearc
     assert shown.count("CART") + shown.count("GridEx") >= len(search.pareto_front_)
     assert "<details><summary>settings</summary>" in shown
     outside = shown[: shown.index("<details>")]
-    for colour in ("#", "background:white", "color:black", "Canvas"):  # none but the notebook's own
-        assert colour not in outside
+    for color in ("#", "background:white", "color:black", "Canvas"):  # none but the notebook's own
+        assert color not in outside
     scores = search.leaderboard_["score"]
     assert f">{scores[0]:.4f}<" in shown
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from skescore import plots
 from skescore.certificates import certify
-from skescore.plots import COLOURS, colours_of, contrast, pale
+from skescore.plots import COLORS, colors_of, contrast, pale
 from skescore.rules import Domain, Interval, Rule, RuleSet
 from skescore.tuning import Candidate, Candidates
 
@@ -74,7 +74,7 @@ CALLS = {
     "winner_map": lambda **k: plots.winner_map(FOUND, **k),
 }
 #: What other pictures can share with these; it draws none.
-STYLE = {"COLOURS", "MARKERS", "colours_of", "contrast", "legend_beside", "pale"}
+STYLE = {"COLORS", "MARKERS", "colors_of", "contrast", "legend_beside", "pale"}
 
 
 def test_every_function_is_looked_at_here() -> None:
@@ -179,7 +179,7 @@ def names_of(body: str, key: str) -> str:
     return line
 
 
-# --- colours ---
+# --- colors ---
 
 #: What people without green (deuteranopia) and without red cones (protanopia) see of linear RGB:
 #: G. Machado, M. Oliveira, L. Fernandes: A physiologically-based model for simulation of color
@@ -198,8 +198,8 @@ BLIND = {
 }
 
 
-def linear(colour: str) -> np.ndarray:
-    rgb = np.asarray(matplotlib.colors.to_rgb(colour))
+def linear(color: str) -> np.ndarray:
+    rgb = np.asarray(matplotlib.colors.to_rgb(color))
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
 
 
@@ -214,26 +214,26 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", BLIND)
-def test_colours_differ_for_the_colour_blind(kind: str) -> None:
-    seen = [lab(np.array(BLIND[kind]) @ linear(colour)) for colour in COLOURS]
+def test_colors_differ_for_the_color_blind(kind: str) -> None:
+    seen = [lab(np.array(BLIND[kind]) @ linear(color)) for color in COLORS]
     gaps = [np.linalg.norm(a - b) for i, a in enumerate(seen) for b in seen[:i]]
     assert min(gaps) > 10  # two are just told apart side by side
 
 
 @given(st.tuples(*[st.floats(0, 1)] * 3))
-def test_text_can_be_read_on_any_colour(rgb: tuple[float, float, float]) -> None:
-    colour = matplotlib.colors.to_hex(rgb)
-    luminance = float(linear(colour) @ [0.2126, 0.7152, 0.0722])
-    text = 0.0 if contrast(colour) == "black" else 1.0
+def test_text_can_be_read_on_any_color(rgb: tuple[float, float, float]) -> None:
+    color = matplotlib.colors.to_hex(rgb)
+    luminance = float(linear(color) @ [0.2126, 0.7152, 0.0722])
+    text = 0.0 if contrast(color) == "black" else 1.0
     low, high = sorted((luminance, text))
     assert (high + 0.05) / (low + 0.05) >= 4.5  # WCAG 2.2, level AA
 
 
-def test_colours_of_many() -> None:
+def test_colors_of_many() -> None:
     for n in (1, 8, 9, 40):
-        assert len(set(colours_of(n))) == n
-    # Ten classes have no order, so that neighbours are as different as any.
-    ten = np.array([[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in colours_of(10)])
+        assert len(set(colors_of(n))) == n
+    # Ten classes have no order, so that neighbors are as different as any.
+    ten = np.array([[int(color[k : k + 2], 16) for k in (1, 3, 5)] for color in colors_of(10)])
     assert np.linalg.norm(ten[1:] - ten[:-1], axis=1).min() > 60
     assert pale("#000000", 0.0) == "#ffffff"
     assert pale("#102030", 1.0) == "#102030"

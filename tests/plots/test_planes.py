@@ -43,7 +43,7 @@ def axes() -> Any:
 
 
 def pixels(ax: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centres of the pixels along both axes, and the values."""
+    """Centers of the pixels along both axes, and the values."""
     (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
     corners = mesh.get_coordinates()
     x, y = corners[0, :, 0], corners[:, 0, 1]
@@ -189,26 +189,26 @@ def mixed() -> tuple[pd.DataFrame, np.ndarray]:
     X = pd.DataFrame(
         {
             "size": random.uniform(1, 9, 120),
-            "colour": random.choice(["red", "green", "blue"], 120),
+            "color": random.choice(["red", "green", "blue"], 120),
             "wet": random.random(120) < 0.5,
         }
     )
-    return X, np.where((X["size"] > 5) & (X["colour"] != "green"), "yes", "no")
+    return X, np.where((X["size"] > 5) & (X["color"] != "green"), "yes", "no")
 
 
 def test_categories_have_their_own_places(mixed: Any) -> None:
     X, y = mixed
     model = make_pipeline(
-        make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough"),
+        make_column_transformer((OneHotEncoder(), ["color"]), remainder="passthrough"),
         DecisionTreeClassifier(random_state=0),
     ).fit(X, y)
-    ax = plots.decision_boundary(model, X, y, features=("size", "colour"), resolution=20, ax=axes())
+    ax = plots.decision_boundary(model, X, y, features=("size", "color"), resolution=20, ax=axes())
     assert [t.get_text() for t in ax.get_yticklabels()] == ["blue", "green", "red"]
     assert ax.get_ylim() == (-0.5, 2.5)
     x, places, codes = pixels(ax)
     for row, place in zip(np.asarray(codes), places, strict=True):
-        colour = ["blue", "green", "red"][round(float(place))]
-        asked = pd.DataFrame({"size": x, "colour": colour, "wet": X["wet"].mode()[0]})
+        color = ["blue", "green", "red"][round(float(place))]
+        asked = pd.DataFrame({"size": x, "color": color, "wet": X["wet"].mode()[0]})
         assert (np.array(["no", "yes"])[row] == model.predict(asked)).all()
     points = np.concatenate(
         [np.asarray(c.get_offsets()) for c in ax.collections if isinstance(c, PathCollection)]
@@ -216,7 +216,7 @@ def test_categories_have_their_own_places(mixed: Any) -> None:
     found = pd.Series(np.rint(points[:, 1])).value_counts()
     assert (
         found.to_dict()
-        == pd.Series(X["colour"]).map({"blue": 0, "green": 1, "red": 2}).value_counts().to_dict()
+        == pd.Series(X["color"]).map({"blue": 0, "green": 1, "red": 2}).value_counts().to_dict()
     )
 
 
@@ -324,7 +324,7 @@ def test_boxes_lie_where_the_rules_hold() -> None:
     assert texts == ["a", "b", "c", "needs more features"]
 
 
-def test_boxes_have_the_colours_of_their_outputs() -> None:
+def test_boxes_have_the_colors_of_their_outputs() -> None:
     ax = plots.rule_boxes(RULES, ax=axes())
     legend = {
         t.get_text(): to_hex(h.get_facecolor())
@@ -338,16 +338,16 @@ def test_boxes_have_the_colours_of_their_outputs() -> None:
 
 
 def test_values_of_a_category_are_pieces() -> None:
-    X = pd.DataFrame({"size": [1.0, 9.0, 5.0, 2.0], "colour": ["a", "b", "c", "d"]})
+    X = pd.DataFrame({"size": [1.0, 9.0, 5.0, 2.0], "color": ["a", "b", "c", "d"]})
     rules = RuleSet(
         [
             Rule([OneOf(1, ["a", "c", "d"]), Interval(0, upper=5)], 1.0),
             Rule([OneOf(1, ["a", "d"], negated=True)], 2.0),
         ],
-        ["size", "colour"],
+        ["size", "color"],
         task="regression",
     )
-    ax = plots.rule_boxes(rules, X, features=("size", "colour"), ax=axes())
+    ax = plots.rule_boxes(rules, X, features=("size", "color"), ax=axes())
     found = boxes_of(ax)
     assert [(p.get_y(), p.get_height()) for p in found["rule 1"]] == [(-0.5, 1), (1.5, 2)]
     assert [(p.get_y(), p.get_height()) for p in found["rule 2"]] == [(0.5, 2)]

@@ -33,10 +33,10 @@ def axes(projection: str | None = None) -> Any:
 
 
 def mesh_of(ax: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centres of the pixels of the only coloured map, and their values."""
+    """Centers of the pixels of the only colored map, and their values."""
     (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
     corners = mesh.get_coordinates()
-    # The corners lie half way between the centres that were passed; between near ones they do too.
+    # The corners lie half way between the centers that were passed; between near ones they do too.
     return corners[0, :, 0], corners[:, 0, 1], np.asarray(mesh.get_array())
 
 
@@ -111,11 +111,11 @@ def test_a_surface_of_ice_has_the_scores_of_its_places(phi: float, rho: float, c
     p, r = np.linspace(0, 1, len(columns) - 1), np.linspace(1, 30, len(lines) - 1)
     assert values == pytest.approx(ice_score(p[None, :], r[:, None], c, phi=phi, rho=rho))
     (mesh,) = [m for m in ax.collections if isinstance(m, QuadMesh)]
-    assert mesh.get_clim() == (0.0, 1.0)  # the same colours in every picture
+    assert mesh.get_clim() == (0.0, 1.0)  # the same colors in every picture
     assert "φ = " + format(phi, ".3g") in ax.get_title()
 
 
-def test_points_of_ice_have_the_colours_of_their_own_scores() -> None:
+def test_points_of_ice_have_the_colors_of_their_own_scores() -> None:
     ax = plots.ice_surface(WINE, phi=3, ax=axes())
     drawn = {
         c.get_label(): float(np.asarray(c.get_array())[0])
@@ -257,7 +257,7 @@ def test_what_is_under_a_line_is_better(loss: float, rules: int, psi: float) -> 
     assert fire_score(0.99 * p, r, psi=psi).max() < score
 
 
-def test_each_point_gets_a_line_of_its_colour() -> None:
+def test_each_point_gets_a_line_of_its_color() -> None:
     ax = plots.fire_isolines(IRIS, psi=2, ax=axes())
     points = [c for c in ax.collections if isinstance(c, PathCollection)]
     from matplotlib.colors import to_hex

@@ -145,7 +145,7 @@ def test_a_benchmark_and_its_candidates_have_one_picture() -> None:
     assert line[0] == pytest.approx(line[1])
 
 
-def test_colours_tell_the_score() -> None:
+def test_colors_tell_the_score() -> None:
     found = many(30)
     ax = plots.pareto_plot(found, color="ice", phi=3, rho=0.5, ax=axes())
     table = found.table()
@@ -223,7 +223,7 @@ def test_a_search_is_drawn_as_its_leaderboard() -> None:
 # --- weights ---
 
 
-def test_the_map_has_the_winners_colours() -> None:
+def test_the_map_has_the_winners_colors() -> None:
     found = many(20)
     regions = winning_regions(found)
     ax = plots.winner_map(found, ax=axes())

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CallableClassifier, Discretiser
+from skescore.extractors import CallableClassifier, Discretizer
 from skescore.extractors.psyke import ALGORITHMS, PSyKEExtractor, contained, load_psyke
 
 #: Settings with which each is quick.
@@ -399,10 +399,10 @@ def test_the_black_box_is_not_asked_twice_about_a_row():
     assert (once.oracle_.n_calls, once.oracle_.n_rows) == (1, 150)
 
 
-def test_a_discretiser_is_taken():
+def test_a_discretizer_is_taken():
     X, y, black_box = problem("iris")
-    cuts = Discretiser("given", cut_points={2: [2.45, 4.75], 3: [0.8, 1.75]})
-    fitted = PSyKEExtractor(black_box, "trepan", discretiser=cuts).fit(X, y)
+    cuts = Discretizer("given", cut_points={2: [2.45, 4.75], 3: [0.8, 1.75]})
+    fitted = PSyKEExtractor(black_box, "trepan", discretizer=cuts).fit(X, y)
     bounds = {b for rule in fitted.rules_ for c in rule.intervals for b in (c.lower, c.upper)}
     assert bounds <= {2.45, 4.75, 0.8, 1.75, np.inf, -np.inf}
     assert fitted.score(X, y) > 0.9

@@ -18,7 +18,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import Discretiser
+from skescore.extractors import Discretizer
 from skescore.extractors.psyke import PSyKEExtractor, contained, load_psyke
 
 X, y = load_iris(return_X_y=True)
@@ -148,12 +148,12 @@ def test_iter_uses_up_its_n_points():
 
 def test_trepan_stops_at_small_nodes():
     model = TREE.fit(X, y)
-    cuts = Discretiser("given", cut_points={2: [2.45, 4.75], 3: [1.75]})
+    cuts = Discretizer("given", cut_points={2: [2.45, 4.75], 3: [1.75]})
     fitted = PSyKEExtractor(
-        FrozenEstimator(model), "trepan", discretiser=cuts, min_examples=60
+        FrozenEstimator(model), "trepan", discretizer=cuts, min_examples=60
     ).fit(X, y)
     assert fitted.n_rules_ >= 2
-    deeper = PSyKEExtractor(FrozenEstimator(model), "trepan", discretiser=cuts).fit(X, y)
+    deeper = PSyKEExtractor(FrozenEstimator(model), "trepan", discretizer=cuts).fit(X, y)
     assert deeper.n_rules_ > fitted.n_rules_
 
     from psyke.schema import DiscreteFeature, GreaterThan, LessThan
@@ -170,7 +170,7 @@ def test_trepan_stops_at_small_nodes():
 
 
 @pytest.mark.parametrize("name", ["real", "trepan"])
-def test_real_and_trepan_need_discretised_columns(name):
+def test_real_and_trepan_need_discretized_columns(name):
     with pytest.raises((IndexError, TypeError)):
         by_hand(lambda p, m: getattr(p.Extractor, name)(m), Texts(TREE.fit(X, y)), X, "c")
     fitted = PSyKEExtractor(TREE, name).fit(X, y)
@@ -180,8 +180,8 @@ def test_real_and_trepan_need_discretised_columns(name):
 
 def test_a_value_on_a_cut_has_a_bin():
     """PSyKE's usual intervals leave the last cut of a feature in none of its bins."""
-    cuts = Discretiser("given", cut_points={2: [1.9, 4.7, 4.9]})  # values of the data
-    fitted = PSyKEExtractor(TREE, "real", discretiser=cuts).fit(X, y)
+    cuts = Discretizer("given", cut_points={2: [1.9, 4.7, 4.9]})  # values of the data
+    fitted = PSyKEExtractor(TREE, "real", discretizer=cuts).fit(X, y)
     assert fitted.coverage_ == 1
 
 
@@ -195,7 +195,7 @@ def test_real_keeps_its_results_for_ever():
 def test_real_looks_at_all_combinations_of_bins():
     wine = load_wine()
     with pytest.raises(ValueError, match=r"8192 combinations of bins.*at most 1000.*REALExtractor"):
-        PSyKEExtractor(TREE, "real", discretiser=Discretiser(n_bins=2)).fit(wine.data, wine.target)
+        PSyKEExtractor(TREE, "real", discretizer=Discretizer(n_bins=2)).fit(wine.data, wine.target)
     fitted = PSyKEExtractor(TREE, "real").fit(wine.data, wine.target)
     assert len({f for rule in fitted.rules_ for c in rule.conditions for f in c.features}) < 13
 
@@ -309,7 +309,7 @@ def test_absolute_precision_is_no_matter_for_bins_and_trees():
         assert PSyKEExtractor(TREE, name).fit(rows, y).score(rows, y) > 0.9
 
 
-def test_neighbours_that_are_not_there():
+def test_neighbors_that_are_not_there():
     with pytest.raises(ValueError, match=r"k must be at most the number of rows \(6\).*got 7"):
         PSyKEExtractor(TREE, "divine", k=7).fit(X[::25], y[::25])
 

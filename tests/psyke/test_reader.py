@@ -27,11 +27,11 @@ from skescore.rules import Fallback, RuleSet, Table, as_ruleset
 from skescore.rules.importers import read_psyke
 from skescore.rules.importers._psyke import (
     Columns,
-    Discretisation,
+    Discretization,
     Units,
     box_columns,
     cart_columns,
-    discretisation_of,
+    discretization_of,
     family_of,
     literal_columns,
 )
@@ -208,7 +208,7 @@ def probes(X: pd.DataFrame, rules: RuleSet, n: int = 40) -> pd.DataFrame:
 # --- PSyKE's own predictions of rows in the user's units -----------------------------------------
 
 
-def columns_of(meanings: Discretisation, table: Table, names: Sequence[str]) -> pd.DataFrame:
+def columns_of(meanings: Discretization, table: Table, names: Sequence[str]) -> pd.DataFrame:
     """The columns of 0 and 1 for rows of the features, by PSyKE's own tests."""
     columns = {}
     for feature in meanings.features:
@@ -225,14 +225,14 @@ def psyke_predictions(
     *,
     feature_names: Sequence[str] | None = None,
     classes: Mapping[Any, Any] | None = None,
-    discretisation: Iterable[Any] | None = None,
+    discretization: Iterable[Any] | None = None,
 ) -> pd.DataFrame:
     """PSyKE's own answers to rows in the user's units, None where it gives none.
 
     The keyword parameters are those of ``read_psyke``.
     """
     family = family_of(extractor)
-    meanings = discretisation_of(extractor, family, discretisation)
+    meanings = discretization_of(extractor, family, discretization)
     if family == "HyperCubePredictor":
         seen = box_columns(extractor)
     elif family == "Cart":
@@ -418,7 +418,7 @@ def bins(engine) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("name", ["real", "trepan", "cart", "cart fair"])
-def test_discretised_columns_become_the_features_behind_them(bins, name):
+def test_discretized_columns_become_the_features_behind_them(bins, name):
     extractor = bins.made[name]
     rules = read_psyke(extractor, feature_names=NAMES, X=X_IRIS)
     assert rules.feature_names == tuple(NAMES)
@@ -429,12 +429,12 @@ def test_discretised_columns_become_the_features_behind_them(bins, name):
 @pytest.mark.parametrize("name", ["real", "trepan", "cart", "cart fair"])
 def test_or_rules_stay_on_the_columns(bins, name):
     extractor = bins.made[name]
-    rules = read_psyke(extractor, discretisation=())
+    rules = read_psyke(extractor, discretization=())
     assert sorted(rules.feature_names) == sorted(bins.frame.columns)
     random = np.random.default_rng(0).integers(0, 2, (300, 12))
     rows = np.vstack([bins.frame[list(rules.feature_names)], random])
     rows = pd.DataFrame(rows, columns=list(rules.feature_names))
-    check(rules, extractor, rows, 0, discretisation=())
+    check(rules, extractor, rows, 0, discretization=())
     assert len(rules) == extractor.n_rules
 
 
@@ -464,7 +464,7 @@ def test_literals_mean_what_psykes_values_mean(engine, data):
     expected = [
         all(feature.admissible_values[c].is_in(x) == held for c, held in literals) for x in rows
     ]
-    found = Discretisation([feature]).conditions(literals, {"f": 0})
+    found = Discretization([feature]).conditions(literals, {"f": 0})
     if found is None:
         assert not any(expected)
     else:
@@ -472,14 +472,14 @@ def test_literals_mean_what_psykes_values_mean(engine, data):
         assert holds == expected
 
 
-def test_what_discretisation_must_be(flower_rules, bins):
+def test_what_discretization_must_be(flower_rules, bins):
     real, gridex = bins.made["real"], flower_rules("gridex")
-    with pytest.raises(ValueError, match=r"is missing. Pass discretisation=\(\)"):
-        read_psyke(real, discretisation=list(bins.features)[:1])
+    with pytest.raises(ValueError, match=r"is missing. Pass discretization=\(\)"):
+        read_psyke(real, discretization=list(bins.features)[:1])
     with pytest.raises(TypeError, match="DiscreteFeature objects, got 'SL'"):
-        read_psyke(real, discretisation=["SL"])
+        read_psyke(real, discretization=["SL"])
     with pytest.raises(ValueError, match="is for REAL, Trepan and CART"):
-        read_psyke(gridex, discretisation=bins.features)
+        read_psyke(gridex, discretization=bins.features)
 
 
 # --- units ---------------------------------------------------------------------------------------
@@ -666,10 +666,10 @@ def test_boxes_without_a_label_are_left_out(gaps):
     assert rules.classes == ("p", "q", "r")
     rows = pd.concat([probes(gaps.X, rules), gaps.X], ignore_index=True)
     theirs = psyke_predictions(gaps.extractor, rows)["answer"]
-    labelled = theirs.notna() & (theirs != "")
+    labeled = theirs.notna() & (theirs != "")
     assert (theirs == "").any()
-    np.testing.assert_array_equal(rules.covers(rows), labelled)
-    assert rules.predict(rows[labelled]).tolist() == theirs[labelled].tolist()
+    np.testing.assert_array_equal(rules.covers(rows), labeled)
+    assert rules.predict(rows[labeled]).tolist() == theirs[labeled].tolist()
 
 
 def test_or_get_the_label_of_their_rows(gaps):

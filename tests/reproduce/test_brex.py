@@ -23,7 +23,7 @@ from skescore.reproduce import (
     BenchmarkFormula,
     BrexRow,
     BrexRun,
-    benchmark_formulae,
+    benchmark_formulas,
     completion_shapley,
     kleene_shapley,
     plot_divergence,
@@ -36,10 +36,10 @@ from skescore.reproduce import (
 CHEAP = ["shapley-unassigned", "shapley-sampled"]
 SMALL: dict[str, Any] = {
     "arities": [3, 5],
-    "formulae": 2,
+    "formulas": 2,
     "assignments": 12,
     "methods": CHEAP,
-    "network_formulae": 0,
+    "network_formulas": 0,
 }
 
 
@@ -74,11 +74,11 @@ def test_every_method_of_every_table_has_its_difference_explained() -> None:
             assert method.printed in BREX_TABLES[3]
 
 
-# --- formulae ------------------------------------------------------------------------------------
+# --- formulas ------------------------------------------------------------------------------------
 
 
-def test_formulae_are_the_papers() -> None:
-    made = {unit.key: unit for unit in benchmark_formulae([4], 2, 16, 0, [1, 2, 3, 4, 5])}
+def test_formulas_are_the_papers() -> None:
+    made = {unit.key: unit for unit in benchmark_formulas([4], 2, 16, 0, [1, 2, 3, 4, 5])}
     assert len(made) == 2 * 2 + 2 + 4
     assert str(made["chain", "non-monotone", "4", 0].formula) == "((x1 ^ x2) & x3) ^ x4"
     assert str(made["chain", "monotone", "4", 0].formula) == "((x1 & x2) | x3) & x4"
@@ -100,7 +100,7 @@ def test_all_assignments_are_taken_once() -> None:
 
 
 def test_a_formula_is_the_same_whatever_else_is_run(small_run: BrexRun) -> None:
-    more = reproduce_brex(**{**SMALL, "arities": [5], "formulae": 3, "methods": CHEAP[1:]})
+    more = reproduce_brex(**{**SMALL, "arities": [5], "formulas": 3, "methods": CHEAP[1:]})
     known = {row.key: row for row in small_run.rows}
     both = [row for row in more.rows if row.key in known]
     assert len(both) == 2 * 2 + 2 + 4
@@ -130,7 +130,7 @@ def test_figures_by_hand(small_run: BrexRun) -> None:
     assert row.queries == 2 ** int(row.column)
 
 
-def test_lines_are_means_over_formulae(small_run: BrexRun) -> None:
+def test_lines_are_means_over_formulas(small_run: BrexRun) -> None:
     lines = table_lines(small_run)
     assert list(lines) == [1, 2, 3, 4, 5]
     line = next(one for one in lines[4] if one.method == "shapley-sampled")
@@ -142,7 +142,7 @@ def test_lines_are_means_over_formulae(small_run: BrexRun) -> None:
     assert line.values["5"] == pytest.approx(sum(figures) / 2)
     # Of two figures the standard error is half of their distance.
     assert line.half_widths["5"] == pytest.approx(1.96 * abs(figures[0] - figures[1]) / 2, rel=1e-4)
-    assert line.formulae == {"3": 2, "5": 2}
+    assert line.formulas == {"3": 2, "5": 2}
     alone = BrexRun([r for r in small_run.rows if r.number == 0], small_run.methods, {}, {})
     line = next(one for one in table_lines(alone)[4] if one.method == "shapley-sampled")
     assert math.isnan(line.half_widths["5"])
@@ -182,16 +182,16 @@ def test_rows_that_say_nothing_are_left_out_where_the_method_says_so() -> None:
 def test_brex_and_its_certified_variant() -> None:
     run = reproduce_brex(
         arities=[3, 6],
-        formulae=4,
+        formulas=4,
         assignments=20,
         tables=[4, 5],
-        network_formulae=0,
+        network_formulas=0,
         methods=["brex-paper", "brex-literal", "brex-certified"],
     )
     lines = {
         (one.table, one.method): one.values for some in table_lines(run).values() for one in some
     }
-    # Spread between sets of formulae is up to .02 around .007 and .042.
+    # Spread between sets of formulas is up to .02 around .007 and .042.
     assert lines[4, "brex-paper"]["3"] == pytest.approx(0.007, abs=0.03)
     assert lines[4, "brex-paper"]["6"] == pytest.approx(0.042, abs=0.04)
     assert max(lines[4, "brex-certified"].values()) < 0.01
@@ -231,7 +231,7 @@ def test_a_known_game() -> None:
 
 
 @pytest.mark.parametrize("formula", [XOR, random_formula(4, n_inputs=5, random_state=3)], ids=str)
-def test_games_of_formulae_by_querying_the_formula(formula: Formula) -> None:
+def test_games_of_formulas_by_querying_the_formula(formula: Formula) -> None:
     n = formula.n_inputs
     X = np.array(list(product([False, True], repeat=n)))[::3]
     kleene, completed = kleene_shapley(formula, X), completion_shapley(formula, X)
@@ -300,12 +300,12 @@ def test_results_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
     [
         ({"arities": [2]}, r"from 3 to 10, at least one, got \[2\]"),
         ({"tables": []}, r"from 1 to 5, at least one, got \[\]"),
-        ({"formulae": 0}, "formulae must be an integer of 1 or more, got 0"),
+        ({"formulas": 0}, "formulas must be an integer of 1 or more, got 0"),
         ({"seed": True}, "seed must be an integer of 0 or more, got True"),
         ({"methods": ["brex"]}, "got 'brex'. Did you mean 'brex-paper'|got 'brex'"),
         ({"methods": []}, "methods must hold at least one of"),
     ],
-    ids=["arities", "tables", "formulae", "seed", "methods", "no methods"],
+    ids=["arities", "tables", "formulas", "seed", "methods", "no methods"],
 )
 def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
@@ -428,7 +428,7 @@ def on_the_command_line(capsys: pytest.CaptureFixture[str]) -> Any:
     return called
 
 
-FEW = ("--arity", "3,5", "--formulae", "2", "--assignments", "12", "--methods", ",".join(CHEAP))
+FEW = ("--arity", "3,5", "--formulas", "2", "--assignments", "12", "--methods", ",".join(CHEAP))
 
 
 def test_tables_on_the_command_line(
@@ -461,7 +461,7 @@ def test_tables_on_the_command_line(
         (["--arity", "2"], "arity must be from 3 to 10, got '2'"),
         (["--arity", "8-x"], "such as 3,10 or 3-10, got '8-x'"),
         (["--tables", "6"], "table must be from 1 to 5, got '6'"),
-        (["--formulae", "-1"], "--formulae"),
+        (["--formulas", "-1"], "--formulas"),
         (["--methods", "brex-papr"], "there is no method 'brex-papr'. Did you mean 'brex-paper'"),
     ],
     ids=["arity", "range", "table", "count", "method"],

@@ -85,10 +85,10 @@ def test_all_printed_scores_follow_from_the_printed_inputs(data, extractor):
     assert together
     for name, text in zip(ICE_MEASURES, row.scores, strict=True):
         low, high = ice_reachable(row, name)
-        centre = scores_by_hand(float(row.f1), row.n_rules, float(row.completeness))[name]
-        assert low <= centre + 1e-12
+        center = scores_by_hand(float(row.f1), row.n_rules, float(row.completeness))[name]
+        assert low <= center + 1e-12
         # Completeness 1.00 is the end of what it may be, and so may its score be.
-        assert centre <= high + 1e-12
+        assert center <= high + 1e-12
         assert low - 5e-4 <= float(text) <= high + 5e-4
 
 

@@ -19,7 +19,7 @@ from skescore.rules import AtLeast, Interval, Linear, Missing, OneOf, Rule
 
 INF, NAN = math.inf, math.nan
 LARGEST = sys.float_info.max
-#: Faces, their neighbours, and the ends of the number line.
+#: Faces, their neighbors, and the ends of the number line.
 VALUES = [
     -INF,
     -LARGEST,

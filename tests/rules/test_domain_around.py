@@ -11,7 +11,7 @@ from skescore.scorers import evaluate_rules
 
 RULES = RuleSet(
     [Rule([Interval(0, upper=2), OneOf(1, ["red"])], "a"), Rule([OneOf(2, [1, 2])], "b")],
-    ["size", "colour", "code"],
+    ["size", "color", "code"],
     task="classification",
     fallback=Fallback("b"),
 )
@@ -19,7 +19,7 @@ ROWS = pd.DataFrame(
     {
         "code": [1, 2, 7, 2],
         "size": [1.0, np.nan, 3.0, np.inf],
-        "colour": ["red", "blue", None, "red"],
+        "color": ["red", "blue", None, "red"],
     }
 )
 
@@ -47,7 +47,7 @@ def test_scores_of_rules_on_names_need_no_domain():
     # (0 to 2 of 1 to 3) and red, of 2 values: 1/4; else code 1 or 2 of 3 values: 3/4 * 2/3.
     scored = evaluate_rules(RULES, ROWS.dropna().iloc[[0]], ["a"])
     assert scored.volume == pytest.approx(1)
-    whole = ROWS.assign(size=[1.0, 2.0, 3.0, 3.0], colour=["red", "blue", "blue", "red"])
+    whole = ROWS.assign(size=[1.0, 2.0, 3.0, 3.0], color=["red", "blue", "blue", "red"])
     scored = evaluate_rules(RULES, whole, ["a", "b", "b", "a"])
     assert scored.volume == pytest.approx(1 / 4 + 3 / 4 * 2 / 3)
     assert scored.instances == pytest.approx(3 / 4)
@@ -68,7 +68,7 @@ def test_columns_that_no_rule_uses_are_never_checked():
         "infinite": [np.inf, -np.inf, np.nan, 1.0],
     }
     rows = ROWS.assign(**odd)
-    rules = RULES.replace(feature_names=["size", "colour", "code", *odd])
+    rules = RULES.replace(feature_names=["size", "color", "code", *odd])
     target = ["a", "b", "b", "b"]
     assert rules.predict(rows).tolist() == RULES.predict(ROWS).tolist()
     assert rules.match(rows).tolist() == RULES.match(ROWS).tolist()

@@ -30,13 +30,13 @@ from skescore.rules import (
     as_ruleset,
 )
 
-NAMES = ["length", "width", "colour"]
+NAMES = ["length", "width", "color"]
 VOTINGS = {
     "classification": ("votes", "probabilities", "logistic"),
     "regression": ("mean", "sum"),
 }
 DOMAIN = Domain((0, 0, 0), (10, 5, 3), [(2, ["blue", "green", "red"])])
-COLOURS = st.sampled_from(["blue", "green", "red"])
+COLORS = st.sampled_from(["blue", "green", "red"])
 
 
 def changed(row: list[Any], found: Any, names: list[str]) -> list[Any]:
@@ -57,15 +57,15 @@ def intervals(draw: Any, feature: int) -> Interval:
 
 
 def conditions() -> Any:
-    colours = st.builds(
+    colors = st.builds(
         OneOf,
         st.just(2),
-        st.lists(COLOURS, min_size=1, max_size=2),
+        st.lists(COLORS, min_size=1, max_size=2),
         negated=st.booleans(),
         missing=st.booleans(),
     )
     gaps = st.builds(Missing, st.integers(0, 2), st.booleans())
-    plain = st.one_of(intervals(0), intervals(1), colours, gaps)
+    plain = st.one_of(intervals(0), intervals(1), colors, gaps)
     counted = st.lists(plain, min_size=2, max_size=3).map(lambda parts: AtLeast(2, parts))
     sums = st.builds(lambda b: Linear([(0, 1), (1, -1)], upper=b), st.integers(-2, 5))
     return st.one_of(plain, plain, plain, counted, sums)
@@ -109,7 +109,7 @@ def rule_sets(draw: Any) -> RuleSet:
 ROWS = st.tuples(
     st.one_of(st.floats(-2, 12), st.integers(0, 10), st.none()),
     st.one_of(st.floats(-1, 6), st.integers(0, 5)),
-    st.one_of(COLOURS, st.none()),
+    st.one_of(COLORS, st.none()),
 ).map(list)
 
 
@@ -134,7 +134,7 @@ def test_a_missing_value_may_become_known_and_none_goes_missing() -> None:
 @given(rules=rule_sets(), row=ROWS)
 def test_what_is_said_is_so(rules: RuleSet, row: list[Any]) -> None:
     said = rules.explain(row)
-    rows = pd.DataFrame([row], columns=NAMES).astype({"length": float, "colour": object})
+    rows = pd.DataFrame([row], columns=NAMES).astype({"length": float, "color": object})
     assert same(said.prediction, rules.predict(rows)[0])
     assert [held.index for held in said.held] == np.flatnonzero(rules.match(rows)[0]).tolist()
     if rules.voting is None:
@@ -171,7 +171,7 @@ def test_the_changed_row_really_gets_another_answer(rules: RuleSet, row: list[An
         return
     assert found.changes
     after = [changed(row, found, NAMES)]
-    frame = pd.DataFrame(after, columns=NAMES).astype({"length": float, "colour": object})
+    frame = pd.DataFrame(after, columns=NAMES).astype({"length": float, "color": object})
     assert same(rules.predict(frame)[0], found.prediction)
     assert not same(found.prediction, said.prediction)
     assert tuple(np.flatnonzero(rules.match(frame)[0])) == found.rules
@@ -270,7 +270,7 @@ def test_votes_and_categories_by_hand() -> None:
         domain=DOMAIN,
         fallback=Fallback("a"),
     )
-    said = rules.explain({"length": 5, "width": None, "colour": "red", "further": 1})
+    said = rules.explain({"length": 5, "width": None, "color": "red", "further": 1})
     assert (said.prediction, said.reason, said.sums) == ("a", "vote", {"a": 2.0, "b": 1.75})
     assert [held.weight for held in said.held] == [2.0, 1.5, 0.25]
     assert said.held[2].votes == {"b": 0.25}
@@ -370,10 +370,10 @@ ONE = RuleSet([Rule([Interval(0, 2)], "b")], NAMES, task="classification", fallb
         (3, math.nan, "red"),
         np.array([3.0, np.nan, 0.0]),
         [[3.0, 1.0, "red"]],
-        {"colour": "red", "length": 3.0, "width": pd.NA},
-        pd.Series({"width": 1.0, "colour": "red", "length": 3.0}),
+        {"color": "red", "length": 3.0, "width": pd.NA},
+        pd.Series({"width": 1.0, "color": "red", "length": 3.0}),
         pd.Series([3.0, 1.0, 2.0]),
-        pd.DataFrame({"colour": ["red"], "length": [3], "width": [2.0]}),
+        pd.DataFrame({"color": ["red"], "length": [3], "width": [2.0]}),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -393,8 +393,8 @@ def test_no_fallback_means_no_answer() -> None:
 @pytest.mark.parametrize(
     ("x", "words"),
     [
-        (pd.DataFrame({"length": [], "width": [], "colour": []}), "got 0 rows"),
-        ({"length": 1, "colour": "red"}, "x lacks 'width'"),
+        (pd.DataFrame({"length": [], "width": [], "color": []}), "got 0 rows"),
+        ({"length": 1, "color": "red"}, "x lacks 'width'"),
         ([1, 2], "2 features, but the rules were made with 3"),
         (["long", 2, "red"], "'length' with numbers"),
         (3.0, "two-dimensional"),

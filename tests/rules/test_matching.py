@@ -301,19 +301,19 @@ def test_threads_predict_and_complain_alike(monkeypatch):
     monkeypatch.setattr(kernels, "_CHUNK", 10)
     rules = [Rule([Interval(0, i, i + 1)], f"class {i % 3}") for i in range(40)]
     X = np.random.default_rng(0).uniform(-5, 45, (300, 1))
-    labelled = RuleSet(rules, ["x"], task="classification", disjoint=True)
-    covered = labelled.covers(X)
+    labeled = RuleSet(rules, ["x"], task="classification", disjoint=True)
+    covered = labeled.covers(X)
     expected = np.array([f"class {math.ceil(x - 1) % 3}" for x in X[:, 0]])
     for n_jobs in (None, 1, 2, 5):
-        assert (labelled.predict(X[covered], n_jobs=n_jobs) == expected[covered]).all()
+        assert (labeled.predict(X[covered], n_jobs=n_jobs) == expected[covered]).all()
         with pytest.raises(ValueError, match=f"No rule holds for {(~covered).sum()} rows"):
-            labelled.predict(X, n_jobs=n_jobs)
-        abstaining = labelled.replace(fallback=Fallback("class 0", "abstain"))
+            labeled.predict(X, n_jobs=n_jobs)
+        abstaining = labeled.replace(fallback=Fallback("class 0", "abstain"))
         assert (abstaining.predict(X, n_jobs=n_jobs)[~covered] == "no rule").all()
-        found = labelled.replace(fallback=Fallback("class 1")).predict(X, n_jobs=n_jobs)
+        found = labeled.replace(fallback=Fallback("class 1")).predict(X, n_jobs=n_jobs)
         assert (found == np.where(covered, expected, "class 1")).all()
     with pytest.raises(ValueError, match="n_jobs must be"):
-        labelled.predict(X, n_jobs=-2)
+        labeled.predict(X, n_jobs=-2)
 
 
 @pytest.mark.parametrize("kind", [pa.Table, pa.RecordBatch])
@@ -325,7 +325,7 @@ def test_columns_of_arrow_that_no_rule_uses_are_left_alone(kind):
         "x": pa.array(X[:, 0]),
         "odd": pa.array([{"a": [1, 2]}] * 50),
         "y": pa.array(X[:, 1], mask=X[:, 1] > 1),
-        "colour": pa.array(texts).dictionary_encode(),
+        "color": pa.array(texts).dictionary_encode(),
     }
     rules = [
         Rule([Interval(0, upper=0.1), Interval(2, upper=0.5, missing=True)], "a"),
@@ -335,8 +335,8 @@ def test_columns_of_arrow_that_no_rule_uses_are_left_alone(kind):
     first = (X[:, 0] <= 0.1) & ((X[:, 1] <= 0.5) | (X[:, 1] > 1))
     found = ruleset.match(kind.from_pydict(columns))
     assert (found == np.column_stack([first, texts == "red"])).all()
-    with pytest.raises(ValueError, match="lacks the feature 'colour'"):
-        ruleset.match(kind.from_pydict({n: c for n, c in columns.items() if n != "colour"}))
+    with pytest.raises(ValueError, match="lacks the feature 'color'"):
+        ruleset.match(kind.from_pydict({n: c for n, c in columns.items() if n != "color"}))
 
 
 @pytest.mark.parametrize("n_rules", [5, 64, 150])
@@ -446,7 +446,7 @@ def test_more_rules_than_one_word_with_other_conditions():
     premises[70] = [AtLeast(2, [Interval(0, 2), OneOf(1, [1, 2]), Linear([(0, 1), (1, 1)], 9)])]
     ruleset = RuleSet(
         [Rule(premise, i) for i, premise in enumerate(premises)],
-        ["x", "colour"],
+        ["x", "color"],
         task="regression",
         fallback=Fallback(-1),
     )
@@ -482,7 +482,7 @@ def test_missing_values_satisfy_no_condition():
 
 
 @pytest.mark.parametrize(
-    "colours",
+    "colors",
     [
         np.array(["red", None, "blue", NAN], dtype=object),
         pd.Series(["red", None, "blue", pd.NA], dtype="string"),
@@ -490,7 +490,7 @@ def test_missing_values_satisfy_no_condition():
     ],
     ids=["objects", "string", "category"],
 )
-def test_conditions_that_missing_values_satisfy(colours):
+def test_conditions_that_missing_values_satisfy(colors):
     ruleset = RuleSet(
         [
             Rule([Interval(0, upper=30, missing=True)], 0),
@@ -498,11 +498,11 @@ def test_conditions_that_missing_values_satisfy(colours):
             Rule([Missing(1)], 2),
             Rule([OneOf(1, ["red"], missing=True), Missing(0, negated=True)], 3),
         ],
-        ["age", "colour"],
+        ["age", "color"],
         task="regression",
     )
     ages = pd.array([20, None, 40, None], dtype="Int64")
-    X = pd.DataFrame({"age": ages, "colour": colours})
+    X = pd.DataFrame({"age": ages, "color": colors})
     expected = [
         [True, False, False, True],
         [True, True, True, False],
@@ -516,8 +516,8 @@ def test_conditions_that_missing_values_satisfy(colours):
     assert str(ruleset).splitlines()[:4] == [
         "1. IF age ≤ 30 or missing THEN 0",
         "2. ELSE IF age is missing THEN 1",
-        "3. ELSE IF colour is missing THEN 2",
-        "4. ELSE IF age is known AND (colour = red or missing) THEN 3",
+        "3. ELSE IF color is missing THEN 2",
+        "4. ELSE IF age is known AND (color = red or missing) THEN 3",
     ]
 
 
@@ -671,7 +671,7 @@ def test_a_known_value_is_a_range_away_from_missing():
             Rule([Interval(0, 1, 2, missing=True)], "low"),
             Rule([Missing(1), Interval(0, 8)], "both"),
         ],
-        ["x", "colour"],
+        ["x", "color"],
         task="classification",
         domain=Domain((0, 0), (10, 2), [(1, ["a", "b"])]),
         fallback=Fallback("low", "nearest"),
@@ -686,7 +686,7 @@ def test_a_known_value_is_a_range_away_from_missing():
 def test_nearest_does_not_look_at_columns_of_text():
     ruleset = RuleSet(
         [Rule([OneOf(1, ["red"]), Interval(0, upper=1)], "a"), Rule([Interval(0, 5)], "b")],
-        ["x", "colour", "comment"],
+        ["x", "color", "comment"],
         task="classification",
         fallback=Fallback("b", "nearest"),
     )
@@ -925,10 +925,10 @@ def test_arrays_do_not_change():
 
 def test_conclusions_make_rules():
     boxes = box_table([[0.0], [1.0]], [[1.0], [INF]])
-    labelled = Conclusions(
+    labeled = Conclusions(
         np.array([1, 0]), n_rows=np.array([2, 3]), class_counts=np.array([[0, 2], [2, 1]])
     )
-    assert [labelled.rule(i, boxes, ("a", "b")) for i in range(2)] == [
+    assert [labeled.rule(i, boxes, ("a", "b")) for i in range(2)] == [
         Rule([Interval(0, 0, 1)], "b", RuleStatistics(2, (0, 2))),
         Rule([Interval(0, 1)], "a", RuleStatistics(3, (2, 1))),
     ]
@@ -991,7 +991,7 @@ def test_linear_rules_need_no_number():
     Conclusions(np.array([0, NAN]), linear={1: LinearOutput(1)}).check(2, None)
 
 
-NAMES = ["length", "width", "colour"]
+NAMES = ["length", "width", "color"]
 ROWS = [[1.0, 5.0, 0], [2.0, 4.0, 1], [3.0, 3.0, 2], [4.0, 2.0, 0]]
 RULES = RuleSet(
     [
@@ -1029,13 +1029,13 @@ CONTAINERS = {
     "pandas": pd.DataFrame(ROWS, columns=NAMES),
     "pandas permuted, with more": pd.DataFrame(ROWS, columns=NAMES, index=[7, 7, 1, 0]).assign(
         more="x"
-    )[["colour", "more", "width", "length"]],
+    )[["color", "more", "width", "length"]],
     "pandas numbered": pd.DataFrame(ROWS),
     "pandas own types": pd.DataFrame(ROWS, columns=NAMES).convert_dtypes(),
     "pandas objects": pd.DataFrame(ROWS, columns=NAMES, dtype=object),
     "polars": pl.DataFrame(ROWS, schema=NAMES, orient="row"),
     "polars permuted, with more": pl.DataFrame(ROWS, schema=NAMES, orient="row").select(
-        pl.lit("x").alias("more"), "colour", "length", "width"
+        pl.lit("x").alias("more"), "color", "length", "width"
     ),
 }
 
@@ -1065,17 +1065,17 @@ def test_flags_are_numbers():
     assert rules.covers(pl.DataFrame(X, schema=["a", "b"])).tolist() == [True, False, False]
 
 
-COLOURED = RuleSet(
+COLORED = RuleSet(
     [
         Rule([OneOf(0, ["red"]), Interval(1, upper=2)], "a"),
         Rule([OneOf(0, ["red", "blue"], negated=True)], "b"),
         Rule([Interval(1, 2)], "c"),
     ],
-    ["colour", "size"],
+    ["color", "size"],
     task="classification",
 )
 MIXED = [["red", 1.5], ["red", 2.5], ["green", 1.0], [None, 3.0], ["blue", math.nan]]
-FRAME = pd.DataFrame(MIXED, columns=["colour", "size"])
+FRAME = pd.DataFrame(MIXED, columns=["color", "size"])
 
 
 @pytest.mark.parametrize(
@@ -1084,16 +1084,16 @@ FRAME = pd.DataFrame(MIXED, columns=["colour", "size"])
         MIXED,
         np.array(MIXED, dtype=object),
         FRAME,
-        FRAME.astype({"colour": "category", "size": "Float64"}),
-        FRAME.astype({"colour": object}),
-        FRAME.astype({"colour": "string"}),
+        FRAME.astype({"color": "category", "size": "Float64"}),
+        FRAME.astype({"color": object}),
+        FRAME.astype({"color": "string"}),
         FRAME.convert_dtypes(),
-        pl.DataFrame(MIXED, schema=["colour", "size"], orient="row", strict=False),
+        pl.DataFrame(MIXED, schema=["color", "size"], orient="row", strict=False),
         pl.DataFrame(
-            MIXED, schema={"colour": pl.Categorical, "size": pl.Float64}, orient="row", strict=False
+            MIXED, schema={"color": pl.Categorical, "size": pl.Float64}, orient="row", strict=False
         ),
         pl.DataFrame(
-            [[a, None if b != b else b] for a, b in MIXED], schema=["colour", "size"], orient="row"
+            [[a, None if b != b else b] for a, b in MIXED], schema=["color", "size"], orient="row"
         ),
     ],
     ids=[
@@ -1110,7 +1110,7 @@ FRAME = pd.DataFrame(MIXED, columns=["colour", "size"])
     ],
 )
 def test_text_and_numbers_with_missing_values(X):
-    assert COLOURED.match(X).tolist() == [
+    assert COLORED.match(X).tolist() == [
         [True, False, False],
         [False, False, True],
         [False, True, False],
@@ -1136,14 +1136,14 @@ def test_rows_that_are_no_rows():
         (np.zeros((2, 2, 3)), r"two-dimensional .*got shape \(2, 2, 3\)"),
         (pd.Series([1.0, 2.0, 3.0]), "two-dimensional"),
         (5, r"two-dimensional .*got shape \(\)"),
-        (np.zeros((2, 2)), "X has 2 features, but .* 3: 'length', 'width', 'colour'"),
+        (np.zeros((2, 2)), "X has 2 features, but .* 3: 'length', 'width', 'color'"),
         (np.zeros((0, 4)), "X has 4 features"),
         (pd.DataFrame(np.zeros((2, 4))), "X has 4 features"),
-        (pd.DataFrame({"length": [1], "colour": [1]}), "lacks the feature 'width' .* 'colour'"),
-        (pd.DataFrame({"Length": [1]}), "lacks the features 'length', 'width', 'colour'"),
-        (pl.DataFrame({"length": [1], "width": [1]}), "lacks the feature 'colour'"),
+        (pd.DataFrame({"length": [1], "color": [1]}), "lacks the feature 'width' .* 'color'"),
+        (pd.DataFrame({"Length": [1]}), "lacks the features 'length', 'width', 'color'"),
+        (pl.DataFrame({"length": [1], "width": [1]}), "lacks the feature 'color'"),
         (
-            pd.DataFrame([[1, 2, 3, 4]], columns=["length", "width", "width", "colour"]),
+            pd.DataFrame([[1, 2, 3, 4]], columns=["length", "width", "width", "color"]),
             "more than one column 'width'",
         ),
     ]:

@@ -12,7 +12,7 @@ import pytest
 
 from skescore.rules import AtLeast, Interval, Linear, LinearOutput, OneOf, Rule, RuleStatistics
 
-NAMES = ["length", "width", "colour"]
+NAMES = ["length", "width", "color"]
 
 
 # --- affine conclusions ----------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_holds_where_all_conditions_hold():
         (
             Rule([OneOf(2, ["red"]), Interval(0, 1, 2)], True),
             {},
-            "IF 1 < length ≤ 2 AND colour = red THEN True",
+            "IF 1 < length ≤ 2 AND color = red THEN True",
         ),
         (
             Rule([AtLeast(1, [Interval(0, 1), Linear([(0, 1), (1, -1)], 0)])], 3),

@@ -210,8 +210,8 @@ def test_other_things_are_not_equal():
 def test_replace_leaves_arrays_alone():
     boxes = by_boxes()
     assert boxes.replace(fallback=None).boxes is boxes.boxes
-    with pytest.raises(TypeError, match="colour"):
-        boxes.replace(colour="red")
+    with pytest.raises(TypeError, match="color"):
+        boxes.replace(color="red")
     # Other classes give outputs other numbers, not other meanings.
     reordered = boxes.replace(classes=["c", "b", "a"], rules=[Rule([], "a")], fallback=None)
     assert reordered.predict([[0, 0]]).tolist() == ["a"]

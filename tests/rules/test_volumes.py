@@ -111,9 +111,9 @@ def cell_volume(lower: np.ndarray, upper: np.ndarray) -> float:
 
 def random_boxes(n_boxes: int, n_features: int, reach: float, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    centre = rng.uniform(size=(n_boxes, n_features))
+    center = rng.uniform(size=(n_boxes, n_features))
     half = rng.uniform(0.1, 1.0, size=(n_boxes, n_features)) * reach
-    return [np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)]
+    return [np.clip(center - half, 0.0, 1.0), np.clip(center + half, 0.0, 1.0)]
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -15,7 +15,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 
-from skescore.bench import config_from, rank_extractors, read_rows, run_bench, summarise
+from skescore.bench import config_from, rank_extractors, read_rows, run_bench, summarize
 from skescore.cli import main
 from skescore.extractors import CARTExtractor
 from skescore.metrics import volume_completeness
@@ -221,8 +221,8 @@ def test_bench_and_its_page(tmp_path: Path, n_jobs: int | None) -> None:
     assert rows["terse"].tolist() == pytest.approx(expected)
     assert (rows["lift"] > 1).all()
     assert read_rows(tmp_path / "rows.csv").equals(rows)
-    assert summarise(rows)["terse_mean"].notna().all()
-    assert summarise(rows)["lift_mean"].notna().all()
+    assert summarize(rows)["terse_mean"].notna().all()
+    assert summarize(rows)["lift_mean"].notna().all()
     assert rank_extractors(rows, "terse")[0].score == "terse"
     assert rank_extractors(rows, "lift")[0].score == "lift"
     assert_shown(write_report(tmp_path), rows["terse"].tolist())
@@ -294,7 +294,7 @@ def test_registering_it_again_changes_nothing() -> None:
         ({"name": "accuracy"}, "The name 'accuracy' is taken"),
         ({"name": "other", "kept_as": "loss"}, "The name 'loss' is taken"),
         ({"name": "other", "prediction": "gain"}, "prediction must be one of loss, performance"),
-        ({"name": "other", "uncovered": "skip"}, "uncovered must be one of ignore, penalise"),
+        ({"name": "other", "uncovered": "skip"}, "uncovered must be one of ignore, penalize"),
         ({"name": "other", "metrics": {"classification": "r2"}}, r"metrics\['classification'\]"),
         ({"name": "other", "formula": lambda p, r, c, tau: np.nan}, "a number for perfect rules"),
     ],

@@ -482,7 +482,7 @@ def test_copies_score_alike(kind: str, name: str) -> None:
 
 def test_a_scorer_shows_its_settings() -> None:
     assert repr(neg_fire) == (
-        "neg_fire(psi=1.0, loss='auto', uncovered='penalise', size='rules', undefined=nan, "
+        "neg_fire(psi=1.0, loss='auto', uncovered='penalize', size='rules', undefined=nan, "
         "reference='data')"
     )
     assert "rho=3" in repr(make_ice_scorer(rho=3, reference="black_box"))

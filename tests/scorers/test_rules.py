@@ -126,7 +126,7 @@ CLASSIFICATION = [
     (make_fire_scorer(size="literals"), fire(3 / 5, 4)),
     (make_fire_scorer(size=twice, psi=3), fire(3 / 5, 4, psi=3)),
     (neg_q, q(1 - COVERED_F1, 2, 3 / 8)),
-    (make_q_scorer(uncovered="penalise"), q(1 - ALL_F1, 2, 3 / 8)),
+    (make_q_scorer(uncovered="penalize"), q(1 - ALL_F1, 2, 3 / 8)),
     (make_q_scorer(completeness="volume"), q(1 / 3, 2, 3 / 8)),
     (make_q_scorer(completeness="instances"), q(1 / 3, 2, 3 / 5)),
     (make_q_scorer(completeness=share_of_rows_below_2), q(1 / 3, 2, 4 / 5)),
@@ -134,7 +134,7 @@ CLASSIFICATION = [
     (ice, ice_by_hand(COVERED_F1, 2, 3 / 8)),
     (make_ice_scorer(phi=2.5, rho=0.5), ice_by_hand(2 / 3, 2, 3 / 8, phi=2.5, rho=0.5)),
     (make_ice_scorer(3, 2), ice_by_hand(2 / 3, 2, 3 / 8, phi=3, rho=2)),
-    (make_ice_scorer(uncovered="penalise"), ice_by_hand(ALL_F1, 2, 3 / 8)),
+    (make_ice_scorer(uncovered="penalize"), ice_by_hand(ALL_F1, 2, 3 / 8)),
     (make_ice_scorer(completeness="instances"), ice_by_hand(2 / 3, 2, 3 / 5)),
     (make_ice_scorer(completeness=share_of_rows_below_2), ice_by_hand(2 / 3, 2, 4 / 5)),
     (make_ice_scorer(size="conditions"), ice_by_hand(2 / 3, 3, 3 / 8)),
@@ -148,7 +148,7 @@ REGRESSION = [
     (make_fire_scorer(loss="neg_mean_absolute_error"), fire(9 / 4, 2)),
     (make_fire_scorer(size="literals"), fire(9 / 4, 3)),
     (neg_q, q(6 / 3, 2, 1 / 2)),
-    (make_q_scorer(uncovered="penalise"), q(9 / 4, 2, 1 / 2)),
+    (make_q_scorer(uncovered="penalize"), q(9 / 4, 2, 1 / 2)),
     (make_q_scorer(loss="r2", completeness="instances"), q(18 / 86, 2, 3 / 4)),
     (ice, ice_by_hand(COVERED_R2, 2, 1 / 2)),
     (make_ice_scorer(phi=0.2, rho=3), ice_by_hand(COVERED_R2, 2, 1 / 2, phi=0.2, rho=3)),
@@ -294,7 +294,7 @@ def test_defaults_are_those_of_the_papers_and_of_the_plan() -> None:
 
     shared = {"reference": "data", "size": "rules", "undefined": nan}
     assert defaults(make_fire_scorer) == pytest.approx(
-        {"psi": 1.0, "loss": "auto", "uncovered": "penalise"} | shared, nan_ok=True
+        {"psi": 1.0, "loss": "auto", "uncovered": "penalize"} | shared, nan_ok=True
     )
     complete = {"completeness": "volume", "uncovered": "ignore"} | shared
     assert defaults(make_q_scorer) == pytest.approx({"loss": "auto"} | complete, nan_ok=True)
@@ -383,8 +383,8 @@ WEIGHTED = [
     make_fire_scorer(psi=3, size="conditions"),
     make_fire_scorer(uncovered="ignore", size=twice),
     make_q_scorer(completeness="instances"),
-    make_q_scorer(uncovered="penalise"),
-    make_ice_scorer(completeness="instances", uncovered="penalise"),
+    make_q_scorer(uncovered="penalize"),
+    make_ice_scorer(completeness="instances", uncovered="penalize"),
     make_ice_scorer(performance="auto", size="literals", phi=2, rho=2),
     *(make_fire_scorer(loss=name) for name in METRICS if name not in UNLIKE_REPETITIONS),
 ]
@@ -782,7 +782,7 @@ def test_no_rows_are_an_error() -> None:
     ("name", "value", "message"),
     [
         ("reference", "truth", "reference must be one of 'data', 'black_box', got 'truth'"),
-        ("uncovered", "nearest", "uncovered must be one of 'ignore', 'penalise', got 'nearest'"),
+        ("uncovered", "nearest", "uncovered must be one of 'ignore', 'penalize', got 'nearest'"),
         ("size", "leaves", "size must be one of .*'terms', got 'leaves'"),
         ("undefined", None, "undefined must be a number, NaN included, got None"),
     ],

@@ -43,10 +43,10 @@ from skescore.selection import prune
 SCORERS: dict[str, RuleScorer] = {
     "ice": make_ice_scorer(),
     "ice on rows": make_ice_scorer(completeness="instances", rho=3),
-    "ice of conditions": make_ice_scorer(size="conditions", uncovered="penalise"),
+    "ice of conditions": make_ice_scorer(size="conditions", uncovered="penalize"),
     "ice of accuracy": make_ice_scorer(rho=2, size="literals"),
     "q": make_q_scorer(),
-    "q of squares": make_q_scorer(uncovered="penalise", completeness="instances"),
+    "q of squares": make_q_scorer(uncovered="penalize", completeness="instances"),
     "fire": make_fire_scorer(),
     "fire of steps": make_fire_scorer(psi=3, uncovered="ignore", size="literals"),
 }
@@ -208,7 +208,7 @@ def is_best_single_step(scorer: Any, ruleset: RuleSet, X: np.ndarray, y: np.ndar
 @given(seed=st.integers(0, 1000))
 def test_no_removal_or_shorter_rule_with_categories_and_missing_values_is_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    colours = ("blue", "green", "red", "white")
+    colors = ("blue", "green", "red", "white")
     rules = []
     for _ in range(6):
         conditions: list[Any] = []
@@ -216,18 +216,18 @@ def test_no_removal_or_shorter_rule_with_categories_and_missing_values_is_better
         if rng.random() < 0.7:
             conditions.append(Interval(0, low, low + 2, missing=bool(rng.integers(2))))
         if rng.random() < 0.7:
-            some = rng.choice(colours, rng.integers(1, 3), replace=False)
+            some = rng.choice(colors, rng.integers(1, 3), replace=False)
             conditions.append(OneOf(1, some.tolist(), negated=bool(rng.integers(2))))
         rules.append(Rule(conditions, str(rng.choice(["a", "b"]))))
     ruleset = RuleSet(
         rules,
-        ["x", "colour"],
+        ["x", "color"],
         task="classification",
         classes=["a", "b"],
-        domain=Domain((0, 0), (5, 4), categories=[(1, colours)], missing=(0.25, 0.0)),
+        domain=Domain((0, 0), (5, 4), categories=[(1, colors)], missing=(0.25, 0.0)),
     )
     x = np.where(rng.random(40) < 0.25, np.nan, rng.uniform(0, 5, 40))
-    X = pd.DataFrame({"x": x, "colour": rng.choice(colours, 40)})
+    X = pd.DataFrame({"x": x, "color": rng.choice(colors, 40)})
     y = np.where(np.nan_to_num(x) + rng.normal(size=40) > 2, "a", "b")
     pruned = prune(ruleset, X, y)
     now = score(ice, pruned, X, y)
@@ -393,7 +393,7 @@ def test_values_of_categories_are_conditions_too() -> None:
         Rule([Interval(0, 1)], "b"),
     ]
     domain = Domain((0, 0), (2, 2), [(1, ["blue", "red"])])
-    ruleset = RuleSet(rules, ["x", "colour"], task="classification", domain=domain, ordered=False)
+    ruleset = RuleSet(rules, ["x", "color"], task="classification", domain=domain, ordered=False)
     X = np.array([[0.5, "red"], [0.6, "blue"], [1.5, "red"], [1.6, "blue"]], dtype=object)
     pruned = prune(ruleset, X, ["a", "a", "b", "b"])
     assert len(pruned) == 2
@@ -401,11 +401,11 @@ def test_values_of_categories_are_conditions_too() -> None:
 
 
 def test_rules_without_a_domain_are_measured_around_the_rows_by_name() -> None:
-    X = pd.DataFrame({"colour": ["red", "blue"] * 5, "a": range(10), "b": [0.0, 90.0] * 5})
+    X = pd.DataFrame({"color": ["red", "blue"] * 5, "a": range(10), "b": [0.0, 90.0] * 5})
     y = np.array(["p", "q"] * 5)
     rules = RuleSet(
         [Rule([OneOf(1, ["red"])], "p"), Rule([Interval(0, upper=3)], "q"), Rule([], "q")],
-        ["a", "colour"],
+        ["a", "color"],
         task="classification",
     )
     assert prune(rules, X, y) == prune(rules.replace(domain=rules.domain_around(X)), X, y).replace(

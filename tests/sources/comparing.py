@@ -60,7 +60,7 @@ def same_numbers(
         for name, metric in METRICS.items():
             if ruleset.task not in metric.tasks or name == "median_absolute_error":
                 continue
-            for uncovered in ("ignore", "penalise"):
+            for uncovered in ("ignore", "penalize"):
                 for measure in (prediction_loss, prediction_performance):
                     which = "loss" if measure is prediction_loss else "performance"
                     if which == "performance" and not metric.greater_is_better:

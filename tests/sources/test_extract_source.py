@@ -57,7 +57,7 @@ def module(path: str) -> ModuleType:
 
 
 SOURCES = module("sources/test_score_source.py").SOURCES
-FEATURES = ["size", "age", "whole", "colour"]
+FEATURES = ["size", "age", "whole", "color"]
 
 
 def table_of(task: str, n_rows: int = 400, seed: int = 0, *, gaps: bool = True) -> pd.DataFrame:
@@ -65,22 +65,22 @@ def table_of(task: str, n_rows: int = 400, seed: int = 0, *, gaps: bool = True) 
     rng = np.random.default_rng(seed)
     size, age = rng.normal(size=n_rows), rng.gamma(2.0, 1e3, n_rows)
     whole = rng.integers(0, 12, n_rows).astype(float)
-    colour: Any = rng.choice(["red", "blue", "green", "grey"], n_rows)
-    score = size + (colour == "blue") - (age > 2000) * (whole > 5) + rng.normal(0, 0.4, n_rows)
+    color: Any = rng.choice(["red", "blue", "green", "gray"], n_rows)
+    score = size + (color == "blue") - (age > 2000) * (whole > 5) + rng.normal(0, 0.4, n_rows)
     if task == "classification":
         label: Any = np.array(["low", "middle", "top"])[np.digitize(score, [-0.5, 0.7])]
     else:  # in eighths, so that sums in any order are exact
         label = np.round(score * 8) / 8
-    colour = pd.Series(colour, dtype=object)
+    color = pd.Series(color, dtype=object)
     if gaps:
         size = np.where(rng.random(n_rows) < 0.1, np.nan, size)
-        colour = colour.mask(rng.random(n_rows) < 0.1, None)
+        color = color.mask(rng.random(n_rows) < 0.1, None)
     return pd.DataFrame(
         {
             "size": size,
             "age": age,
             "whole": whole,
-            "colour": colour,
+            "color": color,
             "label": label,
             "weight": rng.choice([0.0, 0.5, 1.0, 3.0], n_rows),
         }
@@ -304,7 +304,7 @@ def test_grids_with_equations_of_little(case: str) -> None:
     elif case == "constant label":
         frame = frame.assign(label=7.25)
     elif case == "no numbers":
-        frame = frame[["colour", "label"]]
+        frame = frame[["color", "label"]]
     else:
         frame = frame[["size", "label"]]
     found = extract_source(GridRExExtractor(None), frame, "label", cuts=9)
@@ -379,8 +379,8 @@ def test_a_black_box_predicts_batch_by_batch() -> None:
     black_box = DecisionTreeClassifier(max_depth=2).fit(frame[["size", "age"]], frame["label"])
     extractor = CARTExtractor(black_box, features=["size", "age"])
     found = extract_source(extractor, [frame[:200], frame[200:]])
-    labelled = frame.assign(label=black_box.predict(frame[["size", "age"]]))
-    same(found.rules, extract_source(extractor, labelled, "label").rules)
+    labeled = frame.assign(label=black_box.predict(frame[["size", "age"]]))
+    same(found.rules, extract_source(extractor, labeled, "label").rules)
 
 
 def test_labels_far_from_zero_keep_their_digits() -> None:
@@ -474,7 +474,7 @@ def test_samples_are_drawn_class_by_class(name: str, weighted: bool, tmp_path: P
     labels = np.array(["rare"] * 40 + ["few"] * 360 + ["many"] * 3600)
     frame = pd.DataFrame({"x": np.arange(4000.0), "label": labels, "w": 2.0})
     frame = frame.iloc[rng.permutation(4000)].reset_index(drop=True)
-    source = SOURCES[name](frame.assign(colour=labels), tmp_path)
+    source = SOURCES[name](frame.assign(color=labels), tmp_path)
     sample = sample_source(
         source,
         "label",
@@ -520,7 +520,7 @@ def test_what_a_sample_misses_is_bounded() -> None:
 def test_optimal_trees_are_those_of_memory_over_the_same_cuts(
     name: str, task: str, tmp_path: Path
 ) -> None:
-    frame = table_of(task, 300)[["size", "colour", "whole", "label"]]
+    frame = table_of(task, 300)[["size", "color", "whole", "label"]]
     extractor = OptimalTreeExtractor(None, max_leaf_nodes=4, cuts_per_feature=6)
     found = extract_source(
         extractor, SOURCES[name](frame, tmp_path), "label", task=task, batch_size=90
@@ -528,7 +528,7 @@ def test_optimal_trees_are_those_of_memory_over_the_same_cuts(
     cuts = Cuts(
         3,
         {0: found.cuts["size"], 2: found.cuts["whole"]},
-        {1: ("blue", "green", "grey", "red")},
+        {1: ("blue", "green", "gray", "red")},
         (0, 1),
     )
     expected = optimal_trees(
@@ -564,7 +564,7 @@ def test_too_many_cells_are_refused() -> None:
 
 @TASKS
 def test_other_extractors_learn_from_a_sample(task: str, tmp_path: Path) -> None:
-    frame = table_of(task, 3000, gaps=False).drop(columns=["colour", "weight"])
+    frame = table_of(task, 3000, gaps=False).drop(columns=["color", "weight"])
     source = SOURCES["folder"](frame, tmp_path)
     kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
     extractor = OptimalListExtractor(kind(max_depth=4), max_rules=3)
@@ -605,14 +605,14 @@ def test_what_cannot_be_used() -> None:
     plain = CARTExtractor(None)
     with pytest.raises(ValueError, match="target 'lable'"):
         extract(plain, frame, "lable")
-    with pytest.raises(ValueError, match=r"feature 'colur'.*Did you mean 'colour'"):
+    with pytest.raises(ValueError, match=r"feature 'colur'.*Did you mean 'color'"):
         extract(CARTExtractor(None, features=["colur"]), frame, "label")
     with pytest.raises(ValueError, match="Either target must name"):
         extract(plain, frame)
     with pytest.raises(ValueError, match="task must be given"):
         extract(plain, frame, "whole")
-    with pytest.raises(ValueError, match="cuts names the column 'colour'"):
-        extract(plain, frame, "label", cuts={"colour": [1]})
+    with pytest.raises(ValueError, match="cuts names the column 'color'"):
+        extract(plain, frame, "label", cuts={"color": [1]})
     with pytest.raises(ValueError, match="cuts must increase"):
         extract(plain, frame, "label", cuts={"size": [1, 1]})
     with pytest.raises(ValueError, match="cuts must be"):
@@ -649,7 +649,7 @@ def test_categories_of_pandas_on_arrow() -> None:
     frame = table_of("classification")
     table = pa.table(
         {
-            name: pa.array(values).dictionary_encode() if name == "colour" else pa.array(values)
+            name: pa.array(values).dictionary_encode() if name == "color" else pa.array(values)
             for name, values in frame.items()
         }
     )
@@ -657,7 +657,7 @@ def test_categories_of_pandas_on_arrow() -> None:
         CARTExtractor(None), table.to_pandas(types_mapper=pd.ArrowDtype), "label", cuts=8
     )
     same(found.rules, extract_source(CARTExtractor(None), frame, "label", cuts=8).rules)
-    assert "colour" in str(found.rules)
+    assert "color" in str(found.rules)
 
 
 @pytest.mark.parametrize("name", ["folder", "duckdb", "sqlite", "list of frames"])

@@ -55,7 +55,7 @@ CLASSES = RuleSet(
         Rule([Interval(0, upper=0.5), OneOf(1, ["red"], missing=True)], "yes"),
         Rule([Interval(0, lower=0.0, missing=True)], "no"),
     ],
-    ["size", "colour"],
+    ["size", "color"],
     task="classification",
     domain=DOMAIN,
     fallback=Fallback("no"),
@@ -65,7 +65,7 @@ NUMBERS = RuleSet(
         Rule([Interval(0, upper=0.5), OneOf(1, ["red"], missing=True)], 1.0),
         Rule([Interval(0, lower=0.0)], LinearOutput(0.5, [(0, -1.0)])),
     ],
-    ["size", "colour"],
+    ["size", "color"],
     task="regression",
     domain=DOMAIN,
     fallback=Fallback(0.25),
@@ -80,7 +80,7 @@ def table_of(ruleset: RuleSet, n_rows: int = 90, seed: int = 0) -> pd.DataFrame:
         {
             "other": rng.normal(size=n_rows),
             "size": np.where(rng.random(n_rows) < 0.1, np.nan, rng.normal(size=n_rows)),
-            "colour": pd.Series(rng.choice(["red", "blue", None], n_rows), dtype=object),
+            "color": pd.Series(rng.choice(["red", "blue", None], n_rows), dtype=object),
             "label": rng.choice(labels, n_rows),
             "weight": rng.choice([0.0, 0.5, 1.0, 3.0], n_rows),
         }
@@ -142,7 +142,7 @@ SOURCES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
 def test_sources_have_the_numbers_of_memory(name: str, ruleset: RuleSet, tmp_path: Path) -> None:
     frame = table_of(ruleset)
     source = SOURCES[name](frame, tmp_path)
-    X, y, weights = frame[["size", "colour"]], frame["label"], frame["weight"]
+    X, y, weights = frame[["size", "color"]], frame["label"], frame["weight"]
     counts = count_source(ruleset, source, "label", sample_weight="weight", batch_size=32)
     same_numbers(ruleset, counts, X, y, weights.to_numpy())
 
@@ -158,7 +158,7 @@ def test_parquet_without_duckdb(
     frame = table_of(ruleset)
     source = parquet(frame, tmp_path, 3)
     counts = count_source(ruleset, source, "label", batch_size=16)
-    same_numbers(ruleset, counts, frame[["size", "colour"]], frame["label"])
+    same_numbers(ruleset, counts, frame[["size", "color"]], frame["label"])
 
 
 def check_any_rules(
@@ -245,15 +245,15 @@ def test_labels_far_from_what_rules_predict(fallback: Fallback | None, tmp_path:
     frame["label"] = 1e6 + frame["label"] * 1e-3
     for source in (parquet(frame, tmp_path), [frame]):
         counts = count_source(ruleset, source, "label")
-        same_numbers(ruleset, counts, frame[["size", "colour"]], frame["label"])
+        same_numbers(ruleset, counts, frame[["size", "color"]], frame["label"])
 
 
 def test_labels_of_covered_rows_far_from_the_others(tmp_path: Path) -> None:
     ruleset, frame = NUMBERS.replace(fallback=None), table_of(NUMBERS)
-    frame.loc[~ruleset.covers(frame[["size", "colour"]]), "label"] = 1e7
+    frame.loc[~ruleset.covers(frame[["size", "color"]]), "label"] = 1e7
     for source in (parquet(frame, tmp_path), [frame]):
         counts = count_source(ruleset, source, "label")
-        same_numbers(ruleset, counts, frame[["size", "colour"]], frame["label"])
+        same_numbers(ruleset, counts, frame[["size", "color"]], frame["label"])
 
 
 def test_predictions_of_a_black_box_are_asked_for_batch_by_batch(tmp_path: Path) -> None:
@@ -261,11 +261,11 @@ def test_predictions_of_a_black_box_are_asked_for_batch_by_batch(tmp_path: Path)
 
     def black_box(X: Any) -> Any:
         sizes.append(len(X))
-        assert list(X.columns) == ["size", "colour"]
+        assert list(X.columns) == ["size", "color"]
         return np.where(X["size"] > 0.25, "yes", "no")
 
     frame = table_of(CLASSES)
-    X = frame[["size", "colour"]]
+    X = frame[["size", "color"]]
     counts = count_source(CLASSES, parquet(frame, tmp_path), black_box=black_box, batch_size=40)
     assert sum(sizes) == len(frame)
     assert max(sizes) <= 40
@@ -287,7 +287,7 @@ def test_black_boxes_predict_in_processes(tmp_path: Path) -> None:
         for n_jobs in (1, 2)
     }
     assert found[1].to_json() == found[2].to_json()
-    X = frame[["size", "colour"]]
+    X = frame[["size", "color"]]
     assert found[2].to_json() == count_rows(CLASSES, X, from_size(X)).to_json()
 
     with pytest.raises(SourceError, match="no part of it was: TerminatedWorkerError"):
@@ -300,7 +300,7 @@ def test_black_boxes_predict_in_processes(tmp_path: Path) -> None:
 def test_scores_and_reports(tmp_path: Path) -> None:
     frame = table_of(CLASSES)
     found = score_source(CLASSES, parquet(frame, tmp_path), "label", psi=2.0)
-    expected = knowledge(CLASSES, frame[["size", "colour"]], frame["label"])
+    expected = knowledge(CLASSES, frame[["size", "color"]], frame["label"])
     assert found.scores["ice"] == pytest.approx(expected["ice"], rel=1e-12)
     assert found.scores["neg_fire"] != pytest.approx(expected["neg_fire"], rel=1e-3)
     assert len(found.rule_report(measures="all")) == 2
@@ -309,7 +309,7 @@ def test_scores_and_reports(tmp_path: Path) -> None:
 
 def test_an_iterator_is_gone_through_once() -> None:
     frame = table_of(NUMBERS)
-    expected = knowledge(NUMBERS, frame[["size", "colour"]], frame["label"])
+    expected = knowledge(NUMBERS, frame[["size", "color"]], frame["label"])
     found = score_source(NUMBERS, iter([frame]), "label", rule_measures=False).scores
     assert found == pytest.approx(expected, rel=1e-12)
     with pytest.raises(SourceError, match="more than once"):

@@ -190,7 +190,7 @@ def test_names_attributes_values_and_directions_are_shown(ask: Any) -> None:
         score = np.mean([fold["score"] for fold in folds])
         assert float(trial["values"][0]) == pytest.approx(score)
         assert {entry["name"] for entry in trial["params"]} >= {"max_leaf_nodes", "max_depth"}
-    # What a table or plot may be coloured by.
+    # What a table or plot may be colored by.
     shown = {entry["key"]: entry["sortable"] for entry in single["union_user_attrs"]}
     assert shown["n_rules"]
     assert shown["loss"]

@@ -288,7 +288,7 @@ def test_a_plain_dict_of_distributions_is_a_space_as_before() -> None:
     assert set(search.best_params_) == set(space)
 
 
-def test_a_search_of_ours_honours_conditions_and_changed_spaces() -> None:
+def test_a_search_of_ours_honors_conditions_and_changed_spaces() -> None:
     space = gridex_space().with_(depth=IntDistribution(1, 2))
     search = ExtractorSearchCV(
         DecisionTreeClassifier(random_state=0),

@@ -457,9 +457,9 @@ def test_the_callers_models_and_random_numbers_stay_as_they_are() -> None:
     assert states == (random.getstate(), np.random.get_state()[1].tolist())
 
 
-def test_a_study_that_minimises_is_refused() -> None:
+def test_a_study_that_minimizes_is_refused() -> None:
     # The direction that Optuna takes by itself would look for the worst rules.
-    with pytest.raises(ValueError, match="the study must maximise it"):
+    with pytest.raises(ValueError, match="the study must maximize it"):
         optuna.create_study().optimize(objective(), n_trials=1)
 
 
@@ -467,9 +467,9 @@ def test_a_study_that_minimises_is_refused() -> None:
     "scorer",
     [
         make_q_scorer(),
-        make_q_scorer(uncovered="penalise", completeness="instances"),
+        make_q_scorer(uncovered="penalize", completeness="instances"),
         make_fire_scorer(psi=3, loss="f1_macro", uncovered="ignore", size="conditions"),
-        make_ice_scorer(phi=2, performance="accuracy", uncovered="penalise", size="literals"),
+        make_ice_scorer(phi=2, performance="accuracy", uncovered="penalize", size="literals"),
     ],
     ids=lambda scorer: repr(scorer)[:40],
 )

@@ -347,7 +347,7 @@ def test_no_candidates_have_an_empty_front() -> None:
 @pytest.mark.parametrize(
     "objectives", ["loss", (), ("loss", "loss"), ("performance",), ("loss", 3), None, {"loss": 1}]
 )
-def test_objectives_that_are_not_minimised_are_refused(objectives: Any) -> None:
+def test_objectives_that_are_not_minimized_are_refused(objectives: Any) -> None:
     with pytest.raises(ValueError, match=r"objectives must be .* take 'loss' for performance"):
         pareto_front(FOUND, objectives)
 

@@ -732,13 +732,13 @@ def test_a_function_of_the_same_name_is_the_same_scoring_in_another_process(
 
 
 # Fitted on all rows both are right about each of them, as models of all rows often are.
-NEIGHBOUR = FrozenEstimator(KNeighborsClassifier(1).fit(X, Y))
+NEIGHBOR = FrozenEstimator(KNeighborsClassifier(1).fit(X, Y))
 FOREST = FrozenEstimator(ExtraTreesClassifier(5, random_state=0).fit(X, Y))
 
 
 def flipped(rows: Any) -> Any:
-    """The nearest neighbour, but for rows unlike all that there are."""
-    y_pred = NEIGHBOUR.predict(rows)
+    """The nearest neighbor, but for rows unlike all that there are."""
+    y_pred = NEIGHBOR.predict(rows)
     return np.where(np.asarray(rows)[:, 0] > 2 * np.asarray(rows)[:, 2], y_pred, 2)
 
 
@@ -746,14 +746,14 @@ def flipped(rows: Any) -> Any:
 @pytest.mark.parametrize(
     ("first", "second", "told"),
     [
-        (FOREST, NEIGHBOUR, "ExtraTreesClassifier.*now .*KNeighborsClassifier"),
+        (FOREST, NEIGHBOR, "ExtraTreesClassifier.*now .*KNeighborsClassifier"),
         (
             FrozenEstimator(ExtraTreesClassifier(5, random_state=1).fit(X, Y)),
             FOREST,
             "random_state=1.*now .*random_state=0",
         ),
         (
-            CallableClassifier(NEIGHBOUR.predict, classes=[0, 1, 2]),
+            CallableClassifier(NEIGHBOR.predict, classes=[0, 1, 2]),
             CallableClassifier(flipped, classes=[0, 1, 2]),
             "predict.*now .*flipped",
         ),

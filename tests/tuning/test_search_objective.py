@@ -1,4 +1,4 @@
-"""What a search is after: one score, or several measures that are minimised together."""
+"""What a search is after: one score, or several measures that are minimized together."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def own_score(model: Any, X: Any, y: Any) -> float:
         (own_score, "own_score"),
     ],
 )
-def test_one_score_is_maximised(scoring: Any, name: str) -> None:
+def test_one_score_is_maximized(scoring: Any, name: str) -> None:
     objective = SearchObjective.of(scoring)
-    assert (objective.name, objective.minimised) == (name, ())
+    assert (objective.name, objective.minimized) == (name, ())
     assert objective.directions == ["maximize"]
     assert objective.metric_names == [name]
     assert objective.values(FOLDS) == (0.625,)
@@ -100,9 +100,9 @@ def test_an_undefined_fold_makes_the_value_undefined() -> None:
 # --- several measures ----------------------------------------------------------------------------
 
 
-def test_several_measures_are_minimised_in_their_order() -> None:
+def test_several_measures_are_minimized_in_their_order() -> None:
     objective = SearchObjective.of(["n_rules", "loss", "incompleteness"])
-    assert objective.minimised == ("n_rules", "loss", "incompleteness")
+    assert objective.minimized == ("n_rules", "loss", "incompleteness")
     assert objective.directions == ["minimize"] * 3
     assert objective.metric_names == ["n_rules", "loss", "incompleteness"]
     assert objective.values(FOLDS) == (3.5, 0.375, 0.375)
@@ -325,7 +325,7 @@ def test_losses_of_rule_sets_are_axes() -> None:
     assert objective.values(folds) == (0.375, 0.125, 0.25)
     assert math.isnan(objective.values(FOLDS)[1])
     assert SearchObjective.of(("loss", "n_rules")).measures == {}
-    with pytest.raises(ValueError, match="'stability', which is no measure to minimise"):
+    with pytest.raises(ValueError, match="'stability', which is no measure to minimize"):
         SearchObjective.of(("loss", "stability"))
 
 

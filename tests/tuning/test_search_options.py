@@ -143,7 +143,7 @@ def front_by_hand(losses: dict[tuple[str, int], Any]) -> set[tuple[float, ...]]:
     }
 
 
-def test_several_measures_are_minimised(by_several: ExtractorSearchCV) -> None:
+def test_several_measures_are_minimized(by_several: ExtractorSearchCV) -> None:
     losses = losses_of(by_several, SEVERAL)
     for name, study in by_several.studies_.items():
         assert [direction.name for direction in study.directions] == ["MINIMIZE"] * 3

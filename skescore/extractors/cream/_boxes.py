@@ -44,11 +44,11 @@ CRITERIA = ("bic", "bic/m")
 #: Variance added to every column in every component, in squared units: rows that are equal in
 #: some columns must not become components of their own.
 _ADDED_VARIANCE = 1e-4
-#: Steps of expectation maximisation; the likelihood is nearly at its maximum long before.
+#: Steps of expectation maximization; the likelihood is nearly at its maximum long before.
 _MOST_STEPS = 50
 #: Rows that mixtures are fitted to; others go with the component that is likeliest.
 _MIXTURE_ROWS = 1000
-#: Rows whose distances to neighbours make the curve that the first radius is read from.
+#: Rows whose distances to neighbors make the curve that the first radius is read from.
 _CURVE_ROWS = 300
 #: Rows of a component that are clustered; others go with the nearest of these.
 _CLUSTERED_ROWS = 600
@@ -142,7 +142,7 @@ def mixture_components(
 
 
 def first_radius(table: np.ndarray, unit: float) -> float:
-    """Radius above 0 at which density falls off: the knee of the distances to neighbours."""
+    """Radius above 0 at which density falls off: the knee of the distances to neighbors."""
     n_neighbors = min(2 * table.shape[1], len(table))
     distances = cdist(table[_evenly(len(table), _CURVE_ROWS)], table)
     nearest = np.partition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
@@ -565,7 +565,7 @@ def _box_around(
     low, high = features[part].min(axis=0), features[part].max(axis=0)
     below = np.where(features < low, features, -np.inf).max(axis=0)
     above = np.where(features > high, features, np.inf).min(axis=0)
-    # Between neighbouring floats there is nothing, and half way is one of them.
+    # Between neighboring floats there is nothing, and half way is one of them.
     down, up = low / 2 + below / 2, high / 2 + above / 2
     down, up = np.where(down > below, down, low), np.where(up < above, up, high)
     return np.where(below > -np.inf, down, lower), np.where(above < np.inf, up, upper)
@@ -598,7 +598,7 @@ class FaceMover:
             above = np.unique(ordered[borders])
             above = above[above > ordered[0]]
             below = ordered[np.searchsorted(ordered, above) - 1]
-            # Between neighbouring floats there is nothing, and half way is one of them.
+            # Between neighboring floats there is nothing, and half way is one of them.
             half = above / 2 + below / 2
             self._lowest.append(np.where(half > below, half, above))
             self._highest.append(np.where(half < above, half, below))

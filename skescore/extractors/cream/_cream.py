@@ -48,7 +48,7 @@ criterion : {"bic", "bic/m"}, default="bic"
     The number of components is the one of least Bayesian information criterion ("bic"), or of
     the least such criterion divided by it ("bic/m", as in PSyKE).
 scale : bool, default=True
-    Whether mixtures and distances see standardised features, and a target that counts as much
+    Whether mixtures and distances see standardized features, and a target that counts as much
     as all of them together. False: raw numbers, so that features in large units decide.
 max_samples : int or None, default=5000
     Most rows among which the clusters of one split are looked for, drawn at random; at least
@@ -269,7 +269,7 @@ class CREAMExtractor(BoxExtractor):
     -----
     A Gaussian mixture is fitted to the rows' features and the target: here, the black box's
     prediction. In each of its components the densest part is found by DBSCAN, with a radius that
-    starts at the knee of the distances to the nearest neighbours and grows by tenths until there
+    starts at the knee of the distances to the nearest neighbors and grows by tenths until there
     are no more clusters than components and at most 0.5 % of the rows are noise; noise is left out.
     Mixtures are fitted to 1000 rows at most and 600 of a component are clustered, whatever
     `max_samples` is; the others go with them. The box around the part has its faces half way to the
@@ -386,7 +386,7 @@ class ExACTExtractor(BoxExtractor):
 
     References
     ----------
-    F. Sabbatini, R. Calegari: ExACT explainable clustering: unravelling the intricacies of cluster
+    F. Sabbatini, R. Calegari: ExACT explainable clustering: unraveling the intricacies of cluster
     formation. KR 2023 workshops, CEUR-WS 3548, paper 3.
     F. Sabbatini, R. Calegari: Unveiling opaque predictors via explainable clustering: the CReEPy
     algorithm. CEUR-WS 3615, paper 1, 2023.
@@ -607,7 +607,7 @@ class CREAMClusterer(BoxClusterer):
     Notes
     -----
     Boxes grow as in :class:`CREAMExtractor`. Without y their faces stay around the clusters, the
-    impurity is the share of all rows' variance, summed over the standardised features, that is left
+    impurity is the share of all rows' variance, summed over the standardized features, that is left
     in a cluster, and rules conclude the cluster's number.
 
     References
@@ -682,7 +682,7 @@ class ExACTClusterer(BoxClusterer):
 
     References
     ----------
-    F. Sabbatini, R. Calegari: ExACT explainable clustering: unravelling the intricacies of cluster
+    F. Sabbatini, R. Calegari: ExACT explainable clustering: unraveling the intricacies of cluster
     formation. KR 2023 workshops, CEUR-WS 3548, paper 3.
 
     Examples

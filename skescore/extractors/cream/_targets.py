@@ -114,9 +114,9 @@ class NumberTarget:
         self.default_threshold = 0.1 * self._deviation
 
     def columns(self, rows: np.ndarray, scale: bool) -> np.ndarray:
-        return self._standardised(rows)[:, None] if scale else self._values[rows, None]
+        return self._standardized(rows)[:, None] if scale else self._values[rows, None]
 
-    def _standardised(self, rows: np.ndarray) -> np.ndarray:
+    def _standardized(self, rows: np.ndarray) -> np.ndarray:
         return np.asarray((self._values[rows] - self._mean) / (self._deviation or 1.0))
 
     def impurity(self, rows: np.ndarray) -> float:
@@ -136,7 +136,7 @@ class NumberTarget:
         return total / max(1, len(rows) - n_terms - 1)
 
     def moments(self, rows: np.ndarray) -> np.ndarray:
-        standard = self._standardised(rows)
+        standard = self._standardized(rows)
         return np.vstack([np.ones(len(rows)), standard, standard**2])
 
     def scatter(self, sums: np.ndarray) -> np.ndarray:
@@ -170,7 +170,7 @@ class NumberTarget:
 class NoTarget:
     """No target: clusters of rows that lie close together, numbered.
 
-    The impurity is the share of all rows' variance (summed over standardised features) that is
+    The impurity is the share of all rows' variance (summed over standardized features) that is
     left. There are no moments: boxes are to be those of clusters.
     """
 
@@ -235,11 +235,11 @@ def fit_linear_model(
     n_features = X.shape[1]
     mean, deviation = column_moments(X, rows)
     unit = np.where(deviation > 0, deviation, np.inf)
-    centre = float(values[rows].mean())
-    level = float(np.abs(values[rows] - centre).max()) or 1.0
+    center = float(values[rows].mean())
+    level = float(np.abs(values[rows] - center).max()) or 1.0
     gram = np.zeros((n_features + 1, n_features + 1))
     for some in _chunks(rows):
-        standard = np.column_stack([(X[some] - mean) / unit, (values[some] - centre) / level])
+        standard = np.column_stack([(X[some] - mean) / unit, (values[some] - center) / level])
         gram += standard.T @ standard
     slopes = sparse_slopes(np.array([len(rows)]), gram[None], max_terms)[0] * level / unit
-    return centre - float(slopes @ mean), slopes
+    return center - float(slopes @ mean), slopes

@@ -80,18 +80,18 @@ def _hashes(
     return whole, by_low, by_high
 
 
-class NeighbourIndex(Protocol):
-    """Finds the neighbours of unions while boxes are being joined."""
+class NeighborIndex(Protocol):
+    """Finds the neighbors of unions while boxes are being joined."""
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; give its neighbours, and perhaps boxes long joined."""
+        """Replace two boxes by their union; give its neighbors, and perhaps boxes long joined."""
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """Edge numbers of some boxes, below and above."""
 
 
 class FaceIndex:
-    """Neighbours in any grid: by hashes of faces.
+    """Neighbors in any grid: by hashes of faces.
 
     It takes the numbers of the cells that touch another, the box that each was cut from, and their
     edge numbers. A face is known by the hash of all edges but the opposite one of its box. Faces on
@@ -121,7 +121,7 @@ class FaceIndex:
         self._factors = list(zip(last_edge, self._for_low, self._for_high, swap, strict=True))
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; give its neighbours, and perhaps boxes long joined."""
+        """Replace two boxes by their union; give its neighbors, and perhaps boxes long joined."""
         low, high, whole, parent = self._boxes.pop(i)
         other_low, other_high, _, _ = self._boxes.pop(j)
         at = 0
@@ -160,10 +160,10 @@ class FaceIndex:
 
 
 class HalvesIndex:
-    """Neighbours in a grid that cuts every feature in two: by bits, which is several times faster.
+    """Neighbors in a grid that cuts every feature in two: by bits, which is several times faster.
 
     A box is a number with two bits per feature: whether it is a half along it, and then which. The
-    neighbour along a feature has the other half, so that a single bit differs.
+    neighbor along a feature has the other half, so that a single bit differs.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class HalvesIndex:
         self._which = [1 << f for f in range(self._n_features)]
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; give its neighbours."""
+        """Replace two boxes by their union; give its neighbors."""
         key, other = self._keys.pop(i), self._keys.pop(j)
         boxes = self._boxes
         del boxes[key], boxes[other]
@@ -364,7 +364,7 @@ class CellMerger:
         if not allowed.any():
             return
         cells = np.unique(pairs)
-        self._index: NeighbourIndex
+        self._index: NeighborIndex
         if edges.in_halves:
             self._index = HalvesIndex(cells, parent[cells], low[cells], high[cells])
         else:

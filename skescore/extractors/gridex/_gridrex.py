@@ -79,12 +79,12 @@ class GridRExExtractor(GridExExtractor):
     Notes
     -----
     The linear model of a box is fitted by least squares to rows and queried points. Features are
-    standardised in each box before, and coefficients are given back in the features'
+    standardized in each box before, and coefficients are given back in the features'
     own units. A feature that is constant in a box gets the coefficient 0; features that are copies
     of each other share theirs.
 
     A model of few points would look perfect and be wrong in between. In a box with d varying
-    features and n < 2·(d + 2) points, the slopes b are therefore those that minimise the mean of
+    features and n < 2·(d + 2) points, the slopes b are therefore those that minimize the mean of
     (z - a - b·x)² + (d/n)·v·(b·b), where features are measured in units of their range in the
     training rows and v is their mean variance in the box.
 

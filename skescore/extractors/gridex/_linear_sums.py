@@ -69,7 +69,7 @@ class LinearSums:
         fits.gram[:, -1, -1] = moments[:, 2] / units.unit[-1] ** 2
         places = np.array([each.place for each in measured], dtype=np.intp)
         steps = np.array([each.step for each in measured]) / units.unit[places]
-        starts = np.array([each.centre for each in measured])
+        starts = np.array([each.center for each in measured])
         first, second = np.triu_indices(m)
         for place, box in enumerate(boxes):
             sums = box.total.tolist()
@@ -151,10 +151,10 @@ class LinearSums:
         """A residual vector, as the source is told of it."""
         units, source = self.units, self._source
         result, range_ = np.zeros(1 + len(source.measured)), units.unit[-1]
-        result[0] = units.origin[-1] - source.centre - vector[-1] * range_
+        result[0] = units.origin[-1] - source.center - vector[-1] * range_
         for place, m in enumerate(source.measured, start=1):
             slope = -vector[m.place] * (range_ / units.unit[m.place])
-            result[0] += slope * (m.centre - units.origin[m.place])
+            result[0] += slope * (m.center - units.origin[m.place])
             result[place] = slope * m.step
         return result
 

@@ -205,7 +205,7 @@ class MomentsTable:
     def collect(
         cls, predictions: np.ndarray, box: np.ndarray, n_boxes: int, tolerance: float
     ) -> MomentsTable:
-        """Summarise; `predictions` are numbers, `box` the box of each row."""
+        """Summarize; `predictions` are numbers, `box` the box of each row."""
         n = np.bincount(box, minlength=n_boxes)
         mean = np.bincount(box, weights=predictions, minlength=n_boxes) / n
         squares = (predictions - mean[box]) ** 2

@@ -10,7 +10,7 @@ import numpy as np
 
 from skescore import _validation as check
 from skescore._text import did_you_mean
-from skescore.extractors._discretiser import Discretiser
+from skescore.extractors._discretizer import Discretizer
 
 Check = Callable[[str, Any], object]
 
@@ -78,8 +78,8 @@ def _max_features(name: str, value: Any) -> None:
         check.check_integer(name, value, 1)
 
 
-def _discretiser(name: str, value: Any) -> None:
-    check.check_instance(name, value, Discretiser, optional=True)
+def _discretizer(name: str, value: Any) -> None:
+    check.check_instance(name, value, Discretizer, optional=True)
 
 
 def _features(name: str, value: Any) -> None:
@@ -167,12 +167,12 @@ ALGORITHMS: dict[str, Algorithm] = {
             "fill_gaps": (True, check.check_flag),
         },
     ),
-    "real": Algorithm("REAL", ("classification",), {"discretiser": (None, _discretiser)}),
+    "real": Algorithm("REAL", ("classification",), {"discretizer": (None, _discretizer)}),
     "trepan": Algorithm(
         "Trepan",
         ("classification",),
         {
-            "discretiser": (None, _discretiser),
+            "discretizer": (None, _discretizer),
             "max_depth": (3, _integer(1)),
             "min_examples": (0, _integer(0)),
         },

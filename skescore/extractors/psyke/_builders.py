@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 
 from skescore.extractors._base import Extraction
-from skescore.extractors._discretiser import Discretiser
+from skescore.extractors._discretizer import Discretizer
 from skescore.extractors._features import feature_importances
 from skescore.extractors.psyke._algorithms import is_sequence
 from skescore.extractors.psyke._runtime import Containment
@@ -170,12 +170,12 @@ def mend_iter(extractor: Any, names: Sequence[str]) -> None:
     def ordered_strips(*arguments: Any) -> Any:
         return sorted(strips(*arguments), key=lambda s: (index[s.feature], s.direction != "-"))
 
-    def labelled(frame: Any, boxes: Any, *arguments: Any) -> Any:
+    def labeled(frame: Any, boxes: Any, *arguments: Any) -> Any:
         label_boxes(boxes, frame, extractor.predictor)
         return iterate(frame, boxes, *arguments)
 
     extractor._create_temp_cubes = ordered_strips
-    extractor._iterate = labelled
+    extractor._iterate = labeled
     extractor._create_theory = _before(
         extractor._create_theory,
         lambda frame: label_boxes(extractor._hypercubes, frame, extractor.predictor),
@@ -391,18 +391,18 @@ def _cart(task: Task) -> Run:
     return run
 
 
-def _discretised(task: Task, most: float = float("inf")) -> tuple[Bins, list[Any]]:
+def _discretized(task: Task, most: float = float("inf")) -> tuple[Bins, list[Any]]:
     """The rows in bins, and what the bins are in PSyKE's terms.
 
-    There must be at most `most` combinations of bins. Of the usual discretiser's, the features
+    There must be at most `most` combinations of bins. Of the usual discretizer's, the features
     that matter most keep their cuts.
     """
     from psyke.schema import Between, DiscreteFeature, GreaterThan, LessThan
 
-    given = task.parameters["discretiser"]
-    usual = Discretiser("tree", min_bin_share=0.05, joint=True)
-    discretiser = usual if given is None else clone(given)
-    cut_points = discretiser.fit(task.extraction.X, task.extraction.predictions).cut_points_
+    given = task.parameters["discretizer"]
+    usual = Discretizer("tree", min_bin_share=0.05, joint=True)
+    discretizer = usual if given is None else clone(given)
+    cut_points = discretizer.fit(task.extraction.X, task.extraction.predictions).cut_points_
     if given is None:
         combinations = 1
         for j in np.argsort(-task.importances(), kind="stable"):
@@ -413,9 +413,9 @@ def _discretised(task: Task, most: float = float("inf")) -> tuple[Bins, list[Any
     combinations = prod(len(feature.counts) for feature in bins.features)
     if combinations > most:
         raise ValueError(
-            f"discretiser={given!r} leaves {combinations} combinations of bins, and PSyKE's REAL "
+            f"discretizer={given!r} leaves {combinations} combinations of bins, and PSyKE's REAL "
             f"looks at all of them; at most {most} are allowed. Cut fewer features "
-            '(Discretiser("given", cut_points={...})) or less finely, or use REALExtractor.'
+            '(Discretizer("given", cut_points={...})) or less finely, or use REALExtractor.'
         )
     features = []
     for j, feature in enumerate(bins.features):
@@ -431,7 +431,7 @@ def _discretised(task: Task, most: float = float("inf")) -> tuple[Bins, list[Any
 
 
 def _real(task: Task) -> Run:
-    bins, features = _discretised(task, _MOST_COMBINATIONS)
+    bins, features = _discretized(task, _MOST_COMBINATIONS)
     predictor = BinPredictor(task.extraction, task.containment, bins)
     extractor = task.psyke.Extractor.real(predictor, features)
     # The class keeps the last 512 results, with all that made them, for ever.
@@ -440,7 +440,7 @@ def _real(task: Task) -> Run:
 
 
 def _trepan(task: Task) -> Run:
-    bins, features = _discretised(task)
+    bins, features = _discretized(task)
     extractor = task.psyke.Extractor.trepan(
         RowPredictor(task.extraction, task.containment),
         features,

@@ -82,10 +82,10 @@ class PSyKEExtractor(BaseExtractor):
           ``tournsize=3``, ``sigma=0.1`` (size of mutations, as a share of the feature's range),
           ``metric=None`` ("ACC" or "F1", "R2", "MAE" or "MSE"), ``threshold=None`` (joins cells
           below it), ``output="linear"`` (or ``"constant"``).
-        - real: ``discretiser=None``. A :class:`Discretiser`, of which a clone is fitted; None
+        - real: ``discretizer=None``. A :class:`Discretizer`, of which a clone is fitted; None
           stands for the one of :class:`REALExtractor`, but cuts only as many features, the most
           important ones, as there are at most 1000 combinations of their bins.
-        - trepan: ``discretiser=None`` (as there, all features), ``max_depth=3``,
+        - trepan: ``discretizer=None`` (as there, all features), ``max_depth=3``,
           ``min_examples=0``.
 
     Attributes
@@ -132,7 +132,7 @@ class PSyKEExtractor(BaseExtractor):
     4. ITER gives boxes that begin in a gap no label in classification; here they get the label
        of the majority of their rows before they grow, which takes far fewer of them.
     5. ITER uses up its `n_points`, so that an object can be fitted once; every fit has a new one.
-    6. REAL and Trepan need columns of zeros and ones and what they mean; a discretiser makes them,
+    6. REAL and Trepan need columns of zeros and ones and what they mean; a discretizer makes them,
        and the rules are in the features' units. For REAL, a combination of bins stands for the
        point with the middle value of each. REAL keeps results for ever; not here.
     7. Trepan stops with an error at a node of fewer than `min_examples` rows; here it is a leaf.

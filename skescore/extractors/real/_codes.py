@@ -33,11 +33,11 @@ class CodedFeature:
 
     @property
     def ordered(self) -> bool:
-        """Whether neighbouring codes lie beside each other."""
+        """Whether neighboring codes lie beside each other."""
         return self.categories is None
 
     def condition(self, index: int, allowed: np.ndarray) -> Interval | OneOf:
-        """Say which codes are allowed; of an ordered feature they are neighbours."""
+        """Say which codes are allowed; of an ordered feature they are neighbors."""
         codes = np.flatnonzero(allowed)
         if self.categories is not None:
             return OneOf(index, tuple(self.categories[code] for code in codes))
@@ -50,7 +50,7 @@ def code_numbers(values: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, Code
     """Code a numeric feature by cut points; the example of a bin is its middle row's value.
 
     Cut points that would leave a bin without rows are dropped: nothing is known there, so the bin
-    goes with its neighbour.
+    goes with its neighbor.
     """
     ordered = np.sort(values)
     # A cut is of use if some row lies between the one before and itself.

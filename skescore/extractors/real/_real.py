@@ -1,4 +1,4 @@
-"""REAL: rules by generalising single rows with queries to the black box."""
+"""REAL: rules by generalizing single rows with queries to the black box."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.base import clone
 from skescore import _validation as check
 from skescore._deadline import check_deadline
 from skescore.extractors._base import BaseExtractor, Extraction, documented
-from skescore.extractors._discretiser import Discretiser
+from skescore.extractors._discretizer import Discretizer
 from skescore.extractors._sharing import Sharing, digest, once
 from skescore.extractors.real._codes import (
     CodedFeature,
@@ -147,7 +147,7 @@ class PremiseGrower:
         return _precise(_Kind(queried, output).pair(same), self.least)
 
     def grow(self, codes: np.ndarray, output: int, queried: Evidence) -> Premise | None:
-        """Generalise the conjunction of all of a row's values as far as the evidence allows.
+        """Generalize the conjunction of all of a row's values as far as the evidence allows.
 
         Returns None if, down to the full conjunction, all that was tried holds for too much that
         the black box predicts differently.
@@ -347,12 +347,12 @@ _NO_CUTS = np.empty(0)
 
 @documented
 class REALExtractor(BaseExtractor):
-    r"""Rules that each generalise one row as far as queries to the black box allow.
+    r"""Rules that each generalize one row as far as queries to the black box allow.
 
     A row that no rule of its class covers is described by all its values, and what is not needed
     of this description is dropped: the black box is queried for variants of the row, once per
     rule, and these count as much as the rows themselves. Gives short rules with few
-    conditions, also on columns of categories (``colour in {blue, red}``). Classification only.
+    conditions, also on columns of categories (``color in {blue, red}``). Classification only.
 
     Parameters
     ----------
@@ -360,9 +360,9 @@ class REALExtractor(BaseExtractor):
         The black box: a scikit-learn classifier. An unfitted one is cloned and fitted on (X, y);
         wrap a fitted one in ``FrozenEstimator``, any other model's function in
         :class:`CallableClassifier`.
-    discretiser : Discretiser or None, default=None
+    discretizer : Discretizer or None, default=None
         Cuts the numeric features into bins; a clone is fitted on those columns and the black box's
-        predictions. None stands for ``Discretiser("tree", min_bin_share=0.05, joint=True)``.
+        predictions. None stands for ``Discretizer("tree", min_bin_share=0.05, joint=True)``.
     min_precision : float, default=0.85
         Least share, above 0 and up to 1, of the training rows that a rule holds for, and of the
         queried points that it holds for, for which the black box predicts what the rule does. 1
@@ -391,8 +391,8 @@ class REALExtractor(BaseExtractor):
     rules_ : RuleSet
         The rules, an ordered list.
     {sizes}
-    discretiser_ : Discretiser or None
-        The fitted discretiser; None if no feature is numeric.
+    discretizer_ : Discretizer or None
+        The fitted discretizer; None if no feature is numeric.
     n_rules_made_ : int
         Rules made, of which `rules_` keeps the useful ones. The black box was called at most
         once for each, and once for the rows.
@@ -414,14 +414,14 @@ class REALExtractor(BaseExtractor):
     4. Of the conjunction of all the row's values those literals go first that are not needed to
        tell the row's class from the others, as ranked by the gain of FOIL over rows and queried
        points; each of the others goes as well if the rule stays precise without it. Then
-       intervals take in neighbouring bins, and sets other categories, as long as it stays so.
+       intervals take in neighboring bins, and sets other categories, as long as it stays so.
     5. Subsumed rules are deleted. From the rest a list is made: next comes the rule that is right
        for most of the remaining rows, less those for which it is wrong, and rules that would be
        right no more often than wrong are left out. As an ordered list it has one prediction where
        rules of two classes overlap.
 
     PSyKE's REAL makes rules without exceptions and keeps all of them. Of one-hot columns of iris (3
-    nearest neighbours, half of the rows held out) its 11 to 15 rules have fidelities from 0.92 to
+    nearest neighbors, half of the rows held out) its 11 to 15 rules have fidelities from 0.92 to
     0.97 in four splits and end in an error in two; ours by default 0.89 to 1 (mean 0.962) with 4 to
     6 rules.
 
@@ -459,7 +459,7 @@ class REALExtractor(BaseExtractor):
         self,
         estimator: Any,
         *,
-        discretiser: Discretiser | None = None,
+        discretizer: Discretizer | None = None,
         min_precision: float = 0.85,
         n_queries: int = 300,
         max_rules: int | None = 16,
@@ -474,7 +474,7 @@ class REALExtractor(BaseExtractor):
         batch_size: int | None = None,
     ) -> None:
         self.estimator = estimator
-        self.discretiser = discretiser
+        self.discretizer = discretizer
         self.min_precision = min_precision
         self.n_queries = n_queries
         self.max_rules = max_rules
@@ -489,7 +489,7 @@ class REALExtractor(BaseExtractor):
         self.batch_size = batch_size
 
     def _check_parameters(self) -> None:
-        check.check_instance("discretiser", self.discretiser, Discretiser, optional=True)
+        check.check_instance("discretizer", self.discretizer, Discretizer, optional=True)
         check.check_number(
             "min_precision", self.min_precision, high=1, above=0, remedy="Try 0.85 or more."
         )
@@ -502,14 +502,14 @@ class REALExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         sharing = None
-        if self.discretiser is None:  # on which cuts depend
+        if self.discretizer is None:  # on which cuts depend
             sharing = Sharing.of(extraction)
         chosen = extraction.important_features(self.n_features_to_select)
         if sharing is not None and len(chosen) < extraction.X.shape[1]:
             sharing = sharing.narrowed(digest(chosen))
         coded = once(sharing, "REAL's rows", lambda: self._coded(extraction, chosen))
         # Fitted anew for every extractor, as far as anyone can tell.
-        self.discretiser_ = copy.deepcopy(coded.discretiser)
+        self.discretizer_ = copy.deepcopy(coded.discretizer)
         maker = RuleMaker(extraction, coded, self.min_precision, self.n_queries, sharing)
         premises, outputs = maker.make(self.max_candidates, self.tolerance)
         self.n_rules_made_ = len(premises)
@@ -533,11 +533,11 @@ class REALExtractor(BaseExtractor):
     def _coded(self, extraction: Extraction, chosen: np.ndarray) -> CodedRows:
         """Put the rows into codes."""
         assert extraction.classes is not None
-        discretiser = self._fitted_discretiser(extraction)
+        discretizer = self._fitted_discretizer(extraction)
         cuts, n_features = {}, extraction.X.shape[1]
-        if discretiser is not None:
+        if discretizer is not None:
             numeric = (j for j in range(n_features) if j not in extraction.categories)
-            cuts = dict(zip(numeric, discretiser.cut_points_, strict=True))
+            cuts = dict(zip(numeric, discretizer.cut_points_, strict=True))
         categories = {j: v for j, v in extraction.categories.items() if j in chosen}
         # What is not cut has one code, and is in no rule.
         cuts = {j: cuts[j] if j in chosen and j in cuts else _NO_CUTS for j in range(n_features)}
@@ -545,10 +545,10 @@ class REALExtractor(BaseExtractor):
         rows, first, purity = distinct_rows(
             codes, features, extraction.predictions, len(extraction.classes)
         )
-        return CodedRows(discretiser, tuple(features), rows, first, purity)
+        return CodedRows(discretizer, tuple(features), rows, first, purity)
 
-    def _fitted_discretiser(self, extraction: Extraction) -> Discretiser | None:
-        """Fit the discretiser on the numeric columns, if there are any."""
+    def _fitted_discretizer(self, extraction: Extraction) -> Discretizer | None:
+        """Fit the discretizer on the numeric columns, if there are any."""
         n_features = extraction.X.shape[1]
         numeric = [j for j in range(n_features) if j not in extraction.categories]
         if not numeric:
@@ -557,8 +557,8 @@ class REALExtractor(BaseExtractor):
         if hasattr(self, "feature_names_in_"):
             names = [extraction.settings["feature_names"][j] for j in numeric]
             numbers = pd.DataFrame(numbers, columns=names, copy=False)
-        usual = Discretiser("tree", min_bin_share=0.05, joint=True)
-        fresh = usual if self.discretiser is None else clone(self.discretiser)
+        usual = Discretizer("tree", min_bin_share=0.05, joint=True)
+        fresh = usual if self.discretizer is None else clone(self.discretizer)
         return fresh.fit(numbers, extraction.predictions)
 
 
@@ -567,10 +567,10 @@ class CodedRows:
     """The training rows in codes: the distinct ones, and how features are coded.
 
     With each distinct row come the index of the first row like it, and its purity, the share of its
-    class among the rows with its codes. There is no discretiser if no feature is numeric.
+    class among the rows with its codes. There is no discretizer if no feature is numeric.
     """
 
-    discretiser: Discretiser | None
+    discretizer: Discretizer | None
     features: tuple[CodedFeature, ...]
     rows: Evidence
     first: np.ndarray

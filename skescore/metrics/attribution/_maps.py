@@ -442,11 +442,11 @@ def row_correlation(left: Floats, right: Floats) -> Floats:
         return np.full(len(left), np.nan)
     # A constant row must not get a correlation out of the rounding of its mean.
     constant = (np.ptp(left, axis=1) == 0) | (np.ptp(right, axis=1) == 0)
-    centred = [values - values.mean(axis=1, keepdims=True) for values in (left, right)]
+    centered = [values - values.mean(axis=1, keepdims=True) for values in (left, right)]
     # By the largest entry first: squares of small or great numbers leave the range of floats.
     scaled = [
         values / np.where(constant, 1.0, np.abs(values).max(axis=1))[:, np.newaxis]
-        for values in centred
+        for values in centered
     ]
     squares = (scaled[0] ** 2).sum(axis=1) * (scaled[1] ** 2).sum(axis=1)
     products = (scaled[0] * scaled[1]).sum(axis=1)

@@ -441,11 +441,11 @@ def text_tokens(
     Parameters
     ----------
     model : estimator or callable
-        A scikit-learn pipeline with a vectoriser, or its ``predict_proba``.
+        A scikit-learn pipeline with a vectorizer, or its ``predict_proba``.
     texts : sequence of str or of lists of str
         The texts; lists of tokens stay as they are.
     tokenizer : callable, default=None
-        Splits a text into tokens. By default the vectoriser's own one, after its preprocessing.
+        Splits a text into tokens. By default the vectorizer's own one, after its preprocessing.
 
     Returns
     -------
@@ -457,7 +457,7 @@ def text_tokens(
     TypeError
         If `texts` is a single text, or holds something else.
     ValueError
-        If there is no tokenizer and the model has no vectoriser of words.
+        If there is no tokenizer and the model has no vectorizer of words.
 
     Notes
     -----
@@ -480,7 +480,7 @@ def text_tokens(
     found = []
     for number, text in enumerate(texts):
         if isinstance(text, str):
-            split = split or tokenizer or _vectoriser_tokenizer(model)
+            split = split or tokenizer or _vectorizer_tokenizer(model)
             found.append([str(token) for token in split(text)])
         elif isinstance(text, (list, tuple, np.ndarray)) and all(
             isinstance(token, str) for token in text
@@ -493,7 +493,7 @@ def text_tokens(
     return found
 
 
-def _vectoriser_tokenizer(model: Any) -> Callable[[str], Sequence[str]]:
+def _vectorizer_tokenizer(model: Any) -> Callable[[str], Sequence[str]]:
     owner = getattr(model, "__self__", model)
     # A search predicts by the pipeline that it found to be the best.
     pipeline = getattr(owner, "best_estimator_", owner)
@@ -503,7 +503,7 @@ def _vectoriser_tokenizer(model: Any) -> Callable[[str], Sequence[str]]:
             prepare, split = step.build_preprocessor(), step.build_tokenizer()
             return lambda text: split(prepare(text))
     raise ValueError(
-        "tokenizer must be given, as no vectoriser of words was found in "
+        "tokenizer must be given, as no vectorizer of words was found in "
         f"{type(owner).__name__}. Pass a function from a text to its tokens, or lists of tokens as "
         "X, or a pipeline's own predict_proba."
     )

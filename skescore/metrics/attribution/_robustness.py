@@ -175,7 +175,7 @@ def attribution_sensitivity(
     Notes
     -----
     :math:`\max_{x'} \lVert \phi(x') - \phi(x) \rVert_2 / \lVert \phi(x) \rVert_2` over random
-    rows x' of the neighbourhood, a lower bound of the maximum over all. It depends on what the
+    rows x' of the neighborhood, a lower bound of the maximum over all. It depends on what the
     model does nearby as well: at a border of its decisions every good explanation changes.
 
     References

@@ -1,4 +1,4 @@
-// A scatter plot in SVG: points by number of rules and by quality. Colours come from the style sheet.
+// A scatter plot in SVG: points by number of rules and by quality. Colors come from the style sheet.
 // Points on the front are a group of radio buttons: Tab reaches it, arrows choose.
 
 const SVG = "http://www.w3.org/2000/svg";

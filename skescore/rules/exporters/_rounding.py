@@ -212,7 +212,7 @@ def _allowed(values: np.ndarray, found: dict[float, _Kinds]) -> list[tuple[float
         cut = np.searchsorted(values, bounds, side="left" if below else "right")
         last = np.where(cut > 0, values[np.maximum(cut - 1, 0)], -np.inf)
         first = np.where(cut < len(values), values[np.minimum(cut, len(values) - 1)], np.inf)
-        # A bound may equal one of its two neighbours, depending on what it parts.
+        # A bound may equal one of its two neighbors, depending on what it parts.
         start = np.nextafter(last, np.inf) if below else last
         stop = first if below else np.nextafter(first, -np.inf)
         low = np.where(used, np.maximum(low, start), low)
@@ -231,7 +231,7 @@ def _shorter(
     limits: Mapping[_Quantity, float],
     share: float,
 ) -> dict[_Quantity, dict[float, _Moved]]:
-    """The shortest bounds, each at most its limit and `share` of the way to its neighbours."""
+    """The shortest bounds, each at most its limit and `share` of the way to its neighbors."""
     result: dict[_Quantity, dict[float, _Moved]] = {}
     for quantity, allowed in ranges.items():
         found, limit = result.setdefault(quantity, {}), limits[quantity]
@@ -298,7 +298,7 @@ def _whole_bounds(
     """Whole bounds for a column of whole numbers, none of which changes sides.
 
     Gives None if the column is another, or an interval would be left without any number. Bounds
-    between two neighbouring whole numbers become the nearer one (of equally near ones the lower),
+    between two neighboring whole numbers become the nearer one (of equally near ones the lower),
     unless another bound stands there, or the values end there, as long as that is to be avoided.
     """
     bounds = sorted(found)
@@ -459,10 +459,10 @@ def _whole_numbers(bound: float) -> Iterator[list[float]]:
     # As many digits as the number itself has: below -999.5 stands -1000, with one more.
     for zeros in range(len(str(abs(int(bound)))) - 1, -1, -1):
         step = 10**zeros
-        yield _neighbours(whole // step * step, step)
+        yield _neighbors(whole // step * step, step)
 
 
-def _neighbours(below: int, step: int) -> list[float]:
+def _neighbors(below: int, step: int) -> list[float]:
     return [_as_float(lambda: float(below)), _as_float(lambda: float(below + step))]
 
 

@@ -348,24 +348,24 @@ def _piece(feature: int, start: _Cut, stop: _Cut) -> Interval:
 
 
 @dataclass(frozen=True)
-class Discretisation:
+class Discretization:
     """What columns of 0 and 1 stand for; without features, the columns are features themselves."""
 
     features: Sequence[Any]
 
     @classmethod
-    def of(cls, extractor: Any, given: Iterable[Any] | None) -> Discretisation:
+    def of(cls, extractor: Any, given: Iterable[Any] | None) -> Discretization:
         """Take what the caller gives, by default what the extractor was given."""
         features = list((extractor.discretization or ()) if given is None else given)
         for feature in features:
             if not hasattr(feature, "admissible_values"):
                 raise TypeError(
-                    f"discretisation must hold PSyKE's DiscreteFeature objects, got {feature!r}."
+                    f"discretization must hold PSyKE's DiscreteFeature objects, got {feature!r}."
                 )
         columns = [column for feature in features for column in feature.admissible_values]
         twice = sorted({column for column in columns if columns.count(column) > 1})
         if twice:
-            raise ValueError(f"discretisation must name each column once, got {listed(twice)}.")
+            raise ValueError(f"discretization must name each column once, got {listed(twice)}.")
         return cls(features)
 
     @property
@@ -384,8 +384,8 @@ class Discretisation:
         strange = [column for column in columns if column not in known]
         if strange:
             raise ValueError(
-                f"discretisation must say what every column stands for; {strange[0]!r} is missing. "
-                "Pass discretisation=() for conditions on the columns as they are."
+                f"discretization must say what every column stands for; {strange[0]!r} is missing. "
+                "Pass discretization=() for conditions on the columns as they are."
             )
 
     def conditions(
@@ -460,13 +460,13 @@ def _of_numbers(at: int, asked: Sequence[tuple[Any, bool]]) -> list[Condition] |
     return [piece for piece in pieces if not piece.is_trivial]
 
 
-# A user of PSyKE who standardises gives an extractor the map ``{column: (mean, scale)}``; the
+# A user of PSyKE who standardizes gives an extractor the map ``{column: (mean, scale)}``; the
 # columns that it sees are ``(x - mean) / scale``.
 
 
 @dataclass(frozen=True)
 class Units:
-    """Mean and scale of the columns and of the target that were standardised for an extractor."""
+    """Mean and scale of the columns and of the target that were standardized for an extractor."""
 
     columns: Mapping[str, tuple[float, float]]
     target: tuple[float, float] = (0.0, 1.0)
@@ -533,13 +533,13 @@ def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
     columns = Columns.of(seen, feature_names)
     cubes = list(extractor._hypercubes)
     linear = any("RegressionCube" in kinds(cube) for cube in cubes)
-    labelled = extractor._output.name == "CLASSIFICATION" and not linear
-    task = "classification" if labelled else "regression"
+    labeled = extractor._output.name == "CLASSIFICATION" and not linear
+    task = "classification" if labeled else "regression"
     notes: list[str] = []
-    units = _units(extractor, seen, labelled, notes)
+    units = _units(extractor, seen, labeled, notes)
     labels: tuple[Any, ...] = ()
-    if labelled:
-        # A clusterer has no black box, but a nearest neighbour that knows the labels.
+    if labeled:
+        # A clusterer has no black box, but a nearest neighbor that knows the labels.
         labels = known_labels(
             getattr(extractor, "predictor", getattr(extractor, "_predictor", None)),
             [cube.output for cube in cubes],
@@ -570,10 +570,10 @@ def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
     )
 
 
-def _units(extractor: Any, seen: Sequence[str], labelled: bool, notes: list[str]) -> Units:
+def _units(extractor: Any, seen: Sequence[str], labeled: bool, notes: list[str]) -> Units:
     """What the user's normalization did, and where PSyKE reads it wrongly."""
     units = Units.of(extractor.normalization)
-    if labelled:
+    if labeled:
         outputs = [cube.output for cube in extractor._hypercubes]
         if units.columns and not all(isinstance(output, str | None) for output in outputs):
             notes.append(
@@ -730,7 +730,7 @@ def _known_columns(extractor: Any, used: Sequence[str]) -> list[str]:
     """The columns of an extractor that does not keep them."""
     for names in (
         [str(n) for n in getattr(extractor.predictor, "feature_names_in_", ())],
-        Discretisation.of(extractor, None).column_names,
+        Discretization.of(extractor, None).column_names,
     ):
         if set(used) <= set(names):
             return names
@@ -788,7 +788,7 @@ def _fair_rules(tree: Any, place: dict[str, int], simplify: bool) -> list[Rule]:
 
 
 def read_cart(
-    extractor: Any, feature_names: Sequence[str] | None, discretisation: Discretisation
+    extractor: Any, feature_names: Sequence[str] | None, discretization: Discretization
 ) -> Reading:
     """Read PSyKE's CART from the tree that its predict calls."""
     predictor, seen = extractor._cart_predictor.predictor, cart_columns(extractor)
@@ -797,18 +797,18 @@ def read_cart(
     fair = hasattr(predictor, "root")
     if fair:
         rules = _fair_rules(predictor, place, simplify)
-        labelled = type(predictor).__name__ == "FairTreeClassifier"
+        labeled = type(predictor).__name__ == "FairTreeClassifier"
         given = {rule.output for rule in rules}
     else:
         missing = learned_from_missing(predictor)
         made = tree_to_ruleset(predictor, feature_names=seen, simplify=simplify, missing=missing)
         rules = list(made.rules)
-        labelled = hasattr(predictor, "classes_")
-        given = set(predictor.classes_.tolist()) if labelled else set()
+        labeled = hasattr(predictor, "classes_")
+        given = set(predictor.classes_.tolist()) if labeled else set()
     notes: list[str] = []
     units = Units.of(extractor.normalization)
     labels: tuple[Any, ...] = ()
-    if labelled:
+    if labeled:
         labels = known_labels(extractor.predictor, given)
         labels = labels or tuple(sorted(given))
     else:
@@ -819,13 +819,13 @@ def read_cart(
                 "regression, whose rules predict means of labels. Give PSyKE text labels, and pass "
                 "classes={'0': 0, ...} to get yours back."
             )
-    discretisation.check(seen if discretisation.features else ())
-    columns = Columns.of(discretisation.names or seen, feature_names)
+    discretization.check(seen if discretization.features else ())
+    columns = Columns.of(discretization.names or seen, feature_names)
     drafts: list[Draft] = []
     for rule in rules:
-        conditions = _cart_conditions(rule, seen, columns, units, discretisation)
+        conditions = _cart_conditions(rule, seen, columns, units, discretization)
         if conditions is not None:
-            output = rule.output if labelled else float(units.output(rule.output))
+            output = rule.output if labeled else float(units.output(rule.output))
             drafts.append(
                 Draft(conditions, output, _cart_statistics(rule, predictor, labels, units))
             )
@@ -833,7 +833,7 @@ def read_cart(
     return Reading(
         columns,
         tuple(drafts),
-        "classification" if labelled else "regression",
+        "classification" if labeled else "regression",
         labels,
         disjoint=not simplify,
         notes=notes,
@@ -845,7 +845,7 @@ def _cart_conditions(
     seen: Sequence[str],
     columns: Columns,
     units: Units,
-    discretisation: Discretisation,
+    discretization: Discretization,
 ) -> tuple[Condition, ...] | None:
     """A leaf's conditions in the user's units, or on the features behind the columns."""
     found: list[Condition] = []
@@ -853,7 +853,7 @@ def _cart_conditions(
     for interval in rule.intervals:
         name = seen[interval.feature]
         undone = units.interval(name, interval)
-        if not discretisation.features:
+        if not discretization.features:
             found.append(replace(undone, feature=columns.place[name]))
             continue
         zero, one = undone.holds(lambda _: np.array([0.0, 1.0])).tolist()
@@ -861,7 +861,7 @@ def _cart_conditions(
             return None
         if not (zero and one):
             literals.append((name, one))
-    return tuple(found) if found else discretisation.conditions(literals, columns.place)
+    return tuple(found) if found else discretization.conditions(literals, columns.place)
 
 
 def _cart_statistics(
@@ -893,7 +893,7 @@ def _missing(n_missing: int, n_rules: int, name: str) -> list[str]:
 
 
 def read_literals(
-    extractor: Any, name: str, feature_names: Sequence[str] | None, discretisation: Discretisation
+    extractor: Any, name: str, feature_names: Sequence[str] | None, discretization: Discretization
 ) -> Reading:
     """Read PSyKE's REAL or Trepan, whose rules are literals on columns of 0 and 1."""
     rules: list[tuple[list[Literal], Any]]
@@ -912,14 +912,14 @@ def read_literals(
             for node in extractor._root
         ]
     seen = literal_columns(extractor, name)
-    if discretisation.features:
-        discretisation.check(column for literals, _ in rules for column, _ in literals)
-    columns = Columns.of(discretisation.names or seen, feature_names)
+    if discretization.features:
+        discretization.check(column for literals, _ in rules for column, _ in literals)
+    columns = Columns.of(discretization.names or seen, feature_names)
     drafts = []
     for literals, label in rules:
         conditions: tuple[Condition, ...] | None
-        if discretisation.features:
-            conditions = discretisation.conditions(literals, columns.place)
+        if discretization.features:
+            conditions = discretization.conditions(literals, columns.place)
         else:
             conditions = tuple(_on_column(name, columns.place[c], held) for c, held in literals)
         if conditions is not None:
@@ -927,7 +927,7 @@ def read_literals(
     notes = _missing(len(rules) - len(drafts), len(rules), name)
     labels = known_labels(extractor.predictor, [label for _, label in rules])
     domain = None
-    if not discretisation.features:
+    if not discretization.features:
         width = len(columns.names)
         pairs = [(j, (0, 1)) for j in range(width)]
         domain = Domain((0.0,) * width, (2.0,) * width, tuple(pairs))
@@ -987,7 +987,7 @@ def read_psyke(
     y_black_box: Any = None,
     domain: Domain | None = None,
     fallback: Fallback | None = None,
-    discretisation: Iterable[Any] | None = None,
+    discretization: Iterable[Any] | None = None,
 ) -> RuleSet:
     """Turn an extractor of PSyKE that has been fitted into a rule set.
 
@@ -1012,10 +1012,10 @@ def read_psyke(
         The black box's predictions to these rows: your labels, or numbers in your units.
     domain : Domain, optional
         The box in which the rules are meant to predict. By default PSyKE's own, which it draws
-        2e-6 around the training rows; CART and discretised columns have none without `X`.
+        2e-6 around the training rows; CART and discretized columns have none without `X`.
     fallback : Fallback, optional
         What to say where PSyKE predicts None. Without it :meth:`RuleSet.predict` raises there.
-    discretisation : iterable of psyke.schema.DiscreteFeature, optional
+    discretization : iterable of psyke.schema.DiscreteFeature, optional
         What the columns of 0 and 1 stand for that REAL, Trepan and CART learnt from: the rules are
         then on the features behind them. By default what the extractor was given. An empty one
         leaves the rules on the columns.
@@ -1066,11 +1066,11 @@ def read_psyke(
       satisfies no condition.
     - Affine rules take the columns of a frame by position in PSyKE, but bounds by name. Here names
       count.
-    - A constant of a discretisation stands for all numbers within a relative 1e-9 of it in PSyKE,
+    - A constant of a discretization stands for all numbers within a relative 1e-9 of it in PSyKE,
       for itself here.
     """
     family = family_of(extractor)
-    meanings = discretisation_of(extractor, family, discretisation)
+    meanings = discretization_of(extractor, family, discretization)
     if family == "HyperCubePredictor":
         reading = read_boxes(extractor, feature_names)
     elif family == "Cart":
@@ -1078,7 +1078,7 @@ def read_psyke(
     else:
         reading = read_literals(extractor, family, feature_names, meanings)
     if domain is None and reading.domain is None and X is not None:
-        domain = discretisation_of(extractor, family, discretisation).domain(
+        domain = discretization_of(extractor, family, discretization).domain(
             reading.columns.names, X
         )
     ruleset = make_ruleset(
@@ -1089,12 +1089,12 @@ def read_psyke(
     return ruleset
 
 
-def discretisation_of(extractor: Any, family: str, given: Iterable[Any] | None) -> Discretisation:
+def discretization_of(extractor: Any, family: str, given: Iterable[Any] | None) -> Discretization:
     if family == "HyperCubePredictor":
         if given is not None:
             raise ValueError(
-                f"discretisation is for REAL, Trepan and CART; the boxes of "
+                f"discretization is for REAL, Trepan and CART; the boxes of "
                 f"{type(extractor).__name__} are on the columns themselves. Leave it out."
             )
-        return Discretisation(())
-    return Discretisation.of(extractor, given)
+        return Discretization(())
+    return Discretization.of(extractor, given)

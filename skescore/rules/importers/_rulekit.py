@@ -77,8 +77,8 @@ def read_rulekit(
       Java compares), whatever default class it stores; so does the fallback. The same order
       decides equal votes, so the classes stand in it: ``10`` before ``9``, as texts do. For a
       regression the fallback is the default value of the engine, a median of the training rows.
-    - In RuleKit a missing value satisfies a complementary condition such as ``colour = !{red}``,
-      and any condition after ``ignore_missing=True``; ours say so (``colour ≠ red or missing``) of
+    - In RuleKit a missing value satisfies a complementary condition such as ``color = !{red}``,
+      and any condition after ``ignore_missing=True``; ours say so (``color ≠ red or missing``) of
       features that lacked values in training. RuleKit keeps ``ignore_missing`` for the whole
       process: fitting another model changes the predictions of those before. The rules read follow
       the model's own parameter.
@@ -623,7 +623,7 @@ def read_rulekit_text(
     Parameters
     ----------
     text : str or iterable of str
-        One rule per line such as ``IF width = <0.8, 1.75) AND colour = {red} THEN label = {a}``,
+        One rule per line such as ``IF width = <0.8, 1.75) AND color = {red} THEN label = {a}``,
         with or without a number in front (``r1:``) and statistics behind (``(p=8.0, n=0.0,
         P=8.0, N=9.0, weight=0.9, pval=0.01)``); or a whole report with the line ``Rules:`` (or
         ``Rules``) before them and an empty line after. An iterable holds one rule in each text,
@@ -674,12 +674,12 @@ def read_rulekit_text(
     Examples
     --------
     >>> rules = read_rulekit_text(
-    ...     "IF width = <0.8, 1.75) AND colour = {red} THEN label = {a} (p=8.0, n=1.0, weight=0.5)",
-    ...     feature_names=["width", "colour"],
+    ...     "IF width = <0.8, 1.75) AND color = {red} THEN label = {a} (p=8.0, n=1.0, weight=0.5)",
+    ...     feature_names=["width", "color"],
     ...     classes=["a", "b"],
     ... )
     >>> print(rules[0])
-    IF 0.8 ≤ width < 1.75 AND colour = red THEN a   [weight 0.5, 9 rows, 89 % pure]
+    IF 0.8 ≤ width < 1.75 AND color = red THEN a   [weight 0.5, 9 rows, 89 % pure]
     """
     check_choice("task", task, (None, *TASKS, "survival"))
     names = [str(name) for name in check_sequence("feature_names", feature_names, "names")]

@@ -540,7 +540,7 @@ def _words(table: ExactRules) -> np.ndarray:
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """Scatter whole numbers over all words of 64 bits (the finaliser of splitmix64)."""
+    """Scatter whole numbers over all words of 64 bits (the finalizer of splitmix64)."""
     values = (values + np.uint64(0x9E3779B97F4A7C15)).astype(np.uint64)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

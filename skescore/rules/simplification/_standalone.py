@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
-from skescore.rules._conditions import normalise as normalised
+from skescore.rules._conditions import normalize as normalized
 from skescore.rules._rule import Rule
 from skescore.rules.simplification._merging import (
     Conditions,
@@ -96,7 +96,7 @@ def _both(one: Conditions, other: Conditions) -> Conditions | None:
     if exclude(one, other):
         return None
     try:
-        conditions = normalised((*one, *other))
+        conditions = normalized((*one, *other))
     except ValueError:
         return None
     lists: dict[int, OneOf | Missing] = {}
@@ -110,7 +110,7 @@ def _both(one: Conditions, other: Conditions) -> Conditions | None:
         if joint is None:
             return None
         lists[condition.feature] = joint
-    return without_implied(normalised((*rest, *lists.values())))
+    return without_implied(normalized((*rest, *lists.values())))
 
 
 def _both_lists(one: OneOf | Missing, other: OneOf) -> OneOf | Missing | None:
@@ -202,4 +202,4 @@ def _union(one: Conditions, other: Conditions, gaps: Set[int]) -> Conditions | N
         return None
     if isinstance(joint, Missing) and joint.negated and joint.feature not in gaps:
         return tuple(c for c in one if c in other)  # any value, and there always is one
-    return normalised((*(c for c in one if c in other), joint))
+    return normalized((*(c for c in one if c in other), joint))

@@ -78,7 +78,7 @@ def winning_regions(
     :math:`\psi = r, r/2, r/3, \dots` only, where it has the lower value already. So the table is
     exact: intervals closed below and open above.
 
-    *ICE* is judged in the centres of the pixels of a raster over :math:`\log\varphi` and
+    *ICE* is judged in the centers of the pixels of a raster over :math:`\log\varphi` and
     :math:`\log\rho`. By default a pixel is 1.023 times as far as it begins, and shares are known to
     about 0.001; a region narrower than a pixel may be missed. Intervals of one weight at a fixed
     value of the other do not depend on the raster: they end at zeros of the difference of two
@@ -294,7 +294,7 @@ class WinningRegions:
         pandas.DataFrame
             One row per interval of the other weight, ascending: ``low``, ``high``, ``candidate``,
             ``extractor``, ``n_rules``, ``performance`` and ``share`` of the log-range. At the ends
-            between them the scores of both neighbours are equal.
+            between them the scores of both neighbors are equal.
 
         Raises
         ------

@@ -181,12 +181,12 @@ def _nearest_around(
     weighing: Weighing, weights: dict[str, float], index: int, reach: float
 ) -> dict[str, Any]:
     """The nearest change in the plane of both log-weights."""
-    centre = np.log(list(weights.values()))
+    center = np.log(list(weights.values()))
     radii = np.linspace(0.0, math.log(reach), _POINTS + 1)[1:]
 
     def winners(angles: np.ndarray, distances: np.ndarray) -> np.ndarray:
         steps = distances[..., None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-        found = weighing.winners((centre + steps).reshape(-1, 2))
+        found = weighing.winners((center + steps).reshape(-1, 2))
         return weighing.members[found].reshape(distances.shape)
 
     def first_changes(angles: np.ndarray) -> np.ndarray:
@@ -219,7 +219,7 @@ def _nearest_around(
     angle, distance = angles[best], changes[best]
     if found.fun < distance:
         angle, distance = found.x, found.fun
-    phi, rho = np.exp(centre + distance * np.array([math.cos(angle), math.sin(angle)])).tolist()
+    phi, rho = np.exp(center + distance * np.array([math.cos(angle), math.sin(angle)])).tolist()
     return {
         "distance": float(distance),
         "weights": {"phi": phi, "rho": rho},

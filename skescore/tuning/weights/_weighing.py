@@ -2,9 +2,9 @@
 
 All weights are handled as logarithms, so that doubling a weight counts like halving it. The range
 of the weights is cut into cells. FiRe is a step function of psi: ``ceil(r / psi)`` changes at
-``psi = r, r/2, r/3, ...`` only, and has its lower value there, so that cells between neighbouring
+``psi = r, r/2, r/3, ...`` only, and has its lower value there, so that cells between neighboring
 ones of all candidates and folds are exact. ICE is smooth in phi and rho: its cells are the pixels
-of a raster, each judged at its centre.
+of a raster, each judged at its center.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class Weighing:
 
         Gives the edges of the intervals, and the indices of the candidates that win in them. ICE's
         crossings of two scores are found to the last bits, and winners between two points of the
-        line as far as they win where their two neighbours are equally good.
+        line as far as they win where their two neighbors are equally good.
         """
         if self.score == "fire":
             steps = self._steps(low, high)

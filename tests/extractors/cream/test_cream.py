@@ -99,7 +99,7 @@ def test_a_deeper_list_splits_the_same_boxes_further():
 
 def test_iris_is_told_apart_as_well_as_published():
     # PSyKE, all of iris, depth 2, two components: 3 rules that agree with the
-    # nine nearest neighbours on 97.3 % of the rows.
+    # nine nearest neighbors on 97.3 % of the rows.
     X, y = iris()
     for cls in EXTRACTORS:
         extractor = cls(KNeighborsClassifier(9), depth=2, random_state=0).fit(X, y)

@@ -93,8 +93,8 @@ def test_plots_are_not_imported():
 
 def points_of(seed: int, n_rows: int, n_features: int = 2) -> np.ndarray:
     random = np.random.default_rng(seed)
-    centres = random.normal(size=(3, n_features)) * 4
-    points = centres[random.integers(0, 3, n_rows)] + random.normal(size=(n_rows, n_features))
+    centers = random.normal(size=(3, n_features)) * 4
+    points = centers[random.integers(0, 3, n_rows)] + random.normal(size=(n_rows, n_features))
     points[: n_rows // 10] *= 3  # some lie far out
     return points
 
@@ -139,7 +139,7 @@ def test_fault_16_noise_is_no_cluster():
 
 
 @pytest.mark.parametrize("n_features", [1, 3])
-def test_the_first_radius_is_a_distance_of_neighbours(n_features):
+def test_the_first_radius_is_a_distance_of_neighbors(n_features):
     table = points_of(0, 120, n_features)
     distances = np.sqrt(((table[:, None] - table[None]) ** 2).sum(axis=2))
     means = np.sort(distances, axis=1)[:, : 2 * n_features].mean(axis=1)
@@ -252,7 +252,7 @@ def test_a_box_has_its_faces_half_way_to_the_next_row(seed, n_rows):
         assert upper[j] == ((high + min(above)) / 2 if above else 9.0)
 
 
-def test_a_box_between_neighbouring_floats_leaves_the_neighbour_out():
+def test_a_box_between_neighboring_floats_leaves_the_neighbor_out():
     rows = np.array([[1.0], [np.nextafter(1.0, 2)]])
     for part in (0, 1):
         lower, upper = _boxes._box_around(

@@ -548,7 +548,7 @@ def test_fault_12_tiny_ranges_are_no_constants():
     assert slopes == pytest.approx([-1, 1], abs=0.05)
 
 
-def test_fault_27_a_joined_box_still_touches_its_neighbours(psyke_rounding):
+def test_fault_27_a_joined_box_still_touches_its_neighbors(psyke_rounding):
     # Edges at 18ths: rounded to six decimals most of them are not found again.
     random = np.random.default_rng(0)
     X = random.uniform(size=(900, 2)) / 3

@@ -1,4 +1,4 @@
-"""Parts of grids beside loops: neighbours, fits by second moments, residuals, linear models."""
+"""Parts of grids beside loops: neighbors, fits by second moments, residuals, linear models."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def slow_model(X, z):
 
     Rows of a ridge are points of their own, far from the formula in the package.
     """
-    centre, height = X.mean(axis=0), z.mean()
+    center, height = X.mean(axis=0), z.mean()
     n = len(X)
     varies = X.std(axis=0) > 1e-12
     d = int(varies.sum())
     slopes = np.zeros(X.shape[1])
     if d:
-        rows, target = (X - centre)[:, varies], z - height
+        rows, target = (X - center)[:, varies], z - height
         if n < 2 * (d + 2):
             weight = d / n * np.mean(rows.var(axis=0))
             rows = np.vstack([rows, np.sqrt(n * weight) * np.eye(d)])
             target = np.append(target, np.zeros(d))
         slopes[varies] = np.linalg.lstsq(rows, target, rcond=None)[0]
-    return height - slopes @ centre, slopes
+    return height - slopes @ center, slopes
 
 
 def slow_residual(X, z, plane):
@@ -201,7 +201,7 @@ def test_pairs_and_unions_are_ranked_by_the_residuals_of_all_their_rows():
     assert models.deviation[-1] == pytest.approx(z[inside].std())
 
 
-# --- neighbours ---
+# --- neighbors ---
 
 
 def touching(one: Any, other: Any) -> bool:
@@ -240,7 +240,7 @@ def grid_of(seed: int, n_features: int, n_slices: int, n_parents: int) -> dict[i
 )
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3))
-def test_neighbours_are_those_found_by_comparing_all(n_features, n_slices, seed, n_parents):
+def test_neighbors_are_those_found_by_comparing_all(n_features, n_slices, seed, n_parents):
     boxes = grid_of(seed, n_features, n_slices, n_parents)
     parent = np.array([box[0] for box in boxes.values()])
     low, high = (np.array([box[k] for box in boxes.values()]) for k in (1, 2))
@@ -266,14 +266,14 @@ def test_neighbours_are_those_found_by_comparing_all(n_features, n_slices, seed,
             tuple(map(min, one[1], other[1])),
             tuple(map(max, one[2], other[2])),
         )
-        neighbours = {k for k in boxes if touching(boxes[k], boxes[union])}
+        neighbors = {k for k in boxes if touching(boxes[k], boxes[union])}
         for index in indices:
-            assert {k for k in index.unite(i, j, union) if k in boxes} == neighbours
+            assert {k for k in index.unite(i, j, union) if k in boxes} == neighbors
             found_low, found_high = index.edges(unions)
             assert [tuple(row) for row in found_low.tolist()] == [boxes[u][1] for u in unions]
             assert [tuple(row) for row in found_high.tolist()] == [boxes[u][2] for u in unions]
         expected = {pair for pair in expected if not {i, j} & set(pair)}
-        expected |= {(k, union) for k in neighbours}
+        expected |= {(k, union) for k in neighbors}
 
 
 def test_forward_selection_is_that_of_a_loop():

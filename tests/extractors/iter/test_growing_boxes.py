@@ -289,10 +289,10 @@ def test_joining_changes_no_answer_and_leaves_nothing_to_join(rows, columns, see
     cells = [(i, j) for i in range(rows) for j in range(columns) if random.uniform() < 0.8]
     lower = np.array(cells, dtype=float).reshape(-1, 2)
     upper, outputs = lower + 1, random.integers(0, 2, len(cells))
-    centres = lower + 0.5
+    centers = lower + 0.5
     first, union = join_touching(lower, upper, outputs)
-    for centre, part, output in zip(centres, union, outputs, strict=True):
-        holding = [u for u, f in enumerate(first) if inside(centre, lower[f], upper[f])]
+    for center, part, output in zip(centers, union, outputs, strict=True):
+        holding = [u for u, f in enumerate(first) if inside(center, lower[f], upper[f])]
         assert holding == [part]
         assert outputs[first[part]] == output
     left = [(lower[f], upper[f], outputs[f]) for f in first]
@@ -374,7 +374,7 @@ def grow(X, answers, n_points, min_update=0.1):
     return seed_boxes(growth, answers, task, n_points)
 
 
-def centres(boxes):
+def centers(boxes):
     return [((lower + upper) / 2).tolist() for lower, upper in boxes]
 
 
@@ -382,7 +382,7 @@ def test_fault_2_the_seed_is_the_first_row_nearest_to_halfway():
     X = np.arange(11.0)[:, None]
     # Halfway from 100 to 120 is 110; half of the range is 10, to which the first row is nearest.
     answers = np.array([100.0, 120, 117, 111, 109, 109, 103, 117, 104, 111, 120])
-    (middle,) = centres(grow(X, answers, 1))
+    (middle,) = centers(grow(X, answers, 1))
     assert middle == pytest.approx([3.0])
 
 
@@ -390,7 +390,7 @@ def test_several_seeds_are_spread_over_the_answers():
     X = np.arange(11.0)[:, None]
     answers = np.array([0.0, 9, 4, 6, 1, 10, 2, 5, 10, 0, 7])
     # Targets 0, 5 and 10; rows 0, 7 and 5 (the first of the largest) are nearest.
-    assert centres(grow(X, answers, 3, 0.09)) == [
+    assert centers(grow(X, answers, 3, 0.09)) == [
         [-np.inf],
         pytest.approx([7.0]),
         pytest.approx([5.0]),
@@ -408,8 +408,8 @@ def test_seeds_that_would_meet_are_fewer():
 def test_seeds_of_classes_are_the_first_rows_of_the_first_that_are_answered():
     X = np.arange(11.0)[:, None]
     answers = np.array([4, 4, 1, 4, 1, 4, 2, 4, 4, 4, 1])
-    assert centres(grow(X, answers, 1, 0.09)) == [pytest.approx([2.0])]
-    assert centres(grow(X, answers, 2, 0.09)) == [pytest.approx([2.0]), pytest.approx([6.0])]
+    assert centers(grow(X, answers, 1, 0.09)) == [pytest.approx([2.0])]
+    assert centers(grow(X, answers, 2, 0.09)) == [pytest.approx([2.0]), pytest.approx([6.0])]
     assert len(grow(X, answers, 9, 0.09)) == 3
 
 

@@ -62,8 +62,8 @@ def test_conditions_of_codes():
     assert size.condition(4, np.array([1, 1, 0, 0], bool)) == Interval(4, upper=1.5)
     assert size.condition(4, np.array([0, 1, 1, 0], bool)) == Interval(4, 0.5, 2.5)
     assert size.condition(4, np.array([0, 0, 0, 1], bool)) == Interval(4, lower=2.5)
-    _, colour = code_categories(np.array([0.0, 2.0]), ["blue", "green", "red"])
-    assert colour.condition(1, np.array([1, 0, 1], bool)) == OneOf(1, ["red", "blue"])
+    _, color = code_categories(np.array([0.0, 2.0]), ["blue", "green", "red"])
+    assert color.condition(1, np.array([1, 0, 1], bool)) == OneOf(1, ["red", "blue"])
 
 
 @pytest.mark.parametrize("largest_key", [2**62, 50])
@@ -219,7 +219,7 @@ def test_every_rule_that_is_made_is_precise_on_the_rows(monkeypatch, min_precisi
     extractor = REALExtractor(KNeighborsClassifier(9), min_precision=min_precision).fit(X, y)
     assert len(made) == extractor.n_rules_made_ > 3
     y_pred = extractor.estimator_.predict(X)
-    codes = extractor.discretiser_.transform(X)
+    codes = extractor.discretizer_.transform(X)
     for premise, output, queried in made:
         points = [(*row, label, 1) for row, label in zip(codes, y_pred, strict=True)]
         assert share_of(premise, points, output) >= min_precision - 1e-12

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CallableClassifier, Discretiser
+from skescore.extractors import CallableClassifier, Discretizer
 from skescore.extractors.real import REALExtractor
 from skescore.rules import Interval, OneOf
 
@@ -41,7 +41,7 @@ QUARTERS = {j: [-0.5, 0.0, 0.5] for j in range(4)}
 
 
 def made_by(function, X, **options):
-    options = {"discretiser": Discretiser("given", cut_points=QUARTERS), "tolerance": 0.0} | options
+    options = {"discretizer": Discretizer("given", cut_points=QUARTERS), "tolerance": 0.0} | options
     return precise(CallableClassifier(function, classes=["no", "yes"]), **options).fit(X)
 
 
@@ -188,27 +188,27 @@ def test_rules_and_tolerance_are_kept_to():
     assert loose.n_rules_ < full.n_rules_
 
 
-def test_the_discretiser_is_cloned():
-    given = Discretiser("quantile", n_bins=3)
+def test_the_discretizer_is_cloned():
+    given = Discretizer("quantile", n_bins=3)
     X, y = load_iris(return_X_y=True)
-    extractor = precise(KNeighborsClassifier(9), discretiser=given).fit(X, y)
+    extractor = precise(KNeighborsClassifier(9), discretizer=given).fit(X, y)
     assert not hasattr(given, "cut_points_")
-    assert extractor.discretiser is given
+    assert extractor.discretizer is given
     bounds = {b for r in extractor.rules_ for c in r.conditions for b in (c.lower, c.upper)}
-    cuts = {float(c) for cuts in extractor.discretiser_.cut_points_ for c in cuts}
+    cuts = {float(c) for cuts in extractor.discretizer_.cut_points_ for c in cuts}
     assert bounds - {-np.inf, np.inf} <= cuts
-    assert extractor.discretiser_.n_bins_.tolist() == [3] * 4
+    assert extractor.discretizer_.n_bins_.tolist() == [3] * 4
 
 
 def test_bins_that_are_not_of_one_mind_get_no_rule():
     X = np.arange(10.0)[:, None]
     extractor = precise(
         CallableClassifier(lambda X: (X[:, 0] > 5.5).astype(int), classes=[0, 1]),
-        discretiser=Discretiser("given", cut_points=[[2.5]]),
+        discretizer=Discretizer("given", cut_points=[[2.5]]),
     ).fit(X)
     assert [str(rule) for rule in extractor.rules_] == ["IF x0 ≤ 2.5 THEN 0   [3 rows, 100 % pure]"]
     assert extractor.coverage_ == 0.3
-    blind = clone(extractor).set_params(discretiser=Discretiser("given", cut_points={})).fit(X)
+    blind = clone(extractor).set_params(discretizer=Discretizer("given", cut_points={})).fit(X)
     assert len(blind.rules_) == 0
     assert blind.predict(X).tolist() == [0] * 10  # the fallback
 
@@ -224,7 +224,7 @@ def test_a_black_box_of_one_mind_needs_one_rule():
 @pytest.mark.parametrize(
     ("parameters", "error", "text"),
     [
-        ({"discretiser": "tree"}, TypeError, "must be a Discretiser or None, got 'tree'"),
+        ({"discretizer": "tree"}, TypeError, "must be a Discretizer or None, got 'tree'"),
         ({"min_precision": 0.0}, ValueError, "min_precision must be a number above 0"),
         ({"min_precision": 1.1}, ValueError, "min_precision .*got 1.1"),
         ({"n_queries": -1}, ValueError, "n_queries must be an integer of 0 or more, got -1"),
@@ -252,20 +252,20 @@ def shirts(n=300, *, kind="category"):
     random = np.random.default_rng(0)
     X = pd.DataFrame(
         {
-            "colour": random.choice(["red", "green", "blue", "white"], n),
+            "color": random.choice(["red", "green", "blue", "white"], n),
             "width": random.uniform(0, 10, n),
             "cloth": random.choice(["wool", "silk"], n),
         }
     )
-    y = np.where(X["colour"].isin(["red", "blue"]) & (X["width"] > 4), "dear", "cheap")
+    y = np.where(X["color"].isin(["red", "blue"]) & (X["width"] > 4), "dear", "cheap")
     if kind == "category":
-        X = X.astype({"colour": "category", "cloth": "category"})
+        X = X.astype({"color": "category", "cloth": "category"})
     return X, y
 
 
 def pipeline():
     encoder = make_column_transformer(
-        (OneHotEncoder(), ["colour", "cloth"]), remainder="passthrough"
+        (OneHotEncoder(), ["color", "cloth"]), remainder="passthrough"
     )
     return make_pipeline(encoder, DecisionTreeClassifier(random_state=0))
 
@@ -274,15 +274,15 @@ def pipeline():
 def test_rules_name_categories(kind):
     X, y = shirts(kind=kind)
     # The tree cuts half-way between the widths of red and blue shirts around 4.
-    widths = X["width"][X["colour"].isin(["red", "blue"])]
+    widths = X["width"][X["color"].isin(["red", "blue"])]
     cut = (widths[widths <= 4].max() + widths[widths > 4].min()) / 2
-    given = Discretiser("given", cut_points={"width": [2.0, cut, 8.0]})
-    extractor = precise(pipeline(), discretiser=given, min_precision=1.0).fit(X, y)
+    given = Discretizer("given", cut_points={"width": [2.0, cut, 8.0]})
+    extractor = precise(pipeline(), discretizer=given, min_precision=1.0).fit(X, y)
     assert extractor.fidelity(X) == extractor.coverage_ == 1.0
     dear = [rule for rule in extractor.rules_ if rule.output == "dear"]
     assert len(dear) == 1
     assert dear[0].conditions == (Interval(1, lower=cut), OneOf(0, ["blue", "red"]))
-    assert "colour in {blue, red}" in str(dear[0])
+    assert "color in {blue, red}" in str(dear[0])
     assert "cloth" not in str(extractor.rules_)
     cheap = {c for rule in extractor.rules_ if rule.output == "cheap" for c in rule.conditions}
     assert OneOf(0, ["green", "white"]) in cheap
@@ -291,22 +291,22 @@ def test_rules_name_categories(kind):
 
 def test_cut_points_go_by_name_beside_categories():
     X, y = shirts()
-    given = Discretiser("given", cut_points={"width": [4.0, 7.0]})
-    extractor = precise(pipeline(), discretiser=given).fit(X, y)
+    given = Discretizer("given", cut_points={"width": [4.0, 7.0]})
+    extractor = precise(pipeline(), discretizer=given).fit(X, y)
     bounds = {
         c.lower for rule in extractor.rules_ for c in rule.conditions if isinstance(c, Interval)
     }
     assert 4.0 in bounds
-    assert extractor.discretiser_.feature_names_in_.tolist() == ["width"]
+    assert extractor.discretizer_.feature_names_in_.tolist() == ["width"]
 
 
-def test_categories_alone_need_no_discretiser():
+def test_categories_alone_need_no_discretizer():
     X, _ = shirts()
-    X = X[["colour", "cloth"]]
-    y = np.where((X["colour"] == "red") & (X["cloth"] == "silk"), 1, 0)
+    X = X[["color", "cloth"]]
+    y = np.where((X["color"] == "red") & (X["cloth"] == "silk"), 1, 0)
     model = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0))
     extractor = precise(model, min_precision=1.0).fit(X, y)
-    assert extractor.discretiser_ is None
+    assert extractor.discretizer_ is None
     assert extractor.fidelity(X) == 1.0
     yes = [rule.conditions for rule in extractor.rules_ if rule.output == 1]
     assert yes == [(OneOf(0, ["red"]), OneOf(1, ["silk"]))]

@@ -248,7 +248,7 @@ def test_cuts_lie_where_the_class_changes_and_only_there():
     assert find_cuts(values, labels).tolist() == [2.5, 3.5, 4.5]
 
 
-def test_a_cut_between_neighbouring_floats_parts_them():
+def test_a_cut_between_neighboring_floats_parts_them():
     low = 1.0
     for values in ([low, np.nextafter(low, 2)], [-5e-324, 0.0], [1e308, 1.7e308]):
         (cut,) = find_cuts(np.array(values), np.array([0, 1]))

@@ -41,7 +41,7 @@ def shop(n=300, seed=0):
     random = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
-            "colour": random.choice(["red", "green", "blue", "grey"], n),
+            "color": random.choice(["red", "green", "blue", "gray"], n),
             "weight": random.normal(50, 10, n),
             "size": pd.Categorical(random.choice(["S", "M", "L"], n)),
             "age": random.integers(18, 70, n),
@@ -51,7 +51,7 @@ def shop(n=300, seed=0):
 
 
 def buys(frame):
-    warm = frame["colour"].isin(["red", "blue"]).to_numpy().astype(int)
+    warm = frame["color"].isin(["red", "blue"]).to_numpy().astype(int)
     return warm + (frame["size"] == "L").to_numpy() + (frame["weight"].to_numpy() > 50) >= 2
 
 
@@ -79,22 +79,22 @@ def test_3_of_5_is_one_test():
 def test_two_of_three_facts_of_two_kinds_are_one_test():
     rows, labels = shop()
     model = make_pipeline(
-        make_column_transformer((OneHotEncoder(), ["colour", "size"]), remainder="passthrough"),
+        make_column_transformer((OneHotEncoder(), ["color", "size"]), remainder="passthrough"),
         RandomForestClassifier(30, random_state=0),
     )
     extractor = TrepanExtractor(model, max_nodes=1, random_state=0).fit(rows, labels)
     (condition,) = extractor.rules_[0].conditions
     assert isinstance(condition, AtLeast)
-    colour, weight, size = condition.conditions
-    assert (condition.m, colour, size) == (
+    color, weight, size = condition.conditions
+    assert (condition.m, color, size) == (
         2,
-        OneOf(0, ["green", "grey"]),
+        OneOf(0, ["green", "gray"]),
         OneOf(2, ["L"], negated=True),
     )
     assert weight.feature == 1
     assert weight.upper == pytest.approx(50, abs=2)
     assert extractor.fidelity(rows) > 0.98
-    assert "at least 2 of (colour in {green, grey}; weight ≤ " in str(extractor.rules_)
+    assert "at least 2 of (color in {gray, green}; weight ≤ " in str(extractor.rules_)
 
 
 @pytest.mark.parametrize("simplify", [True, False])
@@ -116,15 +116,15 @@ def test_one_of_one_and_n_of_n_are_plain_conditions(simplify):
 
 def test_categories_are_split_by_the_best_set():
     rows, _ = shop()
-    warm = CallableClassifier(lambda X: X["colour"].isin(["red", "blue"]).to_numpy().astype(int))
+    warm = CallableClassifier(lambda X: X["color"].isin(["red", "blue"]).to_numpy().astype(int))
     extractor = TrepanExtractor(warm, random_state=0).fit(rows)
     assert extractor.n_rules_ == 2
     (condition,) = extractor.rules_[0].conditions
     assert condition in (
         OneOf(0, ["blue", "red"]),
         OneOf(0, ["blue", "red"], negated=True),
-        OneOf(0, ["green", "grey"]),
-        OneOf(0, ["green", "grey"], negated=True),
+        OneOf(0, ["green", "gray"]),
+        OneOf(0, ["green", "gray"], negated=True),
     )
     assert extractor.fidelity(rows) == 1.0
 
@@ -254,10 +254,10 @@ def test_lists_and_leaves_answer_alike_and_everywhere(seed, options):
     def answer(rows):
         score = (
             weights[0] * (rows["weight"] - 50) / 10
-            + weights[1] * rows["colour"].isin(["red", "grey"])
+            + weights[1] * rows["color"].isin(["red", "gray"])
             + weights[2] * (rows["size"] == "M")
             + weights[3] * rows["age"]
-            + weights[4] * (rows["colour"] == "red") * (rows["weight"] > 55)
+            + weights[4] * (rows["color"] == "red") * (rows["weight"] > 55)
         )
         return np.clip(np.floor(np.asarray(score, dtype=float)), 0, 2).astype(int)
 
@@ -274,7 +274,7 @@ def test_lists_and_leaves_answer_alike_and_everywhere(seed, options):
     rows, _ = shop(150, seed + 1)
     rows["weight"] = np.where(random.random(150) < 0.5, random.choice(cuts, 150), rows["weight"])
     rows["age"] //= 10
-    unseen = rows.assign(colour="violet")
+    unseen = rows.assign(color="violet")
     for some in (frame, rows, unseen):
         assert (
             np.sum(
@@ -337,7 +337,7 @@ def test_seeds_matter_and_the_global_generator_does_not_fault_6():
 
 
 def test_raw_numbers_need_no_preparation_fault_23():
-    """Fault 23: without a table of discretised columns PSyKE crashed."""
+    """Fault 23: without a table of discretized columns PSyKE crashed."""
     extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
     assert extractor.fidelity(IRIS) > 0.96
 

@@ -106,10 +106,10 @@ def test_numbers_have_no_worst_sufficiency() -> None:
 def test_differences_of_numbers_in_units_of_their_spread() -> None:
     X = [[3.0, 4.0], [1.0, 0.0]]  # 11 and 1: the standard deviation is 5
     plain = faithfulness(additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL)
-    normalised = faithfulness(additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL, normalize=True)
+    normalized = faithfulness(additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL, normalize=True)
     for name in ALL:
         scale = 1 if name.endswith("_loo") else 5
-        np.testing.assert_allclose(normalised[name] * scale, plain[name])
+        np.testing.assert_allclose(normalized[name] * scale, plain[name])
     with pytest.raises(ValueError, match="predictions that differ"):
         faithfulness(additive(1, 2), X[:1], [[3, 8]], normalize=True)
     with pytest.raises(ValueError, match="probabilities"):
@@ -445,7 +445,7 @@ def test_columns_that_belong_together_go_together() -> None:
         return_details=True,
     )
     assert [part.tolist() for part in details["scores"]] == [[0.5, 3.0], [6.0, 1.0]]
-    # The colours come first, as red does; together they become blue.
+    # The colors come first, as red does; together they become blue.
     assert [part.tolist() for part in details["loo"]] == [[-4, 3], [-2, 5]]
     assert found["aopc_compr"].tolist() == [(3 - 1) / 2, (-2 + 3) / 2]
     same = faithfulness(
@@ -604,7 +604,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def labelled(X: Any) -> list[str]:
+def labeled(X: Any) -> list[str]:
     return ["a"] * len(X)
 
 
@@ -631,7 +631,7 @@ def labelled(X: Any) -> list[str]:
         ({"X": "a text"}, TypeError, "single text"),
         ({"X": np.array([["a", "b"], ["c", "d"]])}, TypeError, "DataFrame"),
         ({"X": np.empty((0, 3))}, ValueError, "rows of features"),
-        ({"predict_proba": labelled}, TypeError, "labels"),
+        ({"predict_proba": labeled}, TypeError, "labels"),
         ({"predict_proba": 3}, TypeError, "got int"),
         ({"predict_proba": lambda X: X}, ValueError, "add up to 1"),
         ({"predict_proba": lambda X: -X}, ValueError, "an entry of -1"),

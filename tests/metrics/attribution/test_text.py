@@ -114,7 +114,7 @@ def test_pipelines_are_measured_as_token_by_token(name: str, removal: str) -> No
             np.testing.assert_allclose(same[measure], values, atol=1e-9)
 
 
-def test_tokens_are_those_of_the_vectoriser() -> None:
+def test_tokens_are_those_of_the_vectorizer() -> None:
     text = ["The café is NOT a bore, not at all"]
     assert text_tokens(fitted("counts"), text) == [
         ["the", "café", "is", "not", "bore", "not", "at", "all"]

@@ -164,8 +164,8 @@ def test_nothing_shorter_is_overlooked(bound, values, closed):
     for fewer in range(min(decimals, 5) + 1):
         step = Decimal(10) ** -fewer
         around = [bound, *values, found, *(rng.uniform(-1000, 1000) for _ in range(5))]
-        for centre in around:
-            middle = Decimal(centre).quantize(step)
+        for center in around:
+            middle = Decimal(center).quantize(step)
             for shift in (-1, 0, 1):
                 number = float(middle + shift * step)
                 if (upper(number, closed=closed).covers(X) == wanted).all():

@@ -206,7 +206,7 @@ def test_plain_decimals_are_the_bounds(duck, digits, exponent, kind):
 @example(9007199254740993.0)
 @example(1.7976931348623157e308)
 @example(-0.0)
-# Python 3.11's SQLite reads the shortest form of this number as its neighbour.
+# Python 3.11's SQLite reads the shortest form of this number as its neighbor.
 @example(36.0371378)
 def test_numbers_are_read_exactly(duck, value):
     sql = one_rule(value).to_sql(exact=True)
@@ -230,7 +230,7 @@ def test_sqlite_reads_numbers_of_all_lengths():
     rng = np.random.default_rng(5)
     values = rng.uniform(-1, 1, 10000) * 10.0 ** rng.integers(-30, 30, 10000)
     values[::2] = np.round(values[::2], 3)
-    # SQLite 3.40 reads the shortest digits of these two as their neighbours.
+    # SQLite 3.40 reads the shortest digits of these two as their neighbors.
     values[:2] = -0.2635315478341341, 45868.93921373587
     with closing(sqlite3.connect(":memory:")) as connection:
         for chunk in values.reshape(-1, 200).tolist():

@@ -54,7 +54,7 @@ def rule(premise: Any, value: Any, weight: float | None = 1.0, **more: Any) -> d
 def classification(*rules: Any, **meta: Any) -> dict[str, Any]:
     return {
         "meta": {
-            "attributes": ["length", "colour of it"],
+            "attributes": ["length", "color of it"],
             "decision_attribute": "kind",
             "decision_attribute_distribution": {"a": 3, "b": 4},
             "default_conclusion": {"value": "b"},
@@ -67,7 +67,7 @@ def classification(*rules: Any, **meta: Any) -> dict[str, Any]:
 def regression(*rules: Any, **meta: Any) -> dict[str, Any]:
     return {
         "meta": {
-            "attributes": ["length", "colour of it"],
+            "attributes": ["length", "color of it"],
             "decision_attribute": "size",
             "y_train_median": 7.5,
         }
@@ -79,7 +79,7 @@ def regression(*rules: Any, **meta: Any) -> dict[str, Any]:
 ROWS = pd.DataFrame(
     {
         "length": [1.0, 2.0, 3.0, 4.0, np.nan, 2.0],
-        "colour of it": pd.Series(["red", "red", "blue", "green", "red", None], dtype=object),
+        "color of it": pd.Series(["red", "red", "blue", "green", "red", None], dtype=object),
     }
 )
 
@@ -224,10 +224,10 @@ def test_classes_met_are_counted_where_they_are_known() -> None:
 
 def test_values_that_look_like_numbers() -> None:
     data = classification(rule(nominal(1, "1"), "a"))
-    with pytest.warns(UserWarning, match="colour of it = '1'"):
+    with pytest.warns(UserWarning, match="color of it = '1'"):
         (text,) = read_decision_rules(data)
     assert text.conditions == (OneOf(1, ["1"]),)
-    (read,) = read_decision_rules(data, categories={"colour of it": [1, 2]})
+    (read,) = read_decision_rules(data, categories={"color of it": [1, 2]})
     assert repr(read.conditions) == repr((OneOf(1, [1]),))
     with pytest.raises(ValueError, match="categories names 'color', which is none of the features"):
         read_decision_rules(data, categories={"color": [1]})
@@ -309,7 +309,7 @@ def test_a_zero_bound_that_leaves_nothing_still_asks_for_a_value() -> None:
     data = classification(rule(number(0, left=0.0, left_closed=True), "a"))
     with pytest.warns(UserWarning, match=r"overlooks lower bounds next to a 0 \('rule 1'\)"):
         ours = read_decision_rules(data)
-    rows = pd.DataFrame({"length": [-5.0, 5.0, np.nan], "colour of it": ["red"] * 3})
+    rows = pd.DataFrame({"length": [-5.0, 5.0, np.nan], "color of it": ["red"] * 3})
     assert ours.covers(rows).tolist() == [True, True, False]
     written = read_decision_rules(data, zero_bounds="written")
     assert written.covers(rows).tolist() == [False, True, False]

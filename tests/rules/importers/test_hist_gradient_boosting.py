@@ -23,16 +23,16 @@ def table(n_rows: int, seed: int) -> tuple[pd.DataFrame, pd.Series]:
     X = pd.DataFrame(
         {
             "age": rng.normal(size=n_rows),
-            "colour": rng.choice(["red", "blue", "green", "x", "y"], n_rows),
+            "color": rng.choice(["red", "blue", "green", "x", "y"], n_rows),
             "size": rng.integers(0, 5, n_rows).astype(float),
         }
     )
-    y = 2 * X["age"] + (X["colour"] == "red") * X["size"]
+    y = 2 * X["age"] + (X["color"] == "red") * X["size"]
     for name in ("age", "size"):
         gone = rng.random(n_rows) < 0.15
         X.loc[gone, name] = np.nan
         y[gone] += 1.5
-    X["colour"] = X["colour"].astype("category").where(rng.random(n_rows) > 0.1)
+    X["color"] = X["color"].astype("category").where(rng.random(n_rows) > 0.1)
     return X, y
 
 
@@ -40,11 +40,11 @@ def table(n_rows: int, seed: int) -> tuple[pd.DataFrame, pd.Series]:
 def test_labels_are_those_of_the_model(n_classes: int) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
-    rows["colour"] = rows["colour"].cat.add_categories("never seen")
-    rows.loc[::40, "colour"] = "never seen"
+    rows["color"] = rows["color"].cat.add_categories("never seen")
+    rows.loc[::40, "color"] = "never seen"
     model = HistGradientBoostingClassifier(**SMALL).fit(X, labels)
     rules = as_ruleset(model)
-    assert rules.feature_names == ("age", "colour", "size")
+    assert rules.feature_names == ("age", "color", "size")
     assert (rules.predict(rows) == model.predict(rows)).all()
     few = rows[:500]
     assert rules.predict_proba(few) == pytest.approx(model.predict_proba(few), abs=1e-12)

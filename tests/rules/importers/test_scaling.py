@@ -69,7 +69,7 @@ STEPS = {
     "min and max": [MinMaxScaler((-3, 5))],
     "largest": [MaxAbsScaler()],
     "robust": [RobustScaler()],
-    "robust without centre": [RobustScaler(with_centering=False)],
+    "robust without center": [RobustScaler(with_centering=False)],
     "robust without scale": [RobustScaler(with_scaling=False, unit_variance=False)],
     "robust, unit variance": [RobustScaler(unit_variance=True, quantile_range=(10, 80))],
     "best": [SelectKBest(spread, k=3)],
@@ -297,7 +297,7 @@ def test_a_negative_scale_exchanges_the_bounds():
 def test_a_categorical_column_keeps_its_values_and_its_volume():
     rules = RuleSet(
         [Rule([OneOf(1, ["red"]), Interval(0, upper=0.0)], 1)],
-        ["size", "colour"],
+        ["size", "color"],
         task="regression",
         domain=Domain((-1, 0), (1, 3), [(1, ["blue", "green", "red"])]),
     )

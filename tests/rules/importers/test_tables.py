@@ -33,7 +33,7 @@ BY_HAND = """\
 rule,feature,operator,value,class
 1,size,>,1.5,yes
 1,size,<=,3,yes
-1,colour,in,"[""red"", ""blue""]",yes
+1,color,in,"[""red"", ""blue""]",yes
 1,shape,!=,round,yes
 2,shape,=,round,no
 3,,,,maybe
@@ -50,16 +50,16 @@ def through_csv(table: pd.DataFrame) -> pd.DataFrame:
 
 def test_a_table_written_by_hand():
     rules = as_ruleset(pd.read_csv(io.StringIO(BY_HAND)))
-    assert rules.feature_names == ("size", "colour", "shape")
+    assert rules.feature_names == ("size", "color", "shape")
     assert rules.ordered
     assert rules.to_text().splitlines() == [
-        "1. IF 1.5 < size ≤ 3 AND colour in {blue, red} AND shape ≠ round THEN yes",
+        "1. IF 1.5 < size ≤ 3 AND color in {blue, red} AND shape ≠ round THEN yes",
         "2. ELSE IF shape = round THEN no",
         "3. ELSE maybe",
     ]
     assert rules.fallback == Fallback("no")
     frame = pd.DataFrame({"shape": ["oval", "round", "oval"], "size": [2.0, 2.0, 9.0]})
-    frame["colour"] = "red"
+    frame["color"] = "red"
     assert rules.predict(frame).tolist() == ["yes", "no", "maybe"]
 
 

@@ -50,12 +50,12 @@ def passes(value, threshold):
         return float(np.float32(value)) <= threshold
 
 
-def neighbours(value, steps=4):
+def neighbors(value, steps=4):
     """Floats around a value: next to it, and to the ends and middles of its float32 cell."""
     with np.errstate(over="ignore"):
-        centre = np.float32(value)
-        grid = [centre, np.nextafter(centre, np.float32(-np.inf))]
-        grid.append(np.nextafter(centre, np.float32(np.inf)))
+        center = np.float32(value)
+        grid = [center, np.nextafter(center, np.float32(-np.inf))]
+        grid.append(np.nextafter(center, np.float32(np.inf)))
         grid += [
             np.nextafter(grid[1], np.float32(-np.inf)),
             np.nextafter(grid[2], np.float32(np.inf)),
@@ -87,7 +87,7 @@ def test_cuts_are_exact(threshold):
     assert type(cut) is float
     assert passes(cut, threshold)
     assert not passes(math.nextafter(cut, math.inf), threshold)
-    for value in neighbours(threshold):
+    for value in neighbors(threshold):
         if not math.isnan(value):
             assert (value <= cut) == passes(value, threshold)
 
@@ -117,7 +117,7 @@ def trying_rows(tree, X, seed=1):
     inner = np.flatnonzero(tree.tree_.feature >= 0)
     for node in inner:
         feature, threshold = tree.tree_.feature[node], tree.tree_.threshold[node]
-        near = np.array([v for v in neighbours(threshold) if abs(v) < 1e30])
+        near = np.array([v for v in neighbors(threshold) if abs(v) < 1e30])
         at = generator.integers(0, N_ROWS, 4 * len(near))
         rows[at, feature] = np.tile(near, 4)
     return rows

@@ -37,7 +37,7 @@ from skescore.rules import (
 )
 from skescore.rules.importers import tree_to_ruleset
 
-COLOURS = ["blue", "green", "red"]
+COLORS = ["blue", "green", "red"]
 SIDE = 4
 
 
@@ -64,18 +64,18 @@ def intervals(
 
 
 @st.composite
-def premises(draw: st.DrawFn, n_numbers: int, has_colour: bool, gaps: bool) -> list[Condition]:
+def premises(draw: st.DrawFn, n_numbers: int, has_color: bool, gaps: bool) -> list[Condition]:
     any_faces = draw(st.booleans())
     conditions: list[Condition] = []
     for feature in range(n_numbers):
         conditions += draw(intervals(feature, any_faces, gaps))
-    if has_colour and draw(st.booleans()):
-        values = draw(st.lists(st.sampled_from(COLOURS), min_size=1, max_size=2, unique=True))
-        colour: Condition = OneOf(n_numbers, values, draw(st.booleans()))
+    if has_color and draw(st.booleans()):
+        values = draw(st.lists(st.sampled_from(COLORS), min_size=1, max_size=2, unique=True))
+        color: Condition = OneOf(n_numbers, values, draw(st.booleans()))
         if gaps and draw(st.booleans()):
-            allowed = dataclasses.replace(colour, missing=True)
-            colour = draw(st.sampled_from([allowed, Missing(n_numbers)]))
-        conditions.append(colour)
+            allowed = dataclasses.replace(color, missing=True)
+            color = draw(st.sampled_from([allowed, Missing(n_numbers)]))
+        conditions.append(color)
     rare = draw(st.integers(0, 12))
     if rare == 0:
         conditions.append(AtLeast(1, [Interval(0, upper=1), Interval(n_numbers - 1, 2)]))
@@ -86,7 +86,7 @@ def premises(draw: st.DrawFn, n_numbers: int, has_colour: bool, gaps: bool) -> l
 
 @st.composite
 def rule_sets(draw: st.DrawFn) -> RuleSet:
-    n_numbers, has_colour = draw(st.integers(1, 2)), draw(st.booleans())
+    n_numbers, has_color = draw(st.integers(1, 2)), draw(st.booleans())
     task = draw(st.sampled_from(["classification", "regression"]))
     outputs = ["a", "b"] if task == "classification" else [1.0, 2.0, LinearOutput(1, [(0, 1.0)])]
     rules = []
@@ -100,20 +100,20 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
                 seen = RuleStatistics(
                     sum(counts), mean=float(counts[0]), standard_deviation=float(counts[1])
                 )
-        conditions = draw(premises(n_numbers, has_colour, gaps))
+        conditions = draw(premises(n_numbers, has_color, gaps))
         rules.append(Rule(conditions, draw(st.sampled_from(outputs)), seen))
     domain = None
     if draw(st.booleans()):
         lower = [float(draw(st.integers(0, 2))) for _ in range(n_numbers)]
         upper = [low + draw(st.integers(0, 3)) for low in lower]  # constant features among them
-        more = ([0.0], [3.0], [(n_numbers, COLOURS)]) if has_colour else ([], [], [])
+        more = ([0.0], [3.0], [(n_numbers, COLORS)]) if has_color else ([], [], [])
         shares = [draw(st.sampled_from([0.0, 0.5])) if gaps else 0.0 for _ in lower + more[0]]
         domain = Domain(tuple(lower + more[0]), tuple(upper + more[1]), tuple(more[2]), shares)
     policy = draw(st.sampled_from([None, "default", "nearest", "abstain"]))
     fallback = policy and Fallback("a" if task == "classification" else 0.5, policy)
     ruleset = RuleSet(
         rules,
-        [f"x{j}" for j in range(n_numbers)] + ["colour"] * has_colour,
+        [f"x{j}" for j in range(n_numbers)] + ["color"] * has_color,
         task=task,
         classes=["a", "b"] if task == "classification" else None,
         domain=domain,
@@ -150,8 +150,8 @@ def points_of(ruleset: RuleSet, *, everywhere: bool = False) -> np.ndarray:
     domain = None if everywhere else ruleset.domain
     columns: list[list[Any]] = []
     for j, name in enumerate(ruleset.feature_names):
-        if name == "colour":
-            columns.append([*COLOURS, "unseen", None])
+        if name == "color":
+            columns.append([*COLORS, "unseen", None])
             continue
         found = {float(v) for v in range(SIDE + 1)}
         if ruleset.domain is not None:
@@ -202,7 +202,7 @@ def test_what_shorter_rules_make_possible_is_done_as_well() -> None:
         [Interval(0, 0, lower_closed=False, missing=True), OneOf(1, ["blue"])],
     ]
     rules = [Rule([*premise, either], "a") for premise in premises]
-    short = RuleSet(rules, ["age", "colour"], task="classification", ordered=True).simplify()
+    short = RuleSet(rules, ["age", "color"], task="classification", ordered=True).simplify()
     assert short.rules == (Rule([either], "a"),)
 
 
@@ -212,7 +212,7 @@ AGE = ["age"]
 @pytest.mark.parametrize(
     ("premises", "expected"),
     [
-        # Neighbours, of which one holds for missing values.
+        # Neighbors, of which one holds for missing values.
         (([Interval(0, upper=30)], [Missing(0)]), [Interval(0, upper=30, missing=True)]),
         (([Missing(0)], [Interval(0, 30)]), [Interval(0, 30, missing=True)]),
         (([Interval(0, 20, 30)], [Missing(0)]), [Interval(0, 20, 30, missing=True)]),
@@ -230,7 +230,7 @@ AGE = ["age"]
         (([OneOf(0, ["a"], missing=True)], [OneOf(0, ["a"], negated=True)]), []),
     ],
 )
-def test_neighbours_and_missing_values_become_one(premises, expected) -> None:
+def test_neighbors_and_missing_values_become_one(premises, expected) -> None:
     rules = RuleSet([Rule(p, "a") for p in premises], AGE, task="classification")
     short = rules.simplify()
     assert [list(rule.conditions) for rule in short] == [expected]

@@ -25,7 +25,7 @@ from skescore.rules import (
     RuleStatistics,
 )
 
-NAMES = ["age", "size", "colour"]
+NAMES = ["age", "size", "color"]
 BOUNDS = st.sampled_from([0.0, 1.0, 2.0, 3.0])
 
 
@@ -70,12 +70,12 @@ def lists(draw):
 
 def rows(*, gaps):
     numbers = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
-    colours = ["blue", "green", "red", "never seen"]
+    colors = ["blue", "green", "red", "never seen"]
     index = pd.MultiIndex.from_product(
         [
             [*numbers, np.nan] if gaps else numbers,
             [*numbers, np.nan] if gaps else numbers,
-            [*colours, None] if gaps else colours,
+            [*colors, None] if gaps else colors,
         ]
     )
     return pd.DataFrame(index.tolist(), columns=NAMES)
@@ -125,8 +125,8 @@ def test_what_is_one_premise_stays_one():
     assert str(ruleset.standalone()).splitlines() == [
         "1. IF age ≤ 1 AND size ≤ 1 THEN a   [3 rows, 100 % pure]",
         "2. IF age > 1 AND size ≤ 1 THEN b   [4 rows, 75 % pure]",
-        "3. IF size > 1 AND colour = red THEN a   [2 rows, 100 % pure]",
-        "4. IF size > 1 AND colour ≠ red THEN b   [5 rows, 100 % pure]",
+        "3. IF size > 1 AND color = red THEN a   [2 rows, 100 % pure]",
+        "4. IF size > 1 AND color ≠ red THEN b   [5 rows, 100 % pure]",
     ]
 
 

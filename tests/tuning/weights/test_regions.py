@@ -134,7 +134,7 @@ def test_the_table_of_fire_has_the_winner_of_exact_arithmetic(
     above = (table["low"] <= value) & ((value < table["high"]) | table["closed_high"])
     assert table["candidate"][above].tolist()[-1] == expected
     assert regions.winner_index(psi=value) == expected
-    # Neighbouring rows differ, and together they are the range.
+    # Neighboring rows differ, and together they are the range.
     assert (np.diff(table["candidate"]) != 0).all()
     assert table["low"].tolist() == [0.25, *table["high"][:-1]]
     assert table["high"].iloc[-1] == 20
@@ -224,7 +224,7 @@ def test_intervals_are_where_a_dense_scan_changes_its_winner(
     chosen = scores[table["candidate"].to_numpy()[row], np.arange(2000)]
     near_edge = np.abs(np.log(points / table["high"].to_numpy()[:, None])).min(axis=0) < 1e-9
     assert (near_edge | (chosen >= scores.max(axis=0) * (1 - 1e-12))).all()
-    # At an edge both neighbours are equally good, to the accuracy of the arithmetic.
+    # At an edge both neighbors are equally good, to the accuracy of the arithmetic.
     for (_, left), (_, right) in zip(
         table.iloc[:-1].iterrows(), table.iloc[1:].iterrows(), strict=True
     ):

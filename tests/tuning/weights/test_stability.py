@@ -81,16 +81,16 @@ def test_the_winner_of_ice_changes_at_the_factors_and_not_before(
 def test_the_nearest_change_is_the_nearest(n_folds: int, seed: int, phi: float, rho: float) -> None:
     candidates = random_candidates(12, n_folds, seed)
     found = weight_stability(candidates, phi=phi, rho=rho, reach=30)
-    centre, distance = np.log([phi, rho]), found.nearest["distance"]
+    center, distance = np.log([phi, rho]), found.nearest["distance"]
     there = np.log([found.nearest["weights"]["phi"], found.nearest["weights"]["rho"]])
-    assert np.hypot(*(there - centre)) == pytest.approx(distance)
+    assert np.hypot(*(there - center)) == pytest.approx(distance)
     # It is never farther than a change of one weight, and often nearer.
     assert distance <= math.log(found.table["factor"].min()) + 1e-7
-    beyond = np.exp(centre + (there - centre) * (1 + 1e-6))
+    beyond = np.exp(center + (there - center) * (1 + 1e-6))
     assert winner_of(candidates, "ice", phi=beyond[0], rho=beyond[1]) == found.nearest["candidate"]
     for angle in np.linspace(0, 2 * math.pi, 180):
         for part in (0.5, 1 - 1e-6):
-            inside = np.exp(centre + distance * part * np.array([math.cos(angle), math.sin(angle)]))
+            inside = np.exp(center + distance * part * np.array([math.cos(angle), math.sin(angle)]))
             assert winner_of(candidates, "ice", phi=inside[0], rho=inside[1]) == found.index
 
 

@@ -1,4 +1,4 @@
-"""The discretiser: bins against plain loops and against scikit-learn's own trees."""
+"""The discretizer: bins against plain loops and against scikit-learn's own trees."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skescore.extractors import Discretiser
+from skescore.extractors import Discretizer
 from skescore.rules import Interval
 
 
 @parametrize_with_checks(
     [
-        Discretiser(),
-        Discretiser("tree", joint=True),
-        Discretiser("given", cut_points={0: [0.0, 1.0]}),
+        Discretizer(),
+        Discretizer("tree", joint=True),
+        Discretizer("given", cut_points={0: [0.0, 1.0]}),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -31,7 +31,7 @@ def test_scikit_learn_checks(estimator, check):
 
 def cuts_of(values, y=None, **parameters):
     column = np.asarray(values, dtype=float)[:, None]
-    return Discretiser(**parameters).fit(column, y).cut_points_[0].tolist()
+    return Discretizer(**parameters).fit(column, y).cut_points_[0].tolist()
 
 
 # --- quantiles ---
@@ -53,7 +53,7 @@ def test_quantiles_without_ties_make_equal_bins():
     st.integers(2, 6),
     st.sampled_from([0.0, 0.02, 0.2, 0.5]),
 )
-def test_quantile_cuts_lie_half_way_between_neighbours_and_bins_are_large_enough(
+def test_quantile_cuts_lie_half_way_between_neighbors_and_bins_are_large_enough(
     values, n_bins, share
 ):
     cuts = cuts_of(values, n_bins=n_bins, min_bin_share=share)
@@ -86,11 +86,11 @@ def test_ties_are_never_cut(strategy, values, cuts):
     assert cuts_of(values, labels, strategy=strategy) == cuts
 
 
-def test_neighbouring_floats_are_told_apart():
+def test_neighboring_floats_are_told_apart():
     low = 1.0
     high = math.nextafter(low, 2)
     assert cuts_of([low] * 5 + [high] * 5) == [low]
-    codes = Discretiser().fit_transform([[low], [low], [high], [high]])
+    codes = Discretizer().fit_transform([[low], [low], [high], [high]])
     assert codes.ravel().tolist() == [0, 0, 1, 1]
 
 
@@ -100,7 +100,7 @@ def test_neighbouring_floats_are_told_apart():
 def test_iris_is_cut_where_its_published_tree_is():
     """The thresholds 0.8 and 1.75 of petal width: scikit-learn's user guide, "Decision Trees"."""
     X, y = load_iris(return_X_y=True, as_frame=True)
-    cuts = Discretiser("tree", n_bins=3).fit(X, y).cut_points_[3]
+    cuts = Discretizer("tree", n_bins=3).fit(X, y).cut_points_[3]
     np.testing.assert_allclose(cuts, [0.8, 1.75])
 
 
@@ -155,7 +155,7 @@ def test_cuts_among_very_many_values_are_exact():
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3])
-def test_groups_of_neighbours_find_what_all_values_do(share):
+def test_groups_of_neighbors_find_what_all_values_do(share):
     n_rows = 10_000  # more values than a tree first tells apart
     values = np.random.default_rng(2).normal(size=n_rows)
     labels = np.digitize(values, [-0.4, 0.9])
@@ -184,11 +184,11 @@ def checkerboard(n_rows=400):
 @pytest.mark.parametrize("target", [bool, str, float])
 def test_joint_cuts_serve_features_that_matter_together(target):
     X, y = checkerboard()
-    joint = Discretiser("tree", n_bins=2, joint=True).fit(X, y.astype(target))
-    alone = Discretiser("tree", n_bins=2).fit(X, y.astype(target))
+    joint = Discretizer("tree", n_bins=2, joint=True).fit(X, y.astype(target))
+    alone = Discretizer("tree", n_bins=2).fit(X, y.astype(target))
     for j, border in enumerate((0.0, 0.3)):
         below, above = X[X[:, j] <= border, j].max(), X[X[:, j] > border, j].min()
-        # Half-way between neighbours among the rows parted there, so in the gap of all rows.
+        # Half-way between neighbors among the rows parted there, so in the gap of all rows.
         assert any(below <= cut < above for cut in joint.cut_points_[j])
         assert len(alone.cut_points_[j]) < len(joint.cut_points_[j])
         assert (np.diff(joint.cut_points_[j]) > 0).all()
@@ -199,8 +199,8 @@ def test_joint_cuts_serve_features_that_matter_together(target):
 def test_joint_cuts_are_the_thresholds_of_one_tree():
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=32, random_state=0).fit(X, y).tree_
-    joint = Discretiser("tree", joint=True).fit(X, y)
-    alone = Discretiser("tree").fit(X, y)
+    joint = Discretizer("tree", joint=True).fit(X, y)
+    alone = Discretizer("tree").fit(X, y)
     for j in range(4):
         together = tree.threshold[tree.feature == j]
         gap = {np.sum(X[:, j] <= cut) for cut in together}
@@ -211,9 +211,9 @@ def test_joint_cuts_are_the_thresholds_of_one_tree():
 
 def test_joint_cuts_look_at_some_of_many_rows():
     X, y = checkerboard(40_000)
-    many = Discretiser("tree", joint=True).fit(X, y)
-    some = Discretiser("tree", joint=True).fit(X[::2], y[::2])
-    alone = Discretiser("tree").fit(X[::2], y[::2])
+    many = Discretizer("tree", joint=True).fit(X, y)
+    some = Discretizer("tree", joint=True).fit(X[::2], y[::2])
+    alone = Discretizer("tree").fit(X[::2], y[::2])
     for j in range(2):
         added = set(some.cut_points_[j]) - set(alone.cut_points_[j])
         assert added <= set(many.cut_points_[j])
@@ -223,15 +223,15 @@ def test_joint_cuts_look_at_some_of_many_rows():
 @pytest.mark.parametrize("factor", [2.0**-40, 2.0**700])
 def test_fault_12_the_scale_of_a_feature_does_not_matter(factor, joint):
     X, y = load_iris(return_X_y=True)
-    plain, scaled = (Discretiser("tree", joint=joint).fit(X * f, y) for f in (1.0, factor))
+    plain, scaled = (Discretizer("tree", joint=joint).fit(X * f, y) for f in (1.0, factor))
     for cuts, other in zip(plain.cut_points_, scaled.cut_points_, strict=True):
         np.testing.assert_array_equal(cuts * factor, other)
 
 
 def test_labels_may_be_of_any_kind():
     X, y = load_iris(return_X_y=True)
-    numbers = Discretiser("tree").fit(X, y)
-    names = Discretiser("tree").fit(X, np.array(["a", "b", "c"], dtype=object)[y])
+    numbers = Discretizer("tree").fit(X, y)
+    names = Discretizer("tree").fit(X, np.array(["a", "b", "c"], dtype=object)[y])
     for cuts, other in zip(numbers.cut_points_, names.cut_points_, strict=True):
         np.testing.assert_array_equal(cuts, other)
 
@@ -251,10 +251,10 @@ def test_labels_may_be_of_any_kind():
 )
 def test_given_cuts(cut_points):
     X = pd.DataFrame({"age": [18.0, 19.0, 70.0], "weight": [1, 2, 3], "size": [0.0, 0.1, -1]})
-    discretiser = Discretiser("given", cut_points=cut_points).fit(X)
-    assert [c.tolist() for c in discretiser.cut_points_] == [[18, 65.5], [], [0.0]]
-    assert discretiser.n_bins_.tolist() == [3, 1, 2]
-    assert discretiser.transform(X).tolist() == [[0, 0, 0], [1, 0, 1], [2, 0, 0]]
+    discretizer = Discretizer("given", cut_points=cut_points).fit(X)
+    assert [c.tolist() for c in discretizer.cut_points_] == [[18, 65.5], [], [0.0]]
+    assert discretizer.n_bins_.tolist() == [3, 1, 2]
+    assert discretizer.transform(X).tolist() == [[0, 0, 0], [1, 0, 1], [2, 0, 0]]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_given_cuts(cut_points):
 def test_cuts_that_cannot_be(cut_points, error, text):
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0]})
     with pytest.raises(error, match=text):
-        Discretiser("given", cut_points=cut_points).fit(X)
+        Discretizer("given", cut_points=cut_points).fit(X)
 
 
 # --- transforming ---
@@ -289,13 +289,13 @@ def test_cuts_that_cannot_be(cut_points, error, text):
 )
 def test_the_interval_that_holds_is_that_of_the_code(cuts, values):
     cuts = sorted(cuts)
-    discretiser = Discretiser("given", cut_points=[cuts]).fit([[0.0], [1.0]])
+    discretizer = Discretizer("given", cut_points=[cuts]).fit([[0.0], [1.0]])
     values = [*values, *cuts]
-    intervals = discretiser.intervals(0)
-    assert len(intervals) == len(cuts) + 1 == discretiser.n_bins_[0]
+    intervals = discretizer.intervals(0)
+    assert len(intervals) == len(cuts) + 1 == discretizer.n_bins_[0]
     column = np.array(values)
     held = np.array([interval.holds(lambda j: column) for interval in intervals])
-    codes = discretiser.transform(column[:, None]).ravel()
+    codes = discretizer.transform(column[:, None]).ravel()
     for i, value in enumerate(values):
         assert np.flatnonzero(held[:, i]).tolist() == [codes[i]]
         assert codes[i] == sum(value > cut for cut in cuts)
@@ -303,21 +303,21 @@ def test_the_interval_that_holds_is_that_of_the_code(cuts, values):
 
 def test_intervals_by_name_and_the_open_ends():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    discretiser = Discretiser("tree", n_bins=3).fit(X, y)
-    low, high = discretiser.cut_points_[3]
+    discretizer = Discretizer("tree", n_bins=3).fit(X, y)
+    low, high = discretizer.cut_points_[3]
     expected = [Interval(3, upper=low), Interval(3, low, high), Interval(3, lower=high)]
-    assert discretiser.intervals("petal width (cm)") == discretiser.intervals(3) == expected
+    assert discretizer.intervals("petal width (cm)") == discretizer.intervals(3) == expected
     with pytest.raises(ValueError, match=r"feature must name a feature .*got 'petal'"):
-        discretiser.intervals("petal")
+        discretizer.intervals("petal")
 
 
 def test_output_is_a_frame_if_asked_for():
     X = load_iris(as_frame=True).data
-    discretiser = Discretiser().set_output(transform="pandas").fit(X)
-    frame = discretiser.transform(X)
-    assert list(frame.columns) == list(X.columns) == discretiser.get_feature_names_out().tolist()
+    discretizer = Discretizer().set_output(transform="pandas").fit(X)
+    frame = discretizer.transform(X)
+    assert list(frame.columns) == list(X.columns) == discretizer.get_feature_names_out().tolist()
     assert all(dtype.kind == "i" for dtype in frame.dtypes)
-    np.testing.assert_array_equal(frame, clone(discretiser).set_output().fit_transform(X))
+    np.testing.assert_array_equal(frame, clone(discretizer).set_output().fit_transform(X))
 
 
 # --- bad input ---
@@ -338,15 +338,15 @@ def test_output_is_a_frame_if_asked_for():
 )
 def test_bad_parameters(parameters, error, text):
     with pytest.raises(error, match=text):
-        Discretiser(**parameters).fit([[1.0], [2.0]])
+        Discretizer(**parameters).fit([[1.0], [2.0]])
 
 
 def test_a_tree_needs_answers():
     with pytest.raises(ValueError, match="Pass the black box's predictions as y"):
-        Discretiser("tree").fit([[1.0], [2.0]])
+        Discretizer("tree").fit([[1.0], [2.0]])
 
 
 def test_text_columns_are_refused_by_name():
-    X = pd.DataFrame({"size": [1.0, 2.0], "colour": ["red", "blue"]})
-    with pytest.raises(ValueError, match="Discretiser needs numbers, but column 'colour'"):
-        Discretiser().fit(X)
+    X = pd.DataFrame({"size": [1.0, 2.0], "color": ["red", "blue"]})
+    with pytest.raises(ValueError, match="Discretizer needs numbers, but column 'color'"):
+        Discretizer().fit(X)

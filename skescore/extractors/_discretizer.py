@@ -1,4 +1,4 @@
-"""Discretiser: cuts numeric features into a few bins, for extractors that need them."""
+"""Discretizer: cuts numeric features into a few bins, for extractors that need them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from skescore.rules import Interval
 
 _STRATEGIES = ("quantile", "tree", "given")
 
-#: Trees tell so many groups of neighbouring values apart at first.
+#: Trees tell so many groups of neighboring values apart at first.
 _MOST_GROUPS = 4096
 #: Leaves of the tree on all features, and rows that it is grown on.
 _JOINT_LEAVES, _JOINT_ROWS = 32, 20_000
@@ -54,7 +54,7 @@ def tree_boundaries(ordered: np.ndarray, target: np.ndarray, n_bins: int, least:
     """Positions in sorted values after which to cut, so that a tree's leaves become the bins.
 
     The predictions go with the sorted values: floats, or class labels coded from 0.
-    Of very many distinct values, groups of neighbours are told apart first; then each cut is moved
+    Of very many distinct values, groups of neighbors are told apart first; then each cut is moved
     to where it is best within the groups on either side.
     """
     ends = np.flatnonzero(ordered[:-1] < ordered[1:])  # the last places of distinct values
@@ -136,7 +136,7 @@ def united(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndar
     return cuts[np.unique(places, return_index=True)[1]]
 
 
-class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Turn every numeric feature into the number of the bin that a value lies in.
 
     Use it in front of an extractor or model that works on discrete columns;
@@ -176,17 +176,17 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Cuts lie half-way between two neighbouring values of the data, so equal values share a bin
+    Cuts lie half-way between two neighboring values of the data, so equal values share a bin
     and the scale of a feature does not matter: trees are grown on the ranks of the values. Of more
-    than 4096 distinct values, trees look at as many groups of neighbours, and the cuts found are
+    than 4096 distinct values, trees look at as many groups of neighbors, and the cuts found are
     then placed exactly within the groups beside them. The joint tree looks at 20000 evenly spaced
-    rows at most; its cuts lie half-way between neighbours among the rows that it parts there.
+    rows at most; its cuts lie half-way between neighbors among the rows that it parts there.
     A y of floats makes regression trees, any other y classification trees (Gini impurity), grown
     best first to `n_bins` leaves. Nothing is random.
 
     Text columns are refused. Leave them alone with a ``ColumnTransformer(...,
     remainder="passthrough")``; extractors that take categories need no such thing, they show the
-    discretiser nothing but the numeric columns.
+    discretizer nothing but the numeric columns.
 
     References
     ----------
@@ -196,15 +196,15 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from skescore.extractors import Discretiser
+    >>> from skescore.extractors import Discretizer
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> discretiser = Discretiser(strategy="tree", n_bins=3).fit(X, y)
-    >>> for condition in discretiser.intervals("petal width (cm)"):
+    >>> discretizer = Discretizer(strategy="tree", n_bins=3).fit(X, y)
+    >>> for condition in discretizer.intervals("petal width (cm)"):
     ...     print(condition.to_text(list(X.columns)))
     petal width (cm) ≤ 0.8
     0.8 < petal width (cm) ≤ 1.75
     petal width (cm) > 1.75
-    >>> discretiser.transform(X)[::50]
+    >>> discretizer.transform(X)[::50]
     array([[0, 2, 0, 0],
            [2, 1, 1, 1],
            [2, 1, 2, 2]])
@@ -225,7 +225,7 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.joint = joint
         self.cut_points = cut_points
 
-    def fit(self, X: Any, y: Any = None) -> Discretiser:
+    def fit(self, X: Any, y: Any = None) -> Discretizer:
         """Find the cuts of every feature.
 
         Parameters
@@ -239,7 +239,7 @@ class Discretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         self
-            The fitted discretiser.
+            The fitted discretizer.
 
         Raises
         ------

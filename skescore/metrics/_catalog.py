@@ -1,4 +1,4 @@
-"""The catalogue of metrics of predictions: one entry per metric, and whose it is.
+"""The catalog of metrics of predictions: one entry per metric, and whose it is.
 
 Names are those of scikit-learn where it has the metric, those of RuleKit and RapidMiner elsewhere.
 """
@@ -131,7 +131,7 @@ def find_metric(metric: str | PerformanceMetric, options: Mapping[str, Any]) -> 
 _TABLE = "statistics of two-by-two tables"
 _STATISTICS = "statistics of errors"
 _RAPIDMINER = "RapidMiner"
-_RULEKIT = "catalogue of RuleKit"
+_RULEKIT = "catalog of RuleKit"
 _NAN = math.nan
 _CLIPPED = {"clip": True, "undefined": 0.0}
 
@@ -505,7 +505,7 @@ def performance_value(
     undefined: float = math.nan,
     **options: Any,
 ) -> float:
-    """Measure predictions by a metric of the catalogue.
+    """Measure predictions by a metric of the catalog.
 
     Parameters
     ----------
@@ -623,7 +623,7 @@ def performance_report(
     sample_weight: Any = None,
     undefined: float = math.nan,
 ) -> pd.DataFrame:
-    """Measure predictions by everything in the catalogue that suits them.
+    """Measure predictions by everything in the catalog that suits them.
 
     Use it to look at a model from all sides, or to compare it with what another program reports.
 
