@@ -22,17 +22,18 @@ from skescore._validation import (
 )
 from skescore.attribution._result import Attribution
 from skescore.metrics.attribution import Removal, faithfulness
-from skescore.rules import LinearOutput, RuleSet
-from skescore.rules._conditions import (
+from skescore.rules import (
     AtLeast,
     Condition,
     Interval,
     Linear,
+    LinearOutput,
     Missing,
     OneOf,
-    is_missing,
+    RuleSet,
+    Table,
 )
-from skescore.rules._matching import Table
+from skescore.rules._conditions import is_missing
 from skescore.rules._prediction import assigned_rule
 
 __all__ = ["RuleAttribution", "local_faithfulness", "rule_attribution"]

@@ -33,8 +33,7 @@ from skescore.bench._plan import Cell, split_rows
 from skescore.black_boxes import make_black_box
 from skescore.datasets import Dataset
 from skescore.extractors import Oracle, fit_black_box
-from skescore.metrics import fidelity
-from skescore.metrics._prediction import prediction_performance
+from skescore.metrics import fidelity, prediction_performance
 from skescore.registry import make_extractor
 from skescore.rules import RuleSet
 from skescore.scorers import (

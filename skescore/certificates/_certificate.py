@@ -25,7 +25,8 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.certificates._bounds import most_weighted_f1
-from skescore.metrics._prediction import METRICS, centered, prediction_loss, prediction_performance
+from skescore.metrics import METRICS, prediction_loss, prediction_performance
+from skescore.metrics._prediction import centered
 from skescore.optimal import (
     Cuts,
     F1Bound,

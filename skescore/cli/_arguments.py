@@ -517,7 +517,7 @@ def search_scoring_from(options: argparse.Namespace) -> Any:
 
 def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
     """All scores at once, with the weights of the options."""
-    from skescore.metrics._prediction import METRICS
+    from skescore.metrics import METRICS
     from skescore.scorers import make_knowledge_scorer
 
     settings: dict[str, Any] = weights_from(options)

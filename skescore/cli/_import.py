@@ -97,7 +97,7 @@ def read_rule_file(
     """Read rules from a file that is no model."""
     from skescore.black_boxes import SavedModelError
     from skescore.rules import RuleSet
-    from skescore.rules.importers._tables import read_table as read_conditions
+    from skescore.rules.importers import read_table as read_conditions
 
     try:
         if kind == "table":
@@ -106,10 +106,10 @@ def read_rule_file(
         if kind == "rules":
             return RuleSet.from_json(text)
         if kind == "decision-rules":
-            from skescore.rules.importers._decision_rules import read_decision_rules
+            from skescore.rules.importers import read_decision_rules
 
             return read_decision_rules(text)
-        from skescore.rules.importers._rulekit import read_rulekit_text
+        from skescore.rules.importers import read_rulekit_text
 
         if names is None:
             raise ValueError(

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from skescore.datasets import Preparation
-    from skescore.rules import RuleSet
-    from skescore.rules._conditions import Condition
+    from skescore.rules import Condition, RuleSet
 
 __all__ = [
     "add_output_options",

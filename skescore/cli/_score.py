@@ -62,7 +62,7 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
 
     Rules are often longer than a line, so that they are listed first, and tables go by number.
     """
-    from skescore.metrics._rule_quality import MEASURES
+    from skescore.metrics import MEASURES
 
     rules, measures = result["rules_by_themselves"], result["measures"]
     printer.heading(f"rules by themselves: {plural(len(rules), 'rule')}")
@@ -493,7 +493,7 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
 
 def _judged(options: argparse.Namespace, ruleset: RuleSet, X: Any, y: Any) -> dict[str, Any]:
     """Every rule by itself, and their averages."""
-    from skescore.metrics._rule_reports import characteristics, rule_report
+    from skescore.metrics import characteristics, rule_report
 
     measures, assigned = options.measures, options.assigned_rows
     report = rule_report(ruleset, X, y, measures=measures, assigned=assigned)

@@ -425,7 +425,7 @@ def write_files(
 def _candidates(search: ExtractorSearchCV) -> str:
     import pandas as pd
 
-    from skescore.report._candidates_file import candidates_json
+    from skescore.report import candidates_json
 
     first = search.leaderboard_.iloc[0]
     # A winner that repeats an earlier trial is that trial, which is the one that was kept.

@@ -63,7 +63,7 @@ from skescore.extractors._input import (
 )
 from skescore.extractors._missing import FilledTable
 from skescore.extractors._oracle import Oracle
-from skescore.metrics._completeness import volume_completeness
+from skescore.metrics import volume_completeness
 from skescore.rules import Domain, Fallback, RuleSet
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
 from skescore.rules._matching import as_known_rows
@@ -432,7 +432,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             return None
         # Only where wanted: most of the package stands on scores, extraction does not.
         from skescore.scorers import get_rule_scorer
-        from skescore.selection._prune import prune
+        from skescore.selection import prune
 
         try:
             get_rule_scorer(self.prune)

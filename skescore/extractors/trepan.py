@@ -18,8 +18,7 @@ from skescore._deadline import check_deadline
 from skescore._random import combine, draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._sharing import Sharing
-from skescore.rules import Rule, RuleSet, RuleStatistics
-from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
+from skescore.rules import AtLeast, Condition, Interval, OneOf, Rule, RuleSet, RuleStatistics
 from skescore.rules.importers._sklearn import shortened_paths
 
 __all__ = ["TrepanExtractor"]

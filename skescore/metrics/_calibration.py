@@ -16,8 +16,7 @@ from skescore._validation import check_number, finite_numbers
 from skescore.metrics._confusion import class_codes
 from skescore.metrics._overlap import rules_and_rows
 from skescore.metrics._rule_counts import Floats, one_per_row
-from skescore.rules._matching import Table
-from skescore.rules._ruleset import RuleSet
+from skescore.rules import RuleSet, Table
 
 __all__ = ["RuleCalibration", "rule_calibration"]
 

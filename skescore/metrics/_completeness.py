@@ -17,10 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skescore._validation import row_weights
-from skescore.rules._conditions import AtLeast, Condition, Missing, OneOf
-from skescore.rules._domain import Domain
-from skescore.rules._rule import Rule
-from skescore.rules._ruleset import RuleSet
+from skescore.rules import AtLeast, Condition, Domain, Missing, OneOf, Rule, RuleSet
 from skescore.rules._volumes import Seed, Volume, clopper_pearson, sampling_stream, union_volume
 
 __all__ = ["Completeness", "instance_completeness", "volume_completeness"]

@@ -33,8 +33,7 @@ from skescore.metrics._significance import (
     significant,
     variance_p_value,
 )
-from skescore.rules._matching import Table
-from skescore.rules._ruleset import RuleSet
+from skescore.rules import RuleSet, Table
 
 __all__ = ["Flags", "Floats", "RuleConfusion", "Tally", "class_codes", "confusion"]
 

@@ -33,9 +33,8 @@ from skescore._validation import (
 )
 from skescore.metrics._prediction import centered, prediction_performance
 from skescore.metrics._rule_counts import Flags, Floats, checked_weights, one_per_row
-from skescore.rules import Fallback, as_ruleset
+from skescore.rules import Fallback, RuleSet, as_ruleset
 from skescore.rules._matching import as_known_rows
-from skescore.rules._ruleset import RuleSet
 
 __all__ = [
     "OFF_DATA",

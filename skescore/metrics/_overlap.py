@@ -15,9 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from skescore._validation import check_flag
 from skescore.metrics._completeness import Completeness, unit_boxes
 from skescore.metrics._rule_counts import Flags, Floats, RuleCounts, checked_weights
-from skescore.rules import Condition, Fallback, Interval, as_ruleset
-from skescore.rules._matching import Table
-from skescore.rules._ruleset import RuleSet
+from skescore.rules import Condition, Fallback, Interval, RuleSet, Table, as_ruleset
 from skescore.rules._volumes import overlapping_pairs, union_volume
 
 __all__ = [

@@ -26,10 +26,8 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.metrics._prediction import NO_RULE, LabelSums
-from skescore.rules._domain import Fallback
-from skescore.rules._matching import Table
+from skescore.rules import Fallback, RuleSet, Table
 from skescore.rules._prediction import class_sums
-from skescore.rules._ruleset import RuleSet
 
 __all__ = [
     "BORDER",

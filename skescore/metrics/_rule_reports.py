@@ -18,8 +18,7 @@ from skescore.metrics._confusion import RuleConfusion, Tally, class_codes, confu
 from skescore.metrics._rule_counts import Flags, RuleCounts
 from skescore.metrics._rule_quality import MEASURES, Measure
 from skescore.metrics._significance import check_alpha, significant_fraction
-from skescore.rules._domain import Fallback
-from skescore.rules._ruleset import RuleSet
+from skescore.rules import Fallback, RuleSet
 
 if TYPE_CHECKING:
     import pandas as pd

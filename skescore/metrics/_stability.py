@@ -16,9 +16,7 @@ from skescore._validation import check_integer
 from skescore.metrics._fidelity import known_predictions
 from skescore.metrics._overlap import rules_and_rows
 from skescore.metrics._rule_counts import Floats
-from skescore.rules import AtLeast, Condition, Interval, Linear, as_ruleset
-from skescore.rules._matching import Table
-from skescore.rules._ruleset import RuleSet
+from skescore.rules import AtLeast, Condition, Interval, Linear, RuleSet, Table, as_ruleset
 
 __all__ = ["Stability", "prediction_agreement", "rule_similarity", "stability"]
 

@@ -19,7 +19,7 @@ from skescore._validation import check_choice
 from skescore.metrics._completeness import instance_completeness, volume_completeness
 from skescore.metrics._knowledge import fire_score, ice_score, q_score
 from skescore.metrics._significance import adjust_p_values, check_alpha
-from skescore.rules._survival import SurvivalCurve, SurvivalRules, read_outcomes
+from skescore.rules import SurvivalCurve, SurvivalRules, read_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd

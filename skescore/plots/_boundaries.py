@@ -26,8 +26,7 @@ from skescore.plots._style import (
     pale,
     short,
 )
-from skescore.rules import Fallback, RuleSet, as_ruleset
-from skescore.rules._matching import Table
+from skescore.rules import Fallback, RuleSet, Table, as_ruleset
 
 __all__ = ["decision_boundaries", "decision_boundary"]
 

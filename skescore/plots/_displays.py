@@ -13,7 +13,7 @@ from skescore.plots._results import results_candidates
 from skescore.plots._rules import overlap_matrix, parallel_rules, rule_boxes
 from skescore.plots._trade_off import pareto_plot, proven_corridor
 from skescore.rules import RuleSet, as_ruleset
-from skescore.tuning._candidates import Candidates
+from skescore.tuning import Candidates
 
 __all__ = [
     "CorridorDisplay",

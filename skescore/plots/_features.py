@@ -11,8 +11,7 @@ import numpy as np
 from skescore._text import did_you_mean
 from skescore._validation import label_order, python_value
 from skescore.plots._style import short
-from skescore.rules import AtLeast, Condition, Interval, Missing, OneOf, Rule, RuleSet
-from skescore.rules._matching import Table
+from skescore.rules import AtLeast, Condition, Interval, Missing, OneOf, Rule, RuleSet, Table
 
 #: Pixels of a category, which reaches from half before its number to half behind.
 _PER_CATEGORY = 12

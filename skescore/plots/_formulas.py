@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skescore._validation import check_choice
-from skescore.metrics._knowledge import fire_score, ice_performance, ice_readability, ice_score
+from skescore.metrics import fire_score, ice_performance, ice_readability, ice_score
 from skescore.plots._results import results_table
 from skescore.plots._style import (
     BETTER,

@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator
 from skescore._validation import check_choice
 from skescore.registry import extractor_label
 from skescore.scorers._specs import all_weights, find_score
-from skescore.tuning._candidates import Candidate, Candidates, as_candidates
+from skescore.tuning import Candidate, Candidates
+from skescore.tuning._candidates import as_candidates
 
 #: What scores are made of; of a table these columns are read.
 MEASURES = (

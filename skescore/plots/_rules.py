@@ -28,8 +28,7 @@ from skescore.plots._style import (
     pale,
     short,
 )
-from skescore.rules import Interval, LinearOutput, Missing, OneOf, Rule, RuleSet, as_ruleset
-from skescore.rules._matching import Table
+from skescore.rules import Interval, LinearOutput, Missing, OneOf, Rule, RuleSet, Table, as_ruleset
 from skescore.rules._text import format_number
 
 __all__ = ["overlap_matrix", "parallel_rules", "rule_boxes"]

@@ -39,9 +39,8 @@ from skescore.plots._style import (
 )
 from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS
-from skescore.tuning import WinningRegions, winning_regions
-from skescore.tuning._candidates import Candidate, Candidates
-from skescore.tuning._pareto import check_objectives, pareto_front
+from skescore.tuning import Candidate, Candidates, WinningRegions, pareto_front, winning_regions
+from skescore.tuning._pareto import check_objectives
 
 __all__ = ["pareto_plot", "proven_corridor", "score_sensitivity", "winner_map"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from skescore._io import json_of
 from skescore.scorers import SCORE_SPECS
 from skescore.scorers._specs import measured_names
-from skescore.tuning._candidates import Candidate, Candidates
+from skescore.tuning import Candidate, Candidates
 
 __all__ = [
     "FORMAT",

@@ -28,11 +28,18 @@ from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read
 from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
 from skescore.rules._text import format_label
-from skescore.scorers import SCORE_SPECS, Weight
-from skescore.scorers._specs import COMPLETENESSES, all_weights
-from skescore.tuning import SHARE_OF_ALL_ROWS, ExtractorSearchCV, choose_winner, judged
-from skescore.tuning._candidates import Candidate, Candidates, SearchObjective
-from skescore.tuning._pareto import pareto_mask
+from skescore.scorers import COMPLETENESSES, SCORE_SPECS, Weight
+from skescore.scorers._specs import all_weights
+from skescore.tuning import (
+    SHARE_OF_ALL_ROWS,
+    Candidate,
+    Candidates,
+    ExtractorSearchCV,
+    SearchObjective,
+    choose_winner,
+    judged,
+    pareto_mask,
+)
 from skescore.tuning._search import row_weights_of
 
 __all__ = [

@@ -13,11 +13,9 @@ import numpy as np
 import pandas as pd
 
 from skescore.datasets import Dataset
-from skescore.metrics import redundancy, rule_overlap
+from skescore.metrics import redundancy, rule_overlap, rule_report
 from skescore.metrics._prediction import centered
-from skescore.metrics._rule_reports import rule_report
-from skescore.rules import RuleSet
-from skescore.rules._conditions import AtLeast, Condition
+from skescore.rules import AtLeast, Condition, RuleSet
 from skescore.rules._text import feature_name, format_label
 from skescore.rules.exporters._sentences import last_sentence, premise_words
 

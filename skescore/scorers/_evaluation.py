@@ -18,16 +18,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from skescore._validation import one_dimension, own_rows, row_weights
-from skescore.metrics._completeness import volume_completeness
-from skescore.metrics._prediction import (
-    metric_of_sums,
+from skescore.metrics import (
+    RuleCounts,
     prediction_loss,
     prediction_performance,
+    volume_completeness,
 )
-from skescore.metrics._rule_counts import RuleCounts
-from skescore.rules import Fallback, RuleSet, as_ruleset
-from skescore.rules._matching import Table, as_known_rows
-from skescore.rules._survival import SurvivalRules
+from skescore.metrics._prediction import metric_of_sums
+from skescore.rules import Fallback, RuleSet, SurvivalRules, Table, as_ruleset
+from skescore.rules._matching import as_known_rows
 from skescore.rules.importers import options_from_rows
 
 __all__ = ["RuleEvaluation", "evaluate_rules"]

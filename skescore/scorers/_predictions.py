@@ -14,13 +14,13 @@ import numpy as np
 
 from skescore._text import listed
 from skescore._validation import check_choice, check_number
-from skescore.metrics._catalog import (
+from skescore.metrics import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
-    find_metric,
+    characteristics,
     performance_value,
 )
-from skescore.metrics._rule_reports import characteristics
+from skescore.metrics._catalog import find_metric
 from skescore.scorers._evaluation import REFERENCES, evaluate_rules
 from skescore.scorers._routing import AsksForWeights
 

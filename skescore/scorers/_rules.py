@@ -27,9 +27,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_flag, check_number
-from skescore.metrics._confusion import confusion
-from skescore.metrics._prediction import METRICS, UNCOVERED
-from skescore.metrics._rule_quality import MEASURES, Measure, rule_quality
+from skescore.metrics import MEASURES, METRICS, Measure, confusion, rule_quality
+from skescore.metrics._prediction import UNCOVERED
 from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
 from skescore.scorers._predictions import PERFORMANCE_SCORERS
 from skescore.scorers._routing import AsksForWeights

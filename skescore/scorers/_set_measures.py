@@ -24,16 +24,21 @@ from sklearn.utils import _safe_indexing
 from skescore._random import child_generator
 from skescore._text import did_you_mean
 from skescore._validation import TASKS, check_choice, check_integer
-from skescore.metrics._calibration import RuleCalibration, rule_calibration
-from skescore.metrics._fidelity import (
+from skescore.metrics import (
+    Redundancy,
+    RuleCalibration,
+    RuleCounts,
+    RuleOverlap,
+    Stability,
     feature_agreement,
     fidelity,
     group_fidelity,
-    known_predictions,
+    redundancy,
+    rule_calibration,
+    rule_overlap,
+    stability,
 )
-from skescore.metrics._overlap import Redundancy, RuleOverlap, redundancy, rule_overlap
-from skescore.metrics._rule_counts import RuleCounts
-from skescore.metrics._stability import Stability, stability
+from skescore.metrics._fidelity import known_predictions
 from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import options_from_rows
 from skescore.scorers._evaluation import RuleEvaluation

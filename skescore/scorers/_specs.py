@@ -15,8 +15,8 @@ import numpy as np
 
 from skescore._names import SCORES, Weight
 from skescore._text import did_you_mean
-from skescore.metrics._knowledge import fire_score, ice_score, q_score
-from skescore.metrics._prediction import METRICS, UNCOVERED
+from skescore.metrics import METRICS, fire_score, ice_score, q_score
+from skescore.metrics._prediction import UNCOVERED
 
 __all__ = ["COMPLETENESSES", "SCORE_SPECS", "ScoreSpec", "Weight", "find_score"]
 

@@ -8,9 +8,9 @@ from typing import Any
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skescore._text import did_you_mean
-from skescore.metrics._survival import check_settings, integrated_brier_score, survival_scores
-from skescore.rules._ruleset import RuleSet
-from skescore.rules._survival import SurvivalRules
+from skescore.metrics import integrated_brier_score, survival_scores
+from skescore.metrics._survival import check_settings
+from skescore.rules import RuleSet, SurvivalRules
 from skescore.scorers._evaluation import unwrap
 from skescore.scorers._specs import SCORE_SPECS
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skescore._validation import as_numbers
-from skescore.metrics._confusion import Flags, confusion
-from skescore.metrics._rule_quality import Measure
-from skescore.rules._ruleset import RuleSet
+from skescore.metrics import Measure, confusion
+from skescore.metrics._confusion import Flags
+from skescore.rules import RuleSet
 
 __all__ = ["select_rules", "significant_rules"]
 

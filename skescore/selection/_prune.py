@@ -17,10 +17,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skescore._deadline import check_deadline
 from skescore._text import listed
 from skescore._validation import check_instance, check_integer, one_dimension
-from skescore.metrics._completeness import unit_boxes, volume_completeness
-from skescore.metrics._prediction import METRICS
-from skescore.rules import Domain, Rule, RuleSet, RuleStatistics
-from skescore.rules._matching import Table
+from skescore.metrics import METRICS, volume_completeness
+from skescore.metrics._completeness import unit_boxes
+from skescore.rules import Domain, Rule, RuleSet, RuleStatistics, Table
 from skescore.rules._volumes import sampling_stream, subtract, volume_outside
 from skescore.rules.simplification import RuleRows, Step
 from skescore.rules.simplification._on_rows import without_rule

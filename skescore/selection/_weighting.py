@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike
 
 from skescore._text import did_you_mean
 from skescore._validation import check_number
-from skescore.metrics._confusion import confusion
-from skescore.metrics._rule_quality import MEASURES, Measure
-from skescore.rules._rule import Rule
-from skescore.rules._ruleset import RuleSet
+from skescore.metrics import MEASURES, Measure, confusion
+from skescore.rules import Rule, RuleSet
 
 __all__ = ["with_weights"]
 

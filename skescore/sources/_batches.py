@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from skescore._optional import import_optional
 from skescore._processes import parallel
 from skescore._validation import one_dimension
-from skescore.metrics._rule_counts import RowLooks, RuleCounts
+from skescore.metrics import RuleCounts
+from skescore.metrics._rule_counts import RowLooks
 from skescore.rules import RuleSet
 from skescore.rules._conditions import as_numbers
 from skescore.sources._histograms import are_decimals

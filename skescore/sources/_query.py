@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skescore.metrics._rule_counts import BORDER, Groups, RuleCounts, reach
+from skescore.metrics import RuleCounts
+from skescore.metrics._rule_counts import BORDER, Groups, reach
 from skescore.rules import Fallback, RuleSet
 from skescore.rules.exporters._sql import sql_parts, translated
 from skescore.sources._tables import SourceError, SqlTable, check_columns

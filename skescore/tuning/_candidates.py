@@ -21,6 +21,7 @@ from skescore._validation import check_choice, check_number
 from skescore.registry import extractor_label
 from skescore.rules import RuleSet
 from skescore.scorers import (
+    COMPLETENESSES,
     SET_SCORERS,
     PerformanceScorer,
     RuleScorer,
@@ -29,7 +30,7 @@ from skescore.scorers import (
 )
 from skescore.scorers._evaluation import SIZES
 from skescore.scorers._set_measures import SET_AXES, loss_of
-from skescore.scorers._specs import COMPLETENESSES, all_weights, find_score, measured_names
+from skescore.scorers._specs import all_weights, find_score, measured_names
 
 
 def _loss_of_set(axis: str, folds: list[dict[str, Any]]) -> float:

@@ -26,7 +26,7 @@ from skescore.extractors import (
     fit_weighted,
     is_prefit,
 )
-from skescore.metrics._prediction import prediction_performance
+from skescore.metrics import prediction_performance
 from skescore.registry import make_extractor
 from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer
 from skescore.scorers._specs import measured_names

@@ -31,8 +31,8 @@ from skescore.extractors._features import (
 )
 from skescore.extractors._sharing import Sharing, digest, once
 from skescore.extractors.cream._targets import Target, column_moments
-from skescore.rules import Conclusions
-from skescore.rules._matching import BoxTable, Matcher, Table
+from skescore.rules import BoxTable, Conclusions, Table
+from skescore.rules._matching import Matcher
 
 # --- the densest parts, what boxes are first drawn around -----------------------------------------
 

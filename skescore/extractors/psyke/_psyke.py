@@ -23,7 +23,7 @@ from skescore.extractors.psyke._algorithms import (
 from skescore.extractors.psyke._builders import BUILDERS, Task, class_texts
 from skescore.extractors.psyke._runtime import check_installation, contained, load_psyke
 from skescore.rules import RuleSet
-from skescore.rules.importers._psyke import read_psyke
+from skescore.rules.importers import read_psyke
 
 _PREFIX = "psyke:"
 

@@ -16,8 +16,13 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_random_state
 
 from skescore._validation import as_numbers, check_integer
-from skescore.scorers import SCORE_SPECS, RuleScorer, get_rule_scorer
-from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
+from skescore.scorers import (
+    SCORE_SPECS,
+    RuleEvaluation,
+    RuleScorer,
+    evaluate_rules,
+    get_rule_scorer,
+)
 from skescore.tuning._candidates import as_candidates
 from skescore.tuning.weights._weighing import TIE, chosen_weights, preference
 

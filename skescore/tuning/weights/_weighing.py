@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skescore._validation import as_numbers, check_choice
-from skescore.metrics._knowledge import fire_score, ice_performance, ice_readability, ice_score
+from skescore.metrics import fire_score, ice_performance, ice_readability, ice_score
 from skescore.scorers import COMPLETENESSES
 from skescore.tuning._candidates import Candidates
 
