@@ -1,11 +1,11 @@
-"""Measure the structure of the package: its size, its circles, and the files that a reader passes.
+"""Measure the structure of the package: size, import cycles, and files entered by common calls.
 
     python benchmarks/house.py [--json FILE] [--limits]
 
-Prints one Markdown row per measure with its limit. `--limits` ends with an error where a measure
-is beyond its limit. The journeys run a command twice and count, on the second run, the files of the
-package of which a function is called: imports are done by then. `tests/test_package.py` reads the
-import graph from here.
+Prints one Markdown row per measure with its limit. With `--limits` the exit code is 1 if a measure
+exceeds its limit. Two journeys, a search on the command line and one in Python, run twice. The
+second run, after all imports, counts the files in which a function is called.
+`tests/test_package.py` reads the import graph from here.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Import(NamedTuple):
-    """One name that a module takes from another of the package."""
+    """One name that a module imports from another module of the package."""
 
     source: str
     name: str
     line: int
-    #: Only for type hints: under ``if TYPE_CHECKING``.
+    #: Whether the import stands under ``if TYPE_CHECKING``.
     for_types: bool
 
 
 def modules_of(package: Path) -> dict[str, Path]:
-    """The modules of a package by their dotted names; ``__init__`` stands for a folder."""
+    """Return the modules of a package by dotted name; a folder is its ``__init__``."""
     return {
         ".".join(path.relative_to(package).with_suffix("").parts): path
         for path in sorted(package.rglob("*.py"))
@@ -52,14 +52,14 @@ def modules_of(package: Path) -> dict[str, Path]:
 
 @functools.cache
 def tree_of(path: Path) -> ast.Module:
-    """The syntax tree of a file."""
+    """Return the syntax tree of a file."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Import]:
-    """What a module imports from the package, wherever it stands.
+def imports_of(module: str, path: Path, modules: dict[str, Path]) -> Iterator[Import]:
+    """Yield the imports of a module from the package, at the top or inside functions.
 
-    A source that is a package is given as its ``__init__``, unless the name is a module of it.
+    A source that is a package is given as its ``__init__``, unless the name is one of its modules.
     """
     nodes = list(ast.walk(tree_of(path)))
     for_types = {
@@ -70,19 +70,20 @@ def imports_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Impo
     }
     package = module.split(".")[:-1]
 
-    def resolved(source: list[str], name: str) -> str:
-        whole = ".".join([*source, name]) if name else ".".join(source)
-        for candidate in (whole, f"{whole}.__init__" if whole else "__init__", ".".join(source)):
-            if candidate in known:
+    def resolve(source: list[str], name: str) -> str:
+        full_name = ".".join([*source, name]) if name else ".".join(source)
+        package_file = f"{full_name}.__init__" if full_name else "__init__"
+        for candidate in (full_name, package_file, ".".join(source)):
+            if candidate in modules:
                 return candidate
         return ".".join([*source, "__init__"])
 
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                first, *rest = alias.name.split(".")
-                if first == "skescore":
-                    yield Import(resolved(rest, ""), "", node.lineno, node in for_types)
+                root, *parts = alias.name.split(".")
+                if root == "skescore":
+                    yield Import(resolve(parts, ""), "", node.lineno, node in for_types)
         elif isinstance(node, ast.ImportFrom):
             source = node.module.split(".") if node.module else []
             if node.level:
@@ -92,50 +93,50 @@ def imports_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Impo
             else:
                 continue
             for alias in node.names:
-                found = resolved(source, alias.name)
-                yield Import(found, alias.name, node.lineno, node in for_types)
+                target = resolve(source, alias.name)
+                yield Import(target, alias.name, node.lineno, node in for_types)
 
 
 @functools.cache
 def import_graph(package: Path) -> dict[str, list[Import]]:
-    """All imports within a package, by importing module."""
-    known = modules_of(package)
-    return {module: list(imports_of(module, path, known)) for module, path in known.items()}
+    """Return all imports within a package by importing module."""
+    modules = modules_of(package)
+    return {name: list(imports_of(name, path, modules)) for name, path in modules.items()}
 
 
 def circles(edges: dict[str, set[str]]) -> list[list[str]]:
-    """Groups of nodes that reach each other, by Tarjan's algorithm."""
+    """Return the strongly connected components of several nodes (Tarjan's algorithm)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    components: list[list[str]] = []
 
     def visit(node: str) -> None:
         index[node] = low[node] = len(index)
         stack.append(node)
-        for other in sorted(edges.get(node, ())):
-            if other not in index:
-                visit(other)
-                low[node] = min(low[node], low[other])
-            elif other in stack:
-                low[node] = min(low[node], index[other])
+        for target in sorted(edges.get(node, ())):
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], index[target])
         if low[node] == index[node]:
             group = stack[stack.index(node) :]
             del stack[stack.index(node) :]
             if len(group) > 1:
-                found.append(sorted(group))
+                components.append(sorted(group))
 
     for node in sorted(edges):
         if node not in index:
             visit(node)
-    return found
+    return components
 
 
 def file_circles(package: Path) -> list[list[str]]:
-    """Circles between files. A package's ``__init__`` hands names on, and is no file of its own.
+    """Return the import cycles between files; a package's ``__init__`` does not count as a file.
 
-    The verbs that rule sets offer (explaining, simplifying, writing ...) name ``RuleSet`` in their
-    type hints; those imports are no circle.
+    Imports of ``RuleSet`` for type hints alone are ignored: methods of rule sets call functions in
+    other files whose signatures name the class.
     """
     graph = import_graph(package)
     return circles(
@@ -154,11 +155,11 @@ def file_circles(package: Path) -> list[list[str]]:
 
 
 def lonely_modules(package: Path) -> list[str]:
-    """Private modules that one other module imports, and that is not their package.
+    """Return the private modules with exactly one importer other than their own package.
 
-    A package that imports its modules when they are first used names them in a table of strings.
+    A package that imports its modules on first use names them in a table of strings.
     """
-    known = modules_of(package)
+    modules = modules_of(package)
     graph = import_graph(package)
     importers: dict[str, set[str]] = {}
     for module, imports in graph.items():
@@ -166,7 +167,7 @@ def lonely_modules(package: Path) -> list[str]:
             importers.setdefault(used.source, set()).add(module)
         if module.endswith("__init__"):
             folder = module.removesuffix("__init__")
-            for node in ast.walk(tree_of(known[module])):
+            for node in ast.walk(tree_of(modules[module])):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     importers.setdefault(folder + node.value.rpartition(".")[2], set()).add(module)
     return sorted(
@@ -181,8 +182,8 @@ def lonely_modules(package: Path) -> list[str]:
 
 
 def private_imports(folder: Path) -> list[str]:
-    """Test files that import a private module of the package, or name one in a string."""
-    found = []
+    """Return the test files that import a private module of the package."""
+    files = []
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(tree_of(path)):
             names: list[str] = []
@@ -196,37 +197,39 @@ def private_imports(folder: Path) -> list[str]:
                 and not name.rpartition(".")[2].startswith("__")
                 for name in names
             ):
-                found.append(path.relative_to(folder).as_posix())
+                files.append(path.relative_to(folder).as_posix())
                 break
-    return found
+    return files
 
 
 # --- journeys ------------------------------------------------------------------------------------
 
 
-def passed(package: Path, journey: Callable[[], Any]) -> dict[str, set[str]]:
-    """The files of a package of which a function is called during a journey, with the functions."""
+def functions_called(package: Path, journey: Callable[[], Any]) -> dict[str, set[str]]:
+    """Return the functions of a package that a journey calls, by file."""
     prefix = str(package)
-    found: dict[str, set[str]] = {}
+    functions: dict[str, set[str]] = {}
 
-    def note(frame: Any, event: str, _: Any) -> None:
+    def record(frame: Any, event: str, _: Any) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(prefix) and code.co_name != "<module>":
-            found.setdefault(code.co_filename, set()).add(code.co_qualname)
+            functions.setdefault(code.co_filename, set()).add(code.co_qualname)
 
-    journey()  # imports what it needs
-    sys.setprofile(note)
-    threading.setprofile(note)
+    journey()  # so that imports are not counted
+    sys.setprofile(record)
+    threading.setprofile(record)
     try:
         journey()
     finally:
         sys.setprofile(None)
         threading.setprofile(None)  # type: ignore[arg-type]
-    return {str(Path(path).relative_to(package)): names for path, names in sorted(found.items())}
+    return {
+        str(Path(path).relative_to(package)): names for path, names in sorted(functions.items())
+    }
 
 
 def tune_on_the_command_line() -> None:
-    """``skescore tune wine --extractors cart``, with ten trials."""
+    """Run ``skescore tune wine --extractors cart`` with ten trials."""
     from skescore.cli import main
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -234,7 +237,7 @@ def tune_on_the_command_line() -> None:
 
 
 def search_in_python() -> None:
-    """From ``ExtractorSearchCV.fit`` to ``best_for``, with ten trials of one extractor."""
+    """Call ``ExtractorSearchCV.fit`` and ``best_for`` with ten trials of one extractor."""
     X, y = load_wine(return_X_y=True)
     black_box = RandomForestClassifier(n_estimators=20, random_state=0)
     search = ExtractorSearchCV(black_box, n_trials=10, random_state=0, extractors=["cart"])
@@ -244,7 +247,9 @@ def search_in_python() -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--json", type=Path, help="also write the measures and the files here")
-    parser.add_argument("--limits", action="store_true", help="fail where a limit is not kept")
+    parser.add_argument(
+        "--limits", action="store_true", help="exit with 1 if a measure exceeds its limit"
+    )
     options = parser.parse_args(arguments)
 
     package = Path(skescore.__file__).parent
@@ -254,18 +259,18 @@ def main(arguments: list[str] | None = None) -> int:
         for path in sorted(package.rglob("*"))
         if path.suffix in {".py", ".js", ".css", ".jinja"} and "__pycache__" not in path.parts
     ]
-    on_the_command_line = passed(package, tune_on_the_command_line)
-    in_python = passed(package, search_in_python)
+    on_the_command_line = functions_called(package, tune_on_the_command_line)
+    in_python = functions_called(package, search_in_python)
     rows: list[tuple[str, int, int | None]] = [
         ("Python files", sum(path.suffix == ".py" for path in sources), 230),
         ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 68_000),
-        ("circles between files", len(file_circles(package)), 0),
-        ("private modules with one importer elsewhere", len(lonely_modules(package)), 14),
+        ("import cycles between files", len(file_circles(package)), 0),
+        ("private modules with one importer", len(lonely_modules(package)), 14),
         ("test files that import private modules", len(private_imports(ROOT / "tests")), 14),
-        ("files passed by `skescore tune`", len(on_the_command_line), 40),
-        ("functions passed by `skescore tune`", sum(map(len, on_the_command_line.values())), None),
-        ("files passed from `fit` to `best_for`", len(in_python), 32),
-        ("functions passed from `fit` to `best_for`", sum(map(len, in_python.values())), None),
+        ("files entered by `skescore tune`", len(on_the_command_line), 40),
+        ("functions called by `skescore tune`", sum(map(len, on_the_command_line.values())), None),
+        ("files entered from `fit` to `best_for`", len(in_python), 32),
+        ("functions called from `fit` to `best_for`", sum(map(len, in_python.values())), None),
     ]
     print("| measure | here | limit |\n| :-- | --: | --: |")
     for name, value, limit in rows:
@@ -281,9 +286,9 @@ def main(arguments: list[str] | None = None) -> int:
             "search": {path: sorted(names) for path, names in in_python.items()},
         }
         options.json.write_text(json.dumps(details, indent=1) + "\n", encoding="utf-8")
-    beyond = [name for name, value, limit in rows if limit is not None and value > limit]
-    if options.limits and beyond:
-        print(f"Beyond the limit: {', '.join(beyond)}.", file=sys.stderr)
+    exceeded = [name for name, value, limit in rows if limit is not None and value > limit]
+    if options.limits and exceeded:
+        print(f"Limits exceeded: {', '.join(exceeded)}.", file=sys.stderr)
         return 1
     return 0
 
