@@ -136,7 +136,7 @@ COMPARED = ("iris", "wine", "breast_cancer", "diabetes", "friedman10")
 
 
 def test_readme_compares_as_the_benchmarks_measured():
-    rows = _table("Beside other tools")
+    rows = _table("Compared with other tools")
     assert {"skescore search", "skescore CART", "PSyKE CART", "RuleKit"} <= {row[0] for row in rows}
     for learner, *cells in rows:
         for data, cell in zip(COMPARED, cells, strict=True):
