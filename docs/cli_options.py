@@ -1,6 +1,6 @@
-"""Writes the options of every command into ``docs/cli.md``, between the marks that name them.
+"""Write the options of every command into ``docs/cli.md``, between the markers that name them.
 
-Run ``python docs/cli_options.py`` after an option has changed; a test says when.
+Run ``python docs/cli_options.py`` after changing an option; a test fails until then.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ PAGE = Path(__file__).with_name("cli.md")
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
-    """Give the parser of every command, by the words that call it."""
-    found: dict[str, argparse.ArgumentParser] = {}
+    """Return the parser of every command by its full name."""
+    by_command: dict[str, argparse.ArgumentParser] = {}
 
     def add(parser: argparse.ArgumentParser) -> None:
-        found[parser.prog] = parser
+        by_command[parser.prog] = parser
         for action in parser._actions:
             if isinstance(action, argparse._SubParsersAction):
                 for inner in action.choices.values():
                     add(inner)
 
     add(build_parser())
-    return found
+    return by_command
 
 
 def options_of(parser: argparse.ArgumentParser) -> str:
-    """Write what a command takes as a Markdown list, in the order of its help."""
+    """Return the arguments of a command as a Markdown list, in the order of its help."""
     lines = []
     for group in parser._action_groups:
         for action in group._group_actions:
