@@ -2,8 +2,8 @@
 First rules
 ===========
 
-The 2201 people on board the Titanic, a random forest that predicts who was saved, and the rules
-that say what the forest has learnt.
+A random forest predicts which of the 2201 people on board the Titanic were saved. A short list of
+rules describes the forest.
 """
 
 import matplotlib.pyplot as plt
@@ -20,13 +20,13 @@ forest = make_pipeline(
 print(f"the forest is right for {forest.score(people.X, people.y):.1%} of the people")
 
 # %%
-# The extractor asks the forest what it predicts for these rows, and writes that down as rules.
+# The extractor queries the forest for its predictions of these rows and extracts rules from them.
 extractor = CARTExtractor(forest, max_leaf_nodes=4, random_state=0).fit(people.X)
 print(extractor.rules_)
 print(f"agrees with the forest for {extractor.fidelity(people.X):.1%}")
 
 # %%
-# How right each rule is, against what really happened:
+# The correctness of each rule, compared with the data:
 report = rule_report(extractor.rules_, people.X, people.y, assigned=True)
 fig, ax = plt.subplots(figsize=(8, 2.6), layout="constrained")
 ax.barh([f"rule {i}" for i in report.index], report["precision"], color="tab:blue")

@@ -1,9 +1,9 @@
 """
-The trade-off that a search finds
-=================================
+The trade-off between errors and rules
+======================================
 
-One search tries extractors and settings on held-out rows. The picture shows every candidate by its
-errors and its rules; no candidate beats one of the front in both.
+A search evaluates extractors and hyperparameters on held-out rows. The plot shows the errors and
+the number of rules of every candidate, and the best trade-offs (the Pareto front).
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Who wins for which weights
-==========================
+The winner for each pair of weights
+===================================
 
-ICE has two weights: φ for errors, ρ for rules. The map shows which candidate is the best for each
-pair, and the curves how its score moves along one of them. Nothing is extracted again.
+ICE has two weights: φ for errors and ρ for rules. The map shows the best candidate for each pair of
+weights, and the curves show the scores along one weight. No rules are extracted again.
 """
 
 import matplotlib.pyplot as plt
@@ -32,5 +32,5 @@ score_sensitivity(search, "phi", top=4, ax=ax)
 plt.show()
 
 # %%
-# How far a weight may move until another candidate wins:
+# The change of a weight that makes another candidate win:
 print(weight_stability(search).table[["weight", "direction", "factor", "n_rules"]])

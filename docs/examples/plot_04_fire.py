@@ -1,9 +1,9 @@
 """
-FiRe: errors times rules
-========================
+FiRe and its weight
+===================
 
-Candidates of equal FiRe lie on one line: twice the rules must halve the errors. With ψ = 3, up to
-three rules cost as much as one.
+Candidates with the same FiRe lie on one line: twice as many rules must halve the errors. With
+ψ = 3, up to three rules cost as much as one.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ fire_isolines(candidates, psi=3, ax=axes[1])
 plt.show()
 
 # %%
-# What one more rule costs at the same errors:
+# The cost of one more rule at a constant loss:
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 fire_curves("n_rules", psi=(1, 3), fixed=0.1, ax=ax)
 plt.show()

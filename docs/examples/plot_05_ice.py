@@ -1,9 +1,9 @@
 """
-ICE: what its weights do
-========================
+ICE and its weights
+===================
 
-ICE multiplies a part for errors, a part for the number of rules, and completeness. Each part is a
-sigmoid that its weight makes stricter.
+ICE is the product of a factor for errors, a factor for the number of rules, and the completeness.
+The first two are sigmoids, which larger weights make stricter.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ ice_part_curves("readability", weights=(0.5, 1, 3), ax=axes[1])
 plt.show()
 
 # %%
-# Both parts together, for complete rules:
+# The product of both factors for complete rules:
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 ice_surface(phi=3, rho=1, ax=ax)
 plt.show()

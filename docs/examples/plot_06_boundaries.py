@@ -1,8 +1,8 @@
 """
-Black box and rules side by side
-================================
+Decision boundaries of a black box and its rules
+================================================
 
-Where a black box changes its mind, and where the rules of three extractors do.
+The decision boundary of a black box, compared with the rules of three extractors.
 """
 
 import matplotlib.pyplot as plt

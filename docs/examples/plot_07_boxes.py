@@ -2,8 +2,8 @@
 Rules as boxes
 ==============
 
-Rules over two features are boxes in their plane. White is what no rule covers: few rows lie there,
-but much of the volume. That is why both completenesses are reported.
+Rules on two features are boxes in a plane. No rule covers the white area, which contains few rows
+but much of the volume. Reports therefore show both kinds of completeness.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 Rules over many features
 ========================
 
-One line per feature, one color per rule; and how many rows two rules have in common.
+The first plot has one line per feature and one color per rule. The second plot counts the rows
+that satisfy two rules.
 """
 
 import matplotlib.pyplot as plt

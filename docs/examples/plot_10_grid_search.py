@@ -1,9 +1,9 @@
 """
-Choose the size by a grid search
-================================
+Choose the number of rules by a grid search
+===========================================
 
-The scores are scorers of scikit-learn, so that `GridSearchCV` can use them. How strict ICE is
-about errors decides how many leaves it takes.
+The scores are available as scikit-learn scorers, so `GridSearchCV` can use them. The weight of the
+errors in ICE determines the number of leaves.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,9 @@
 """
-Shorten a list that came out long
-=================================
+Shorten a list of rules
+=======================
 
-Three ways: without changing a prediction, within a tolerance, and as long as a score rises.
+Rules can be shortened without changing a prediction, within a tolerance, or as long as a score
+improves.
 """
 
 import matplotlib.pyplot as plt

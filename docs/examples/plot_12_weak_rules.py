@@ -1,9 +1,9 @@
 """
-Which rule is weak?
-===================
+Find weak rules
+===============
 
-Every rule by itself: how many held-out rows it holds for, how often it is right there, and whether
-that is more than luck.
+A report evaluates every rule on held-out rows: the number of covered rows, the share for which the
+rule is right, and its statistical significance.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ X, X_new, y, y_new = train_test_split(
     data.data, data.target_names[data.target], random_state=0, stratify=data.target
 )
 forest = RandomForestClassifier(20, random_state=0).fit(X, y)
-# No limits on rules and features, since the weak ones are to be seen.
+# There are no limits on rules and features, so that weak rules remain.
 extractor = GridExExtractor(
     forest,
     n_slices=3,
@@ -34,9 +34,9 @@ print(report[["output", "p", "n", "precision", "c2", "lift", "significant"]].rou
 # %%
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for label, marker in zip(data.target_names, "os", strict=True):
-    some = report[report["output"] == label]
-    ax.scatter(some["p"] + some["n"], some["precision"], marker=marker, label=label)
+    rules = report[report["output"] == label]
+    ax.scatter(rules["p"] + rules["n"], rules["precision"], marker=marker, label=label)
 ax.set_xscale("symlog")
-ax.set(xlabel="new rows that the rule holds for", ylabel="share of them that are right")
-ax.legend(title="the rule says")
+ax.set(xlabel="held-out rows covered by the rule", ylabel="share for which the rule is right")
+ax.legend(title="prediction")
 plt.show()

@@ -1,8 +1,9 @@
 """
-Linear rules for numbers
-========================
+Linear rules for regression
+===========================
 
-GridREx gives each box a linear equation, GridEx a number, so that GridREx needs far fewer boxes.
+GridEx predicts a constant in each box, and GridREx a linear function. GridREx therefore needs far
+fewer boxes.
 """
 
 import matplotlib.pyplot as plt
@@ -13,11 +14,11 @@ from skescore import GridExExtractor, GridRExExtractor
 
 X, y = make_friedman1(400, n_features=5, noise=0.5, random_state=0)
 forest = RandomForestRegressor(20, random_state=0).fit(X, y)
-numbers = GridExExtractor(forest, n_slices=2, random_state=0).fit(X)
+constants = GridExExtractor(forest, n_slices=2, random_state=0).fit(X)
 equations = GridRExExtractor(forest, n_slices=2, random_state=0).fit(X)
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
-for ax, extractor in zip(axes, (numbers, equations), strict=True):
+for ax, extractor in zip(axes, (constants, equations), strict=True):
     ax.scatter(forest.predict(X), extractor.predict(X), s=8)
     ax.axline((10, 10), slope=1, color="0.5", linewidth=1)
     ax.set(

@@ -1,9 +1,9 @@
 """
-Missing values are said in the rules
-====================================
+Missing values
+==============
 
-A quarter of the incomes is missing, more often where the loan was refused. Nothing is filled in by
-hand: rules say which rows without a value they hold for.
+A quarter of the incomes is missing, more often if the loan was refused. No imputation is needed:
+the rules state whether they hold for rows without a value.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ n = 600
 income = random.gamma(4, 900, n)
 loan = random.gamma(3, 4000, n)
 refused = loan > 5 * income
-gone = random.uniform(size=n) < np.where(refused, 0.45, 0.1)
-table = pd.DataFrame({"income": np.where(gone, np.nan, income), "loan": loan})
+is_missing = random.uniform(size=n) < np.where(refused, 0.45, 0.1)
+table = pd.DataFrame({"income": np.where(is_missing, np.nan, income), "loan": loan})
 labels = np.where(refused, "refused", "granted")
 
 model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(table, labels)
@@ -29,12 +29,12 @@ print(extractor.rules_)
 # %%
 fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 predicted = extractor.predict(table)
-shown = table["income"].fillna(-600)
+plotted_income = table["income"].fillna(-600)
 for label, marker in (("granted", "o"), ("refused", "x")):
     rows = predicted == label
-    ax.scatter(shown[rows], table["loan"][rows], marker=marker, s=14, label=label)
+    ax.scatter(plotted_income[rows], table["loan"][rows], marker=marker, s=14, label=label)
 ax.axvline(-300, color="0.7", linewidth=1)
 ax.text(-600, ax.get_ylim()[1], "missing", ha="center", va="bottom")
 ax.set(xlabel="income", ylabel="loan")
-ax.legend(title="the rules say")
+ax.legend(title="prediction")
 plt.show()

@@ -1,9 +1,9 @@
 """
-Read the rules inside a model
-=============================
+Read the rules of a forest
+==========================
 
-A small forest is itself a set of rules that vote. As rules it can be scored, and compared with a
-list that was extracted from it.
+A small forest is a set of rules that vote. Its rules can be scored and compared with a list that
+was extracted from the forest.
 """
 
 import matplotlib.pyplot as plt
@@ -14,18 +14,18 @@ from skescore import CARTExtractor, as_ruleset, make_knowledge_scorer
 
 X, y = load_iris(return_X_y=True, as_frame=True)
 scorer = make_knowledge_scorer()
-sizes, kept = (1, 2, 4, 8), {"forest": [], "extracted": []}
+sizes, results = (1, 2, 4, 8), {"forest": [], "extracted": []}
 for n_trees in sizes:
     forest = RandomForestClassifier(n_trees, max_depth=3, random_state=0).fit(X, y)
     rules = as_ruleset(forest)
     assert (rules.predict(X) == forest.predict(X)).all()  # the same model
     extractor = CARTExtractor(forest, max_leaf_nodes=3, random_state=0).fit(X)
-    kept["forest"].append((len(rules), scorer(forest, X, y)["ice"]))
-    kept["extracted"].append((extractor.n_rules_, scorer(extractor, X, y)["ice"]))
+    results["forest"].append((len(rules), scorer(forest, X, y)["ice"]))
+    results["extracted"].append((extractor.n_rules_, scorer(extractor, X, y)["ice"]))
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
 for name, marker in (("forest", "o"), ("extracted", "s")):
-    rules, ice = zip(*kept[name], strict=True)
+    rules, ice = zip(*results[name], strict=True)
     axes[0].plot(sizes, rules, marker=marker, label=name)
     axes[1].plot(sizes, ice, marker=marker, label=name)
 axes[0].set(xlabel="trees", ylabel="rules")

@@ -1,8 +1,8 @@
 """
-Any function can be the black box
-=================================
+Explain a function
+==================
 
-No labels, no training: a function that maps rows to labels is enough.
+A black box can be any function that maps rows to labels. No labels and no training are needed.
 """
 
 import matplotlib.pyplot as plt

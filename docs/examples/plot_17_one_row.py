@@ -1,8 +1,9 @@
 """
-Why this prediction?
-====================
+Explain one prediction
+======================
 
-For one row: which rule predicts, and the nearest change that would get another prediction.
+For a single row, `explain` shows the rule that predicts it and the nearest change that leads to
+another prediction.
 """
 
 import matplotlib.pyplot as plt

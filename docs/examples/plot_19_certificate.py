@@ -1,10 +1,10 @@
 """
-How far from the best possible?
-===============================
+Distance to the best possible rules
+===================================
 
-A certificate proves, for every number of rules, between which bounds the best score lies that any
-decision tree or decision list over the stated cuts can have on these rows. The star is CART's list
-of four rules: three could be better, and no rules are better than the dashed lines.
+For every number of rules, a certificate proves bounds on the best score of any decision tree or
+decision list over the stated cuts on these rows. The star marks CART's list of four rules. Some
+lists of three rules may be better; no rules exceed the dashed lines.
 """
 
 import matplotlib.pyplot as plt
@@ -26,6 +26,6 @@ CorridorDisplay.from_certificate(certificate, y="loss", ax=axes[1])
 plt.show()
 
 # %%
-# The same proof serves any weights, and other scores.
+# The same proof holds for other weights and scores.
 print(certificate)
 print(f"{certificate.with_score('ice', phi=3).gap():.4f} ICE with φ = 3")
