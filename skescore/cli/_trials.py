@@ -254,7 +254,7 @@ def _count_in(storage: BaseStorage, kept: Kept, extractors: Sequence[str], score
 def _count(trials: Sequence[FrozenTrial], scored: bool) -> int:
     from optuna.trial import TrialState
 
-    from skescore.tuning._runner import counts
+    from skescore.tuning.runner import counts
 
     return sum(
         (trial.state == TrialState.COMPLETE if scored else trial.state.is_finished())

@@ -19,8 +19,8 @@ from skescore.tuning._objective import (
     make_folds,
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
-from skescore.tuning._runner import FoldEvaluator, SearchProgress, Workers, describe_study
 from skescore.tuning._search import ExtractorSearchCV, leaderboard
+from skescore.tuning.runner import FoldEvaluator, SearchProgress, Workers, describe_study
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
 from skescore.tuning.storage import Heartbeat, announce_worker, open_storage, retry_stale
 from skescore.tuning.weights import (

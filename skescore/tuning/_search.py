@@ -57,7 +57,7 @@ from skescore.tuning._objective import (
     target_or_predictions,
 )
 from skescore.tuning._pareto import pareto_front
-from skescore.tuning._runner import (
+from skescore.tuning.runner import (
     Allocation,
     FoldEvaluator,
     Runner,

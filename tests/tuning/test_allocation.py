@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.tuning._runner import Allocation, Standing, in_turns_beside_others
+from skescore.tuning.runner import Allocation, Standing, in_turns_beside_others
 
 
 def spend(
