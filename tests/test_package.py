@@ -402,7 +402,6 @@ PUBLIC_MODULES = {
     "extractors.trepan",
     "registry",
     "tuning.spaces",
-    "tuning.storage",
 }
 
 

@@ -868,7 +868,7 @@ def outcome(search: ExtractorSearchCV) -> Any:
 def test_a_storage_that_blinks_is_asked_again_and_changes_nothing(
     calls: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skescore.tuning.storage.PAUSES", (0.0,) * 4)
+    monkeypatch.setattr("skescore.tuning.storage._failures.PAUSES", (0.0,) * 4)
     storage = BlinkingStorage(f"sqlite:///{tmp_path}/s.db").fail_at(*calls)
     with pytest.warns(UserWarning, match="is tried again"):
         search = search_of(storage=storage, **SMALL).fit(X, Y)
@@ -880,7 +880,7 @@ def test_a_storage_that_blinks_is_asked_again_and_changes_nothing(
 def test_a_storage_that_does_not_come_back_is_named_with_the_way_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skescore.tuning.storage.PAUSES", (0.0,) * 2)
+    monkeypatch.setattr("skescore.tuning.storage._failures.PAUSES", (0.0,) * 2)
     url = f"sqlite:///{tmp_path}/s.db"
     storage = BlinkingStorage(url).fail_at(*range(30, 10_000))
     told = "s.db' failed, and again for.*server closed.*repeat the search"

@@ -1,0 +1,32 @@
+"""Storages of studies: how they are opened, heartbeats, retries and identities of searches."""
+
+from skescore.tuning.storage._failures import is_storage_failure, patiently
+from skescore.tuning.storage._heartbeats import (
+    HEARTBEAT,
+    PLACE,
+    RETRIED,
+    RETRY_OF,
+    Heartbeat,
+    announce_worker,
+    retry_stale,
+)
+from skescore.tuning.storage._identity import check_identity, search_identity, stable_text
+from skescore.tuning.storage._names import storage_name
+from skescore.tuning.storage._opening import open_storage
+
+__all__ = [
+    "HEARTBEAT",
+    "PLACE",
+    "RETRIED",
+    "RETRY_OF",
+    "Heartbeat",
+    "announce_worker",
+    "check_identity",
+    "is_storage_failure",
+    "open_storage",
+    "patiently",
+    "retry_stale",
+    "search_identity",
+    "stable_text",
+    "storage_name",
+]

@@ -1,0 +1,110 @@
+"""Failures of storages that may work again."""
+
+from __future__ import annotations
+
+import errno
+import time
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+from optuna.exceptions import (
+    StorageInternalError,
+)
+from optuna.storages import BaseStorage
+from sqlalchemy.exc import DBAPIError
+
+from skescore.tuning.storage._names import storage_name
+
+_T = TypeVar("_T")
+
+
+def is_storage_failure(error: BaseException) -> bool:
+    """Return whether a storage failed that may work again: it was restarted, or its disk is full.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Returns
+    -------
+    bool
+        Whether it came from a database, a proxy or the file of a journal.
+    """
+    if isinstance(error, JournalWriteError):
+        return error.errno not in _FORBIDDEN
+    if isinstance(error, StorageInternalError | DBAPIError):
+        return True
+    return any(kind.__name__ == "RpcError" for kind in type(error).__mro__)
+
+
+#: Seconds before each further try where a storage does not answer: a restart takes some.
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+
+
+def patiently(action: Callable[[], _T], storage: BaseStorage | None = None) -> _T:
+    """Do something with a storage, and again for a while if it fails.
+
+    Parameters
+    ----------
+    action : callable
+        Called without arguments, once more after each failure.
+    storage : optuna storage, optional
+        The storage, to be named in errors.
+
+    Returns
+    -------
+    object
+        What the action returned.
+
+    Raises
+    ------
+    ConnectionError
+        If the storage does not come back within a minute.
+
+    Examples
+    --------
+    >>> patiently(lambda: "answered")
+    'answered'
+    """
+    for failures, pause in enumerate((*PAUSES, None)):
+        try:
+            return action()
+        except Exception as error:
+            if not is_storage_failure(error):
+                raise
+            if pause is None:
+                raise ConnectionError(
+                    f"storage {storage_name(storage)!r} failed, and again for {sum(PAUSES):g} s: "
+                    f"{_reason(error)}. What was finished is kept: see to the storage, and repeat "
+                    "the search to go on with it."
+                ) from error
+            if not failures:
+                warnings.warn(
+                    f"The storage failed and is tried again for {sum(PAUSES):g} s: "
+                    f"{_reason(error)}",
+                    UserWarning,
+                    stacklevel=5,
+                )
+            time.sleep(pause)
+    raise AssertionError  # pragma: no cover
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong in a storage: database errors come with the whole query behind it."""
+    cause = error.__cause__ or error
+    if callable(details := getattr(cause, "details", None)):  # of gRPC
+        return str(details())
+    return str(getattr(cause, "orig", None) or cause).strip().partition("\n")[0]
+
+
+class JournalWriteError(OSError):
+    """A journal that cannot be written."""
+
+    def __str__(self) -> str:
+        return f"The journal {self.filename!r} cannot be written: {self.strerror}."
+
+
+#: What does not get better by itself.
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)

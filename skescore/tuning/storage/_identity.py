@@ -1,0 +1,249 @@
+"""Identity of a search, kept in its studies."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+
+from skescore.tuning._objective import Fold
+
+# So that nobody goes on with another search by mistake. Texts and digests depend neither on
+# addresses nor on hash seeds: the same search has the same in every process, also around a function
+# that cannot be pickled.
+
+#: Where a study keeps it.
+SETTINGS = "skescore"
+#: Made of rows by mixing their columns: models that agree on the rows may differ elsewhere.
+_PROBES = 200
+#: Parameters that change no prediction.
+_NO_MATTER = frozenset(
+    {"n_jobs", "nthread", "num_threads", "pre_dispatch", "thread_count", "verbose", "verbosity"}
+)
+#: Predictions of one model may differ by so much on two machines, as a share of the largest.
+_DIGITS = 6
+_MOST_LETTERS = 120
+
+
+def search_identity(estimator: Any, folds: Sequence[Fold], all_rows: Fold) -> dict[str, Any]:
+    """Tell the rows, targets and splits of a search, and its black box, from others.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box as the caller gave it.
+    folds : sequence of Fold
+        The splits, with the black boxes that were fitted on them.
+    all_rows : Fold
+        All rows, with the black box that was fitted on them.
+
+    Returns
+    -------
+    dict
+        ``rows``: a digest; ``black_box``: what it is, as a text for people, and digests of its
+        parameters and of its predictions.
+    """
+    parameters = stable_text(estimator)
+    return {
+        "rows": _rows_digest([*folds, all_rows]),
+        "black_box": {
+            "is": textwrap.shorten(parameters, _MOST_LETTERS, placeholder=" …"),
+            "parameters": _short(hashlib.sha256(parameters.encode())),
+            "predictions": _predictions_digest(folds, all_rows),
+        },
+    }
+
+
+def check_identity(
+    study: optuna.Study, wanted: Mapping[str, Any], *, only: Collection[str] | None = None
+) -> None:
+    """Keep in a study what it is about; raise if it is about something else.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        The study.
+    wanted : mapping
+        What the search is about.
+    only : collection of str, optional
+        The parts that have to be equal, where they are known; by default all.
+
+    Raises
+    ------
+    ValueError
+        If it belongs to another search; the message says in what they differ.
+    """
+    wanted = json.loads(json.dumps(wanted, default=repr))
+    known = study.user_attrs.get(SETTINGS)
+    if known is None:
+        study.set_user_attr(SETTINGS, wanted)
+        return
+    compared = wanted if only is None else [key for key in wanted if key in only and key in known]
+    different = [key for key in compared if known.get(key) != wanted[key]]
+    if different:
+        told = "; ".join(_told(key, known.get(key), wanted[key]) for key in different)
+        raise ValueError(
+            f"The stored study {study.study_name!r} belongs to another search ({told}). Give this "
+            "search a study name of its own, or repeat that one with the same data, black box "
+            "(with its random_state), folds, scoring, spaces and seed."
+        )
+
+
+def _told(key: str, known: Any, wanted: Any) -> str:
+    if key == "rows":
+        return "other rows, target or folds"
+    if key != "black_box":
+        return f"{key} {known!r}, now {wanted!r}"
+    if not isinstance(known, dict) or "is" not in known:
+        return f"black_box of an earlier version that did not note which, now {wanted['is']}"
+    if known.get("parameters") != wanted["parameters"]:
+        return f"black_box {known['is']}, now {wanted['is']}"
+    return f"black_box {known['is']}, now one of these parameters that predicts otherwise"
+
+
+def stable_text(value: Any, without: Collection[str] = ()) -> str:
+    """Write an object so that equal ones have equal texts in every process.
+
+    Parameters
+    ----------
+    value : object
+        An estimator with its parameters, or anything else. What has no such text is named by its
+        type, functions by their names.
+    without : collection of str, default=()
+        Parameters to leave out.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> stable_text(KNeighborsClassifier(3, n_jobs=2))
+    'KNeighborsClassifier(n_neighbors=3)'
+    """
+    return _Writer().text(value, without)
+
+
+class _Writer:
+    """Writes objects, of which none may be inside of itself."""
+
+    def __init__(self) -> None:
+        self._inside: list[int] = []
+
+    def text(self, value: Any, without: Collection[str] = ()) -> str:
+        if id(value) in self._inside:
+            return "..."
+        self._inside.append(id(value))
+        try:
+            return self._text(value, without)
+        finally:
+            self._inside.pop()
+
+    def _text(self, value: Any, without: Collection[str]) -> str:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+            return repr(value)
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(map(self.text, value))}]"
+        if isinstance(value, set | frozenset):
+            return f"{{{', '.join(sorted(map(self.text, value)))}}}"
+        if isinstance(value, Mapping):
+            pairs = sorted(f"{self.text(key)}: {self.text(value[key])}" for key in value)
+            return f"{{{', '.join(pairs)}}}"
+        if isinstance(value, np.ndarray):
+            return f"array {_short(hashlib.sha256(_bytes_of(value)))}"
+        if isinstance(value, pd.DataFrame | pd.Series | pd.Index):
+            return f"{type(value).__name__} {self.text(value.to_numpy())}"
+        if isinstance(value, np.random.RandomState):
+            return f"RandomState({self.text(value.get_state(legacy=False))})"
+        if isinstance(value, np.random.Generator):
+            return f"Generator({self.text(value.bit_generator.state)})"
+        if isinstance(value, partial):
+            inner = (value.func, value.args, value.keywords)
+            return f"partial({', '.join(map(self.text, inner))})"
+        if hasattr(value, "get_params") and not isinstance(value, type):
+            return f"{type(value).__name__}({', '.join(self._parameters(value, without))})"
+        owner = getattr(value, "__self__", None)
+        name = getattr(value, "__qualname__", None)
+        if name is None:
+            return type(value).__qualname__
+        return name if owner is None or isinstance(owner, type) else f"{self.text(owner)}.{name}"
+
+    def _parameters(self, estimator: Any, without: Collection[str]) -> list[str]:
+        """Those that are not at their defaults."""
+        try:
+            given = estimator.get_params(deep=False)
+            usual = inspect.signature(type(estimator).__init__).parameters
+        except Exception:  # of a class that is none of scikit-learn's: its predictions tell
+            return []
+        shown = []
+        for name in sorted(set(given) - _NO_MATTER - set(without)):
+            text = self.text(given[name])
+            if name not in usual or text != self.text(usual[name].default):
+                shown.append(f"{name}={text}")
+        return shown
+
+
+def _rows_digest(folds: Sequence[Fold]) -> str:
+    digest = hashlib.sha256()
+    for fold in folds:
+        digest.update(np.asarray(fold.test, dtype=np.int64).tobytes())
+        weights = () if fold.test_weight is None else (fold.test_weight,)
+        for values in (fold.X_test, fold.y_test, *weights):
+            digest.update(_bytes_of(np.asarray(values)))
+    return _short(digest)
+
+
+def _predictions_digest(folds: Sequence[Fold], all_rows: Fold) -> str:
+    """Digest what the black boxes predict for their held-out rows, and all of them beside these."""
+    digest = hashlib.sha256()
+    for fold in (*folds, all_rows):
+        digest.update(_bytes_of(_rounded(fold.black_box.predict(fold.X_test))))
+    probes = _mixed_rows(all_rows.X_test)
+    if probes is not None:
+        try:
+            digest.update(_bytes_of(_rounded(all_rows.black_box.predict(probes))))
+        except Exception:  # it refuses such rows, and does so every time
+            digest.update(b"refused")
+    return _short(digest)
+
+
+def _rounded(predictions: np.ndarray) -> np.ndarray:
+    """Without the last digits of numbers, which depend on the machine."""
+    if predictions.dtype.kind != "f":
+        return predictions
+    largest = np.abs(predictions[np.isfinite(predictions)]).max(initial=0.0)
+    return np.round(predictions / largest, _DIGITS) + 0.0 if largest > 0 else predictions
+
+
+def _mixed_rows(X: Any) -> Any:
+    """Rows whose columns come from different rows; None of what has no columns."""
+    if not isinstance(X, np.ndarray | pd.DataFrame) or X.ndim != 2 or not X.shape[1]:
+        return None
+    random = np.random.default_rng(0)
+    places = [random.permutation(len(X))[:_PROBES] for _ in range(X.shape[1])]
+    if isinstance(X, np.ndarray):
+        return np.stack([X[rows, j] for j, rows in enumerate(places)], axis=1)
+    columns = [X.iloc[rows, j].reset_index(drop=True) for j, rows in enumerate(places)]
+    return pd.concat(columns, axis=1)
+
+
+def _bytes_of(array: np.ndarray) -> bytes:
+    # An array of objects holds no more than their addresses.
+    return repr(array.tolist()).encode() if array.dtype.kind in "OUS" else array.tobytes()
+
+
+def _short(digest: Any) -> str:
+    text: str = digest.hexdigest()
+    return text[:16]
