@@ -606,7 +606,8 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         printer.table(["rule", "printed", "found", "95 % interval", "rows", "within"], listed)
         if result["data"]["task"] == "classification":
             printer.line(
-                "(Purity was counted of the black box's predictions; these rows have the target.)"
+                "(Printed shares are agreement with the black box unless marked 'data'; these rows "
+                "have the target.)"
             )
     for name, what in (("fidelity_by_class", "class"), ("fidelity_by_group", "group")):
         if name in result:

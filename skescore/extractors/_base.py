@@ -369,6 +369,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             chosen = chosen_features(self.features, extraction.settings["feature_names"])
             rules = self._named_rules(narrowed(extraction, chosen))
             self.rules_ = widened(rules, chosen, settings)
+        self.rules_ = self.rules_.replace(reference="black_box")
         if self.readable_bounds:
             self.rules_ = readable_bounds(self.rules_, rows).without_repeated_end()
         shown = X if encoder else rows

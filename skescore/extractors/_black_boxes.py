@@ -405,8 +405,8 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
     >>> X = np.linspace(0, 1, 101).reshape(-1, 1)
     >>> black_box = CallableClassifier(lambda rows: np.where(rows[:, 0] > 0.5, "high", "low"))
     >>> print(CARTExtractor(black_box).fit(X).rules_)
-    1. IF x0 ≤ 0.505 THEN low   [51 rows, 100 % pure]
-    2. ELSE high   [50 rows, 100 % pure]
+    1. IF x0 ≤ 0.505 THEN low   [51 rows, 100 % agree with the model]
+    2. ELSE high   [50 rows, 100 % agree with the model]
     """
 
     def __init__(

@@ -224,10 +224,12 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     >>> data = load_iris(as_frame=True)
     >>> labels = data.target_names[data.target]
     >>> extractor = OptimalTreeExtractor(KNeighborsClassifier(9), max_leaf_nodes=3)
-    >>> print(extractor.fit(data.data, labels).rules_)
-    1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % pure]
-    2. IF petal length (cm) ≤ 4.85 AND petal width (cm) > 0.8 THEN versicolor   [49 rows, 96 % pure]
-    3. IF petal length (cm) > 4.85 AND petal width (cm) > 0.8 THEN virginica   [51 rows, 96 % pure]
+    >>> print(extractor.fit(data.data, labels).rules_)  # doctest: +NORMALIZE_WHITESPACE
+    1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % agree with the model]
+    2. IF petal length (cm) ≤ 4.85 AND petal width (cm) > 0.8 THEN versicolor
+       [49 rows, 96 % agree with the model]
+    3. IF petal length (cm) > 4.85 AND petal width (cm) > 0.8 THEN virginica
+       [51 rows, 96 % agree with the model]
     otherwise, where no rule holds: virginica
     >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
     ([99.0, 49.0, 4.0], 0.0, 'optimal')
@@ -423,10 +425,11 @@ class OptimalListExtractor(BaseOptimalExtractor):
     >>> labels = data.target_names[data.target]
     >>> extractor = OptimalListExtractor(KNeighborsClassifier(9), max_rules=3)
     >>> extractor = extractor.fit(data.data.iloc[:, 2:], labels)
-    >>> print(extractor.rules_)
-    1. IF petal length (cm) > 4.55 AND petal width (cm) > 1.55 THEN virginica   [50 rows, 98 % pure]
-    2. ELSE IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
-    3. ELSE versicolor   [50 rows, 98 % pure]
+    >>> print(extractor.rules_)  # doctest: +NORMALIZE_WHITESPACE
+    1. IF petal length (cm) > 4.55 AND petal width (cm) > 1.55 THEN virginica
+       [50 rows, 98 % agree with the model]
+    2. ELSE IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % agree with the model]
+    3. ELSE versicolor   [50 rows, 98 % agree with the model]
     >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
     ([100.0, 50.0, 2.0], 0.0, 'optimal')
     """

@@ -901,9 +901,9 @@ class ITERExtractor(BaseExtractor):
     ...     KNeighborsClassifier(9), n_points=1, min_examples=250, threshold=0.3, random_state=0
     ... )
     >>> print(extractor.fit(data.data, labels).rules_)
-    1. IF petal length (cm) < 2.58 THEN setosa   [50 rows, 100 % pure]
-    2. IF 2.58 ≤ petal length (cm) < 4.94 THEN versicolor   [54 rows, 89 % pure]
-    3. IF petal length (cm) ≥ 4.94 THEN virginica   [46 rows, 98 % pure]
+    1. IF petal length (cm) < 2.58 THEN setosa   [50 rows, 100 % agree with the model]
+    2. IF 2.58 ≤ petal length (cm) < 4.94 THEN versicolor   [54 rows, 89 % agree with the model]
+    3. IF petal length (cm) ≥ 4.94 THEN virginica   [46 rows, 98 % agree with the model]
     otherwise, where no rule holds: virginica
     >>> extractor.n_iterations_, extractor.oracle_.n_calls
     (36, 21)

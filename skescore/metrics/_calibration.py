@@ -23,13 +23,13 @@ __all__ = ["RuleCalibration", "rule_calibration"]
 
 @dataclass(frozen=True, eq=False)
 class RuleCalibration:
-    """What rules say of themselves beside what rows say; made by :func:`rule_calibration`.
+    """Printed and held-out statistics of each rule; made by :func:`rule_calibration`.
 
     Attributes
     ----------
     printed : ndarray of shape (n_rules,)
-        Classification: the printed purity; NaN where none is. Regression: the mean of what the rule
-        predicts for its rows.
+        Classification: the printed share of the rule's class; NaN without one. Regression: the
+        mean of what the rule predicts for its rows.
     found : ndarray of shape (n_rules,)
         Share of its rows with its class, or the mean of their labels; NaN without rows.
     low, high : ndarray of shape (n_rules,)
@@ -97,10 +97,10 @@ def rule_calibration(
     *,
     confidence: float = 0.95,
 ) -> RuleCalibration:
-    r"""Compare the purity that is printed beside each rule with rows that were held out.
+    r"""Compare the share printed with each rule with its share on held-out rows.
 
-    Use it before somebody trusts "98 % pure": it was counted on the rows that the rule was made
-    for. FiRe and ICE judge the list as a whole, not the promises of its rules.
+    Use it before anyone trusts "98 % agree with the model": it was counted on the rows that the
+    rule was made for. FiRe and ICE judge the list as a whole, not the promises of its rules.
 
     Parameters
     ----------
@@ -109,7 +109,8 @@ def rule_calibration(
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows that the rules were not made on, at least one.
     y : array-like of shape (n_rows,)
-        Their labels: the black box's predictions, which purity speaks of, or the truth.
+        Their labels: those that the printed shares were counted from (see the `reference` of
+        :class:`skescore.RuleSet`), or others, such as the target.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
     confidence : float, default=0.95

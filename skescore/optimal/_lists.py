@@ -735,10 +735,11 @@ def optimal_lists(
     >>> frontier = optimal_lists(X, y, max_rules=4)
     >>> frontier.lower.tolist(), frontier.upper.tolist()
     ([100.0, 50.0, 7.0, 4.0], [100.0, 50.0, 7.0, 4.0])
-    >>> print(frontier.rules[2])
-    1. IF 2.45 < petal length (cm) ≤ 4.85 THEN 1   [49 rows, 94 % pure]
-    2. ELSE IF sepal length (cm) ≤ 5.95 AND petal length (cm) ≤ 4.05 THEN 0   [50 rows, 100 % pure]
-    3. ELSE 2   [51 rows, 92 % pure]
+    >>> print(frontier.rules[2])  # doctest: +NORMALIZE_WHITESPACE
+    1. IF 2.45 < petal length (cm) ≤ 4.85 THEN 1   [49 rows, 94 % of this class]
+    2. ELSE IF sepal length (cm) ≤ 5.95 AND petal length (cm) ≤ 4.05 THEN 0
+       [50 rows, 100 % of this class]
+    3. ELSE 2   [51 rows, 92 % of this class]
     """
     began = time.monotonic()
     check_choice("loss", loss, LOSSES)

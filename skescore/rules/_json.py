@@ -114,6 +114,7 @@ def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
         "disjoint": ruleset.disjoint,
         # Only where it is: readers of earlier releases know no other way to predict.
         **({"voting": ruleset.voting} if ruleset.voting else {}),
+        **({"reference": ruleset.reference} if ruleset.reference else {}),
         "domain": domain and _domain_to_json(domain),
         "fallback": fallback
         and {
@@ -311,7 +312,7 @@ def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
             place,
             data,
             ("format", "version", "task", "feature_names", "classes", "ordered", "rules"),
-            ("disjoint", "voting", "domain", "fallback"),
+            ("disjoint", "voting", "reference", "domain", "fallback"),
         )
         names = _list("feature_names", data["feature_names"])
         if not all(isinstance(name, str) for name in names):
@@ -332,6 +333,7 @@ def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
             disjoint=data.get("disjoint", False),
             voting="probabilities" if data.get("voting") == "shares" else data.get("voting"),
             fallback=None if fallback is None else _fallback_from_json(fallback),
+            reference=data.get("reference"),
         )
     except (TypeError, ValueError) as error:
         raise ValueError(f"The JSON has a fault in {place}: {error}") from error

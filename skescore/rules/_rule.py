@@ -109,6 +109,9 @@ class LinearOutput:
         return self.to_text()
 
 
+#: Labels that statistics are counted from, and the words that follow the share of a rule's class.
+REFERENCES = {"black_box": "agree with the model", "data": "right (data)"}
+
 #: What a rule concludes: a class label, a number, or an affine function of the features.
 Output: TypeAlias = str | int | float | bool | LinearOutput
 
@@ -122,11 +125,12 @@ class RuleStatistics:
     n_rows : float
         Training rows assigned to the rule (a sum of weights for weighted rows).
     class_counts : tuple of float, optional
-        Classification: how often the black box gave each class there, in the order of the rule
-        set's classes; queried points count as well.
+        Classification: number of points of each class there, in the order of the rule set's
+        classes. The rule set's `reference` names the labels that were counted. Queried points
+        count as well.
     mean, standard_deviation : float, optional
-        Regression: mean and population standard deviation of the black box's predictions there;
-        points that were queried, as for `min_examples` of a grid, count as well.
+        Regression: mean and population standard deviation of the labels there. Queried points,
+        as for `min_examples` of a grid, count as well.
     """
 
     n_rows: float
@@ -211,9 +215,9 @@ class Rule:
     --------
     >>> rule = Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0)))
     >>> print(rule)
-    IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
+    IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]
     >>> print(rule.to_text(["petal length (cm)"]))
-    IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
+    IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]
 
     A rule taken out of a rule set is written with the names, and as the line, that it has there.
     """
@@ -303,9 +307,11 @@ class Rule:
         *,
         weighted: bool | None = None,
     ) -> str:
-        """Write the statistics, such as ``50 rows, 100 % pure``; empty if there are none.
+        """Write the statistics, such as ``50 rows, 100 % of this class``; empty if there are none.
 
-        The weight stands before them if `weighted`; by default if it is not 1.
+        A rule of a rule set names the labels that were counted, by the set's `reference`:
+        ``50 rows, 98 % agree with the model`` or ``50 rows, 96 % right (data)``. The weight comes
+        first if `weighted`; by default if it is not 1.
         """
         if self.weight != 1.0 if weighted is None else weighted:
             seen = self.statistics_text(output_index, weighted=False)
@@ -316,10 +322,17 @@ class Rule:
         parts = [f"{format_number(rows)} row{'' if rows == 1 else 's'}"]
         purity = self.purity(output_index)
         if purity is not None:
-            parts.append(f"{percent_text(purity)} pure")
+            parts.append(
+                f"{percent_text(purity)} {REFERENCES.get(self.reference, 'of this class')}"
+            )
         elif self.statistics.standard_deviation is not None:
             parts.append(f"± {format_number(self.statistics.standard_deviation)}")
         return ", ".join(parts)
+
+    @property
+    def reference(self) -> str | None:
+        """Labels that the statistics were counted from, if the rule is part of a set."""
+        return None if self._home is None else self._home[0].reference
 
     def weight_text(self, names: Sequence[str] | None = None) -> str:
         """Write the weight."""

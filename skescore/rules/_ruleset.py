@@ -25,7 +25,7 @@ from skescore.rules._domain import Domain, Fallback, domain_around
 from skescore.rules._json import ruleset_from_json, ruleset_to_json
 from skescore.rules._matching import BoxTable, Conclusions, Matcher, Table, for_each_part
 from skescore.rules._prediction import check_voting, predict, predict_proba
-from skescore.rules._rule import LinearOutput, Rule, check_rules, combined
+from skescore.rules._rule import REFERENCES, LinearOutput, Rule, check_rules, combined
 from skescore.rules._text import NumberFormat, line, plain_number, to_text
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ class RuleSet(Sequence[Rule]):
         ``"probabilities"`` divides the weight by the rule's class counts, ``"logistic"`` adds like
         ``"votes"`` but means log odds; the greatest sum wins, the first class of equal ones.
         Regression: ``"mean"`` is the weighted mean of the outputs, ``"sum"`` their weighted sum.
+    reference : {"black_box", "data"}, optional
+        Labels that the statistics of the rules were counted from: the black box's predictions, or
+        the target of the training rows; None if unknown. Extractors and importers set it, and it
+        decides how the texts name the share of a rule's class.
 
     Attributes
     ----------
@@ -103,6 +107,7 @@ class RuleSet(Sequence[Rule]):
         "disjoint",
         "fallback",
         "voting",
+        "reference",
     )
     _rules: tuple[Rule, ...] | None
     _boxes: BoxTable | None
@@ -115,6 +120,7 @@ class RuleSet(Sequence[Rule]):
     disjoint: bool
     fallback: Fallback | None
     voting: str | None
+    reference: str | None
 
     def __init__(
         self,
@@ -128,6 +134,7 @@ class RuleSet(Sequence[Rule]):
         disjoint: bool = False,
         fallback: Fallback | None = None,
         voting: str | None = None,
+        reference: str | None = None,
     ) -> None:
         rules = tuple(rules)
         for rule in rules:
@@ -153,6 +160,7 @@ class RuleSet(Sequence[Rule]):
             disjoint=disjoint,
             fallback=fallback,
             voting=voting,
+            reference=reference,
         )
         check_rules(rules, self.feature_names, self.classes)
 
@@ -170,6 +178,7 @@ class RuleSet(Sequence[Rule]):
         disjoint: bool = False,
         fallback: Fallback | None = None,
         voting: str | None = None,
+        reference: str | None = None,
     ) -> None:
         """Check the settings, and that they go together, and keep them."""
         names = tuple(str(n) for n in check_sequence("feature_names", feature_names, "names"))
@@ -193,6 +202,7 @@ class RuleSet(Sequence[Rule]):
                 f"A fallback by policy='nearest' lets one rule predict, which does not go with "
                 f"voting={voting!r}: choose policy='default' or 'abstain'."
             )
+        check_choice("reference", reference, (None, *REFERENCES))
         made = (
             rules,
             boxes,
@@ -205,6 +215,7 @@ class RuleSet(Sequence[Rule]):
             disjoint,
             fallback,
             voting,
+            reference,
         )
         self.__setstate__(dict(zip(self._fields, made, strict=True)))
 
@@ -273,6 +284,7 @@ class RuleSet(Sequence[Rule]):
             self.disjoint,
             self.fallback,
             self.voting,
+            self.reference,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -1004,7 +1016,7 @@ class RuleSet(Sequence[Rule]):
         ...     fallback=Fallback("rose"),
         ... )
         >>> print(rules.to_sentences())
-        1. If petal length is at most 2.45, then the prediction is setosa. (50 rows, all of that
+        1. If petal length is at most 2.45, then the prediction is setosa. (50 rows, all of this
         class) 2. Otherwise, if petal length is above 4 and at most 6, and (color is blue or red),
         then the prediction is rose. (1 row)
         Where no rule holds, the prediction is rose.
@@ -1050,12 +1062,12 @@ class RuleSet(Sequence[Rule]):
         >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
         >>> print(as_ruleset(tree).shorten(X, reach=0.001).to_tree_text())
         |--- petal width (cm) <= 0.8
-        |   |--- class: 0   (50 rows, 100 % pure)
+        |   |--- class: 0   (50 rows, 100 % right (data))
         |--- petal width (cm) > 0.8
         |   |--- petal width (cm) <= 1.75
-        |   |   |--- class: 1   (54 rows, 91 % pure)
+        |   |   |--- class: 1   (54 rows, 91 % right (data))
         |   |--- petal width (cm) > 1.75
-        |   |   |--- class: 2   (46 rows, 98 % pure)
+        |   |   |--- class: 2   (46 rows, 98 % right (data))
         """
         from skescore.rules.exporters import to_tree_text
 
@@ -1088,8 +1100,8 @@ class RuleSet(Sequence[Rule]):
         <BLANKLINE>
         | Rule | Premise | Conclusion | Seen |
         | ---: | --- | --- | --- |
-        | 1 | if petal length (cm) ≤ 2.5 | setosa | 50 rows, 100 % pure |
-        | 2 | else if petal length (cm) &gt; 5 | virginica | 40 rows, 100 % pure |
+        | 1 | if petal length (cm) ≤ 2.5 | setosa | 50 rows, 100 % of this class |
+        | 2 | else if petal length (cm) &gt; 5 | virginica | 40 rows, 100 % of this class |
         <BLANKLINE>
         """
         from skescore.rules.exporters import to_markdown

@@ -510,9 +510,9 @@ def prune(
     >>> black_box = KNeighborsClassifier(9).fit(X, y)
     >>> rules = CARTExtractor(black_box, max_leaf_nodes=8, random_state=0).fit(X, y).rules_
     >>> print(prune(rules, X, black_box.predict(X), "ice"))
-    1. IF petal width (cm) ≤ 0.8 THEN 0   [50 rows, 100 % pure]
-    2. ELSE IF petal length (cm) ≤ 4.75 THEN 1   [45 rows, 100 % pure]
-    3. ELSE 2   [55 rows, 93 % pure]
+    1. IF petal width (cm) ≤ 0.8 THEN 0   [50 rows, 100 % agree with the model]
+    2. ELSE IF petal length (cm) ≤ 4.75 THEN 1   [45 rows, 100 % agree with the model]
+    3. ELSE 2   [55 rows, 93 % agree with the model]
     """
     remedy = "Pass a fitted extractor's rules_, or use as_ruleset(...) first."
     check_instance("ruleset", ruleset, RuleSet, remedy=remedy)
@@ -573,7 +573,7 @@ def _recounted(rows: RuleRows, y: np.ndarray) -> RuleSet:
         )
         for place, (start, end) in zip(places, ends, strict=True)
     ]
-    return rows.ruleset.replace(rules=rules)
+    return rows.ruleset.replace(rules=rules, reference="black_box")
 
 
 def _seen(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:

@@ -48,8 +48,8 @@ class SourceExtraction:
     >>> rows = pd.DataFrame({"length": [0.5, 1.5, 2.5, 3.5], "size": ["s", "s", "l", "l"]})
     >>> found = extract_source(CARTExtractor(None), rows, target="size", cuts={"length": [1, 2, 3]})
     >>> print(found.rules)
-    1. IF length ≤ 2 THEN s   [2 rows, 100 % pure]
-    2. ELSE l   [2 rows, 100 % pure]
+    1. IF length ≤ 2 THEN s   [2 rows, 100 % right (data)]
+    2. ELSE l   [2 rows, 100 % right (data)]
     >>> found.cuts, found.n_rows, found.n_passes
     ({'length': (1.0, 2.0, 3.0)}, 4, 1)
     """
@@ -172,9 +172,9 @@ def extract_source(
     ...     rows.to_parquet(f"{folder}/part.parquet")
     ...     found = extract_source(extractor, folder, target="species")
     >>> print(found.rules)
-    1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % pure]
-    2. ELSE IF petal width (cm) ≤ 1.7 THEN versicolor   [54 rows, 91 % pure]
-    3. ELSE virginica   [46 rows, 98 % pure]
+    1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % right (data)]
+    2. ELSE IF petal width (cm) ≤ 1.7 THEN versicolor   [54 rows, 91 % right (data)]
+    3. ELSE virginica   [46 rows, 98 % right (data)]
     """
     check_integer("batch_size", batch_size, 1)
     check_integer("n_jobs", n_jobs, -1, optional=True)
@@ -231,6 +231,8 @@ def extract_source(
         columns = _cut(rows(task), survey.describe(names), scale, n_cuts, cuts or {})
         histograms = Histograms(rows(task), columns, scale, (survey.label.low, survey.label.high))
         fitted = clone(extractor).fit_sums(histograms)
+    reference = "black_box" if target is None else "data"
+    fitted.rules_ = fitted.rules_.replace(reference=reference)
     found = {column.name: column.cuts for column in columns if column.values is None}
     return SourceExtraction(fitted, fitted.rules_, found, survey.n_rows, histograms.n_passes)
 

@@ -154,11 +154,11 @@ def test_holds_where_all_conditions_hold():
         (Rule([], "a", RuleStatistics(0)), {}, "ALWAYS a   [0 rows]"),
         (Rule([], "a", RuleStatistics(12.5)), {}, "ALWAYS a   [12.5 rows]"),
         (Rule([], "a", RuleStatistics(123456)), {}, "ALWAYS a   [123456 rows]"),
-        (Rule([], "a", RuleStatistics(4, (1, 3))), {}, "ALWAYS a   [4 rows, 75 % pure]"),
+        (Rule([], "a", RuleStatistics(4, (1, 3))), {}, "ALWAYS a   [4 rows, 75 % of this class]"),
         (
             Rule([], "a", RuleStatistics(4, (1, 3))),
             {"output_index": 0},
-            "ALWAYS a   [4 rows, 25 % pure]",
+            "ALWAYS a   [4 rows, 25 % of this class]",
         ),
         (Rule([], "a", RuleStatistics(4, (0, 0))), {}, "ALWAYS a   [4 rows]"),
         (
@@ -175,7 +175,7 @@ def test_text(rule, settings, text):
 
 def test_the_example_of_the_house():
     rule = Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0)))
-    text = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]"
+    text = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]"
     assert rule.to_text(["petal length (cm)"]) == text
     assert str(rule) == text.replace("petal length (cm)", "x0")
 

@@ -535,7 +535,7 @@ def test_a_rule_is_written_as_it_stands_in_its_set():
     ruleset = RuleSet(
         made, ["petal length (cm)"], task="classification", classes=["setosa", "other"]
     )
-    line = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]"
+    line = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]"
     assert str(ruleset[0]) == ruleset.line(0) == line
     assert repr(ruleset[0]) == f"<Rule: {line}>"
     assert [str(rule) for rule in ruleset] == [line, "ELSE other"]
@@ -545,7 +545,7 @@ def test_a_rule_is_written_as_it_stands_in_its_set():
     # It is the same rule, and its text alone has changed.
     assert ruleset[0] == made[0]
     assert hash(ruleset[0]) == hash(made[0])
-    assert str(made[0]) == "IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % pure]"
+    assert str(made[0]) == "IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]"
     # Alone it travels alone, and in another set it reads as it does there.
     assert len(pickle.dumps(ruleset[0])) == len(pickle.dumps(made[0]))
     renamed = ruleset.replace(feature_names=["length"])
@@ -587,3 +587,22 @@ def test_classes_get_other_names():
             rules.with_class_names(wrong)
     with pytest.raises(ValueError, match="this is a regression"):
         RuleSet([], ["age"], task="regression").with_class_names(["no"])
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [("black_box", "agree with the model"), ("data", "right (data)"), (None, "of this class")],
+)
+def test_reference_names_the_counted_labels(reference, words):
+    rule = Rule([Interval(0, upper=1)], "a", RuleStatistics(4, (3, 1)))
+    rules = RuleSet([rule], ["x"], task="classification", classes=["a", "b"], reference=reference)
+    assert str(rules[0]) == f"IF x ≤ 1 THEN a   [4 rows, 75 % {words}]"
+    assert RuleSet.from_json(rules.to_json()) == rules
+    assert ("reference" in rules.to_json()) == (reference is not None)
+    for changed in (rules.simplify(), rules[:1], rules.replace(domain=None), rules.shorten([[0]])):
+        assert changed.reference == reference
+
+
+def test_reference_is_checked():
+    with pytest.raises(ValueError, match="reference"):
+        RuleSet([], ["x"], task="classification", classes=["a", "b"], reference="target")

@@ -320,7 +320,7 @@ def test_weights_of_a_regression_are_numbers():
 
 
 def test_weights_are_shown_where_they_mean_something():
-    assert str(VOTES[0]) == "IF x ≤ 1 THEN a   [weight 0.5, 3 rows, 67 % pure]"
+    assert str(VOTES[0]) == "IF x ≤ 1 THEN a   [weight 0.5, 3 rows, 67 % of this class]"
     assert Rule([OneOf(0, ["r"])], "a").to_text() == "IF x0 = r THEN a"
 
 

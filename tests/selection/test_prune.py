@@ -496,7 +496,7 @@ def test_a_rule_that_answers_for_those_gone_tells_so() -> None:
 
     (rule,) = prune(ruleset, X, y, fewer)
     assert rule.statistics == RuleStatistics(4, (1, 3))
-    assert str(rule) == "ALWAYS b   [4 rows, 75 % pure]"
+    assert str(rule) == "ALWAYS b   [4 rows, 75 % agree with the model]"
     strange = prune(ruleset, X, np.array(["a", "?", "b", "b"]), fewer)
     # Shares of the known classes would hide that the other answer is none of them.
     assert [rule.statistics for rule in strange] == [RuleStatistics(4)]

@@ -305,9 +305,9 @@ class CREAMExtractor(BoxExtractor):
     ...     KNeighborsClassifier(9), depth=2, ignore_threshold=0.9, random_state=0
     ... )
     >>> print(extractor.fit(data.data, labels).explain())
-    1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
-    2. ELSE IF petal length (cm) ≤ 4.85 THEN versicolor   [49 rows, 96 % pure]
-    3. ELSE virginica   [51 rows, 96 % pure]
+    1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % agree with the model]
+    2. ELSE IF petal length (cm) ≤ 4.85 THEN versicolor   [49 rows, 96 % agree with the model]
+    3. ELSE virginica   [51 rows, 96 % agree with the model]
     >>> extractor.completeness_, extractor.oracle_.n_calls
     (1.0, 1)
     """
@@ -402,9 +402,9 @@ class ExACTExtractor(BoxExtractor):
     ...     KNeighborsClassifier(9), depth=2, ignore_threshold=0.9, random_state=0
     ... )
     >>> print(extractor.fit(data.data, labels).explain())
-    1. IF petal length (cm) ≥ 4.75 THEN virginica   [55 rows, 93 % pure]
-    2. ELSE IF petal length (cm) ≥ 2.45 THEN versicolor   [45 rows, 100 % pure]
-    3. ELSE setosa   [50 rows, 100 % pure]
+    1. IF petal length (cm) ≥ 4.75 THEN virginica   [55 rows, 93 % agree with the model]
+    2. ELSE IF petal length (cm) ≥ 2.45 THEN versicolor   [45 rows, 100 % agree with the model]
+    3. ELSE setosa   [50 rows, 100 % agree with the model]
     """
 
     _split_outside = False
@@ -499,6 +499,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
             task="regression" if classes is None else "classification",
             classes=classes,
             domain=Domain.around(rows),
+            reference=None if y is None else "data",
         )
         self.labels_, self.importances_ = found.labels, found.importances
         return self
@@ -622,9 +623,9 @@ class CREAMClusterer(BoxClusterer):
     >>> data = load_iris(as_frame=True)
     >>> clusterer = CREAMClusterer(depth=2, ignore_threshold=0.9, random_state=0)
     >>> print(clusterer.fit(data.data, data.target_names[data.target]).explain())
-    1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]
-    2. ELSE IF petal length (cm) ≤ 5.15 THEN versicolor   [66 rows, 76 % pure]
-    3. ELSE virginica   [34 rows, 100 % pure]
+    1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % right (data)]
+    2. ELSE IF petal length (cm) ≤ 5.15 THEN versicolor   [66 rows, 76 % right (data)]
+    3. ELSE virginica   [34 rows, 100 % right (data)]
     >>> clusterer.predict(data.data.iloc[[0, 149]])
     array([0, 1])
     """
@@ -692,9 +693,9 @@ class ExACTClusterer(BoxClusterer):
     >>> data = load_iris(as_frame=True)
     >>> clusterer = ExACTClusterer(depth=2, ignore_threshold=0.9, random_state=0)
     >>> print(clusterer.fit(data.data).explain())
-    1. IF petal length (cm) ≥ 4.45 THEN 0   [71 rows, 100 % pure]
-    2. ELSE IF petal length (cm) ≥ 2.45 THEN 1   [29 rows, 100 % pure]
-    3. ELSE 2   [50 rows, 100 % pure]
+    1. IF petal length (cm) ≥ 4.45 THEN 0   [71 rows, 100 % of this class]
+    2. ELSE IF petal length (cm) ≥ 2.45 THEN 1   [29 rows, 100 % of this class]
+    3. ELSE 2   [50 rows, 100 % of this class]
     >>> clusterer.predict(data.data.iloc[[0, 149]])
     array([2, 0])
     """

@@ -39,6 +39,12 @@ _VOTING = {
     "sum": "All rules that hold predict together: the prediction is the sum of what they say, each "
     "times its weight.",
 }
+#: Words that follow the share of a rule's class, by what was counted: for one row, and for several.
+_SHARE_WORDS = {
+    "black_box": ("which agrees with the model", "agree with the model"),
+    "data": ("right in the data", "right in the data"),
+    None: ("of this class", "of this class"),
+}
 
 
 def to_sentences(ruleset: RuleSet) -> str:
@@ -122,12 +128,12 @@ def _statistics(rule: Rule, index: int | None) -> str:
         if seen.standard_deviation is not None:
             text += f", standard deviation {format_number(seen.standard_deviation)}"
         return text
+    one, several = _SHARE_WORDS[rule.reference]
     if purity == 1:
-        share = "" if seen.n_rows == 1 else "all "
-    else:
-        share = f"{percent_text(purity)} " if purity else "none "
-        share = share.replace("> ", "more than ").replace("< ", "less than ")
-    return f"{text}, {share}of that class"
+        return f"{text}, {one}" if seen.n_rows == 1 else f"{text}, all {several}"
+    share = percent_text(purity) if purity else "none"
+    share = share.replace("> ", "more than ").replace("< ", "less than ")
+    return f"{text}, {share} {several}"
 
 
 def _premise(conditions: Sequence[Condition], names: Sequence[str] | None) -> str:

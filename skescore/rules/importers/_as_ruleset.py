@@ -99,7 +99,7 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
     >>> print(as_ruleset(tree).shorten(X, reach=0.001)[0])
-    IF petal width (cm) ≤ 0.8 THEN 0   [50 rows, 100 % pure]
+    IF petal width (cm) ≤ 0.8 THEN 0   [50 rows, 100 % right (data)]
     """
     rules = getattr(model, "rules_", None)
     if isinstance(rules, RuleSet):
@@ -283,8 +283,8 @@ def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> forest = RandomForestClassifier(3, max_depth=1, random_state=0).fit(X, y)
     >>> print(as_rulesets(forest)[1].shorten(X, reach=0.001))
-    1. IF petal width (cm) ≤ 0.8 THEN 0   [33 rows, 100 % pure]
-    2. IF petal width (cm) > 0.8 THEN 1   [67 rows, 60 % pure]
+    1. IF petal width (cm) ≤ 0.8 THEN 0   [33 rows, 100 % right (data)]
+    2. IF petal width (cm) > 0.8 THEN 1   [67 rows, 60 % right (data)]
     """
     from skescore.rules.importers._sklearn import FORESTS, trees_of_forest
 

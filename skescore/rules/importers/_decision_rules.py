@@ -271,7 +271,7 @@ def read_decision_rules(
     ...                "voting_weight": 0.5}],
     ... })
     >>> print(rules[0])
-    IF width ≥ 1.5 THEN a   [weight 0.5, 9 rows, 89 % pure]
+    IF width ≥ 1.5 THEN a   [weight 0.5, 9 rows, 89 % right (data)]
     """
     data, used, held = _json_of(model)
     if held:
@@ -312,6 +312,7 @@ def read_decision_rules(
         ordered=strategy != "vote",
         fallback=fallback,
         voting=("votes" if classification else "mean") if strategy == "vote" else None,
+        reference="data",
     )
 
 

@@ -293,7 +293,7 @@ def _list(model: Any, about: Frame, *, closed_below: bool, counted: bool) -> Rul
         rules.append(_exit((condition,), *seen, classes, counted))
     # The last entry predicts whatever is left, even where it looks like a step.
     rules.append(_exit((), last["val"], last["num_pts"], classes, counted))
-    return about.ruleset(rules, classes)
+    return about.ruleset(rules, classes, reference="data" if counted else None)
 
 
 def _exit(
@@ -694,7 +694,8 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
             # rounded to 0 has no vote, and imodels then predicts the first class.
             ignored = float(leaf.parentNode.getAttribute("p") or 1) == 0
             rules.append(Rule(conditions, classes[0 if ignored else int(value)]))
-    return about.ruleset(rules, classes, ordered=False, disjoint=True)
+    reference = "data" if tree is model else None  # shrinkage changes the counted shares
+    return about.ruleset(rules, classes, ordered=False, disjoint=True, reference=reference)
 
 
 def _xml_leaves(

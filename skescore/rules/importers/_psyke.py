@@ -183,6 +183,7 @@ def make_ruleset(
         "ordered": not reading.disjoint,
         "disjoint": reading.disjoint,
         "fallback": fallback,
+        "reference": "black_box",
     }
     drafts, names = list(reading.drafts), reading.columns.names
     if reading.task == "regression" and classes is not None:

@@ -377,7 +377,7 @@ def _with_statistics(ruleset: RuleSet, training: _Training) -> RuleSet:
             counts = tuple(float(np.sum(labels == str(label))) for label in ruleset.classes)
             statistics = RuleStatistics(len(labels), counts)
         rules.append(Rule(rule.conditions, rule.output, statistics, rule.weight))
-    return ruleset.replace(rules=rules)
+    return ruleset.replace(rules=rules, reference="data")
 
 
 # Names and values may hold anything, also what looks like a piece of a rule, so a reading that does
@@ -679,7 +679,7 @@ def read_rulekit_text(
     ...     classes=["a", "b"],
     ... )
     >>> print(rules[0])
-    IF 0.8 ≤ width < 1.75 AND color = red THEN a   [weight 0.5, 9 rows, 89 % pure]
+    IF 0.8 ≤ width < 1.75 AND color = red THEN a   [weight 0.5, 9 rows, 89 % right (data)]
     """
     check_choice("task", task, (None, *TASKS, "survival"))
     names = [str(name) for name in check_sequence("feature_names", feature_names, "names")]
@@ -722,7 +722,7 @@ def read_rulekit_text(
     else:
         labels = _labels_in_text(parsed, classes)
         ordered = [labels[value] for value in engine_order(labels)]
-        settings |= {"voting": "votes", "classes": ordered}
+        settings |= {"voting": "votes", "classes": ordered, "reference": "data"}
         default = ordered[0] if default is None else default
         outputs = [labels[rule.value] for rule in parsed]
         known = [] if classes is None else ordered

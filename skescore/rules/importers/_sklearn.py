@@ -164,8 +164,8 @@ def tree_to_ruleset(
     >>> X = np.array([[20.0], [25.0], [30.0], [40.0], [np.nan]])
     >>> tree = DecisionTreeClassifier(max_depth=1).fit(X, ["a", "a", "a", "b", "b"])
     >>> print(tree_to_ruleset(tree, feature_names=["age"]).shorten(X, reach=0.001))
-    1. IF age ≤ 35 THEN a   [3 rows, 100 % pure]
-    2. IF age > 35 or missing THEN b   [2 rows, 100 % pure]
+    1. IF age ≤ 35 THEN a   [3 rows, 100 % right (data)]
+    2. IF age > 35 or missing THEN b   [2 rows, 100 % right (data)]
     """
     tree = model.tree_
     if tree.n_outputs != 1:
@@ -236,7 +236,7 @@ def tree_to_ruleset(
         domain=domain,
         ordered=simplify,
         disjoint=not simplify,
-        **settings,
+        **({"reference": "data"} | settings),
     )
 
 
@@ -353,6 +353,7 @@ def read_forest(
         domain=domain,
         ordered=False,
         voting="probabilities" if classification else "mean",
+        reference=trees[0].reference,
     )
 
 

@@ -62,9 +62,9 @@ def test_the_table_as_it_is_written():
         "\n"
         "| Rule | Premise | Conclusion | Seen |\n"
         "| ---: | --- | --- | --- |\n"
-        "| 1 | if petal length (cm) ≤ 2.45 | setosa | 50 rows, 100 % pure |\n"
-        "| 2 | else if petal width (cm) ≤ 1.75 | versicolor | 54 rows, 91 % pure |\n"
-        "| 3 | else | virginica | 46 rows, 98 % pure |\n"
+        "| 1 | if petal length (cm) ≤ 2.45 | setosa | 50 rows, 100 % of this class |\n"
+        "| 2 | else if petal width (cm) ≤ 1.75 | versicolor | 54 rows, 91 % of this class |\n"
+        "| 3 | else | virginica | 46 rows, 98 % of this class |\n"
     )
 
 
@@ -87,7 +87,7 @@ def test_rules_that_answer_together_show_their_weights():
     assert table.paragraphs == ["2 rules; together: all rules that hold vote with their weights"]
     assert table.rows == [
         ["Rule", "Premise", "Conclusion", "Weight", "Seen"],
-        ["1", "if x_1 > 1", "a", "0.8", "4 rows, 75 % pure"],
+        ["1", "if x_1 > 1", "a", "0.8", "4 rows, 75 % of this class"],
         ["2", "always", "b", "1 - 2·x_1", ""],
     ]
 

@@ -538,7 +538,7 @@ def test_comments_say_what_rules_say():
     )
     votes = ruleset.replace(ordered=False, voting="votes")
     assert "all rules that hold vote with their weights." in votes.to_prolog().splitlines()[0]
-    assert "[weight 1, 2 rows, 50 % pure]" in votes.to_prolog()
+    assert "[weight 1, 2 rows, 50 % of this class]" in votes.to_prolog()
     two = ruleset.replace(rules=[*rules, Rule([], "b")])
     assert two.to_prolog().startswith(
         "% 2 rules for classification; the first that holds predicts."

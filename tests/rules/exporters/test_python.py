@@ -147,7 +147,7 @@ def test_it_reads_well():
             given: Any = row  # asked by name or by place
             petal_length_cm = number(given["petal length (cm)"] if named else given[0])
             class_2 = label(given["class"] if named else given[1])
-            # Rule 1: 4 rows, 75 % pure
+            # Rule 1: 4 rows, 75 % of this class
             if 1.0 < petal_length_cm <= 2.45 and class_2 == "a":
                 return "x"
             # Rule 2

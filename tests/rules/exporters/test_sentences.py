@@ -98,12 +98,12 @@ def test_conditions_are_joined_so_that_none_is_torn_apart():
 @pytest.mark.parametrize(
     ("statistics", "text"),
     [
-        (RuleStatistics(50, (50, 0)), "(50 rows, all of that class)"),
-        (RuleStatistics(1, (1, 0)), "(1 row, of that class)"),
-        (RuleStatistics(1, (0, 1)), "(1 row, none of that class)"),
-        (RuleStatistics(4, (3, 1)), "(4 rows, 75 % of that class)"),
-        (RuleStatistics(1e6, (1e6 - 1, 1)), "(1000000 rows, more than 99.9 % of that class)"),
-        (RuleStatistics(1e6, (1, 1e6 - 1)), "(1000000 rows, less than 0.1 % of that class)"),
+        (RuleStatistics(50, (50, 0)), "(50 rows, all of this class)"),
+        (RuleStatistics(1, (1, 0)), "(1 row, of this class)"),
+        (RuleStatistics(1, (0, 1)), "(1 row, none of this class)"),
+        (RuleStatistics(4, (3, 1)), "(4 rows, 75 % of this class)"),
+        (RuleStatistics(1e6, (1e6 - 1, 1)), "(1000000 rows, more than 99.9 % of this class)"),
+        (RuleStatistics(1e6, (1, 1e6 - 1)), "(1000000 rows, less than 0.1 % of this class)"),
         (RuleStatistics(2.5), "(2.5 rows)"),
         (RuleStatistics(0, (0, 0)), "(0 rows)"),
     ],
@@ -186,7 +186,7 @@ def test_rules_that_vote(voting):
     assert lines[0].startswith("All rules that hold vote together: ")
     assert lines[1:] == [
         "1. If x is above 1, then it votes for a with weight 0.8.",
-        "2. It always votes for b with weight 0.5 minus 2 times x. (4 rows, 75 % of that class)",
+        "2. It always votes for b with weight 0.5 minus 2 times x. (4 rows, 75 % of this class)",
     ]
 
 

@@ -65,9 +65,9 @@ NUMBERS = RuleSet(
 
 def test_ordered_text():
     assert IRIS.to_text().splitlines() == [
-        "1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]",
-        "2. ELSE IF petal width (cm) ≤ 1.75 THEN versicolor   [54 rows, 91 % pure]",
-        "3. ELSE virginica   [46 rows, 98 % pure]",
+        "1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]",
+        "2. ELSE IF petal width (cm) ≤ 1.75 THEN versicolor   [54 rows, 91 % of this class]",
+        "3. ELSE virginica   [46 rows, 98 % of this class]",
     ]
     assert str(IRIS) == IRIS.to_text()
 
@@ -112,7 +112,7 @@ def test_no_rules():
 def test_purity_is_that_of_the_rule_s_own_class():
     rule = Rule([], "b", RuleStatistics(10, (9, 1)))
     ruleset = RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
-    assert str(ruleset) == "1. ALWAYS b   [10 rows, 10 % pure]"
+    assert str(ruleset) == "1. ALWAYS b   [10 rows, 10 % of this class]"
     assert ruleset.to_frame()["purity"].tolist() == [0.1]
 
 
@@ -300,9 +300,9 @@ def test_html():
     assert table.caption == "3 rules, the first that holds predicts"
     assert table.rows == [
         ["", "Premise", "Conclusion", "Seen"],
-        ["1", "if petal length (cm) ≤ 2.45", "setosa", "50 rows, 100 % pure"],
-        ["2", "else if petal width (cm) ≤ 1.75", "versicolor", "54 rows, 91 % pure"],
-        ["3", "else", "virginica", "46 rows, 98 % pure"],
+        ["1", "if petal length (cm) ≤ 2.45", "setosa", "50 rows, 100 % of this class"],
+        ["2", "else if petal width (cm) ≤ 1.75", "versicolor", "54 rows, 91 % of this class"],
+        ["3", "else", "virginica", "46 rows, 98 % of this class"],
     ]
     assert cells(NUMBERS).caption == "2 rules; otherwise, where no rule holds: 0.33333"
     assert [row[1] for row in cells(IRIS.replace(ordered=False)).rows[1:]] == [
@@ -379,7 +379,7 @@ def test_a_page_of_its_own():
     assert shown.texts("td")[3:6] == [
         "else if petal width (cm) ≤ 1.75",
         "versicolor",
-        "54 rows, 91 % pure",
+        "54 rows, 91 % of this class",
     ]
     # Nothing runs, nothing is loaded, and dark screens stay dark.
     allowed = {
@@ -436,13 +436,13 @@ VOTES = RuleSet(
 
 def test_text_of_rules_that_answer_together():
     assert str(VOTES).splitlines() == [
-        "1. IF x ≤ 1 THEN a   [weight 0.8, 4 rows, 75 % pure]",
+        "1. IF x ≤ 1 THEN a   [weight 0.8, 4 rows, 75 % of this class]",
         "2. IF x > 0 THEN b   [weight 0.5 - 2·y]",
         "together: all rules that hold vote with their weights",
         "otherwise, where no rule holds: b",
     ]
     assert str(VOTES.replace(voting=None)).splitlines() == [
-        "1. IF x ≤ 1 THEN a   [4 rows, 75 % pure]",
+        "1. IF x ≤ 1 THEN a   [4 rows, 75 % of this class]",
         "2. IF x > 0 THEN b",
         "otherwise, where no rule holds: b",
     ]
@@ -460,7 +460,7 @@ def test_tables_of_rules_that_answer_together():
     )
     assert table.rows == [
         ["", "Premise", "Conclusion", "Weight", "Seen"],
-        ["1", "if x ≤ 1", "a", "0.8", "4 rows, 75 % pure"],
+        ["1", "if x ≤ 1", "a", "0.8", "4 rows, 75 % of this class"],
         ["2", "if x > 0", "b", "0.5 - 2·y", ""],
     ]
     assert "and 1 more" in VOTES.to_html(limit=1)

@@ -307,7 +307,7 @@ def test_an_ordered_list():
         "(from the top, the first conclusion whose conditions all hold predicts)",
         "|--- a b <= 2",
         '|   |--- "≤" <= 1',
-        "|   |   |--- class: a   (3 rows, 100 % pure)",
+        "|   |   |--- class: a   (3 rows, 100 % of this class)",
         "|   |--- c != red",
         "|   |   |--- class: b",
         "|   |--- class: a",

@@ -306,8 +306,8 @@ def test_a_split_of_missing_from_known_values():
     X = pd.DataFrame({"age": [1.0, 2.0, np.nan, np.nan]})
     tree = DecisionTreeClassifier().fit(X, ["a", "a", "b", "b"])
     assert as_ruleset(tree).to_text().splitlines() == [
-        "1. IF age is known THEN a   [2 rows, 100 % pure]",
-        "2. IF age is missing THEN b   [2 rows, 100 % pure]",
+        "1. IF age is known THEN a   [2 rows, 100 % right (data)]",
+        "2. IF age is missing THEN b   [2 rows, 100 % right (data)]",
     ]
     assert len(as_ruleset(tree, missing=False)) == 1
     forest = RandomForestClassifier(5, random_state=0).fit(X, ["a", "a", "b", "b"])

@@ -255,7 +255,7 @@ def test_the_text_of_the_house():
     labels = np.array(["setosa", "versicolor", "virginica"])[y]
     tree = DecisionTreeClassifier(max_depth=1, random_state=0)
     tree.fit(X[["petal length (cm)"]], labels)
-    text = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % pure]"
+    text = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % right (data)]"
     rules = as_ruleset(tree)
     assert str(rules.shorten(X[["petal length (cm)"]], reach=0.001)).splitlines()[0] == f"1. {text}"
     # As it predicts: the tree rounds rows to 32 bits.

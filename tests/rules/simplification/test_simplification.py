@@ -332,8 +332,8 @@ def test_a_grid_collapses_to_its_two_halves() -> None:
         domain=Domain((0, 0, 0), (3.5, 3.5, 3.5)),
     )
     assert str(ruleset.simplify()).splitlines() == [
-        "1. IF x < 2 THEN yes   [32 rows, 100 % pure]",
-        "2. IF x ≥ 2 THEN no   [32 rows, 100 % pure]",
+        "1. IF x < 2 THEN yes   [32 rows, 100 % of this class]",
+        "2. IF x ≥ 2 THEN no   [32 rows, 100 % of this class]",
     ]
     anywhere = ruleset.replace(domain=None).simplify()
     assert [rule.premise_text() for rule in anywhere] == [
@@ -542,7 +542,7 @@ def test_rules_are_joined_where_the_priority_of_both_together_decides_as_before(
     ]
     some = RuleSet(rules, ["x"], task="classification", classes=["a", "b"], ordered=False)
     joined = some.simplify()
-    assert str(joined[1]) == "IF 0 ≤ x ≤ 3 THEN a   [6 rows, 67 % pure]"
+    assert str(joined[1]) == "IF 0 ≤ x ≤ 3 THEN a   [6 rows, 67 % of this class]"
     points = np.arange(-0.5, 4, 0.25)[:, None]
     assert joined.predict(points).tolist() == some.predict(points).tolist()
 

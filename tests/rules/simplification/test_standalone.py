@@ -123,10 +123,10 @@ def test_what_is_one_premise_stays_one():
     ]
     ruleset = RuleSet(rules, NAMES, task="classification")
     assert str(ruleset.standalone()).splitlines() == [
-        "1. IF age ≤ 1 AND size ≤ 1 THEN a   [3 rows, 100 % pure]",
-        "2. IF age > 1 AND size ≤ 1 THEN b   [4 rows, 75 % pure]",
-        "3. IF size > 1 AND color = red THEN a   [2 rows, 100 % pure]",
-        "4. IF size > 1 AND color ≠ red THEN b   [5 rows, 100 % pure]",
+        "1. IF age ≤ 1 AND size ≤ 1 THEN a   [3 rows, 100 % of this class]",
+        "2. IF age > 1 AND size ≤ 1 THEN b   [4 rows, 75 % of this class]",
+        "3. IF size > 1 AND color = red THEN a   [2 rows, 100 % of this class]",
+        "4. IF size > 1 AND color ≠ red THEN b   [5 rows, 100 % of this class]",
     ]
 
 
