@@ -125,6 +125,7 @@ HELPERS = {
     "_optional",
     "_processes",
     "_random",
+    "_rows",
     "_text",
     "_validation",
 }
@@ -137,12 +138,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"rules"},
     "scorers": {"metrics", "rules"},
     "selection": {"metrics", "rules", "scorers"},
-    "sources": {"extractors", "metrics", "rules", "scorers"},
+    "sources": {"black_boxes", "extractors", "metrics", "rules", "scorers"},
     "optimal": {"metrics", "rules"},
-    "extractors": {"metrics", "optimal", "rules", "scorers", "selection"},
+    "extractors": {"black_boxes", "metrics", "optimal", "rules", "scorers", "selection"},
     "registry": set(),
-    "testing": {"extractors", "metrics", "rules", "scorers"},
-    "tuning": {"extractors", "metrics", "registry", "rules", "scorers"},
+    "testing": {"black_boxes", "extractors", "metrics", "rules", "scorers"},
+    "tuning": {"black_boxes", "extractors", "metrics", "registry", "rules", "scorers"},
     "certificates": {"metrics", "optimal", "rules", "scorers"},
     "attribution": {"metrics", "rules"},
     "black_boxes": {"datasets"},
@@ -157,6 +158,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tuning",
     },
     "report": {
+        "black_boxes",
         "certificates",
         "datasets",
         "extractors",
@@ -212,17 +214,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "__main__": {"cli"},
 }
-#: A search names extractors by the registry. These exceptions are the black box's side of them:
-#: it is asked through their oracle, and they know whether it is fitted.
+#: A search finds extractors by the registry. It imports only the oracle that queries black boxes
+#: and the check for categorical columns.
 TUNING_OF_EXTRACTORS = {
-    "tuning._objective": {
-        "CachedBlackBox",
-        "Oracle",
-        "black_box_task",
-        "fit_weighted",
-        "is_prefit",
-    },
-    "tuning._search": {"black_box_task", "has_categories", "is_fitted", "is_prefit"},
+    "tuning._objective": {"CachedBlackBox", "Oracle"},
+    "tuning._search": {"has_categories"},
 }
 
 
@@ -397,7 +393,6 @@ def test_packages_are_the_only_public_paths() -> None:
 
 #: Rooms of one file.
 PUBLIC_MODULES = {
-    "black_boxes",
     "extractors.iter",
     "extractors.trepan",
     "registry",

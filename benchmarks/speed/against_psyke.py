@@ -34,7 +34,7 @@ from psyke_worker import CLOCKS, CUT_FEATURES, CUTS, N_FEATURES, Problem, make_p
 from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
-from skescore.extractors import CallableClassifier
+from skescore.black_boxes import CallableClassifier
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
 from psyke_rounding import psyke_rounding

@@ -46,14 +46,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from shipped import SHIPPED
 
-from skescore.black_boxes import make_black_box
+from skescore.black_boxes import CallableClassifier, CallableRegressor, make_black_box
 from skescore.datasets import Dataset, load_dataset
-from skescore.extractors import (
-    CallableClassifier,
-    CallableRegressor,
-    CARTExtractor,
-    TrepanExtractor,
-)
+from skescore.extractors import CARTExtractor, TrepanExtractor
 from skescore.scorers import ice, make_performance_scorer
 from skescore.tuning import ExtractorSearchCV
 

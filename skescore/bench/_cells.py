@@ -30,9 +30,9 @@ from skescore._deadline import time_limit
 from skescore._processes import end_with_parent
 from skescore.bench._configuration import BlackBoxEntry, ExtractorEntry, text_of_object
 from skescore.bench._plan import Cell, split_rows
-from skescore.black_boxes import make_black_box
+from skescore.black_boxes import fit_black_box, make_black_box
 from skescore.datasets import Dataset
-from skescore.extractors import Oracle, fit_black_box
+from skescore.extractors import Oracle
 from skescore.metrics import fidelity, prediction_performance
 from skescore.registry import make_extractor
 from skescore.rules import RuleSet

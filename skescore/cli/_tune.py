@@ -1022,7 +1022,7 @@ def _test_rows(
     """The rows of ``--test``, read as the others were: before the search, which takes longer."""
     if options.test is None:
         return None
-    from skescore.extractors import is_unsupervised
+    from skescore.black_boxes import is_unsupervised
 
     if is_unsupervised(given):
         return labeled(options, given, options.test, dataset.preparation)
@@ -1083,8 +1083,8 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
 
 def _data(options: argparse.Namespace, given: Any) -> Dataset:
     """The data; where the model was trained elsewhere, its columns, with all their categories."""
+    from skescore.black_boxes import is_unsupervised
     from skescore.datasets import DatasetError
-    from skescore.extractors import is_unsupervised
 
     if options.outputs:
         _check_outputs(options, given)
@@ -1103,7 +1103,7 @@ def _data(options: argparse.Namespace, given: Any) -> Dataset:
 
 def _check_outputs(options: argparse.Namespace, given: Any) -> None:
     """Refuse names that are of no use; leave out the columns of the outputs not explained."""
-    from skescore.extractors import is_unsupervised
+    from skescore.black_boxes import is_unsupervised
 
     if given is None or is_unsupervised(given):
         options.parser.error("argument --outputs: goes with --black-box FILE, whose model has them")
@@ -1176,8 +1176,13 @@ def labeled(
 
 def chosen_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -> Any:
     """What predicts the target of a model from a file: it, or one of its outputs, by name."""
-    from skescore.black_boxes import check_matches
-    from skescore.extractors import CallableClassifier, Oracle, is_unsupervised, select_output
+    from skescore.black_boxes import (
+        CallableClassifier,
+        check_matches,
+        is_unsupervised,
+        select_output,
+    )
+    from skescore.extractors import Oracle
 
     if is_unsupervised(model):
         return CallableClassifier(Oracle(model).query, classes=list(dataset.class_counts))
@@ -1193,12 +1198,12 @@ def _black_box(
     options: argparse.Namespace, dataset: Dataset, given: Any
 ) -> tuple[Any, dict[str, Any]]:
     """The black box, and what the result says of its file."""
-    from skescore.black_boxes import make_black_box
-    from skescore.extractors import (
+    from skescore.black_boxes import (
         CallableClassifier,
         CallableRegressor,
         CommandFunction,
         is_unsupervised,
+        make_black_box,
     )
 
     name = options.black_box

@@ -1,20 +1,8 @@
 """Extractors: scikit-learn estimators that turn a black box into rules."""
 
 from skescore._deadline import ExtractionTimeoutError, time_limit
+from skescore._rows import repeated_rows
 from skescore.extractors._base import BaseExtractor
-from skescore.extractors._black_boxes import (
-    CallableClassifier,
-    CallableRegressor,
-    CommandFunction,
-    black_box_task,
-    fit_black_box,
-    fit_weighted,
-    is_fitted,
-    is_prefit,
-    is_unsupervised,
-    repeated_rows,
-    select_output,
-)
 from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._discretizer import Discretizer
 from skescore.extractors._input import CategoryEncoder, category_order, has_categories
@@ -40,10 +28,7 @@ __all__ = [
     "CREAMClusterer",
     "CREAMExtractor",
     "CachedBlackBox",
-    "CallableClassifier",
-    "CallableRegressor",
     "CategoryEncoder",
-    "CommandFunction",
     "Discretizer",
     "ExACTClusterer",
     "ExACTExtractor",
@@ -59,15 +44,8 @@ __all__ = [
     "ResultCache",
     "SurrogateExtractor",
     "TrepanExtractor",
-    "black_box_task",
     "category_order",
-    "fit_black_box",
-    "fit_weighted",
     "has_categories",
-    "is_fitted",
-    "is_prefit",
-    "is_unsupervised",
     "repeated_rows",
-    "select_output",
     "time_limit",
 ]

@@ -27,6 +27,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from skescore._rows import repeated_rows, take_rows
 from skescore._validation import (
     check_choice,
     check_integer,
@@ -34,7 +35,7 @@ from skescore._validation import (
     plain_target,
     python_value,
 )
-from skescore.extractors._black_boxes import (
+from skescore.black_boxes import (
     black_box_task,
     encode_labels,
     finite_predictions,
@@ -43,8 +44,6 @@ from skescore.extractors._black_boxes import (
     is_fitted,
     is_unsupervised,
     observed_classes,
-    repeated_rows,
-    take_rows,
 )
 from skescore.extractors._features import (
     chosen_features,

@@ -27,7 +27,7 @@ from sklearn.utils import get_tags
 
 from skescore._deadline import check_deadline
 from skescore._validation import one_dimension, own_rows
-from skescore.extractors._black_boxes import explained_refusal
+from skescore.black_boxes import explained_refusal
 from skescore.rules._matching import as_known_rows
 
 #: What one black box's cache may hold, and what a key and its objects cost beside their arrays.

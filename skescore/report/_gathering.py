@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from skescore._io import check_regular, json_of
 from skescore._names import NO_RUN_TEXT
 from skescore._text import cell_text, listed
+from skescore.black_boxes import fit_black_box, is_prefit
 from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
-from skescore.extractors import fit_black_box, is_prefit
 from skescore.registry import extractor_label, make_extractor
 from skescore.report._bench_rows import find_rows, groups_of, kept_rules
 from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read_candidates

@@ -11,7 +11,8 @@ from sklearn.base import clone
 
 from skescore._text import did_you_mean, listed
 from skescore._validation import check_choice, check_integer, check_number
-from skescore.extractors import BaseExtractor, black_box_task, is_fitted
+from skescore.black_boxes import black_box_task, is_fitted
+from skescore.extractors import BaseExtractor
 from skescore.extractors._binned import Column
 from skescore.rules import RuleSet
 from skescore.sources._histograms import Histograms, Rows, Scale, quantile_cuts

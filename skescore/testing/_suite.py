@@ -43,7 +43,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
-from skescore.extractors import CallableClassifier, CallableRegressor, black_box_task
+from skescore.black_boxes import CallableClassifier, CallableRegressor, black_box_task
 from skescore.metrics import volume_completeness
 from skescore.rules import RuleSet, as_ruleset
 from skescore.scorers import make_fire_scorer, make_ice_scorer

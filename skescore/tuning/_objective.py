@@ -19,13 +19,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from skescore._validation import plain_target
-from skescore.extractors import (
-    CachedBlackBox,
-    Oracle,
-    black_box_task,
-    fit_weighted,
-    is_prefit,
-)
+from skescore.black_boxes import black_box_task, fit_weighted, is_prefit
+from skescore.extractors import CachedBlackBox, Oracle
 from skescore.metrics import prediction_performance
 from skescore.registry import make_extractor
 from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer

@@ -27,7 +27,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
 from skescore._validation import check_choice, check_integer, check_number, row_weights
-from skescore.extractors import black_box_task, has_categories, is_fitted, is_prefit
+from skescore.black_boxes import black_box_task, is_fitted, is_prefit
+from skescore.extractors import has_categories
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet
 from skescore.rules._matching import as_known_rows

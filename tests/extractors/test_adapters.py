@@ -12,12 +12,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
-from skescore.extractors import (
-    CallableClassifier,
-    CallableRegressor,
-    CARTExtractor,
-    GridExExtractor,
-)
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CARTExtractor, GridExExtractor
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
 

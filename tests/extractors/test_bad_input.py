@@ -17,12 +17,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import (
-    BaseExtractor,
-    CallableRegressor,
-    CARTExtractor,
-    GridExExtractor,
-)
+from skescore.black_boxes import CallableRegressor
+from skescore.extractors import BaseExtractor, CARTExtractor, GridExExtractor
 
 X, y = load_iris(return_X_y=True)
 NAMES = ["a", "b", "c", "d"]

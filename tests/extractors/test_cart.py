@@ -11,7 +11,8 @@ from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CallableClassifier, CallableRegressor, CARTExtractor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CARTExtractor
 from skescore.rules import as_ruleset
 
 IRIS, SPECIES = load_iris(return_X_y=True)

@@ -19,13 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skescore import CARTExtractor, ExtractorSearchCV
-from skescore.extractors import (
-    BaseExtractor,
-    CallableClassifier,
-    CallableRegressor,
-    CategoryEncoder,
-    category_order,
-)
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import BaseExtractor, CategoryEncoder, category_order
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import OneOf, RuleSet
 

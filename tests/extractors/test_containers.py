@@ -17,7 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtractor
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import CARTExtractor, GridExExtractor
 
 #: Every box is cut along all features at once, as published.
 whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)

@@ -22,12 +22,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import (
-    BaseExtractor,
-    CallableClassifier,
-    CallableRegressor,
-    GridExExtractor,
-)
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import BaseExtractor, GridExExtractor
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import RuleSet
 from skescore.scorers import evaluate_rules

@@ -15,7 +15,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CallableRegressor, CARTExtractor, GridExExtractor
+from skescore.black_boxes import CallableRegressor
+from skescore.extractors import CARTExtractor, GridExExtractor
 
 #: Every box is cut along all features at once, as published.
 whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)

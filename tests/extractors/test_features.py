@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from skescore.extractors import CallableClassifier, CallableRegressor, CARTExtractor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CARTExtractor
 from skescore.registry import extractor_class
 
 RNG = np.random.default_rng(0)

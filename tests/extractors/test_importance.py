@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.extractors import CallableClassifier, CallableRegressor, GridExExtractor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import GridExExtractor
 
 
 def feature_importances(X: np.ndarray, y_pred: np.ndarray, task: str) -> np.ndarray:

@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skescore.attribution import nearest_contrasts
-from skescore.extractors import CallableClassifier, CallableRegressor, CARTExtractor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CARTExtractor
 from skescore.scorers import evaluate_rules
 from skescore.tuning import ExtractorSearchCV
 

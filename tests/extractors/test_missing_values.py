@@ -17,7 +17,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import BaseExtractor, CallableClassifier, CARTExtractor
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import BaseExtractor, CARTExtractor
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import AtLeast, Interval, Missing, OneOf, Rule, RuleSet
 

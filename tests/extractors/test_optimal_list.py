@@ -9,7 +9,8 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsRegressor
 
-from skescore.extractors import CallableClassifier, CARTExtractor, OptimalListExtractor
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import CARTExtractor, OptimalListExtractor
 from skescore.optimal import Cuts, optimal_lists
 from skescore.rules import Interval, OneOf, Rule, RuleSet
 

@@ -12,12 +12,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsRegressor
 
-from skescore.extractors import (
-    CallableClassifier,
-    CARTExtractor,
-    OptimalListExtractor,
-    OptimalTreeExtractor,
-)
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTreeExtractor
 from skescore.optimal import Cuts, optimal_trees
 from skescore.rules import Interval, Rule, RuleSet
 

@@ -20,14 +20,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import get_tags
 
-from skescore.extractors import (
-    CachedBlackBox,
-    CallableClassifier,
-    CallableRegressor,
-    CARTExtractor,
-    GridExExtractor,
-    Oracle,
-)
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CachedBlackBox, CARTExtractor, GridExExtractor, Oracle
 from skescore.registry import extractor_class
 
 #: Every box is cut along all features at once, as published.

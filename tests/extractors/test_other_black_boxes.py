@@ -25,16 +25,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skescore.extractors import (
+from skescore.black_boxes import (
     CallableClassifier,
     CallableRegressor,
-    CARTExtractor,
     CommandFunction,
-    Oracle,
     black_box_task,
     fit_black_box,
     select_output,
 )
+from skescore.extractors import CARTExtractor, Oracle
 
 X, y = load_iris(return_X_y=True, as_frame=True)
 

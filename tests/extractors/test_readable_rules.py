@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CallableClassifier, CallableRegressor, CARTExtractor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CARTExtractor
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import Interval, LinearOutput, OneOf
 

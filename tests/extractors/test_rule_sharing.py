@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skescore.black_boxes import CallableClassifier
 from skescore.extractors import (
     CachedBlackBox,
-    CallableClassifier,
     CREAMExtractor,
     Discretizer,
     GridExExtractor,

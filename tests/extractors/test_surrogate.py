@@ -12,12 +12,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import (
-    CallableClassifier,
-    CallableRegressor,
-    CARTExtractor,
-    SurrogateExtractor,
-)
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CARTExtractor, SurrogateExtractor
 from skescore.rules import Interval, LinearOutput, Rule, RuleSet
 
 IRIS = load_iris(as_frame=True)

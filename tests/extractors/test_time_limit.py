@@ -9,13 +9,8 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
-from skescore.extractors import (
-    CallableClassifier,
-    CARTExtractor,
-    ExtractionTimeoutError,
-    ITERExtractor,
-    time_limit,
-)
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import CARTExtractor, ExtractionTimeoutError, ITERExtractor, time_limit
 from skescore.rules import as_ruleset
 from skescore.selection import prune
 

@@ -16,7 +16,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CallableRegressor, Oracle
+from skescore.black_boxes import CallableRegressor
+from skescore.extractors import Oracle
 from skescore.registry import EXTRACTORS, make_extractor
 
 #: Settings under which each is quick.

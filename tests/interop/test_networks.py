@@ -11,7 +11,8 @@ import torch
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from skescore.extractors import CallableClassifier, CallableRegressor, CARTExtractor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CARTExtractor
 
 X, y = load_iris(return_X_y=True)
 LABELS = ["setosa", "versicolor", "virginica"]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import r2_score
 
-from skescore.extractors import CallableClassifier, CARTExtractor
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import CARTExtractor
 from skescore.metrics import (
     OFF_DATA,
     feature_agreement,

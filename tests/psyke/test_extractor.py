@@ -22,7 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CallableClassifier, Discretizer
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import Discretizer
 from skescore.extractors.psyke import ALGORITHMS, PSyKEExtractor, contained, load_psyke
 
 #: Settings with which each is quick.

@@ -30,13 +30,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 from sklearn.utils.fixes import parse_version
 
+from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.certificates import certify
-from skescore.extractors import (
-    CallableClassifier,
-    CallableRegressor,
-    CARTExtractor,
-    GridExExtractor,
-)
+from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.metrics import METRICS, count_rows, fidelity, rule_report
 from skescore.optimal import most_f1_of_trees, optimal_lists, optimal_trees
 from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet

@@ -22,10 +22,9 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors import (
     BaseExtractor,
-    CallableClassifier,
-    CallableRegressor,
     CARTExtractor,
     GridExExtractor,
     GridRExExtractor,

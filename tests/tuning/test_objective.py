@@ -25,7 +25,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtractor
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.metrics import fire_score, ice_score, q_score
 from skescore.scorers import (
     ice,

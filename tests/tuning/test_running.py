@@ -34,7 +34,8 @@ from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CallableClassifier, CARTExtractor
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import CARTExtractor
 from skescore.metrics import ice_score
 from skescore.tuning import ExtractorSearchCV, open_storage, search_space
 from skescore.tuning.spaces import starting_points
@@ -793,7 +794,7 @@ RESUMED = """
 import sys
 import numpy as np
 from sklearn.datasets import load_iris
-from skescore.extractors import CallableClassifier
+from skescore.black_boxes import CallableClassifier
 from skescore.tuning import ExtractorSearchCV
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))

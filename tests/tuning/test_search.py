@@ -36,12 +36,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import (
-    CallableClassifier,
-    CallableRegressor,
-    CARTExtractor,
-    GridExExtractor,
-)
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.metrics import ice_score
 from skescore.registry import DEFAULT_EXTRACTORS, EXTRACTORS
 from skescore.scorers import ice, knowledge, make_ice_scorer, neg_fire, neg_q

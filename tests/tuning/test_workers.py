@@ -18,7 +18,8 @@ from optuna.distributions import IntDistribution
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CallableClassifier, CARTExtractor, GridExExtractor
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.scorers import ice
 from skescore.tuning import (
     ExtractorSearchCV,

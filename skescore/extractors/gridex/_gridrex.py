@@ -100,7 +100,7 @@ class GridRExExtractor(GridExExtractor):
     Examples
     --------
     >>> import pandas as pd
-    >>> from skescore.extractors import CallableRegressor
+    >>> from skescore.black_boxes import CallableRegressor
     >>> from skescore.extractors.gridex import GridRExExtractor
     >>> journeys = pd.DataFrame({"km": range(200), "bags": [0, 1, 2, 3] * 50})
     >>> def fare(rows):

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skescore._random import draw_seed
+from skescore.black_boxes import black_box_task
 from skescore.extractors._base import BaseExtractor, Extraction
-from skescore.extractors._black_boxes import black_box_task
 from skescore.extractors.psyke._algorithms import (
     ALGORITHMS,
     PARAMETERS,

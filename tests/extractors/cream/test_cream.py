@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CallableClassifier, CallableRegressor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors.cream import CREAMExtractor, ExACTExtractor
 
 EXTRACTORS = [CREAMExtractor, ExACTExtractor]

@@ -10,13 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from skescore.extractors import (
-    CachedBlackBox,
-    CallableClassifier,
-    CallableRegressor,
-    CREAMExtractor,
-    ExACTExtractor,
-)
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CachedBlackBox, CREAMExtractor, ExACTExtractor
 
 ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
 

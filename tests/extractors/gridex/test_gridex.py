@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CallableClassifier, CallableRegressor, GridExExtractor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import GridExExtractor
 
 #: Every box is cut along all features at once, as published.
 whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)

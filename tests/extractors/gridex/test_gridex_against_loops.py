@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.extractors import CallableClassifier, CallableRegressor, GridExExtractor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import GridExExtractor
 
 #: Every box is cut along all features at once, as published.
 whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)

@@ -7,7 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skescore.extractors import CallableClassifier, CallableRegressor, GridExExtractor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import GridExExtractor
 
 #: Every box is cut along all features at once, as published.
 whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)

@@ -19,14 +19,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import (
-    CachedBlackBox,
-    CallableClassifier,
-    CallableRegressor,
-    GridExExtractor,
-    GridRExExtractor,
-    ResultCache,
-)
+from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.extractors import CachedBlackBox, GridExExtractor, GridRExExtractor, ResultCache
 
 ROWS = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
 

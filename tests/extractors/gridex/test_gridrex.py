@@ -23,7 +23,7 @@ from sklearn.metrics import mean_absolute_error, r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeRegressor
 
-from skescore.extractors import CallableClassifier, CallableRegressor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors.gridex import GridRExExtractor
 from skescore.rules import LinearOutput
 

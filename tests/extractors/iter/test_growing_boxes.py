@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.extractors import CallableRegressor, ITERExtractor
+from skescore.black_boxes import CallableRegressor
+from skescore.extractors import ITERExtractor
 from skescore.extractors.iter import GrowingBoxes, Labels, Numbers, PointSource, seed_boxes
 from skescore.rules._volumes import join_touching
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.extractors import CallableClassifier, CallableRegressor
+from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors.iter import ITERExtractor
 
 SQUARE = np.random.default_rng(0).uniform(size=(300, 2))

@@ -19,7 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CallableClassifier, Discretizer
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import Discretizer
 from skescore.extractors.real import REALExtractor
 from skescore.rules import Interval, OneOf
 

@@ -16,7 +16,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
-from skescore.extractors import CachedBlackBox, CallableClassifier
+from skescore.black_boxes import CallableClassifier
+from skescore.extractors import CachedBlackBox
 from skescore.extractors import trepan as trees
 from skescore.extractors.trepan import (
     MOST_BINS,

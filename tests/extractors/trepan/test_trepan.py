@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CallableClassifier
+from skescore.black_boxes import CallableClassifier
 from skescore.extractors.trepan import TrepanExtractor
 from skescore.rules import AtLeast, Interval, OneOf, RuleSet
 

@@ -1,305 +1,24 @@
-"""Black boxes: what they do, what they may predict, and functions or networks in their place."""
+"""Functions, networks, single outputs and commands as black boxes."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import sklearn
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    RegressorMixin,
-    clone,
-    is_classifier,
-    is_clusterer,
-    is_outlier_detector,
-    is_regressor,
-)
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _num_samples,
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import _num_samples, check_array, check_consistent_length
 
 from skescore._optional import import_optional
 from skescore._processes import own_environment
-from skescore._text import listed
-from skescore._validation import check_choice, one_dimension, own_rows, python_value, row_weights
-
-
-def black_box_task(estimator: Any) -> str:
-    """Find out whether a black box predicts labels or numbers.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The black box: a classifier, a regressor, or a clusterer or outlier detector, whose labels
-        are classes.
-
-    Returns
-    -------
-    {"classification", "regression"}
-        What it does.
-
-    Raises
-    ------
-    TypeError
-        If it is no such estimator of scikit-learn, or has no ``predict``.
-
-    Examples
-    --------
-    >>> from sklearn.cluster import KMeans
-    >>> from sklearn.svm import SVC
-    >>> black_box_task(SVC()), black_box_task(KMeans())
-    ('classification', 'classification')
-    """
-    task = None
-    # What is no scikit-learn estimator has no tags, nor has a class.
-    if hasattr(estimator, "__sklearn_tags__"):
-        with contextlib.suppress(AttributeError, TypeError):
-            if is_classifier(estimator) or is_unsupervised(estimator):
-                task = "classification"
-            elif is_regressor(estimator):
-                task = "regression"
-    if task is not None and not hasattr(estimator, "predict"):
-        hint = ""
-        if is_unsupervised(estimator):
-            hint = (
-                " Its labels of the rows that it was fitted on can be explained: fit a classifier "
-                "on (X, labels) and pass that."
-            )
-        raise TypeError(
-            f"estimator must have predict, which {type(estimator).__name__} lacks.{hint} Wrap a "
-            "function that gives labels, or scores and classes=[...]: CallableClassifier(function)."
-        )
-    if task is not None:
-        return task
-    hint = (
-        f" An instance is needed, not the class: {estimator.__name__}()."
-        if isinstance(estimator, type)
-        else ""
-    )
-    raise TypeError(
-        f"estimator must be a scikit-learn classifier, regressor, clusterer or outlier detector, "
-        f"got {estimator!r}.{hint} Wrap any other model's function: "
-        "CallableClassifier(model.predict) or CallableRegressor(model.predict)."
-    )
-
-
-def is_unsupervised(estimator: Any) -> bool:
-    """Return whether a black box is a clusterer or an outlier detector: they need no target.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The black box.
-
-    Returns
-    -------
-    bool
-        Whether it is one.
-    """
-    with contextlib.suppress(AttributeError, TypeError):
-        return bool(is_clusterer(estimator) or is_outlier_detector(estimator))
-    return False
-
-
-@contextlib.contextmanager
-def explained_refusal(estimator: Any, X: Any) -> Iterator[None]:
-    """Say what to do where a black box refuses rows with missing values.
-
-    Its own error is passed on, with the remedy.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The black box.
-    X : array-like or DataFrame
-        The rows that it is given.
-    """
-    try:
-        yield
-    except TimeoutError:  # a search that has run out of time
-        raise
-    except Exception as error:
-        columns = lacking_columns(X)
-        if not columns:
-            raise
-        name = type(getattr(estimator, "estimator", estimator)).__name__
-        raise ValueError(
-            f"The black box {name} failed on rows with missing values (in {listed(columns)}): "
-            f"{type(error).__name__}: {error}\nIf it takes none, put an imputer in front of it, "
-            f"make_pipeline(SimpleImputer(), {name}(...)), and fit it again; or take one that "
-            "does, such as HistGradientBoostingClassifier, XGBoost, LightGBM or CatBoost (on the "
-            "command line: --black-box hist-gradient-boosting)."
-        ) from error
-
-
-def lacking_columns(X: Any) -> list[str]:
-    """Find the columns that lack a value somewhere.
-
-    Parameters
-    ----------
-    X : array-like or DataFrame
-        The rows.
-
-    Returns
-    -------
-    list of str
-        Their names, or ``x0``, ``x1``, ... in an array.
-    """
-    if hasattr(X, "columns") and not isinstance(X, pd.DataFrame):
-        X = pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
-    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
-    names = [str(n) if frame is X else f"x{n}" for n in frame.columns]
-    return [name for name, lacks in zip(names, frame.isna().any(), strict=True) if lacks]
-
-
-def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
-    """Fit a clone of a black box.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The black box.
-    X : array-like or DataFrame
-        The rows, as the caller has them.
-    y : array-like, optional
-        The target.
-    **options
-        Handed on to ``fit``.
-
-    Returns
-    -------
-    estimator
-        The fitted clone.
-
-    Raises
-    ------
-    ValueError
-        If it refuses missing values; the message says what to do.
-    """
-    with explained_refusal(estimator, X):
-        # Some models scale rows or targets in place, which are the caller's.
-        return clone(estimator).fit(own_rows(X), own_rows(y), **options)
-
-
-def is_fitted(estimator: Any) -> bool:
-    """Return whether a black box can be queried as it is.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The black box.
-
-    Returns
-    -------
-    bool
-        Whether it is fitted.
-    """
-    try:
-        check_is_fitted(estimator)
-    except (NotFittedError, TypeError):
-        return False
-    return True
-
-
-def is_prefit(estimator: Any) -> bool:
-    """Return whether a clone of the black box would still be fitted (frozen, or a function).
-
-    Parameters
-    ----------
-    estimator : estimator
-        The black box.
-
-    Returns
-    -------
-    bool
-        Whether cloning leaves it fitted.
-    """
-    return is_fitted(clone(estimator))
-
-
-def finite_predictions(predictions: np.ndarray) -> np.ndarray:
-    """Make floats of the black box's numbers; raises if some are none."""
-    try:
-        if predictions.dtype.kind in "US":
-            raise TypeError("text")  # NumPy would read "1" as a number
-        if predictions.dtype.kind == "c":
-            raise TypeError("complex")  # NumPy would leave out a part
-        numbers = np.asarray(predictions, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The black box is a regressor but predicted {python_value(predictions[0])!r}, no "
-            "number. Is it a classifier? Then wrap its function in CallableClassifier."
-        ) from error
-    bad = ~np.isfinite(numbers)
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"The black box predicted {numbers[at]} for row {at} ({int(bad.sum())} of "
-            f"{len(numbers)} rows). Rules need finite numbers; mend the black box or leave out "
-            "those rows."
-        )
-    return numbers
-
-
-def observed_classes(predictions: np.ndarray, y: np.ndarray | None) -> np.ndarray:
-    """Find the classes of a black box that does not declare them."""
-    try:
-        if predictions.dtype.kind == "f" and not np.isfinite(predictions).all():
-            raise ValueError("some predictions are not finite")
-        check_classification_targets(predictions)
-        if y is None:
-            return np.unique(predictions)
-        if _is_text(y) != _is_text(predictions):
-            raise ValueError(f"y holds labels such as {python_value(y[0])!r}")
-        return np.unique(np.concatenate([y, predictions]))
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The black box predicted {python_value(predictions[0])!r}, which does not do as a "
-            f"label: {error}. It must predict one label per row, of the same kind as y; a "
-            "CallableClassifier whose function gives scores needs classes=[...] and one column of "
-            "scores per class."
-        ) from error
-
-
-def _is_text(labels: np.ndarray) -> bool:
-    return labels.dtype.kind in "US" or isinstance(labels[0], str)
-
-
-def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Index of each label among the classes; raises for a label that is not there."""
-    numbered = predictions.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
-    if numbered and predictions.min(initial=0) >= 0 and predictions.max(initial=0) < len(classes):
-        return predictions.astype(np.intp, copy=False)  # they are indices already
-    if predictions.dtype.kind == classes.dtype.kind == "U":
-        index = {label: code for code, label in enumerate(classes.tolist())}
-        codes = np.array([index.get(label, -1) for label in predictions.tolist()], dtype=np.intp)
-    else:
-        codes = pd.Index(classes).get_indexer(pd.Index(predictions))
-    if (codes < 0).any():
-        at = int(np.flatnonzero(codes < 0)[0])
-        raise ValueError(
-            f"The black box predicted {python_value(predictions[at])!r}, which is not among the "
-            f"classes {classes.tolist()}. If it is a CallableClassifier, pass classes=[...] with "
-            "all its labels."
-        )
-    return codes.astype(np.intp)
+from skescore._validation import check_choice, one_dimension
+from skescore.black_boxes._fitting import black_box_task, finite_predictions, is_text
 
 
 class _CallableEstimator(BaseEstimator):
@@ -401,7 +120,8 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skescore.extractors import CallableClassifier, CARTExtractor
+    >>> from skescore.black_boxes import CallableClassifier
+    >>> from skescore.extractors import CARTExtractor
     >>> X = np.linspace(0, 1, 101).reshape(-1, 1)
     >>> black_box = CallableClassifier(lambda rows: np.where(rows[:, 0] > 0.5, "high", "low"))
     >>> print(CARTExtractor(black_box).fit(X).rules_)
@@ -481,10 +201,10 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
 
     def _as_labels(self, given: np.ndarray) -> np.ndarray:
         """The labels; where all came as texts of labels that are none, the labels meant."""
-        if self.classes is None or not len(given) or not _is_text(given):
+        if self.classes is None or not len(given) or not is_text(given):
             return given
         meant = {str(label): label for label in self.classes}
-        if _is_text(self.classes_) or not set(given.tolist()) <= meant.keys():
+        if is_text(self.classes_) or not set(given.tolist()) <= meant.keys():
             return given
         return np.array([meant[text] for text in given.tolist()])
 
@@ -519,7 +239,7 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skescore.extractors import CallableRegressor
+    >>> from skescore.black_boxes import CallableRegressor
     >>> CallableRegressor(lambda rows: 2 * rows[:, 0]).predict(np.array([[1.0], [2.0]])).tolist()
     [2.0, 4.0]
     """
@@ -621,85 +341,6 @@ def _one_column(estimator: Any, index: int, rows: Any) -> np.ndarray:
             f"array of shape {given.shape}."
         )
     return given[:, index]
-
-
-# --- weights of rows, which count as repeated rows ------------------------------------------------
-
-#: Weights that are no whole numbers become so many rows, for each row that there is.
-_PER_ROW = 4
-#: More rows than this are too many to be repeated one by one.
-_MOST_ROWS = 5_000_000
-
-
-def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Indices of rows, each as often as it weighs.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_rows,)
-        The weights, not negative.
-    n_rows : int
-        The number of rows.
-
-    Returns
-    -------
-    ndarray of int
-        In order.
-
-    Raises
-    ------
-    ValueError
-        If the weights do not fit the rows, are negative or not finite, or none is positive.
-
-    Notes
-    -----
-    Whole numbers that add up to at most five million are taken as they are. Others are multiplied
-    by one number :math:`f` and rounded: a row of weight :math:`w` is there :math:`wf` times, half a
-    row more or less, and at least once if :math:`w > 0`. The weights of all rows add up to
-    :math:`4n` rows then, or, where the lightest row weighs half a row or more, to between
-    :math:`8n/3` and :math:`8n`, so that the lightest rows weigh whole rows. A row of mean weight is
-    thus off by at most an eighth (3/16) of it, and rows that all weigh alike by nothing.
-
-    Examples
-    --------
-    >>> repeated_rows([2, 0, 1], 3).tolist()
-    [0, 0, 2]
-    """
-    weights = row_weights(sample_weight, n_rows)
-    if not weights.any():
-        raise ValueError(
-            f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None to weigh "
-            "all rows alike."
-        )
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if not (weights == np.round(weights)).all() or total > _MOST_ROWS:
-        weights = weights / weights.max()  # the sum of huge weights must not overflow
-        factor, least = _PER_ROW * n_rows / weights.sum(), weights[weights > 0].min()
-        if factor * least >= 0.5:  # the smallest, of which most rows may be, without rounding
-            factor = max(1, round(factor * least)) / least
-        weights = np.where(weights > 0, np.maximum(1.0, np.round(weights * factor)), 0.0)
-    return np.repeat(np.arange(n_rows), weights.astype(np.intp))
-
-
-def take_rows(values: Any, places: np.ndarray) -> Any:
-    """Take some rows, in the container that they come in."""
-    return _safe_indexing(values if hasattr(values, "__getitem__") else np.asarray(values), places)
-
-
-def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any) -> Any:
-    """Fit a clone of a black box on weighted rows: repeated ones where it takes no weights."""
-    if weights is None:
-        return fit_black_box(estimator, X, y, **options)
-    by_hand = not sklearn.get_config()["enable_metadata_routing"]
-    if "sample_weight" in options or (by_hand and has_fit_parameter(estimator, "sample_weight")):
-        weights = row_weights(weights, _num_samples(X))
-        return fit_black_box(estimator, X, y, **(options | {"sample_weight": weights}))
-    places = repeated_rows(weights, _num_samples(X))
-    return fit_black_box(estimator, take_rows(X, places), take_rows(y, places), **options)
-
-
-# --- a model behind a command ---------------------------------------------------------------------
 
 
 class CommandFunction:

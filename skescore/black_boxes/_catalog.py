@@ -1,0 +1,338 @@
+"""The black boxes that can be made by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn import ensemble
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore._optional import import_optional
+from skescore._text import did_you_mean, listed
+from skescore.black_boxes._errors import BlackBoxError
+
+RandomState = int | np.random.RandomState | None
+
+
+class BlackBoxSpec(NamedTuple):
+    """How to make a black box for each task, given a random state, and one line about it.
+
+    `scale` says what is scaled in front of it by default: nothing, the features, or for a
+    regressor the target too: penalties and step sizes are set for targets of about one. `missing`
+    says whether it takes missing values as they are. `categories` says how it takes categories:
+    as 0/1 columns, as a data frame's categorical columns, or as text. `coded` says whether it takes
+    class labels only as numbers from 0.
+    """
+
+    classifier: Callable[[RandomState], BaseEstimator]
+    regressor: Callable[[RandomState], BaseEstimator]
+    summary: str
+    scale: tuple[str, ...] = ()
+    missing: bool = False
+    categories: Literal["one-hot", "columns", "text"] = "one-hot"
+    coded: bool = False
+
+
+def _boosting(package: str, name: str, **settings: Any) -> Any:
+    """Make a model of a package that only some installations have."""
+    purpose = f"The black box {package!r}"
+    library = import_optional(package, extra="boosting", purpose=purpose)
+    return getattr(library, name)(**settings)
+
+
+_HISTOGRAMS = BlackBoxSpec(
+    lambda seed: ensemble.HistGradientBoostingClassifier(random_state=seed),
+    lambda seed: ensemble.HistGradientBoostingRegressor(random_state=seed),
+    "scikit-learn's gradient-boosted trees on binned features",
+    missing=True,
+    categories="columns",
+)
+# One thread, so that sums do not depend on the machine.
+_XGBOOST: dict[str, Any] = {"enable_categorical": True, "n_jobs": 1}
+_LIGHTGBM: dict[str, Any] = {"verbose": -1, "n_jobs": 1}
+_CATBOOST: dict[str, Any] = {
+    "iterations": 300,
+    "verbose": 0,
+    "allow_writing_files": False,
+    "thread_count": 1,
+}
+_BOTH = ("features", "target")
+
+BLACK_BOXES: Mapping[str, BlackBoxSpec] = MappingProxyType(
+    {
+        "random-forest": BlackBoxSpec(
+            lambda seed: ensemble.RandomForestClassifier(n_estimators=100, random_state=seed),
+            lambda seed: ensemble.RandomForestRegressor(n_estimators=100, random_state=seed),
+            "100 decision trees, averaged",
+            missing=True,
+        ),
+        "gradient-boosting": _HISTOGRAMS,
+        "hist-gradient-boosting": _HISTOGRAMS,
+        "xgboost": BlackBoxSpec(
+            lambda seed: _boosting("xgboost", "XGBClassifier", random_state=seed, **_XGBOOST),
+            lambda seed: _boosting("xgboost", "XGBRegressor", random_state=seed, **_XGBOOST),
+            "gradient-boosted trees of XGBoost",
+            missing=True,
+            categories="columns",
+            coded=True,
+        ),
+        "lightgbm": BlackBoxSpec(
+            lambda seed: _boosting("lightgbm", "LGBMClassifier", random_state=seed, **_LIGHTGBM),
+            lambda seed: _boosting("lightgbm", "LGBMRegressor", random_state=seed, **_LIGHTGBM),
+            "gradient-boosted trees of LightGBM",
+            missing=True,
+            categories="columns",
+        ),
+        "catboost": BlackBoxSpec(
+            lambda seed: _boosting(
+                "catboost", "CatBoostClassifier", random_state=_integer(seed), **_CATBOOST
+            ),
+            lambda seed: _boosting(
+                "catboost", "CatBoostRegressor", random_state=_integer(seed), **_CATBOOST
+            ),
+            "gradient-boosted trees of CatBoost, with statistics of categories",
+            missing=True,
+            categories="text",
+            coded=True,
+        ),
+        "mlp": BlackBoxSpec(
+            lambda seed: MLPClassifier(max_iter=2000, random_state=seed),
+            lambda seed: MLPRegressor(max_iter=2000, random_state=seed),
+            "neural network, one layer of 100 units, on standardized features",
+            _BOTH,
+        ),
+        "svm": BlackBoxSpec(
+            lambda seed: SVC(),
+            lambda seed: SVR(),
+            "support vectors with a Gaussian kernel, on standardized features",
+            _BOTH,
+        ),
+        "knn": BlackBoxSpec(
+            lambda seed: KNeighborsClassifier(n_neighbors=5),
+            lambda seed: KNeighborsRegressor(n_neighbors=5),
+            "the five nearest neighbors, on standardized features",
+            ("features",),
+        ),
+        "decision-tree": BlackBoxSpec(
+            lambda seed: DecisionTreeClassifier(random_state=seed),
+            lambda seed: DecisionTreeRegressor(random_state=seed),
+            "one decision tree of any depth",
+            missing=True,
+        ),
+    }
+)
+
+
+def _integer(seed: RandomState) -> int | None:
+    """A seed for models that take only whole numbers."""
+    return seed if seed is None or isinstance(seed, int) else int(seed.randint(2**31 - 1))
+
+
+class LabelCodingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier that is shown the indices of labels, for models that take no other labels.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted on 0, 1, ... in place of the labels.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels, sorted.
+    estimator_ : classifier
+        The fitted one.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = LabelCodingClassifier(DecisionTreeClassifier()).fit([[0], [1]], ["no", "yes"])
+    >>> model.predict([[1], [0]]).tolist(), model.estimator_.predict([[1], [0]]).tolist()
+    (['yes', 'no'], [1, 0])
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> LabelCodingClassifier:
+        """Fit the estimator on the indices of the labels."""
+        self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+        self.estimator_ = clone(self.estimator).fit(X, codes, **fit_params)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict labels."""
+        codes = np.asarray(self.estimator_.predict(X)).ravel().astype(np.intp)
+        return np.asarray(self.classes_[codes])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Predict the probability of each label."""
+        return np.asarray(self.estimator_.predict_proba(X))
+
+
+class CategoricalColumns(TransformerMixin, BaseEstimator):
+    """Columns of a data frame as models of trees take categories.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The columns of categories.
+    as_text : bool, default=False
+        False: pandas' categorical columns with the values seen in training (the 255 most frequent
+        ones), others are missing. True: text, in which a missing value is ``"missing"``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns = CategoricalColumns(["color"]).fit(pd.DataFrame({"color": ["red", "blue"]}))
+    >>> columns.transform(pd.DataFrame({"color": ["blue", "green"]}))["color"].tolist()
+    ['blue', nan]
+    """
+
+    #: More are refused by scikit-learn's boosting on histograms.
+    _MOST = 255
+
+    def __init__(self, columns: Sequence[str], *, as_text: bool = False) -> None:
+        self.columns = columns
+        self.as_text = as_text
+
+    def fit(self, X: Any, y: Any = None) -> CategoricalColumns:
+        """Learn the values of the columns."""
+        X = self._frame(X)
+        self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        self.n_features_in_ = len(X.columns)
+        self.categories_ = {
+            name: sorted(X[name].astype(object).value_counts().index[: self._MOST], key=str)
+            for name in self.columns
+        }
+        return self
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """Give the frame with its categorical columns exchanged."""
+        X = self._frame(X)[list(self.feature_names_in_)].copy(deep=False)
+        for name, values in self.categories_.items():
+            column = X[name].astype(object)
+            if self.as_text:
+                X[name] = column.where(column.notna(), "missing").astype(str)
+            else:
+                X[name] = pd.Categorical(column.where(column.isin(values)), categories=values)
+        return X
+
+    def _frame(self, X: Any) -> pd.DataFrame:
+        if isinstance(X, pd.DataFrame):
+            return X
+        if hasattr(X, "columns"):  # of polars
+            return pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
+        raise BlackBoxError(
+            f"Columns of categories ({listed(list(self.columns))}) are found by name: pass a data "
+            f"frame, got {type(X).__name__}."
+        )
+
+
+def make_black_box(
+    name: str,
+    task: str,
+    random_state: RandomState = None,
+    categories: Sequence[str] = (),
+    *,
+    scaled: bool = True,
+    params: Mapping[str, Any] | None = None,
+) -> BaseEstimator:
+    """Make an unfitted black box by name.
+
+    Use it where a person names the model to be explained instead of bringing a trained one.
+
+    Parameters
+    ----------
+    name : str
+        A name in `BLACK_BOXES`.
+    task : {"classification", "regression"}
+        Whether the model predicts labels or numbers.
+    random_state : int, RandomState or None, default=None
+        Seed of the models that draw random numbers; "svm" and "knn" draw none.
+    categories : sequence of str, default=()
+        Columns of names. Boosted trees take them as they are, other models get one 0/1 column per
+        value.
+    scaled : bool, default=True
+        False leaves out the scalers that some models come with: they then see the data's units.
+    params : mapping of str to value, optional
+        Parameters of the model itself, such as ``{"n_neighbors": 9}``.
+
+    Returns
+    -------
+    estimator : sklearn.base.BaseEstimator
+        Unfitted. Models that depend on the units of the features come with a scaler in front;
+        "mlp" and "svm" for regression scale the target as well and predict in its units. Models
+        that take no missing values come with an imputer: medians, and columns that say where a
+        value was missing.
+
+    Raises
+    ------
+    BlackBoxError
+        A ValueError: `name` or `task` is unknown, the model has no such parameter, or its package
+        is not installed.
+
+    Examples
+    --------
+    >>> from skescore.black_boxes import make_black_box
+    >>> make_black_box("decision-tree", "classification", random_state=0)
+    DecisionTreeClassifier(random_state=0)
+    >>> make_black_box("knn", "regression", scaled=False, params={"n_neighbors": 9})[-1]
+    KNeighborsRegressor(n_neighbors=9)
+    """
+    if task not in ("classification", "regression"):
+        raise BlackBoxError(f"task must be 'classification' or 'regression', got {task!r}.")
+    if name not in BLACK_BOXES:
+        raise BlackBoxError(
+            f"name must be that of a black box (on the command line: --black-box), got {name!r}. "
+            f"{did_you_mean(name, BLACK_BOXES)}"
+        )
+    spec = BLACK_BOXES[name]
+    classification = task == "classification"
+    try:
+        model = (spec.classifier if classification else spec.regressor)(random_state)
+    except ImportError as error:
+        raise BlackBoxError(str(error)) from error
+    # CatBoost tells only of parameters that were set.
+    known = {*model.get_params(deep=False), *inspect.signature(type(model)).parameters}
+    for key, value in (params or {}).items():
+        if key not in known:
+            raise BlackBoxError(
+                f"The black box {name!r} ({type(model).__name__}) has no parameter {key!r}. "
+                f"{did_you_mean(key, known)}"
+            )
+        model.set_params(**{key: value})
+    if categories and spec.categories == "text":
+        model.set_params(cat_features=tuple(categories))
+    if spec.coded and classification:
+        model = LabelCodingClassifier(model)
+    if scaled and "features" in spec.scale:
+        model = make_pipeline(StandardScaler(), model)
+    if not spec.missing:
+        filled = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+        steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+        model = make_pipeline(filled, *steps)
+    if scaled and "target" in spec.scale and task == "regression":
+        model = TransformedTargetRegressor(model, transformer=StandardScaler())
+    if not categories:
+        return model
+    if spec.categories != "one-hot":
+        columns = CategoricalColumns(tuple(categories), as_text=spec.categories == "text")
+        return make_pipeline(columns, model)
+    # Dense, because not every model takes sparse rows; values never seen become all zeros.
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    encoded = make_column_transformer((encoder, list(categories)), remainder="passthrough")
+    return make_pipeline(encoded, model)

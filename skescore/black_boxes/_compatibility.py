@@ -1,0 +1,124 @@
+"""Whether a trained black box suits a data set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.frozen import FrozenEstimator
+
+from skescore._text import listed
+from skescore.black_boxes._errors import BlackBoxError
+
+if TYPE_CHECKING:
+    from skescore.datasets import Dataset
+
+_DROP = "drop (on the command line: --drop)"
+
+
+def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | None = None) -> None:
+    """Refuse a fitted black box that was made for other data.
+
+    Use it before a model that was trained elsewhere is queried: one for other columns either fails
+    deep inside or, worse, predicts.
+
+    Parameters
+    ----------
+    black_box : estimator
+        Fitted classifier or regressor, frozen or not.
+    dataset : Dataset
+        What it shall be explained on.
+    output : int, optional
+        Index of the output that predicts the target, of a model with several.
+
+    Raises
+    ------
+    BlackBoxError
+        The model is of the other task, knows other feature names, another order or number of
+        features, or shares no class with the data. Classes that only one side knows are allowed,
+        and of a model fitted on an array only the number of its features is compared.
+
+    Examples
+    --------
+    >>> from skescore.black_boxes import check_matches, make_black_box
+    >>> from skescore.datasets import load_dataset
+    >>> iris = load_dataset("iris")
+    >>> tree = make_black_box("decision-tree", "classification").fit(iris.X, iris.y)
+    >>> check_matches(tree, iris)
+    """
+    kind = "classification" if is_classifier(black_box) else "regression"
+    if not (is_classifier(black_box) or is_regressor(black_box)):
+        raise BlackBoxError(
+            f"The black box {type_name(black_box)} is neither a classifier nor a regressor, so it "
+            "does not predict the target. Pass a model that does. Extractors and `skescore tune` "
+            "explain the labels of clusterers and outlier detectors too: CARTExtractor(model)."
+            "fit(X)."
+        )
+    if kind != dataset.task:
+        raise BlackBoxError(
+            f"The black box {type_name(black_box)} is for {kind}, but {dataset.name} is for "
+            f"{dataset.task} (target {dataset.y.name!r}). Pass another black box, another target, "
+            f"or task={kind!r} (on the command line: --task {kind})."
+        )
+    _check_features(black_box, dataset)
+    known = getattr(black_box, "classes_", None)
+    if output is not None and isinstance(known, list):
+        known = known[output]
+    if kind == "classification" and known is not None:
+        labels, known = list(dataset.class_counts), np.asarray(known).ravel().tolist()
+        if not set(labels) & set(known):
+            raise BlackBoxError(
+                f"The black box knows the classes {listed(known)}, but the target "
+                f"{dataset.y.name!r} of {dataset.name} has {listed(labels)}: none is shared. "
+                "Write the labels as they were when the model was trained."
+            )
+
+
+def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
+    columns = [str(name) for name in dataset.X.columns]
+    names = getattr(black_box, "feature_names_in_", None)
+    if names is None:
+        expected = getattr(black_box, "n_features_in_", None)
+        if expected is not None and expected != len(columns):
+            raise BlackBoxError(
+                f"The black box was trained on {expected} features, but {dataset.name} has "
+                f"{len(columns)}: {listed(columns)}. Add those that are missing, or leave out "
+                f"those that are too many with {_DROP}."
+            )
+        return
+    trained = [str(name) for name in names]
+    missing = pd.Index(trained).difference(columns, sort=False).tolist()
+    extra = pd.Index(columns).difference(trained, sort=False).tolist()
+    if missing or extra:
+        text = f"The black box and {dataset.name} have different features."
+        if missing:
+            text += f" Missing in the data: {listed(missing)}; add or rename columns."
+        if extra:
+            text += f" Unknown to the black box: {listed(extra)}; leave them out with {_DROP}."
+        raise BlackBoxError(text)
+    if trained != columns:
+        place = int(np.argmax(np.array(trained) != np.array(columns)))
+        raise BlackBoxError(
+            f"The features of {dataset.name} are in another order than in the training of the "
+            f"black box: number {place + 1} was {trained[place]!r} and is {columns[place]!r}. Put "
+            f"the columns into this order: {listed(trained)}."
+        )
+
+
+def type_name(model: Any) -> str:
+    """Give the name of a model's class, for texts.
+
+    Parameters
+    ----------
+    model : object
+        A frozen model is named by what it holds.
+
+    Returns
+    -------
+    str
+        Without the module.
+    """
+    inner = model.estimator if isinstance(model, FrozenEstimator) else model
+    return type(inner).__name__

@@ -1,0 +1,298 @@
+"""Tasks, fitting and predictions of black boxes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import sklearn
+from sklearn.base import (
+    clone,
+    is_classifier,
+    is_clusterer,
+    is_outlier_detector,
+    is_regressor,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+
+from skescore._rows import repeated_rows, take_rows
+from skescore._text import listed
+from skescore._validation import own_rows, python_value, row_weights
+
+
+def black_box_task(estimator: Any) -> str:
+    """Find out whether a black box predicts labels or numbers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box: a classifier, a regressor, or a clusterer or outlier detector, whose labels
+        are classes.
+
+    Returns
+    -------
+    {"classification", "regression"}
+        What it does.
+
+    Raises
+    ------
+    TypeError
+        If it is no such estimator of scikit-learn, or has no ``predict``.
+
+    Examples
+    --------
+    >>> from sklearn.cluster import KMeans
+    >>> from sklearn.svm import SVC
+    >>> black_box_task(SVC()), black_box_task(KMeans())
+    ('classification', 'classification')
+    """
+    task = None
+    # What is no scikit-learn estimator has no tags, nor has a class.
+    if hasattr(estimator, "__sklearn_tags__"):
+        with contextlib.suppress(AttributeError, TypeError):
+            if is_classifier(estimator) or is_unsupervised(estimator):
+                task = "classification"
+            elif is_regressor(estimator):
+                task = "regression"
+    if task is not None and not hasattr(estimator, "predict"):
+        hint = ""
+        if is_unsupervised(estimator):
+            hint = (
+                " Its labels of the rows that it was fitted on can be explained: fit a classifier "
+                "on (X, labels) and pass that."
+            )
+        raise TypeError(
+            f"estimator must have predict, which {type(estimator).__name__} lacks.{hint} Wrap a "
+            "function that gives labels, or scores and classes=[...]: CallableClassifier(function)."
+        )
+    if task is not None:
+        return task
+    hint = (
+        f" An instance is needed, not the class: {estimator.__name__}()."
+        if isinstance(estimator, type)
+        else ""
+    )
+    raise TypeError(
+        f"estimator must be a scikit-learn classifier, regressor, clusterer or outlier detector, "
+        f"got {estimator!r}.{hint} Wrap any other model's function: "
+        "CallableClassifier(model.predict) or CallableRegressor(model.predict)."
+    )
+
+
+def is_unsupervised(estimator: Any) -> bool:
+    """Return whether a black box is a clusterer or an outlier detector: they need no target.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box.
+
+    Returns
+    -------
+    bool
+        Whether it is one.
+    """
+    with contextlib.suppress(AttributeError, TypeError):
+        return bool(is_clusterer(estimator) or is_outlier_detector(estimator))
+    return False
+
+
+@contextlib.contextmanager
+def explained_refusal(estimator: Any, X: Any) -> Iterator[None]:
+    """Say what to do where a black box refuses rows with missing values.
+
+    Its own error is passed on, with the remedy.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box.
+    X : array-like or DataFrame
+        The rows that it is given.
+    """
+    try:
+        yield
+    except TimeoutError:  # a search that has run out of time
+        raise
+    except Exception as error:
+        columns = lacking_columns(X)
+        if not columns:
+            raise
+        name = type(getattr(estimator, "estimator", estimator)).__name__
+        raise ValueError(
+            f"The black box {name} failed on rows with missing values (in {listed(columns)}): "
+            f"{type(error).__name__}: {error}\nIf it takes none, put an imputer in front of it, "
+            f"make_pipeline(SimpleImputer(), {name}(...)), and fit it again; or take one that "
+            "does, such as HistGradientBoostingClassifier, XGBoost, LightGBM or CatBoost (on the "
+            "command line: --black-box hist-gradient-boosting)."
+        ) from error
+
+
+def lacking_columns(X: Any) -> list[str]:
+    """Find the columns that lack a value somewhere.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+        The rows.
+
+    Returns
+    -------
+    list of str
+        Their names, or ``x0``, ``x1``, ... in an array.
+    """
+    if hasattr(X, "columns") and not isinstance(X, pd.DataFrame):
+        X = pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    names = [str(n) if frame is X else f"x{n}" for n in frame.columns]
+    return [name for name, lacks in zip(names, frame.isna().any(), strict=True) if lacks]
+
+
+def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
+    """Fit a clone of a black box.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box.
+    X : array-like or DataFrame
+        The rows, as the caller has them.
+    y : array-like, optional
+        The target.
+    **options
+        Handed on to ``fit``.
+
+    Returns
+    -------
+    estimator
+        The fitted clone.
+
+    Raises
+    ------
+    ValueError
+        If it refuses missing values; the message says what to do.
+    """
+    with explained_refusal(estimator, X):
+        # Some models scale rows or targets in place, which are the caller's.
+        return clone(estimator).fit(own_rows(X), own_rows(y), **options)
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Return whether a black box can be queried as it is.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box.
+
+    Returns
+    -------
+    bool
+        Whether it is fitted.
+    """
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError):
+        return False
+    return True
+
+
+def is_prefit(estimator: Any) -> bool:
+    """Return whether a clone of the black box would still be fitted (frozen, or a function).
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box.
+
+    Returns
+    -------
+    bool
+        Whether cloning leaves it fitted.
+    """
+    return is_fitted(clone(estimator))
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any) -> Any:
+    """Fit a clone of a black box on weighted rows: repeated ones where it takes no weights."""
+    if weights is None:
+        return fit_black_box(estimator, X, y, **options)
+    by_hand = not sklearn.get_config()["enable_metadata_routing"]
+    if "sample_weight" in options or (by_hand and has_fit_parameter(estimator, "sample_weight")):
+        weights = row_weights(weights, _num_samples(X))
+        return fit_black_box(estimator, X, y, **(options | {"sample_weight": weights}))
+    places = repeated_rows(weights, _num_samples(X))
+    return fit_black_box(estimator, take_rows(X, places), take_rows(y, places), **options)
+
+
+def finite_predictions(predictions: np.ndarray) -> np.ndarray:
+    """Make floats of the black box's numbers; raises if some are none."""
+    try:
+        if predictions.dtype.kind in "US":
+            raise TypeError("text")  # NumPy would read "1" as a number
+        if predictions.dtype.kind == "c":
+            raise TypeError("complex")  # NumPy would leave out a part
+        numbers = np.asarray(predictions, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The black box is a regressor but predicted {python_value(predictions[0])!r}, no "
+            "number. Is it a classifier? Then wrap its function in CallableClassifier."
+        ) from error
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"The black box predicted {numbers[at]} for row {at} ({int(bad.sum())} of "
+            f"{len(numbers)} rows). Rules need finite numbers; mend the black box or leave out "
+            "those rows."
+        )
+    return numbers
+
+
+def observed_classes(predictions: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+    """Find the classes of a black box that does not declare them."""
+    try:
+        if predictions.dtype.kind == "f" and not np.isfinite(predictions).all():
+            raise ValueError("some predictions are not finite")
+        check_classification_targets(predictions)
+        if y is None:
+            return np.unique(predictions)
+        if is_text(y) != is_text(predictions):
+            raise ValueError(f"y holds labels such as {python_value(y[0])!r}")
+        return np.unique(np.concatenate([y, predictions]))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The black box predicted {python_value(predictions[0])!r}, which does not do as a "
+            f"label: {error}. It must predict one label per row, of the same kind as y; a "
+            "CallableClassifier whose function gives scores needs classes=[...] and one column of "
+            "scores per class."
+        ) from error
+
+
+def is_text(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "US" or isinstance(labels[0], str)
+
+
+def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Index of each label among the classes; raises for a label that is not there."""
+    numbered = predictions.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
+    if numbered and predictions.min(initial=0) >= 0 and predictions.max(initial=0) < len(classes):
+        return predictions.astype(np.intp, copy=False)  # they are indices already
+    if predictions.dtype.kind == classes.dtype.kind == "U":
+        index = {label: code for code, label in enumerate(classes.tolist())}
+        codes = np.array([index.get(label, -1) for label in predictions.tolist()], dtype=np.intp)
+    else:
+        codes = pd.Index(classes).get_indexer(pd.Index(predictions))
+    if (codes < 0).any():
+        at = int(np.flatnonzero(codes < 0)[0])
+        raise ValueError(
+            f"The black box predicted {python_value(predictions[at])!r}, which is not among the "
+            f"classes {classes.tolist()}. If it is a CallableClassifier, pass classes=[...] with "
+            "all its labels."
+        )
+    return codes.astype(np.intp)

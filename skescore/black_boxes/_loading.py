@@ -1,0 +1,257 @@
+"""Black boxes from files, which run no code unless they are trusted."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skescore._io import at_home, check_regular
+from skescore._names import PICKLE_KINDS, no_model_text
+from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
+from skescore.black_boxes._compatibility import type_name
+from skescore.black_boxes._errors import BlackBoxError, SavedModelError, UnknownEndingError
+
+_SKOPS_REMEDY = "Load it with the versions of the packages that saved it, or save the model again."
+_PICKLE_REMEDY = "It is damaged, or needs the packages and versions with which it was saved."
+
+
+def load_model(path: str | os.PathLike[str], *, trust: bool = False, what: str = "a model") -> Any:
+    """Load whatever object a file holds, without running code from it unless told to.
+
+    Use it for anything that was trained elsewhere. A skops file is data; a pickle or joblib file is
+    a program, so it is not even opened without `trust`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File ending in .skops, .pkl, .pickle or .joblib.
+    trust : bool, default=False
+        True means: the file comes from someone who may run code on this machine. It opens pickle
+        and joblib files, and lets a skops file bring every type that it names.
+    what : str, default="a model"
+        What the caller wants, for the error about another ending.
+
+    Returns
+    -------
+    object
+        What was saved. Nothing is known of it yet.
+
+    Raises
+    ------
+    SavedModelError
+        A ValueError: the file cannot be read, or would need `trust`.
+    UnknownEndingError
+        A SavedModelError: the file has another ending.
+
+    Notes
+    -----
+    The bytes that are checked are the bytes that are loaded, even when the file changes meanwhile.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skescore.black_boxes import load_model
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+    ...     file = Path(folder) / "model.pkl"
+    ...     _ = file.write_bytes(b"a program, for all we know")
+    ...     load_model(file)
+    Traceback (most recent call last):
+        ...
+    skescore.black_boxes...SavedModelError: ... was not opened: a .pkl file can run any code ...
+    """
+    where = os.fspath(path)
+    file = at_home(path)
+    suffix = file.suffix.lower()
+    if not file.exists():
+        raise SavedModelError(no_model_text(file, where))
+    if file.is_dir():
+        raise SavedModelError(f"{where} is a folder: pass the file of the model.")
+    if suffix == ".skops":
+        return _load_skops(file, where, trust)
+    if suffix in PICKLE_KINDS:
+        return _load_pickle(file, where, trust)
+    raise UnknownEndingError(
+        f"{where} has the ending {file.suffix!r}, but {what} must be a .skops file or, "
+        f"with --trust, one of {', '.join(PICKLE_KINDS)}."
+    )
+
+
+def _load_skops(file: Path, where: str, trust: bool) -> Any:
+    try:
+        skops = import_optional("skops.io", extra="skops", purpose="Loading a .skops file")
+    except ImportError as error:
+        raise SavedModelError(f"{where} cannot be loaded. {error}") from error
+    content = read_bytes(file, where)
+    try:
+        size = 0 if trust else _unpacked(content)
+        untrusted = [] if size else skops.get_untrusted_types(data=content)
+    except Exception as error:
+        raise SavedModelError(
+            f"{where} is not a skops file, or a damaged one ({_told(error)}). Save the model again "
+            "with skops.io.dump."
+        ) from error
+    if size:
+        raise SavedModelError(
+            f"{where} has {len(content)} bytes that unpack to {size}, as no model does but one "
+            "that was made to fill the memory. If you know who made the file, pass trust=True (on "
+            "the command line: --trust)."
+        )
+    if untrusted and not trust:
+        own = [name for name in untrusted if name.startswith("sklearn.")]
+        foreign = [name for name in untrusted if name not in own]
+        groups = [("of scikit-learn itself", own), ("of elsewhere", foreign)]
+        named = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
+        raise SavedModelError(
+            f"{where} holds types that skops does not trust by itself ({named}). If you know who "
+            "made the file and find nothing strange in this list, pass trust=True (on the command "
+            "line: --trust)."
+        )
+    try:
+        return skops.loads(content, trusted=untrusted)
+    except Exception as error:
+        raise SavedModelError(
+            f"{where} cannot be loaded ({_told(error)}). {_missing_package(error) or _SKOPS_REMEDY}"
+        ) from error
+
+
+def _unpacked(content: bytes) -> int:
+    """How long an archive is without its compression, if that is far too much; else 0."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    return size if size > _LARGE_ARCHIVE and size > _COMPRESSION * len(content) else 0
+
+
+#: Bytes of archives that may be packed as tightly as they like, and how tightly others may be.
+_LARGE_ARCHIVE, _COMPRESSION = 1 << 26, 100
+
+
+def _load_pickle(file: Path, where: str, trust: bool) -> Any:
+    if not trust:
+        raise SavedModelError(
+            f"{where} was not opened: a {file.suffix} file can run any code when it is read. "
+            "Convert the model where it was trained, skops.io.dump(model, 'model.skops'), or, if "
+            "you trust whoever made the file, pass trust=True (on the command line: --trust)."
+        )
+    import joblib
+
+    content = read_bytes(file, where)
+    try:
+        return joblib.load(io.BytesIO(content))
+    except Exception as error:
+        raise SavedModelError(
+            f"{where} cannot be loaded ({_told(error)}). "
+            f"{_missing_package(error) or _PICKLE_REMEDY}"
+        ) from error
+
+
+def read_bytes(file: Path, where: str) -> bytes:
+    """Read a file that must hold something."""
+    check_regular(file, where)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise SavedModelError(f"{where} cannot be read: {error.strerror or error}.") from error
+    if not content:
+        raise SavedModelError(f"{where} is empty: save it again.")
+    return content
+
+
+def _missing_package(error: BaseException | None) -> str:
+    """The command that installs what a file asks for; empty if it is not known."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            package = error.name.partition(".")[0]
+            if package not in ENGINE_EXTRAS:
+                return f"It needs the package {package!r}, which is not installed."
+            commands = " && ".join(install_commands(ENGINE_EXTRAS[package]))
+            return f"It needs the package {package!r}. Run: {commands}"
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+WRAP = (
+    "Any other model, ONNX ones too, can be explained from Python: wrap its predict function in "
+    "CallableClassifier or CallableRegressor."
+)
+
+
+def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> FrozenEstimator:
+    """Load a trained model from a file, without running code from it unless told to.
+
+    Use it for a model trained elsewhere. A skops file is data; a pickle or joblib file is a
+    program, so it is not even opened without `trust`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File ending in .skops, .pkl, .pickle or .joblib.
+    trust : bool, default=False
+        True means: the file comes from someone who may run code on this machine. It opens pickle
+        and joblib files, and lets a skops file bring every type that it names.
+
+    Returns
+    -------
+    black_box : sklearn.frozen.FrozenEstimator
+        The fitted model; `fit` and `clone` leave it as it is.
+
+    Raises
+    ------
+    BlackBoxError
+        A ValueError: the file cannot be read, would need `trust`, or holds no fitted model.
+
+    Notes
+    -----
+    Many of scikit-learn's own models need `trust` as well, random forests among them: they hold
+    compiled parts, such as ``sklearn.tree._tree.Tree``, through which a forged file could break the
+    memory of the process. The error lists the types, those of scikit-learn apart from the rest.
+    The bytes that are checked are the bytes that are loaded, even when the file changes meanwhile.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skescore.black_boxes import load_black_box
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+    ...     file = Path(folder) / "model.pkl"
+    ...     _ = file.write_bytes(b"a program, for all we know")
+    ...     load_black_box(file)
+    Traceback (most recent call last):
+        ...
+    skescore.black_boxes...BlackBoxError: ... was not opened: a .pkl file can run any code ...
+    """
+    try:
+        return _checked_model(load_model(path, trust=trust, what="a black box"), os.fspath(path))
+    except UnknownEndingError as error:
+        raise BlackBoxError(f"{error} {WRAP}") from error.__cause__
+    except SavedModelError as error:
+        raise BlackBoxError(str(error)) from error.__cause__
+
+
+def _checked_model(model: Any, where: str) -> FrozenEstimator:
+    kind = type_name(model)
+    if isinstance(model, type) or not callable(getattr(model, "predict", None)):
+        raise BlackBoxError(
+            f"{where} holds an object of type {kind} without predict: save a fitted scikit-learn "
+            "classifier or regressor, or a Pipeline that ends in one."
+        )
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise BlackBoxError(f"{where} holds a {kind} that is not fitted: fit it first.") from error
+    except (TypeError, AttributeError) as error:
+        raise BlackBoxError(
+            f"{where} holds a {kind}, which is no scikit-learn estimator. {WRAP}"
+        ) from error
+    return model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
