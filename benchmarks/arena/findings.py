@@ -21,7 +21,7 @@ from scipy.stats import wilcoxon
 
 from skescore.bench import rank_extractors, read_rows, row_columns
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 OURS = (
     "CART",
     "CREAM",
@@ -53,7 +53,7 @@ WORTH = 0.01
 
 
 def sized(method: str) -> bool:
-    """Whether a method is a tree of one size, a yardstick and no competitor."""
+    """Return whether a method is a tree of fixed size, which serves as a reference only."""
     return method.startswith("tree ") and method[5:].isdigit()
 
 
@@ -70,7 +70,7 @@ def as_rows(table: pd.DataFrame) -> pd.DataFrame:
     return rows.reindex(columns=row_columns())
 
 
-def shown(value: float, digits: int = 3) -> str:
+def format_value(value: float, digits: int = 3) -> str:
     return "" if pd.isna(value) else f"{value:.{digits}f}"
 
 
@@ -80,13 +80,13 @@ def lines_of(rows: list[list[str]], head: list[str], left: int = 1) -> list[str]
 
 
 def coverage(table: pd.DataFrame) -> list[str]:
-    done = table["error"].isna()
+    successful = table["error"].isna()
     cells = table.groupby(["suite", "data", "black_box", "seed"]).ngroups
-    about = json.loads((HERE / "machine.json").read_text(encoding="utf-8"))
+    about = json.loads((FOLDER / "machine.json").read_text(encoding="utf-8"))
     machine = about["machine"]
     tables = table.groupby("suite")["data"].nunique()
     text = [
-        f"{len(table)} cells were run ({int(done.sum())} gave rules), of "
+        f"{len(table)} cells were run ({int(successful.sum())} gave rules), of "
         f"{table['method'].nunique()} methods, 15 of them trees of one size each as a yardstick. "
         f"Tables: {', '.join(f'{suite} {n}' for suite, n in tables.items())}. The aim is 100 "
         f"tables × 2 black boxes × 2 splits for all methods, that is {GRID} combinations; "
@@ -97,7 +97,7 @@ def coverage(table: pd.DataFrame) -> list[str]:
     ]
     counted = (
         table[~table["method"].map(sized)]
-        .assign(done=done, tables=table["data"])
+        .assign(done=successful, tables=table["data"])
         .groupby(["suite", "black_box", "seed"])
         .agg(
             tables=("data", "nunique"),
@@ -120,12 +120,15 @@ def ranks(table: pd.DataFrame) -> list[str]:
         first = (BLACK_BOXES[0], 0)
         text += ranked(f"{suite}, {first[0]}, split {first[1]}", part[settings == first])
         tables = part["data"].nunique()
-        whole = part.groupby(settings)["data"].nunique() == tables
-        kept = part[settings.isin(set(whole[whole].index))]
-        if kept["black_box"].nunique() * kept["seed"].nunique() > 1:
-            boxes, seeds = sorted(set(kept["black_box"])), sorted(set(kept["seed"]))
+        is_complete = part.groupby(settings)["data"].nunique() == tables
+        complete_rows = part[settings.isin(set(is_complete[is_complete].index))]
+        if complete_rows["black_box"].nunique() * complete_rows["seed"].nunique() > 1:
+            boxes, seeds = (
+                sorted(set(complete_rows["black_box"])),
+                sorted(set(complete_rows["seed"])),
+            )
             title = f"{suite}, {' and '.join(boxes)}, splits {', '.join(map(str, seeds))}"
-            text += ranked(f"{title}: the mean of {int(whole.sum())}", kept)
+            text += ranked(f"{title}: the mean of {int(is_complete.sum())}", complete_rows)
     return text
 
 
@@ -133,27 +136,31 @@ def ranked(title: str, part: pd.DataFrame) -> list[str]:
     """Mean ranks of the methods that have all of the cells, and whether they differ."""
     cells = part[["data", "black_box", "seed"]].drop_duplicates()
     everywhere = part.groupby("method").size() == len(cells)
-    kept = part[part["method"].map(everywhere)]
+    rows_everywhere = part[part["method"].map(everywhere)]
     names = sorted(set(part["data"]))
-    odd = as_rows(kept[kept["data"].isin(names[1::2])])
-    rows = as_rows(kept)
-    found = {s: rank_extractors(rows, s)[0] for s in ("ice", "fire", "fidelity")}
+    odd = as_rows(rows_everywhere[rows_everywhere["data"].isin(names[1::2])])
+    rows = as_rows(rows_everywhere)
+    rankings = {s: rank_extractors(rows, s)[0] for s in ("ice", "fire", "fidelity")}
     means = (
-        kept[kept["error"].isna()]
+        rows_everywhere[rows_everywhere["error"].isna()]
         .groupby("method")[["ice", "fidelity", "n_rules", "completeness_volume", "seconds"]]
         .mean()
     )
-    failed = kept[kept["error"].notna()].groupby("method").size()
-    by = {s: r.table.set_index("extractor")["rank"] for s, r in found.items()}
+    failed = rows_everywhere[rows_everywhere["error"].notna()].groupby("method").size()
+    by = {s: r.table.set_index("extractor")["rank"] for s, r in rankings.items()}
     by |= {
-        f"{s}, odd": rank_extractors(odd, s)[0].table.set_index("extractor")["rank"] for s in found
+        f"{s}, odd": rank_extractors(odd, s)[0].table.set_index("extractor")["rank"]
+        for s in rankings
     }
     lines = [
         [
             bold(name),
-            *(f"{shown(by[s][name], 2)} ({shown(by[f'{s}, odd'][name], 2)})" for s in found),
             *(
-                shown(means.loc[name, c], d) if name in means.index else ""
+                f"{format_value(by[s][name], 2)} ({format_value(by[f'{s}, odd'][name], 2)})"
+                for s in rankings
+            ),
+            *(
+                format_value(means.loc[name, c], d) if name in means.index else ""
                 for c, d in zip(means.columns, (3, 3, 1, 2, 2), strict=True)
             ),
             str(failed.get(name, 0)),
@@ -173,18 +180,22 @@ def ranked(title: str, part: pd.DataFrame) -> list[str]:
         "failed",
     ]
     text = [f"### {title}: {len(names)} tables", "", *lines_of(lines, head)]
-    for score, ranking in found.items():
+    for score, ranking in rankings.items():
         comparison = ranking.comparison
         best = comparison.average_ranks.index[0]
         against = comparison.against_best.set_index("extractor")["p_value_holm"]
-        alike = [name for name, p in against.items() if not p < 0.05]
-        told = f"it cannot be told from {', '.join(alike)}" if alike else "it beats all others"
+        not_distinguished = [name for name, p in against.items() if not p < 0.05]
+        sentence = (
+            f"it cannot be told from {', '.join(not_distinguished)}"
+            if not_distinguished
+            else "it beats all others"
+        )
         text += [
             f"- {score}: {best} has the best mean rank; critical difference "
             f"{comparison.critical_difference:.2f} (Nemenyi), Friedman p = "
-            f"{comparison.p_value:.2g}. At 5 % (Holm) {told}."
+            f"{comparison.p_value:.2g}. At 5 % (Holm) {sentence}."
         ]
-    absent = sorted(set(part["method"]) - set(kept["method"]))
+    absent = sorted(set(part["method"]) - set(rows_everywhere["method"]))
     if absent:
         text += [f"- not run on all of these tables, so without a rank: {', '.join(absent)}."]
     return [*text, ""]
@@ -198,22 +209,22 @@ def equal_sizes(table: pd.DataFrame) -> list[str]:
     ):
         gains = beside_trees(part)
         lines = []
-        for method, some in gains.groupby("method"):
-            known = some.dropna(subset="fidelity")
-            if len(known) < 5:
+        for method, group in gains.groupby("method"):
+            with_fidelity = group.dropna(subset="fidelity")
+            if len(with_fidelity) < 5:
                 continue
-            gain = known["fidelity"]
+            gain = with_fidelity["fidelity"]
             lines.append(
                 (
                     float(gain.mean()),
                     [
                         bold(str(method)),
-                        str(len(known)),
-                        str(len(some) - len(known)),
+                        str(len(with_fidelity)),
+                        str(len(group) - len(with_fidelity)),
                         f"{gain.mean():+.3f}",
                         *counted(gain),
-                        *counted(known["ice"]),
-                        *counted(known["fire"]),
+                        *counted(with_fidelity["ice"]),
+                        *counted(with_fidelity["fire"]),
                     ],
                 )
             )
@@ -256,31 +267,36 @@ def counted(gain: pd.Series) -> list[str]:
 
 
 def short_of(rows: pd.DataFrame, cells: Mapping[str, int]) -> list[str]:
-    """What is missing of the combinations, and why."""
+    """Describe the missing combinations and the reasons."""
     grid = rows[rows["suite"] == "keel-imbalanced"]
     tables = grid.groupby("method")["data"].nunique()
     everywhere = tables.max()
-    found = []
+    sentences = []
     for name, n in cells.items():
         why = "regression alone" if name == "GridREx" else f"{n} combinations"
-        lacking = everywhere - tables.get(name, 0)
-        if name in NUMBERS_ALONE and lacking:
-            why += f", none on the {lacking} tables with columns of names, which it does not read"
-        found.append(f"{name} ({why})")
+        n_missing = everywhere - tables.get(name, 0)
+        if name in NUMBERS_ALONE and n_missing:
+            why += f", none on the {n_missing} tables with columns of names, which it does not read"
+        sentences.append(f"{name} ({why})")
     return (
-        [f"- *The reason for every missing cell*: fewer have {'; '.join(found)}."] if found else []
+        [f"- *The reason for every missing cell*: fewer have {'; '.join(sentences)}."]
+        if sentences
+        else []
     )
 
 
 def reached(table: pd.DataFrame) -> list[str]:
-    """What the benchmark was to reach, sentence by sentence, with the figures."""
+    """Compare the targets of the benchmark with the measured figures."""
     rows = table[~table["method"].map(sized) & ~table["method"].str.startswith(VARIANT)]
     cells = rows.groupby("method")[["suite", "data", "black_box", "seed"]].apply(
-        lambda some: len(some.drop_duplicates())
+        lambda group: len(group.drop_duplicates())
     )
-    most = cells.sort_values(ascending=False)
-    whole = ", ".join(name for name, n in most.items() if n >= GRID)
-    mine, others = [n for n in most.index if n in OURS], [n for n in most.index if n not in OURS]
+    n_cells = cells.sort_values(ascending=False)
+    complete_methods = ", ".join(name for name, n in n_cells.items() if n >= GRID)
+    mine, other_methods = (
+        [n for n in n_cells.index if n in OURS],
+        [n for n in n_cells.index if n not in OURS],
+    )
     first = []
     classified = rows[rows["suite"] != "regression"]
     together = classified.assign(data=classified["suite"] + "/" + classified["data"])
@@ -288,46 +304,48 @@ def reached(table: pd.DataFrame) -> list[str]:
     for suite, part in parts:
         part = part[(part["black_box"] == BLACK_BOXES[0]) & (part["seed"] == 0)]
         everywhere = part.groupby("method").size() == part["data"].nunique()
-        kept = as_rows(part[part["method"].map(everywhere)])
+        rows_everywhere = as_rows(part[part["method"].map(everywhere)])
         for score in ("ice", "fire", "fidelity"):
-            comparison = rank_extractors(kept, score)[0].comparison
+            comparison = rank_extractors(rows_everywhere, score)[0].comparison
             ranks = comparison.average_ranks
             ours = next(name for name in ranks.index if name in OURS)
-            place = list(ranks.index).index(ours) + 1
+            position = list(ranks.index).index(ours) + 1
             p = comparison.against_best.set_index("extractor")["p_value_holm"].to_dict()
             rivals = [n for n in ranks.index if n not in OURS and not p.get(n, 1.0) < 0.05]
-            if place == 1 and not rivals:
-                told = "yes, and significantly before everyone else's"
-            elif place == 1:
-                told = f"first, but not significantly before {', '.join(rivals)}"
+            if position == 1 and not rivals:
+                verdict = "yes, and significantly before everyone else's"
+            elif position == 1:
+                verdict = f"first, but not significantly before {', '.join(rivals)}"
             elif p[ours] < 0.05:
-                told = f"no: place {place}, significantly behind {ranks.index[0]}"
+                verdict = f"no: place {position}, significantly behind {ranks.index[0]}"
             else:
-                told = f"no: place {place}, not to be told from {ranks.index[0]}"
-            first.append(f"  - {suite}, {score}: {told} (best of ours {ours}, {ranks[ours]:.2f}).")
+                verdict = f"no: place {position}, not to be told from {ranks.index[0]}"
+            first.append(
+                f"  - {suite}, {score}: {verdict} (best of ours {ours}, {ranks[ours]:.2f})."
+            )
     gains = beside_trees(table)
     even = []
     for name in (SEARCHED, "CART", "OptimalList", "OptimalTree", "Trepan", "CREAM", "ExACT"):
-        some = gains[(gains["method"] == name) & gains["fidelity"].notna()]
-        if len(some) < 6:
+        group = gains[(gains["method"] == name) & gains["fidelity"].notna()]
+        if len(group) < 6:
             continue
         parts = [
             f"{label} {wins} (p = {p or 'none'})"
             for label, (wins, p) in (
-                (score, counted(some[column]))
+                (score, counted(group[column]))
                 for score, column in (("ICE", "ice"), ("FiRe", "fire"), ("fidelity", "fidelity"))
             )
         ]
-        even.append(f"  - {name}, {len(some)} tables: {'; '.join(parts)}.")
+        even.append(f"  - {name}, {len(group)} tables: {'; '.join(parts)}.")
     ours = table[table["method"].isin(OURS)]
     failed, slow = int(ours["error"].notna().sum()), int((ours["seconds"] > 120).sum())
     return [
         f"- *At least 100 tables × 2 black boxes × 2 splits × all methods that install*, that is "
         f"{GRID} combinations: "
-        + (f"reached by {whole}" if whole else "reached by no method")
-        + f". Most of ours: {mine[0]}, {most[mine[0]]}; of others: {others[0]}, "
-        f"{most[others[0]]}.",
-        *short_of(rows, {name: int(n) for name, n in most.items() if n < GRID}),
+        + (f"reached by {complete_methods}" if complete_methods else "reached by no method")
+        + f". Most of ours: {mine[0]}, {n_cells[mine[0]]}; of others: {other_methods[0]}, "
+        f"{n_cells[other_methods[0]]}.",
+        *short_of(rows, {name: int(n) for name, n in n_cells.items() if n < GRID}),
         "- *A second run of any 50 cells gives the same numbers*: `run.py --verify 50` says so.",
         "- *Against every peer at its defaults and trees tuned for the same score, mean rank "
         "first, significantly* (Friedman, Holm; random forest, split 0):",
@@ -345,7 +363,7 @@ def reached(table: pd.DataFrame) -> list[str]:
 
 
 def variants(table: pd.DataFrame) -> list[str]:
-    """What other defaults of CART would be worth, on even and odd tables apart."""
+    """Evaluate other defaults of CART on even and odd tables."""
     lines = []
     for suite, part in table[table["error"].isna()].groupby("suite"):
         wide = part.pivot_table(
@@ -355,13 +373,13 @@ def variants(table: pd.DataFrame) -> list[str]:
         half = pd.Series(wide.index.get_level_values("data").map(tables.index) % 2, wide.index)
         for method in [name for name in wide["ice"] if name.startswith(VARIANT)]:
             for name, chosen in (("even", half == 0), ("odd", half == 1)):
-                some = wide[chosen]
-                n_tables = int(some["ice"][method].notna().sum())
+                columns = wide[chosen]
+                n_tables = int(columns["ice"][method].notna().sum())
                 cells = [str(suite), method.removeprefix(VARIANT), f"{name} ({n_tables})"]
                 for score in ("ice", "fidelity", "n_rules"):
-                    gain = (some[score][method] - some[score]["CART"]).dropna()
+                    gain = (columns[score][method] - columns[score]["CART"]).dropna()
                     cells.append(f"{gain.mean():+.3f}")
-                gain = (some["fidelity"][method] - some["fidelity"]["CART"]).dropna()
+                gain = (columns["fidelity"][method] - columns["fidelity"]["CART"]).dropna()
                 differs = gain[gain.abs() > 1e-12]
                 p = wilcoxon(differs).pvalue if len(differs) > 5 else np.nan
                 lines.append([*cells, f"{p:.2g}" if p == p else ""])
@@ -378,12 +396,12 @@ def variants(table: pd.DataFrame) -> list[str]:
 def losses(table: pd.DataFrame) -> list[str]:
     """Tables where somebody beats our search by ICE."""
     keys = ["suite", "data", "black_box", "seed"]
-    done = table[table["error"].isna() & ~table["method"].map(sized)]
-    ours = done[done["method"] == SEARCHED].set_index(keys)
+    successful = table[table["error"].isna() & ~table["method"].map(sized)]
+    ours = successful[successful["method"] == SEARCHED].set_index(keys)
     if not len(ours):
         return ["The search was not run.", ""]
-    others = done[~done["method"].isin(OURS)].sort_values("ice", ascending=False)
-    best = others.drop_duplicates(keys).set_index(keys)
+    other_methods = successful[~successful["method"].isin(OURS)].sort_values("ice", ascending=False)
+    best = other_methods.drop_duplicates(keys).set_index(keys)
     joined = ours[["ice", "n_rules", "fidelity", "performance"]].join(
         best[["method", "ice", "n_rules", "performance"]].add_suffix("_other"), how="inner"
     )
@@ -397,7 +415,7 @@ def losses(table: pd.DataFrame) -> list[str]:
         f"{-joined['lost'].mean():+.4f}.",
     ]
     for mine, theirs, score in TWINS:
-        values = done.set_index(keys)[["method", score]]
+        values = successful.set_index(keys)[["method", score]]
         gap = values[score][values["method"] == mine] - values[score][values["method"] == theirs]
         gap = gap.dropna().groupby(["suite", "data"]).mean()  # cells of one table are alike
         if len(gap):
@@ -419,13 +437,13 @@ def losses(table: pd.DataFrame) -> list[str]:
         lines = [
             [
                 f"{k[1]} ({k[0]}, {k[2]})",
-                shown(r.ice),
-                shown(r.n_rules, 0),
-                shown(r.performance),
+                format_value(r.ice),
+                format_value(r.n_rules, 0),
+                format_value(r.performance),
                 str(r.method_other),
-                shown(r.ice_other),
-                shown(r.n_rules_other, 0),
-                shown(r.performance_other),
+                format_value(r.ice_other),
+                format_value(r.n_rules_other, 0),
+                format_value(r.performance_other),
             ]
             for k, r in zip(worst.index, worst.itertuples(), strict=True)
         ]
@@ -471,15 +489,15 @@ def troubles(table: pd.DataFrame) -> list[str]:
 
 
 def hidden(table: pd.DataFrame) -> list[str]:
-    """What scores leave out: means by method, and how it goes along with the scores."""
-    done = table[table["error"].isna() & ~table["method"].map(sized)]
-    names = [name for name in MEASURES if done[name].notna().any()]
+    """Tabulate measures that the scores do not include, and their correlation with the scores."""
+    successful = table[table["error"].isna() & ~table["method"].map(sized)]
+    names = [name for name in MEASURES if successful[name].notna().any()]
     if not names:
         return []
-    order = done.groupby("method")["ice"].mean().sort_values(ascending=False).index
-    means = done.groupby("method")[names].mean().abs().reindex(order)
+    order = successful.groupby("method")["ice"].mean().sort_values(ascending=False).index
+    means = successful.groupby("method")[names].mean().abs().reindex(order)
     lines = [
-        [bold(str(m)), *(shown(v) for v in row)]
+        [bold(str(m)), *(format_value(v) for v in row)]
         for m, row in zip(means.index, means.to_numpy(), strict=True)
     ]
     heads = [name.removeprefix("neg_").replace("_", " ") for name in names]
@@ -490,7 +508,7 @@ def hidden(table: pd.DataFrame) -> list[str]:
         "([what they are](../../docs/guide/beyond_scores.md)).",
         *lines_of(lines, ["method", *heads]),
     ]
-    within = done.groupby(["suite", "data", "black_box", "seed"])
+    within = successful.groupby(["suite", "data", "black_box", "seed"])
     correlations = {}
     for name in ("fire", "fidelity", *names):
         sign = -1 if name == "fire" else 1
@@ -560,30 +578,37 @@ def write_readme(table: pd.DataFrame) -> None:
     text = "\n".join(parts)
     while "\n\n\n" in text:
         text = text.replace("\n\n\n", "\n\n")
-    (HERE / "README.md").write_text(text.rstrip() + "\n", encoding="utf-8")
+    (FOLDER / "README.md").write_text(text.rstrip() + "\n", encoding="utf-8")
 
 
 def write_pages(folder: Path, runs: Path) -> None:
-    """A page for each suite and black box, with the rules."""
+    """Write a page with the rules for each suite and black box."""
     from skescore.cli._bench import page_rankings
     from skescore.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
     for suite in SUITES:
         for box in BLACK_BOXES:
-            places = sorted((runs / "runs" / suite / box).glob("*/*/rows.csv"))
-            if not places:
+            row_files = sorted((runs / "runs" / suite / box).glob("*/*/rows.csv"))
+            if not row_files:
                 continue
-            rows = pd.concat([read_rows(path) for path in places], ignore_index=True)
+            rows = pd.concat([read_rows(path) for path in row_files], ignore_index=True)
             rows = rows[~rows["extractor"].map(sized)]
-            with tempfile.TemporaryDirectory() as made:
-                rows.to_csv(Path(made) / "rows.csv", index=False)
-                kept = [line for p in places for line in _lines(p.with_name("rules.jsonl"))]
-                kept = [line for line in kept if not sized(json.loads(line)["extractor"])]
-                (Path(made) / "rules.jsonl").write_text("\n".join(["{}", *kept, ""]))
+            with tempfile.TemporaryDirectory() as work_folder:
+                rows.to_csv(Path(work_folder) / "rows.csv", index=False)
+                rule_lines = [
+                    line for p in row_files for line in _lines(p.with_name("rules.jsonl"))
+                ]
+                rule_lines = [
+                    line for line in rule_lines if not sized(json.loads(line)["extractor"])
+                ]
+                (Path(work_folder) / "rules.jsonl").write_text("\n".join(["{}", *rule_lines, ""]))
                 path = folder / f"{suite}-{box}.html"
                 write_report(
-                    made, path=path, title=f"{suite}, {box}", rankings=page_rankings(rows, "ice")
+                    work_folder,
+                    path=path,
+                    title=f"{suite}, {box}",
+                    rankings=page_rankings(rows, "ice"),
                 )
             print(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
 
@@ -593,7 +618,7 @@ def main() -> int:
     parser.add_argument("--pages", type=Path, metavar="FOLDER")
     parser.add_argument("--runs", type=Path, default=CACHE, help="--folder of run.py")
     options = parser.parse_args()
-    write_readme(pd.read_csv(HERE / "results.csv", dtype={"error": str}))
+    write_readme(pd.read_csv(FOLDER / "results.csv", dtype={"error": str}))
     if options.pages is not None:
         write_pages(options.pages, options.runs)
     return 0

@@ -53,7 +53,7 @@ from skescore.bench import (
 from skescore.datasets import load_dataset
 from skescore.registry import extractor_spec
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 #: Which files come first: all tables with what is cheap, then what takes its time.
 TIERS = (
     ("ours", "scikit_learn", "imodels", "interpret", "ours_optimal", "ours_variants"),
@@ -96,9 +96,9 @@ def stated(path: Path, name: str) -> list[str]:
 
 
 def is_here(requirement: str) -> bool:
-    wanted = Requirement(requirement)
+    required = Requirement(requirement)
     try:
-        return wanted.specifier.contains(metadata.version(wanted.name), prereleases=True)
+        return required.specifier.contains(metadata.version(required.name), prereleases=True)
     except metadata.PackageNotFoundError:
         return False
 
@@ -111,35 +111,35 @@ def python_for(path: Path) -> str:
         return sys.executable
     folder = CACHE / "environments" / path.stem
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    done = folder / "complete"
-    if not done.exists():
+    marker = folder / "complete"
+    if not marker.exists():
         print(f"making an environment for {path.name}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         install = [str(python), "-m", "pip", "install", "-q"]
-        subprocess.run([*install, "-e", str(HERE.parents[1]), *required], check=True)
+        subprocess.run([*install, "-e", str(FOLDER.parents[1]), *required], check=True)
         if further:
             subprocess.run(
                 [*install, "--no-deps", "--ignore-requires-python", *further], check=True
             )
-        done.touch()
+        marker.touch()
     return str(python)
 
 
 def configured(
     suite: str, box: str, seed: int, files: Sequence[Path], seconds: float = 30.0
 ) -> BenchConfig | None:
-    """What of some files can run on a suite; None if nothing can."""
+    """Return the configuration of methods that can run on a suite; None if there are none."""
     base = suite_config(suite)
     task = "regression" if suite == "regression" else "classification"
     entries = [entry for path in files for entry in read_methods(path)]
-    made = config_from({"data": ["iris"], "black_boxes": [box], "extractors": entries})
-    fitting = tuple(e for e in made.extractors if task in _tasks(e))
+    config = config_from({"data": ["iris"], "black_boxes": [box], "extractors": entries})
+    fitting = tuple(e for e in config.extractors if task in _tasks(e))
     if not fitting:
         return None
     return replace(
         base,
         name="arena",
-        black_boxes=made.black_boxes,
+        black_boxes=config.black_boxes,
         extractors=fitting,
         seeds=(seed,),
         time_limit=seconds,
@@ -172,7 +172,7 @@ def _tasks(entry: Any) -> tuple[str, ...]:
 
 
 def folder_of(root: Path, suite: str, box: str, seed: int, stem: str, config: BenchConfig) -> Path:
-    """Where rows are kept: another folder for each choice of cells, as it goes on with its own."""
+    """Return the folder for the rows of a choice of cells; each choice resumes its own run."""
     cells = json.dumps(sorted([e.label, *(e.data or ())] for e in config.extractors))
     key = hashlib.sha256(cells.encode()).hexdigest()[:8]
     return root / "runs" / suite / box / str(seed) / f"{stem}-{key}"
@@ -182,7 +182,7 @@ def measure(options: argparse.Namespace) -> None:
     """One job, in the environment that it needs."""
     suite, box, seed, stem = options.job
     config = configured(
-        suite, box, int(seed), [HERE / "methods" / f"{stem}.py"], options.cell_seconds
+        suite, box, int(seed), [FOLDER / "methods" / f"{stem}.py"], options.cell_seconds
     )
     if config is None:
         return
@@ -215,33 +215,33 @@ def measure(options: argparse.Namespace) -> None:
 
 def known_cells(suite: str, box: str, seed: int) -> set[tuple[str, str]]:
     """Tables and methods that `results.csv` has figures, or a reason, for."""
-    if not (HERE / "results.csv").exists():
+    if not (FOLDER / "results.csv").exists():
         return set()
-    table = pd.read_csv(HERE / "results.csv", usecols=KEYS)
-    here = table[(table["suite"] == suite) & (table["black_box"] == box) & (table["seed"] == seed)]
-    return set(zip(here["data"], here["method"], strict=True))
+    table = pd.read_csv(FOLDER / "results.csv", usecols=KEYS)
+    cells = table[(table["suite"] == suite) & (table["black_box"] == box) & (table["seed"] == seed)]
+    return set(zip(cells["data"], cells["method"], strict=True))
 
 
-def without_known(config: BenchConfig, known: set[tuple[str, str]]) -> BenchConfig:
-    """What is left to be measured, each method on the tables that it lacks."""
+def without_known(config: BenchConfig, measured_cells: set[tuple[str, str]]) -> BenchConfig:
+    """Restrict a configuration to unmeasured cells."""
     left = []
     for entry in config.extractors:
         tables = entry.data or tuple(e.label for e in config.data)
-        missing = tuple(name for name in tables if (name, entry.label) not in known)
+        missing = tuple(name for name in tables if (name, entry.label) not in measured_cells)
         if missing:
             left.append(replace(entry, data=missing))
-    wanted = {name for entry in left for name in entry.data}
-    data = tuple(entry for entry in config.data if entry.label in wanted)
+    data_names = {name for entry in left for name in entry.data}
+    data = tuple(entry for entry in config.data if entry.label in data_names)
     return replace(config, data=data, extractors=tuple(left))
 
 
 def jobs(options: argparse.Namespace) -> Iterator[tuple[str, str, str, int, str]]:
     """Python, suite, black box, seed and file: breadth first."""
-    known = {path.stem for path in (HERE / "methods").glob("*.py")}
-    known &= set(options.methods or known)
-    tiers = [[stem for stem in tier if stem in known] for tier in TIERS]
-    tiers += [[stem] for stem in sorted(known - {stem for tier in TIERS for stem in tier})]
-    pythons = {stem: python_for(HERE / "methods" / f"{stem}.py") for stem in known}
+    library_names = {path.stem for path in (FOLDER / "methods").glob("*.py")}
+    library_names &= set(options.methods or library_names)
+    tiers = [[stem for stem in tier if stem in library_names] for tier in TIERS]
+    tiers += [[stem] for stem in sorted(library_names - {stem for tier in TIERS for stem in tier})]
+    pythons = {stem: python_for(FOLDER / "methods" / f"{stem}.py") for stem in library_names}
     rounds = [(box, seed) for seed in options.seeds for box in options.black_boxes]
     for box, seed in rounds:
         for tier in tiers:
@@ -286,23 +286,23 @@ def run(options: argparse.Namespace) -> None:
             print(f"{suite}, {box}, {seed}, {stem}: exit code {process.returncode}")
 
 
-def collect(root: Path, known: pd.DataFrame | None = None) -> pd.DataFrame:
-    """All rows that are there as one compact table, newer ones in place of those `known` before.
+def collect(root: Path, earlier: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Combine all rows into one table; newer rows replace those in `earlier`.
 
     ``conditions`` and ``features`` count those that the rules name; ``odd`` are columns among them
     that are constant in the rows of the training, or number the rows.
     """
-    parts = [] if known is None else [known]
+    parts = [] if earlier is None else [earlier]
     for path in sorted((root / "runs").glob("*/*/*/*/rows.csv")):
         suite, seed = path.parts[-5], int(path.parts[-3])
         odd = odd_columns(suite, seed, root)
         rules = {
-            (kept["data"], kept["extractor"]): (
-                kept["conditions"],
-                len(kept["features"]),
-                len(set(kept["features"]) & odd[kept["data"]]),
+            (stored_rules["data"], stored_rules["extractor"]): (
+                stored_rules["conditions"],
+                len(stored_rules["features"]),
+                len(set(stored_rules["features"]) & odd[stored_rules["data"]]),
             )
-            for kept in map(json.loads, _lines(path.parent / "rules.jsonl"))
+            for stored_rules in map(json.loads, _lines(path.parent / "rules.jsonl"))
         }
         rows = read_rows(path).rename(columns={"extractor": "method"})
         counts = [
@@ -322,24 +322,24 @@ def collect(root: Path, known: pd.DataFrame | None = None) -> pd.DataFrame:
 @functools.cache
 def odd_columns(suite: str, seed: int, root: Path) -> dict[str, set[str]]:
     """Columns that no rule should name, by table."""
-    found = {}
+    reasons = {}
     config = suite_config(suite)
     for entry in loaded(suite, config.data, root):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # rare classes
             train, _ = next(split_rows(entry.table, seed, 1, config.test_size))
         X = entry.table.X.iloc[train]
-        found[entry.label] = {
+        reasons[entry.label] = {
             str(name)
             for name, column in X.items()
             if column.nunique(dropna=False) == 1
             or (pd.api.types.is_integer_dtype(column) and _numbers_rows(column))
         }
-    return found
+    return reasons
 
 
 def _numbers_rows(column: pd.Series) -> bool:
-    """Whether whole numbers only rise or only fall and none comes twice."""
+    """Return whether integers are strictly increasing or strictly decreasing."""
     return bool(
         column.is_unique and (column.is_monotonic_increasing or column.is_monotonic_decreasing)
     )
@@ -357,7 +357,7 @@ def write(table: pd.DataFrame, folder: Path) -> None:
     table.to_csv(folder / "results.csv", index=False, float_format="%.5g", lineterminator="\n")
     needed = {
         Requirement(text).name
-        for path in (HERE / "methods").glob("*.py")
+        for path in (FOLDER / "methods").glob("*.py")
         for name in ("REQUIRES", "WITHOUT_DEPENDENCIES")
         for text in stated(path, name)
     }
@@ -373,22 +373,22 @@ def write(table: pd.DataFrame, folder: Path) -> None:
 
 def verify(options: argparse.Namespace) -> int:
     """Measure some cells again; the number of those that differ."""
-    table = pd.read_csv(HERE / "results.csv", dtype={"error": str})
-    here = {
+    table = pd.read_csv(FOLDER / "results.csv", dtype={"error": str})
+    configs = {
         entry["label"]: entry
-        for path in sorted((HERE / "methods").glob("*.py"))
+        for path in sorted((FOLDER / "methods").glob("*.py"))
         if python_for(path) == sys.executable
         for entry in read_methods(path)
     }
-    usable = table[table["error"].isna() & table["method"].isin(list(here))]
+    usable = table[table["error"].isna() & table["method"].isin(list(configs))]
     drawn = usable.sample(options.verify, random_state=0)
     differing = 0
     for (suite, box, seed), part in drawn.groupby(["suite", "black_box", "seed"]):
         base = suite_config(str(suite))
-        wanted = part.groupby("method")["data"].agg(list).to_dict()
-        entries = [{**here[method], "data": data} for method, data in wanted.items()]
+        data_by_method = part.groupby("method")["data"].agg(list).to_dict()
+        entries = [{**configs[method], "data": data} for method, data in data_by_method.items()]
         data = tuple(entry for entry in base.data if entry.label in set(part["data"]))
-        made = config_from(
+        configured_methods = config_from(
             {
                 "data": ["iris"],
                 "black_boxes": [box],
@@ -398,20 +398,22 @@ def verify(options: argparse.Namespace) -> int:
                 ],
             }
         )
-        methods = tuple(replace(e, data=tuple(wanted[e.label])) for e in made.extractors)
+        methods = tuple(
+            replace(e, data=tuple(data_by_method[e.label])) for e in configured_methods.extractors
+        )
         config = replace(
             base,
             data=data,
-            black_boxes=made.black_boxes,
+            black_boxes=configured_methods.black_boxes,
             extractors=methods,
             seeds=(int(seed),),
             time_limit=options.cell_seconds,
         )
         folder = options.folder / "verify" / f"{suite}-{box}-{seed}"
-        found = run_bench(config, folder, n_jobs=options.n_jobs, overwrite=True).rows
-        again = found.set_index(["data", "extractor"])
+        rows = run_bench(config, folder, n_jobs=options.n_jobs, overwrite=True).rows
+        repeated = rows.set_index(["data", "extractor"])
         for row in part.to_dict(orient="records"):
-            new = again.loc[(row["data"], row["method"])]
+            new = repeated.loc[(row["data"], row["method"])]
             for name in SCORES:
                 old, now = row[name], float(f"{new[name]:.5g}")
                 if old != now and not (pd.isna(old) and pd.isna(now)):
@@ -446,9 +448,9 @@ def main() -> int:
         return int(verify(options) > 0)
     if not options.collect:
         run(options)
-    kept = HERE / "results.csv"
-    known = pd.read_csv(kept, dtype={"error": str}) if kept.exists() else None
-    write(collect(options.folder, known), HERE)
+    results_path = FOLDER / "results.csv"
+    earlier = pd.read_csv(results_path, dtype={"error": str}) if results_path.exists() else None
+    write(collect(options.folder, earlier), FOLDER)
     return 0
 
 

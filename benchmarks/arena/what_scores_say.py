@@ -38,9 +38,9 @@ from skescore.registry import EXTRACTORS, make_extractor
 from skescore.rules import Domain, Fallback, LinearOutput, Rule, RuleSet
 from skescore.scorers import SET_MEASURES, evaluate_rules, knowledge, make_set_scorer
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 ROWS, PAGE, ARENA = (
-    HERE / name for name in ("what_scores_say.csv", "what_scores_say.md", "results.csv")
+    FOLDER / name for name in ("what_scores_say.csv", "what_scores_say.md", "results.csv")
 )
 #: Tables of every kind that are quick to measure.
 TABLES = {
@@ -81,7 +81,7 @@ TABLES = {
     ),
 }
 LEAVES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
-OTHERS = ("gridex", "cream", "iter", "trepan", "real", "gridrex")
+OTHER_EXTRACTORS = ("gridex", "cream", "iter", "trepan", "real", "gridrex")
 KEYS = ["data", "task", "candidate"]
 PARTS = [
     "performance",
@@ -120,7 +120,7 @@ def candidates(dataset: Dataset, box: Any, X: Any, y: Any) -> Iterator[tuple[str
     yield from one_rule(dataset, X, y)
     for leaves in LEAVES:
         yield f"tree {leaves}", make_extractor("cart", box, max_leaf_nodes=leaves, random_state=0)
-    for name in OTHERS:
+    for name in OTHER_EXTRACTORS:
         if dataset.task in EXTRACTORS[name].tasks:
             extractor = make_extractor(name, box)
             if "random_state" in extractor.get_params(deep=False):
@@ -137,7 +137,7 @@ def measured(dataset: Dataset, seconds: float = 20.0) -> Iterator[dict[str, Any]
     model = make_black_box("random-forest", dataset.task, 0, dataset.categories)
     box = FrozenEstimator(model.fit(X, y))
     query = Oracle(box, like=X_test).query
-    seen: set[str] = set()
+    rule_texts: set[str] = set()
     for name, candidate in candidates(dataset, box, X, y):
         row: dict[str, Any] = {"data": dataset.name, "task": dataset.task, "candidate": name}
         begin = time.process_time()
@@ -146,9 +146,9 @@ def measured(dataset: Dataset, seconds: float = 20.0) -> Iterator[dict[str, Any]
                 candidate.fit(X)
             e = evaluate_rules(candidate, X_test, y_test, black_box=query)
             text = e.ruleset.to_text()
-            if not len(e.ruleset) or text in seen:  # a tree may have no more leaves to give
+            if not len(e.ruleset) or text in rule_texts:  # a tree may have no more leaves to give
                 continue
-            seen.add(text)
+            rule_texts.add(text)
             parts = knowledge.score(e)
             row |= {part: parts[part] for part in PARTS if part in parts}
             row |= {"size_terms": e.size("terms"), "ice_error": ice_error(e, parts)}
@@ -186,11 +186,11 @@ def ice_error(e: Any, parts: dict[str, float], n_samples: int = 30) -> float:
 def measure_tables(seconds: float, only: list[str] | None) -> None:
     """Measure table by table what is not there yet."""
     begin = time.process_time()
-    known = pd.read_csv(ROWS) if ROWS.exists() else pd.DataFrame(columns=KEYS)
+    earlier = pd.read_csv(ROWS) if ROWS.exists() else pd.DataFrame(columns=KEYS)
     for suite, names in TABLES.items():
         entries = {entry.label: entry for entry in suite_config(suite).data}
         for name in names:
-            if name in set(known["data"]) or (only and name not in only):
+            if name in set(earlier["data"]) or (only and name not in only):
                 continue
             if time.process_time() - begin > seconds:
                 print("time is up; the same command goes on", file=sys.stderr)
@@ -201,8 +201,8 @@ def measure_tables(seconds: float, only: list[str] | None) -> None:
                 warnings.simplefilter("ignore")
                 rows = [row | {"data": name} for row in measured(dataset)]
             table = pd.DataFrame(rows)[[*KEYS, *PARTS, *SET_MEASURES]]
-            known = table if not len(known) else pd.concat([known, table], ignore_index=True)
-            known.to_csv(ROWS, index=False, float_format="%.6g")
+            earlier = table if not len(earlier) else pd.concat([earlier, table], ignore_index=True)
+            earlier.to_csv(ROWS, index=False, float_format="%.6g")
             took = time.process_time() - started
             print(f"{name}: {len(rows)} rule sets, {took:.0f} s", file=sys.stderr)
 
@@ -213,14 +213,14 @@ def measure_tables(seconds: float, only: list[str] | None) -> None:
 def scored(rows: pd.DataFrame) -> pd.DataFrame:
     """The scores of every row from its parts, greater being better."""
     p, r, c = rows["performance"].clip(0, 1), rows["n_rules"], rows["completeness_volume"]
-    found = {
+    values = {
         "ICE": ice_score(p, r, c),
         "FiRe": -fire_score(rows["loss"], r),
         "Q": -q_score(rows["loss_q"], r, c),
         "fidelity": rows["fidelity_rows"],
         "performance": rows["performance"],
     }
-    return pd.DataFrame(found, index=rows.index)
+    return pd.DataFrame(values, index=rows.index)
 
 
 def arena_parts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -228,21 +228,21 @@ def arena_parts(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows["error"].isna() & rows[["ice", "fire", "q", "n_rules"]].notna().all(axis=1)]
     r, c = rows["n_rules"], rows["completeness_volume"]
     parts = {"loss": rows["fire"] / (r * r**0.05), "loss_q": rows["q"] / (r * (2 - c))}
-    made = rows.assign(**parts).rename(columns={"fidelity": "fidelity_rows"})
-    return made.reset_index(drop=True)
+    parts_table = rows.assign(**parts).rename(columns={"fidelity": "fidelity_rows"})
+    return parts_table.reset_index(drop=True)
 
 
 def tau(one: pd.Series, other: pd.Series) -> float:
-    known = one.notna() & other.notna()
-    if known.sum() < 4 or one[known].nunique() < 2 or other[known].nunique() < 2:
+    is_defined = one.notna() & other.notna()
+    if is_defined.sum() < 4 or one[is_defined].nunique() < 2 or other[is_defined].nunique() < 2:
         return np.nan
-    return float(kendalltau(one[known], other[known]).statistic)
+    return float(kendalltau(one[is_defined], other[is_defined]).statistic)
 
 
 def mean_tau(groups: list[pd.DataFrame], one: str, other: str) -> float:
     values = [tau(group[one], group[other]) for group in groups]
-    known = [value for value in values if value == value]
-    return float(np.mean(known)) if known else np.nan
+    defined = [value for value in values if value == value]
+    return float(np.mean(defined)) if defined else np.nan
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:
@@ -259,12 +259,12 @@ def share(flags: Any) -> str:
     return f"{flags.mean():.0%} ({flags.sum()} of {len(flags)})" if len(flags) else "–"
 
 
-def groups_of(rows: pd.DataFrame, keys: list[str], least: int = 6) -> list[pd.DataFrame]:
-    return [group for _, group in rows.groupby(keys, sort=False) if len(group) >= least]
+def groups_of(rows: pd.DataFrame, keys: list[str], min_rows: int = 6) -> list[pd.DataFrame]:
+    return [group for _, group in rows.groupby(keys, sort=False) if len(group) >= min_rows]
 
 
 def weights_section(groups: list[pd.DataFrame]) -> list[str]:
-    """How other weights change the order and the winner."""
+    """Describe how other weights change the ranking and the winner."""
     defaults = {"ICE": {"phi": 1.0, "rho": 1.0}, "FiRe": {"psi": 1.0}}
     chosen = [("ICE", "phi", w) for w in (0.5, 2.0, 5.0)]
     chosen += [("ICE", "rho", w) for w in (0.1, 0.3, 2.0)]
@@ -299,35 +299,35 @@ def _by(score: str, group: pd.DataFrame, weights: dict[str, float]) -> pd.Series
 
 
 def flatness(groups: list[pd.DataFrame]) -> dict[str, list[bool]]:
-    """Where ICE(1, 1) hardly tells lists apart that people would."""
-    found: dict[str, list[bool]] = {"5": [], "10": []}
+    """Count the tables on which ICE(1, 1) hardly distinguishes different rule lists."""
+    indistinct: dict[str, list[bool]] = {"5": [], "10": []}
     for group in groups:
         best = group["ICE"].idxmax()
         near = group[group["ICE"] >= group["ICE"][best] - 0.02]
         gain = near["performance"].max() - near["performance"].min()
-        found["5"].append(bool(gain >= 0.05))
-        found["10"].append(bool(gain >= 0.10))
-    return found
+        indistinct["5"].append(bool(gain >= 0.05))
+        indistinct["10"].append(bool(gain >= 0.10))
+    return indistinct
 
 
 def write_page() -> None:
     """Write the page from the rows that are there."""
-    own = pd.read_csv(ROWS)
-    own = own.join(scored(own).drop(columns="performance"))
+    own_rows = pd.read_csv(ROWS)
+    own_rows = own_rows.join(scored(own_rows).drop(columns="performance"))
     signs = {m.name: 1 if m.greater_is_better else -1 for m in SET_MEASURES.values()}
     for name, sign in signs.items():
-        own[name] *= sign
-    groups = groups_of(own, ["data"])
+        own_rows[name] *= sign
+    groups = groups_of(own_rows, ["data"])
     lines = [
         "# What the scores say, and what they hide",
         "",
         "Written by `what_scores_say.py` from rows; no figure is typed in by hand. What the "
         "measures are tells `docs/guide/beyond_scores.md`.",
         "",
-        f"Own rows: {len(own)} rule sets of {own['data'].nunique()} tables "
-        f"({own.loc[own['task'] == 'classification', 'data'].nunique()} of classes), a random "
-        "forest, half of the rows held out: a constant, trees of 2 to 24 leaves, GridEx, CREAM, "
-        "ITER, Trepan, REAL and GridREx with their defaults, and in a regression one linear "
+        f"Own rows: {len(own_rows)} rule sets of {own_rows['data'].nunique()} tables "
+        f"({own_rows.loc[own_rows['task'] == 'classification', 'data'].nunique()} of classes), a "
+        "random forest, half of the rows held out: a constant, trees of 2 to 24 leaves, GridEx, "
+        "CREAM, ITER, Trepan, REAL and GridREx with their defaults, and in a regression one linear "
         "equation. All measures are those of `skescore.scorers.SET_MEASURES`, turned so that "
         "greater is better.",
         "",
@@ -352,11 +352,13 @@ def write_page() -> None:
     ]
     names = ["ICE", "FiRe", "Q", "fidelity"]
     listed = []
-    for kind, some in (("own rows", groups), ("arena", arena or [])):
-        if some:
+    for kind, group_list in (("own rows", groups), ("arena", arena or [])):
+        if group_list:
             for i, one in enumerate(names):
                 for other in names[i + 1 :]:
-                    listed.append([f"{one} and {other}", kind, number(mean_tau(some, one, other))])
+                    listed.append(
+                        [f"{one} and {other}", kind, number(mean_tau(group_list, one, other))]
+                    )
     lines += table(["scores", "rows", "τ"], sorted(listed, key=lambda cells: cells[0]))
     lines += [
         "## Where scores and the other measures agree or conflict",
@@ -370,11 +372,11 @@ def write_page() -> None:
     ]
     lines += table(["measure", *names], listed)
     lines += ["## Blind spots", ""]
-    lines += blind_spots(own, groups, arena)
+    lines += blind_spots(own_rows, groups, arena)
     lines += ["## Weights", ""]
-    for kind, some in (("Own rows", groups), ("Arena", arena or [])):
-        if some:
-            lines += [f"{kind}:", "", *weights_section(some)]
+    for kind, group_list in (("Own rows", groups), ("Arena", arena or [])):
+        if group_list:
+            lines += [f"{kind}:", "", *weights_section(group_list)]
     lines += ["## What repairs it", "", *repairs(groups), ""]
     lines += ["## Table by table", "", *by_table(groups)]
     PAGE.write_text("\n".join(lines), encoding="utf-8")
@@ -431,9 +433,9 @@ def winner(group: pd.DataFrame, score: str) -> pd.Series:
 
 
 def blind_spots(
-    own: pd.DataFrame, groups: list[pd.DataFrame], arena: list[pd.DataFrame] | None
+    own_rows: pd.DataFrame, groups: list[pd.DataFrame], arena: list[pd.DataFrame] | None
 ) -> list[str]:
-    """What is known to be hidden, counted."""
+    """Count known weaknesses that the scores do not show."""
     numbers = [g for g in groups if g["task"].iloc[0] == "regression"]
     classes = [g for g in groups if g["task"].iloc[0] == "classification"]
     constant = {
@@ -494,7 +496,7 @@ def blind_spots(
 
 
 def skill(group: pd.DataFrame) -> pd.Series:
-    """How much better than the constant rule set, R² for numbers, halved by every 20 terms."""
+    """Return the improvement over a constant (R² in regression), halved for every 20 terms."""
     p = group["performance"]
     if group["task"].iloc[0] == "classification":
         p = 1 - group["loss"] / group.loc[group["candidate"] == "constant", "loss"].iloc[0]
@@ -502,10 +504,10 @@ def skill(group: pd.DataFrame) -> pd.Series:
 
 
 def repairs(groups: list[pd.DataFrame]) -> list[str]:
-    """What settings that exist already do about it, and a formula that is not in the package."""
+    """Evaluate existing settings and an additional formula as remedies."""
 
     def best(score: Any, wanted: str) -> str:
-        return share(g.loc[score(g).idxmax(), "candidate"] == wanted for g in some)
+        return share(g.loc[score(g).idxmax(), "candidate"] == wanted for g in group_list)
 
     variants = {
         "ICE(1, 1)": lambda g: _by("ICE", g, {"phi": 1.0, "rho": 1.0}),
@@ -522,10 +524,10 @@ def repairs(groups: list[pd.DataFrame]) -> list[str]:
     }
     listed = []
     for name, score in variants.items():
-        some = groups
+        group_list = groups
         cells = [name, best(score, "constant")]
         flat = None if "FiRe" in name else flatness([g.assign(ICE=score(g)) for g in groups])
-        some = [g for g in groups if g["task"].iloc[0] == "regression"]
+        group_list = [g for g in groups if g["task"].iloc[0] == "regression"]
         cells += [best(score, "linear equation"), share(flat["5"]) if flat else "–"]
         chosen = [g.loc[score(g).idxmax()] for g in groups]
         cells += [

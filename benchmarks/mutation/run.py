@@ -41,7 +41,7 @@ import coverage
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = ROOT / ".mutation"
+STATE_FOLDER = ROOT / ".mutation"
 EXPLAINED = Path(__file__).with_name("explained.csv")
 #: What is changed, and the tests that shall notice. Those of survival need scikit-survival.
 ROOMS = {
@@ -135,12 +135,12 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        which = f" #{self.which}" if self.which else ""
-        return f"{self.path}::{self.where}: {self.was} -> {self.becomes}{which}"
+        suffix = f" #{self.which}" if self.which else ""
+        return f"{self.path}::{self.where}: {self.was} -> {self.becomes}{suffix}"
 
 
 def _changes(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST | None]:
-    """What a node can become; None leaves a statement out."""
+    """Yield the replacements of a node; None deletes a statement."""
     new: Any = copy.copy(node)
     match node:
         case ast.Compare(ops=[op], left=left) if type(op) in _COMPARISONS:
@@ -203,7 +203,7 @@ def _changes(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST | None]:
 
 
 def _left_alone(node: ast.AST) -> bool:
-    """Whether nothing below a node is changed: messages and the like."""
+    """Return whether a node is excluded from mutation, such as messages."""
     if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert):
         return True
     if isinstance(node, ast.Call):
@@ -215,7 +215,7 @@ def _left_alone(node: ast.AST) -> bool:
 
 
 def _named(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST, tuple[ast.AST, ...]]]:
-    """All nodes that may be changed, with their parents and all above."""
+    """Yield the nodes that can be mutated, with their ancestors."""
 
     def below(node: ast.AST, above: tuple[ast.AST, ...]) -> Iterator[Any]:
         if _left_alone(node):
@@ -238,10 +238,10 @@ def _short(node: ast.AST | None) -> str:
 
 
 def mutants_of(path: Path) -> list[Mutant]:
-    """All mutants of a file."""
+    """Return all mutants of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     number = {id(node): i for i, node in enumerate(ast.walk(tree))}
-    found, seen = [], Counter[tuple[str, str, str]]()
+    mutants, counts = [], Counter[tuple[str, str, str]]()
     functions = (ast.FunctionDef, ast.Lambda)
     for node, parent, above in _named(tree):
         names = [n.name for n in (*above, node) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
@@ -254,11 +254,13 @@ def mutants_of(path: Path) -> list[Mutant]:
                 lines = set(range(body.lineno, body.end_lineno + 1))
             elif not any(isinstance(n, functions) for n in above):
                 continue  # what is done once, at import
-            told = ".".join(names) or "module", _short(node), _short(new)
-            name, place = path.relative_to(ROOT).as_posix(), (number[id(node)], change)
-            found.append(Mutant(name, *told, seen[told], *place, tuple(sorted(lines))))
-            seen[told] += 1
-    return found
+            description = ".".join(names) or "module", _short(node), _short(new)
+            name, node_change = path.relative_to(ROOT).as_posix(), (number[id(node)], change)
+            mutants.append(
+                Mutant(name, *description, counts[description], *node_change, tuple(sorted(lines)))
+            )
+            counts[description] += 1
+    return mutants
 
 
 def _mutated(source: str, mutant: Mutant) -> ast.Module:
@@ -279,7 +281,7 @@ def _mutated(source: str, mutant: Mutant) -> ast.Module:
 
 
 def _functions_of(code: types.CodeType) -> Iterator[types.CodeType]:
-    """All functions in the code of a module, those inside others among them."""
+    """Yield all code objects of functions in a module, including nested ones."""
     for part in code.co_consts:
         if isinstance(part, types.CodeType):
             yield part
@@ -292,9 +294,12 @@ class Living:
     def __init__(self) -> None:
         self._functions: dict[tuple[str, str, int], list[types.FunctionType]] = defaultdict(list)
         gc.unfreeze()
-        for found in gc.get_objects():
-            if isinstance(found, types.FunctionType) and "skescore" in found.__code__.co_filename:
-                self._functions[self._place(found.__code__)].append(found)
+        for candidate in gc.get_objects():
+            if (
+                isinstance(candidate, types.FunctionType)
+                and "skescore" in candidate.__code__.co_filename
+            ):
+                self._functions[self._place(candidate.__code__)].append(candidate)
 
     @staticmethod
     def _place(code: types.CodeType) -> tuple[str, str, int]:
@@ -324,14 +329,14 @@ class Living:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and node.name == name:
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                for place, functions in self._functions.items():
-                    if place[0] != path or place[2] != first:
+                for location, functions in self._functions.items():
+                    if location[0] != path or location[2] != first:
                         continue
                     bare = copy.copy(node)
                     bare.decorator_list, bare.body = [], [ast.copy_location(ast.Pass(), node)]
-                    made: dict[str, Any] = {}
-                    exec(compile(ast.Module([bare], []), path, "exec"), dict(scope), made)
-                    new = made[node.name]
+                    namespace: dict[str, Any] = {}
+                    exec(compile(ast.Module([bare], []), path, "exec"), dict(scope), namespace)
+                    new = namespace[node.name]
                     for function in functions:
                         if function.__name__ == node.name:
                             function.__defaults__ = new.__defaults__
@@ -380,10 +385,10 @@ class Trial:
     def pytest_configure(self) -> None:
         from hypothesis import Phase, settings  # pytest warns of plugins that are imported before
 
-        given = settings.default
+        default_settings = settings.default
         settings.register_profile(
             "mutation",
-            given,
+            default_settings,
             database=None,
             derandomize=True,
             report_multiple_bugs=False,
@@ -446,7 +451,7 @@ class Trial:
     def _judged(
         self, mutant: Mutant, chosen: list[pytest.Item], total: float, living: Living
     ) -> tuple[str, str]:
-        """Whether a test notices, and which."""
+        """Return the first test that fails, if any."""
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -516,9 +521,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="of tests for each mutant")
     parser.add_argument("--again", action="store_true", help="try survivors with more tests")
     parser.add_argument("--list", action="store_true", help="only tell what is known")
-    given = parser.parse_args()
-    KEPT.mkdir(exist_ok=True)
-    for room in given.rooms:
+    options = parser.parse_args()
+    STATE_FOLDER.mkdir(exist_ok=True)
+    for room in options.rooms:
         changed, tests = ROOMS[room]
         tests = [f"tests/{name}" for name in tests]
         files = [
@@ -528,45 +533,45 @@ def main() -> None:
             for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
         ]
         everything = [m for file in files for m in mutants_of(file)]
-        everything.sort(key=lambda m: hashlib.sha256(f"{given.seed} {m.key}".encode()).digest())
-        chosen = [m for m in everything if given.only in m.key][: given.sample]
-        data, times = KEPT / f"{room}.coverage", KEPT / f"{room}.times.json"
-        results = KEPT / f"{room}.jsonl"
-        known: dict[str, dict[str, Any]] = {}
+        everything.sort(key=lambda m: hashlib.sha256(f"{options.seed} {m.key}".encode()).digest())
+        chosen = [m for m in everything if options.only in m.key][: options.sample]
+        data, times = STATE_FOLDER / f"{room}.coverage", STATE_FOLDER / f"{room}.times.json"
+        results = STATE_FOLDER / f"{room}.jsonl"
+        records: dict[str, dict[str, Any]] = {}
         if results.exists():
             for line in results.read_text().splitlines():
                 record = json.loads(line)
-                known[record["mutant"]] = record
+                records[record["mutant"]] = record
         explained = _explained()
-        left = [m for m in chosen if m.key not in known]
-        if given.again:
+        left = [m for m in chosen if m.key not in records]
+        if options.again:
             left = [
                 m
                 for m in chosen
-                if known.get(m.key, {}).get("verdict") not in (None, "killed")
+                if records.get(m.key, {}).get("verdict") not in (None, "killed")
                 and m.key not in explained
             ]
-        if left and not given.list:
+        if left and not options.list:
             if (pid := os.fork()) == 0:  # a fresh process for every pass
                 if not data.exists():
                     _pytest(tests, Recorder(data, times))
                 os._exit(0)
             os.waitpid(pid, 0)
             if (pid := os.fork()) == 0:
-                seconds = given.seconds * (4 if given.again else 1)
+                seconds = options.seconds * (4 if options.again else 1)
                 _pytest(tests, Trial(left, data, times, results, seconds))
                 os._exit(0)
             os.waitpid(pid, 0)
             for line in results.read_text().splitlines():
                 record = json.loads(line)
-                known[record["mutant"]] = record
-        tried = [known[m.key] for m in chosen if m.key in known]
+                records[record["mutant"]] = record
+        tried = [records[m.key] for m in chosen if m.key in records]
         counts = Counter(r["verdict"] for r in tried)
         alive = [r for r in tried if r["verdict"] in ("survived", "unseen")]
-        told = sum(r["mutant"] in explained for r in alive)
+        n_explained = sum(r["mutant"] in explained for r in alive)
         print(
             f"{room}: {len(everything)} mutants, {len(tried)} tried, {counts['killed']} killed, "
-            f"{len(alive)} survived, {told} of them explained, "
+            f"{len(alive)} survived, {n_explained} of them explained, "
             f"{len(tried) - counts['killed'] - len(alive)} not exchanged"
         )
         for record in sorted(alive, key=lambda r: (r["mutant"].partition(":")[0], r["line"])):

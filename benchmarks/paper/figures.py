@@ -57,7 +57,7 @@ class Run(NamedTuple):
 
 def measured(label: str, data: str, model: Any, X: Any, y: Any, black_box: str) -> Run:
     """Measure a fitted extractor on some rows."""
-    kept = make_knowledge_scorer()(model, X, y)
+    scores = make_knowledge_scorer()(model, X, y)
     row = {
         "label": label,
         "data": data,
@@ -67,7 +67,7 @@ def measured(label: str, data: str, model: Any, X: Any, y: Any, black_box: str) 
         "n_rules": len(model.rules_),
         "size": len(model.rules_),
         **{
-            name: kept[name]
+            name: scores[name]
             for name in (
                 "performance",
                 "loss",
@@ -189,14 +189,14 @@ def fire_2() -> Figure:
     plots.fire_curves("loss", psi=[1, 3, 5, 10], fixed=sizes[-1], over=(0, 0.2), ax=axes[1, 1])
     for ax in axes[1]:
         ax.set_xlabel("predictive loss p (1 − accuracy)")
-    for place, row in runs.iterrows():
+    for index, row in runs.iterrows():
         # Where the extractors lie on the lines of psi 5 that are theirs.
         if round(float(row["loss"]), 3) in losses:
             score = fire_score(round(float(row["loss"]), 3), row["size"], psi=5)
-            axes[0, 0].plot(row["size"], score, "k", marker=MARKERS[place], ls="", ms=6)
+            axes[0, 0].plot(row["size"], score, "k", marker=MARKERS[index], ls="", ms=6)
         score = fire_score(row["loss"], row["size"], psi=5)
         axes[1, 0].plot(
-            row["loss"], score, "k", marker=MARKERS[place], ls="", ms=6, label=row["label"]
+            row["loss"], score, "k", marker=MARKERS[index], ls="", ms=6, label=row["label"]
         )
     legend_beside(axes[1, 0])
     return figure
@@ -287,16 +287,16 @@ def ice_1() -> Figure:
 
 
 def ice_2() -> Figure:
-    """Both sigmoids over their domain; the points are Wine's extractors with neutral weights."""
+    """Draw both sigmoids over their domain; points are Wine's extractors with neutral weights."""
     runs = table(ice_runs("wine")[3])
     figure = Figure(figsize=(11.5, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     plots.ice_part_surface("performance", ax=left)
     plots.ice_part_surface("readability", ax=right)
-    for place, row in runs.iterrows():
+    for index, row in runs.iterrows():
         style = {
-            "color": COLORS[place],
-            "marker": MARKERS[place],
+            "color": COLORS[index],
+            "marker": MARKERS[index],
             "mec": "white",
             "ms": 8,
             "ls": "",
@@ -309,7 +309,7 @@ def ice_2() -> Figure:
 
 
 def ice_3() -> Figure:
-    """Both sigmoids, their slopes and the changes of these; points are Wine's extractors."""
+    """Draw both sigmoids and their first and second derivatives; points are Wine's extractors."""
     runs = table(ice_runs("wine")[3])
     figure = Figure(figsize=(11.5, 10.0), layout="constrained")
     axes = figure.subplots(3, 2)
@@ -320,12 +320,12 @@ def ice_3() -> Figure:
             )
     parts = (("performance", ice_performance), ("size", ice_readability))
     for ax, (name, function) in zip(axes[0], parts, strict=True):
-        for place, row in runs.iterrows():
+        for index, row in runs.iterrows():
             ax.plot(
                 row[name],
                 function(row[name]),
                 "k",
-                marker=MARKERS[place],
+                marker=MARKERS[index],
                 ls="",
                 ms=6,
                 label=row["label"],
@@ -377,14 +377,14 @@ def _answers(figure: Any, models: dict[str, Any], X: Any, y: Any, runs: Sequence
     labels = sorted(set(truth.tolist()))
     for ax, (name, model) in zip(axes, models.items(), strict=True):
         answers = truth if model is None else np.asarray(model.predict(X))
-        for place, label in enumerate(labels):
-            own = answers == label
+        for index, label in enumerate(labels):
+            has_label = answers == label
             ax.scatter(
-                X[first][own],
-                X[second][own],
+                X[first][has_label],
+                X[second][has_label],
                 s=10,
-                c=COLORS[place],
-                marker=MARKERS[place],
+                c=COLORS[index],
+                marker=MARKERS[index],
                 label=str(label),
             )
         wrong = answers != truth
@@ -433,13 +433,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _save(figure, path)
         seconds = time.perf_counter() - begin
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, {seconds:.1f} s", flush=True)
-    made = [
+    figures = [
         run for runs in (iris_runs, diabetes_runs) if runs.cache_info().currsize for run in runs()
     ]
     if ice_runs.cache_info().currsize == len(ICE_DATA):
-        made += [run for name in ICE_DATA for run in ice_runs(name)[3]]
+        figures += [run for name in ICE_DATA for run in ice_runs(name)[3]]
     if not options.names:
-        table(made).round(6).to_csv(options.output / "runs.csv", index=False)
+        table(figures).round(6).to_csv(options.output / "runs.csv", index=False)
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from skescore.bench import package_versions
 from skescore.cli import main
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 #: Heading and options of each table: the searches of ICE are those of its figures in size.
 TABLES: dict[str, tuple[str, list[str]]] = {
     "fire": ("FiRe, Table 1", []),
@@ -30,7 +30,7 @@ TABLES: dict[str, tuple[str, list[str]]] = {
 PARALLEL = ("fire", "ice")
 
 
-def made(name: str, folder: Path, n_jobs: int) -> str:
+def run_command(name: str, folder: Path, n_jobs: int) -> str:
     heading, options = TABLES[name]
     words = ["reproduce", name, *options]
     command = " ".join(["skescore", *words])
@@ -48,19 +48,19 @@ def run() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
     parser.add_argument("--n-jobs", type=int, default=1)
-    parser.add_argument("--folder", type=Path, default=HERE / "results")
+    parser.add_argument("--folder", type=Path, default=FOLDER / "results")
     options = parser.parse_args()
     unknown = set(options.tables) - set(TABLES)
     if unknown:
         parser.error(f"there is no table {min(unknown)!r}; there are {', '.join(TABLES)}")
     for name in options.tables or TABLES:
-        text = made(name, options.folder, options.n_jobs)
+        text = run_command(name, options.folder, options.n_jobs)
         (options.folder / f"{name}.md").write_text(text, encoding="utf-8")
     parts = [options.folder / f"{name}.md" for name in TABLES]
     texts = [path.read_text(encoding="utf-8") for path in parts if path.exists()]
     about = ", ".join(f"{name} {version}" for name, version in package_versions().items())
     page = "\n".join([*texts, f"Made on {platform.machine()} with {about}.\n"])
-    (HERE / "tables.md").write_text(page, encoding="utf-8")
+    (FOLDER / "tables.md").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

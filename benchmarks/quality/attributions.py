@@ -59,18 +59,20 @@ class Cell(NamedTuple):
 
 
 def problems(family: str, arity: int, n: int, rows: int, read_once: bool) -> list[Any]:
-    made = []
+    problem_list = []
     for number in range(n):
         seed = np.random.SeedSequence([FAMILIES.index(family), arity, number, int(read_once)])
         formula = random_formula(arity, family=family, read_once=read_once, random_state=seed)
         X = np.random.default_rng(seed.spawn(1)[0]).integers(0, 2, (rows, 12))
-        made.append((formula, X, responsibility(formula, X)))
-    return made
+        problem_list.append((formula, X, responsibility(formula, X)))
+    return problem_list
 
 
-def summary(made: list[Any], explained: list[tuple[Any, ...]], zero_maps: str = "max") -> Cell:
+def summary(
+    problem_list: list[Any], explained: list[tuple[Any, ...]], zero_maps: str = "max"
+) -> Cell:
     divergences, queries, exact, proven, zero = [], [], [], [], []
-    for (_, _, truth), (values, counts, resolved) in zip(made, explained, strict=True):
+    for (_, _, truth), (values, counts, resolved) in zip(problem_list, explained, strict=True):
         apart = jensen_shannon_divergence(values, truth, zero=zero_maps)
         divergences.append(float(np.nanmean(apart)))
         queries.append(float(np.mean(counts)))
@@ -82,9 +84,9 @@ def summary(made: list[Any], explained: list[tuple[Any, ...]], zero_maps: str = 
     return Cell(means[0], width, *means[1:])
 
 
-def explained_by(made: list[Any], **params: Any) -> list[tuple[Any, ...]]:
-    found = [BReX(f, random_state=0, **params).explain(X) for f, X, _ in made]
-    return [(a.values, a.queries, a.resolved) for a in found]
+def explained_by(problem_list: list[Any], **params: Any) -> list[tuple[Any, ...]]:
+    attributions = [BReX(f, random_state=0, **params).explain(X) for f, X, _ in problem_list]
+    return [(a.values, a.queries, a.resolved) for a in attributions]
 
 
 # --- Shapley values ------------------------------------------------------------------------------
@@ -95,22 +97,22 @@ Worth = Callable[[int, np.ndarray, np.random.Generator], np.ndarray]
 def kleene_worth(formula: Formula, X: np.ndarray) -> Worth:
     """1 if the decision stays, 0 if it changes, and 1/2 if it becomes Unassigned."""
     signs = np.where(X == 1, 1, -1)
-    own = formula.evaluate_kleene(signs)
+    decided = formula.evaluate_kleene(signs)
 
     def worth(row: int, masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         values = formula.evaluate_kleene(np.where(masks, 0, signs[row]))
-        return (1 + values * own[row]) / 2.0
+        return (1 + values * decided[row]) / 2.0
 
     return worth
 
 
 def random_worth(formula: Formula, X: np.ndarray) -> Worth:
     """1 if the decision stays when what is masked comes from a random row, else 0."""
-    own = formula.predict(X)
+    labels = formula.predict(X)
 
     def worth(row: int, masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         drawn = rng.integers(0, 2, 12)
-        return (formula.predict(np.where(masks, drawn, X[row])) == own[row]).astype(float)
+        return (formula.predict(np.where(masks, drawn, X[row])) == labels[row]).astype(float)
 
     return worth
 
@@ -119,7 +121,7 @@ def sampled_shapley(worth: Worth, row: int, budget: int, seed: int, cached: bool
     """Mean gains along random orders and their reverses, within a number of queries."""
     rng = np.random.default_rng([seed, row])
     gains, counts = np.zeros(12), np.zeros(12)
-    known: dict[bytes, float] = {}
+    worth_cache: dict[bytes, float] = {}
     spent, order = 0, None
     while spent < budget:
         order = rng.permutation(12) if order is None else order[::-1]
@@ -133,23 +135,23 @@ def sampled_shapley(worth: Worth, row: int, budget: int, seed: int, cached: bool
             line = []
             for mask in masks:
                 key = mask.tobytes()
-                if key not in known:
+                if key not in worth_cache:
                     if spent >= budget:
                         break
-                    known[key] = float(worth(row, mask[None], rng)[0])
+                    worth_cache[key] = float(worth(row, mask[None], rng)[0])
                     spent += 1
-                line.append(known[key])
+                line.append(worth_cache[key])
         for feature, gain in zip(order, np.diff(line), strict=False):
             gains[feature] += gain
             counts[feature] += 1
         order = None if len(gains) and counts.min() % 2 == 0 else order
-        if cached and len(known) == 1 << 12:
+        if cached and len(worth_cache) == 1 << 12:
             break
     return gains / np.maximum(counts, 1)
 
 
 def exact_shapley(worth: Worth, rows: int) -> np.ndarray:
-    """All coalitions of twelve features."""
+    """Compute exact Shapley values from all coalitions of twelve features."""
     from math import comb
 
     masks = all_assignments(12).astype(bool)
@@ -166,9 +168,9 @@ def exact_shapley(worth: Worth, rows: int) -> np.ndarray:
     return values
 
 
-def shapley(made: list[Any], budgets: list[np.ndarray] | None, general: bool) -> list[Any]:
-    found = []
-    for number, (formula, X, _) in enumerate(made):
+def shapley(problem_list: list[Any], budgets: list[np.ndarray] | None, general: bool) -> list[Any]:
+    attributions = []
+    for number, (formula, X, _) in enumerate(problem_list):
         worth = (random_worth if general else kleene_worth)(formula, X)
         if budgets is None:
             values = exact_shapley(worth, len(X))
@@ -182,8 +184,8 @@ def shapley(made: list[Any], budgets: list[np.ndarray] | None, general: bool) ->
                 ]
             )
         # What keeps a decision from changing is no reason for it.
-        found.append((np.maximum(values, 0), queries, np.zeros_like(values)))
-    return found
+        attributions.append((np.maximum(values, 0), queries, np.zeros_like(values)))
+    return attributions
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -194,10 +196,10 @@ def print_table(title: str, arities: list[int], table: dict[str, list[Cell]]) ->
     print("| method |", " | ".join(map(str, arities)), "| queries | rows exact | proven |")
     print("|---|" + "---|" * (len(arities) + 3))
     for name, cells in table.items():
-        shown = [f"{cell.divergence:.4f} ± {cell.width:.4f}" for cell in cells]
+        cell_texts = [f"{cell.divergence:.4f} ± {cell.width:.4f}" for cell in cells]
         last = cells[-1]
         extra = (f"{last.queries:.1f}", f"{last.exact:.1%}", f"{last.proven:.0%}")
-        print(f"| {name} |", " | ".join([*shown, *extra]), "|")
+        print(f"| {name} |", " | ".join([*cell_texts, *extra]), "|")
 
 
 def judge(name: str, holds: bool, detail: str) -> bool:
@@ -210,16 +212,18 @@ def masks(arguments: argparse.Namespace) -> list[bool]:
     for family in FAMILIES:
         table: dict[str, list[Cell]] = {}
         for arity in arguments.arities:
-            made = problems(family, arity, arguments.formulas, arguments.rows, True)
+            problem_list = problems(family, arity, arguments.formulas, arguments.rows, True)
             for name, params in EXPLAINERS.items():
-                found = explained_by(made, **params)
+                explained = explained_by(problem_list, **params)
                 # Of some rows the literal preset says nothing; the paper cannot have counted these.
                 zero_maps = "nan" if name == LITERAL else "max"
-                table.setdefault(name, []).append(summary(made, found, zero_maps))
+                table.setdefault(name, []).append(summary(problem_list, explained, zero_maps))
                 if name == "certified":
-                    budgets = [queries for _, queries, _ in found]
+                    budgets = [queries for _, queries, _ in explained]
             for name, budget in (("Shapley, as many queries", budgets), ("Shapley, all", None)):
-                table.setdefault(name, []).append(summary(made, shapley(made, budget, False)))
+                table.setdefault(name, []).append(
+                    summary(problem_list, shapley(problem_list, budget, False))
+                )
         print_table(f"Read-once, {family}, Kleene masks; arity", arguments.arities, table)
         print()
         off = [
@@ -256,16 +260,20 @@ def general(arguments: argparse.Namespace) -> list[bool]:
     for family in FAMILIES:
         table: dict[str, list[Cell]] = {}
         for arity in arguments.arities:
-            made = problems(family, arity, arguments.formulas, arguments.rows, False)
-            found = explained_by(made, masking="sampled")
-            table.setdefault("certified, sampled", []).append(summary(made, found))
-            capped = explained_by(made, masking="sampled", max_queries=220)
-            table.setdefault("certified, sampled, at most 220", []).append(summary(made, capped))
-            other = explained_by(made, masking="kleene")
-            table.setdefault("certified, Kleene masks", []).append(summary(made, other))
-            budgets = [queries for _, queries, _ in found]
+            problem_list = problems(family, arity, arguments.formulas, arguments.rows, False)
+            explained = explained_by(problem_list, masking="sampled")
+            table.setdefault("certified, sampled", []).append(summary(problem_list, explained))
+            capped = explained_by(problem_list, masking="sampled", max_queries=220)
+            table.setdefault("certified, sampled, at most 220", []).append(
+                summary(problem_list, capped)
+            )
+            other = explained_by(problem_list, masking="kleene")
+            table.setdefault("certified, Kleene masks", []).append(summary(problem_list, other))
+            budgets = [queries for _, queries, _ in explained]
             for name, budget in (("Shapley, as many queries", budgets),):
-                table.setdefault(name, []).append(summary(made, shapley(made, budget, True)))
+                table.setdefault(name, []).append(
+                    summary(problem_list, shapley(problem_list, budget, True))
+                )
         print_table(f"Three leaves more, {family}, complete rows; arity", arguments.arities, table)
         print()
         ours, rival = table["certified, sampled"][-1], table["Shapley, as many queries"][-1]

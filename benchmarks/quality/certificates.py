@@ -89,14 +89,14 @@ def main() -> None:
             ),
             key=lambda extractor: scorer(extractor, X),
         )
-        own = scorer(rules, X)
-        size = next(r for r in range(1, 30) if ice_score(1.0, r + 1, 1.0) <= own + NARROW)
-        every = candidate_cuts(X, options.cuts)
+        score = scorer(rules, X)
+        size = next(r for r in range(1, 30) if ice_score(1.0, r + 1, 1.0) <= score + NARROW)
+        all_cuts = candidate_cuts(X, options.cuts)
         chosen = np.argsort(-forest.feature_importances_)[: options.features].tolist()
-        cuts = Cuts(X.shape[1], {j: every.thresholds[j] for j in sorted(chosen)}, {})
+        cuts = Cuts(X.shape[1], {j: all_cuts.thresholds[j] for j in sorted(chosen)}, {})
         for kind in options.kinds:
             began, used = time.perf_counter(), time.process_time()
-            made = certify(
+            certificate = certify(
                 rules,
                 X,
                 kinds=[kind],
@@ -107,22 +107,24 @@ def main() -> None:
                 tolerance=NARROW,
             )
             seconds, used = time.perf_counter() - began, time.process_time() - used
-            found, possible = made.interval(kind)
-            found = max(found, made.given_score())
-            gap = max(possible, ice_score(1.0, size + 1, 1.0)) - found
+            reached, possible = certificate.interval(kind)
+            reached = max(reached, certificate.given_score())
+            gap = max(possible, ice_score(1.0, size + 1, 1.0)) - reached
             gap = max(gap, 0.0)
             narrow[kind] += gap <= NARROW + 1e-9
-            told = f"{options.cuts}" + (f" of {options.features}" if options.features else "")
+            cuts_text = f"{options.cuts}" + (f" of {options.features}" if options.features else "")
             checked = ""
             if options.check is not None:
                 began = time.perf_counter()
                 y_box, limit = forest.predict(X), options.check
-                verdict = check_certificate(made.to_json(), X, y_box, time_limit=limit).verdict
+                verdict = check_certificate(
+                    certificate.to_json(), X, y_box, time_limit=limit
+                ).verdict
                 confirmed[kind] += verdict == "confirmed"
                 checked = f" {verdict} | {time.perf_counter() - began:.1f} |"
             print(
-                f"| {name} | {X.shape[0]} | {X.shape[1]} | {told} | {kind} | {size} "
-                f"| {found:.4f} | {gap:.4f} | {seconds:.1f} | {used:.1f} |{checked}",
+                f"| {name} | {X.shape[0]} | {X.shape[1]} | {cuts_text} | {kind} | {size} "
+                f"| {reached:.4f} | {gap:.4f} | {seconds:.1f} | {used:.1f} |{checked}",
                 flush=True,
             )
     for kind, count in narrow.items():

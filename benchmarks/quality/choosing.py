@@ -48,9 +48,9 @@ from skescore.tuning import (
     mixed,
 )
 
-OTHERS = ("diabetes", "friedman2", "digits", "classification", "moons")
+OTHER_DATA = ("diabetes", "friedman2", "digits", "classification", "moons")
 #: Ways to choose: what decides, and how many standard errors are no difference.
-WAYS = [
+CHOICE_RULES = [
     (judge, errors)
     for judge in ("held-out rows", "weighed scores", "weighed measures")
     for errors in (0.0, 0.5, 1.0)
@@ -77,8 +77,12 @@ def problem_of(data: str, seed: int) -> Problem:
         X, y = make_friedman2(600, noise=50, random_state=0)
     elif data == "digits":
         X, y = load_digits(return_X_y=True)
-        some = np.isin(y, [3, 5, 8])
-        X, y, model = X[some], y[some].astype(str), RandomForestClassifier(50, random_state=0)
+        has_similar_digit = np.isin(y, [3, 5, 8])
+        X, y, model = (
+            X[has_similar_digit],
+            y[has_similar_digit].astype(str),
+            RandomForestClassifier(50, random_state=0),
+        )
     elif data == "classification":
         X, y = make_classification(500, 10, n_informative=5, n_classes=3, random_state=1)
         network = MLPClassifier((20,), max_iter=500, random_state=0)
@@ -87,10 +91,10 @@ def problem_of(data: str, seed: int) -> Problem:
         X, y = make_moons(400, noise=0.25, random_state=0)
         y, model = y.astype(str), KNeighborsClassifier(9)
     task = "regression" if data in ("diabetes", "friedman2") else "classification"
-    rows, others, y_rows, truth = train_test_split(
+    rows, held_out, y_rows, truth = train_test_split(
         X, y, test_size=0.5, random_state=seed, stratify=y if task == "classification" else None
     )
-    return Problem(model.fit(rows, y_rows), rows, y_rows, others, truth, task)
+    return Problem(model.fit(rows, y_rows), rows, y_rows, held_out, truth, task)
 
 
 def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]]:
@@ -98,7 +102,7 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
     classifies = task == "classification"
     n, unit = (len(np.unique(y)), 1.0) if classifies else (2, float(np.std(y)))
     spread = 0.1 if classifies else 0.5 * unit
-    found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    settings: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for text, leaves, depth in (
         ("2", 2, 4),
         ("n", n, 4),
@@ -107,7 +111,7 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
         ("8", 8, 3),
         ("16", 16, 6),
     ):
-        found["cart"][f"{text} leaves"] = {"max_leaf_nodes": leaves, "max_depth": depth}
+        settings["cart"][f"{text} leaves"] = {"max_leaf_nodes": leaves, "max_depth": depth}
     for text, slices, share, depth in (
         ("one feature in n", n, 0.99, 1),
         ("one feature in 2n", 2 * n, 0.99, 1),
@@ -116,11 +120,11 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
         ("all features in 2", 2, 0.0, 2),
     ):
         grid = {"n_slices": slices, "importance_threshold": share, "depth": depth}
-        found["gridex"][text] = grid | {"threshold": spread}
+        settings["gridex"][text] = grid | {"threshold": spread}
         if not classifies:
-            found["gridrex"][text] = grid | {"threshold": 0.25 * unit}
+            settings["gridrex"][text] = grid | {"threshold": 0.25 * unit}
     for text, step, examples in (("steps of .2", 0.2, 100), ("steps of .1", 0.1, 250)):
-        found["iter"][text] = {
+        settings["iter"][text] = {
             "min_update": step,
             "min_examples": examples,
             "threshold": 0.3 if classifies else spread,
@@ -134,9 +138,9 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
             }
             for output in ("constant",) if classifies else ("constant", "linear"):
                 text = f"{output}, depth {depth}, {components} components"
-                found[name][text] = clusters | ({} if classifies else {"output": output})
+                settings[name][text] = clusters | ({} if classifies else {"output": output})
     if not classifies:
-        return found
+        return settings
     for text, rules, precision, tolerance, prune in (
         ("n + 3 rules", n + 3, 0.95, 0.01, "ice"),
         ("n rules", n, 0.95, 0.01, "ice"),
@@ -144,7 +148,7 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
         ("50 rules", 50, 0.95, 0.01, "ice"),
         ("50 rules, not pruned", 50, 0.95, 0.01, None),
     ):
-        found["real"][text] = {
+        settings["real"][text] = {
             "max_rules": rules,
             "min_precision": precision,
             "tolerance": tolerance,
@@ -159,12 +163,12 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
         ("n + 3 leaves, 1 literal", n + 3, 1, 200),
         ("16 leaves, 4 literals, large sample", 16, 4, 1000),
     ):
-        found["trepan"][text] = {
+        settings["trepan"][text] = {
             "max_leaf_nodes": leaves,
             "max_literals": literals,
             "min_sample": sample,
         }
-    return found
+    return settings
 
 
 def measure_all(data: str, seed: int) -> list[Measured]:
@@ -189,19 +193,21 @@ def measure_all(data: str, seed: int) -> list[Measured]:
             extractor = make_extractor(name, clone(problem.model), **params)
             if "random_state" in extractor.get_params(deep=False):
                 extractor.set_params(random_state=seed)
-            found = [
+            measurements = [
                 evaluate_on_fold(extractor, fold, scorers[SCORES[0]], scorers)
                 for fold in (*folds, all_rows, other_half)
             ]
-            if not all(np.isfinite(result[score]) for result in found for score in SCORES):
+            if not all(np.isfinite(result[score]) for result in measurements for score in SCORES):
                 continue  # some fold's rules held for no row
-            candidate = Candidate(name, params, len(measured), tuple(found[:-2]), found[-2])
-            measured.append(Measured(f"{name}: {text}", candidate, found[-1]))
+            candidate = Candidate(
+                name, params, len(measured), tuple(measurements[:-2]), measurements[-2]
+            )
+            measured.append(Measured(f"{name}: {text}", candidate, measurements[-1]))
     return measured
 
 
 def behind(measured: list[Measured], score: str) -> np.ndarray:
-    """How far behind the best each is on the other half; 1 is the median."""
+    """Return the distance of each setting from the best on the other half; 1 is the median."""
     values = np.array([one.held_out[score] for one in measured])
     unit = values.max() - np.median(values)
     return np.minimum((values.max() - values) / max(unit, 1e-9), _FARTHEST)
@@ -213,7 +219,7 @@ def chosen(measured: list[Measured], score: str, judge: str, errors: float) -> i
     kind = "fire" if score.startswith("fire") else "ice"
     sign = -1 if kind == "fire" else 1
     by = sign * candidates.scores(kind, **WEIGHTS[score])
-    size, asked = candidates.means("size"), candidates.means("black_box_rows")
+    size, n_queries = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -by.mean(axis=1)])
     if judge == "weighed scores":
         on_all_rows = Candidates(
@@ -222,25 +228,27 @@ def chosen(measured: list[Measured], score: str, judge: str, errors: float) -> i
         by = mixed(by, sign * on_all_rows)
     elif judge == "weighed measures":
         by = sign * candidates.scores_with_all_rows(kind, **WEIGHTS[score])
-    return int(order[choose_winner(by[order], size[order], asked[order], errors)])
+    return int(order[choose_winner(by[order], size[order], n_queries[order], errors)])
 
 
 def print_table(rows: dict[str, dict[str, list[float]]], data: list[str], title: str) -> None:
     print(f"\n| {title} | {' | '.join(data)} | mean |")
     print("| :-- |" + " --: |" * (len(data) + 1))
-    for name, found in rows.items():
-        means = {d: float(np.mean(found[d])) for d in data if d in found}
+    for name, row in rows.items():
+        means = {d: float(np.mean(row[d])) for d in data if d in row}
         cells = [f"{means[d]:.2f}" if d in means else "-" for d in data]
         print(f"| {name} | {' | '.join(cells)} | {np.mean(list(means.values())):.2f} |")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", choices=(*DATA, *OTHERS), default=[*DATA, *OTHERS])
+    parser.add_argument(
+        "--data", nargs="+", choices=(*DATA, *OTHER_DATA), default=[*DATA, *OTHER_DATA]
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=[100, 101, 102, 103])
     options = parser.parse_args()
     settings: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    ways: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    distances_by_rule: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of settings that suit some data only
         for data in options.data:
@@ -251,9 +259,11 @@ def main() -> int:
                     far = behind(measured, score)
                     for one, value in zip(measured, far, strict=True):
                         settings[one.setting][data].append(float(value))
-                    for judge, errors in WAYS:
-                        place = chosen(measured, score, judge, errors)
-                        ways[f"{judge}, {errors:g} standard errors"][data].append(far[place])
+                    for judge, errors in CHOICE_RULES:
+                        index = chosen(measured, score, judge, errors)
+                        distances_by_rule[f"{judge}, {errors:g} standard errors"][data].append(
+                            far[index]
+                        )
     ordered = sorted(
         settings.items(),
         key=lambda pair: (
@@ -262,7 +272,7 @@ def main() -> int:
         ),
     )
     print_table(dict(ordered), options.data, "setting")
-    print_table(ways, options.data, "chosen by")
+    print_table(distances_by_rule, options.data, "chosen by")
     return 0
 
 

@@ -165,20 +165,20 @@ class Split(NamedTuple):
 
 def measure(split: Split, name: str, seed: int) -> Result:
     """Extract by default."""
-    made = extractor_class(name)(split.black_box)
-    if "random_state" in made.get_params(deep=False):
-        made.set_params(random_state=seed)
-    black_box = made.estimator.fit(split.train, split.y)
+    extractor = extractor_class(name)(split.black_box)
+    if "random_state" in extractor.get_params(deep=False):
+        extractor.set_params(random_state=seed)
+    black_box = extractor.estimator.fit(split.train, split.y)
     start = time.perf_counter()
-    made.fit(split.train)
+    extractor.fit(split.train)
     seconds = time.perf_counter() - start
-    rules = made.rules_
+    rules = extractor.rules_
     terms = [len(getattr(rule.output, "terms", ())) for rule in rules]
     return Result(
         len(rules),
         rules.n_literals,
         max(terms, default=0),
-        made.fidelity(split.test),
+        extractor.fidelity(split.test),
         split.two_leaves(black_box),
         seconds,
     )
@@ -198,29 +198,31 @@ def main() -> int:
     for data in arguments.data:
         for name in arguments.extractors:
             splits = ((Split.of(data, seed), seed) for seed in range(arguments.splits))
-            found = [
+            results = [
                 measure(split, name, seed)
                 for split, seed in splits
                 if split.task in extractor_spec(name).tasks
             ]
-            if not found:
+            if not results:
                 continue
-            mean = Result(*np.mean(found, axis=0).tolist())
-            most = max(result.rules for result in found)
-            many, poor = most > MOST_RULES, mean.fidelity <= mean.two_leaves
+            mean = Result(*np.mean(results, axis=0).tolist())
+            max_rules = max(result.rules for result in results)
+            many, poor = max_rules > MOST_RULES, mean.fidelity <= mean.two_leaves
             n_bad += many or poor
-            shown = [
+            cell_texts = [
                 data,
                 name,
-                f"**{most:.0f}**" if many else f"{most:.0f}",
+                f"**{max_rules:.0f}**" if many else f"{max_rules:.0f}",
                 f"{mean.literals:.0f}",
                 f"{mean.terms:.0f}",
                 f"**{mean.fidelity:.3f}**" if poor else f"{mean.fidelity:.3f}",
                 f"{mean.two_leaves:.3f}",
                 f"{mean.seconds:.2f}",
             ]
-            print(f"| {' | '.join(shown)} |", flush=True)
-            rows.append({"data": data, "extractor": name, "most_rules": most, **mean._asdict()})
+            print(f"| {' | '.join(cell_texts)} |", flush=True)
+            rows.append(
+                {"data": data, "extractor": name, "most_rules": max_rules, **mean._asdict()}
+            )
     if arguments.csv:
         pd.DataFrame(rows).to_csv(arguments.csv, index=False)
     print(f"\n{len(rows) - n_bad} of {len(rows)} are as they should be.")

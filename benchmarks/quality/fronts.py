@@ -99,14 +99,14 @@ def training_front(data: Any, names: tuple[str, ...], trials: int, seed: int) ->
 
 
 def bounds(ruleset: Any) -> set[tuple[int, float]]:
-    """Where the rules cut features, as far as they are boxes."""
-    found = set()
+    """Return the bounds of all rules that are boxes."""
+    bound_set = set()
     for rule in ruleset.rules:
         for condition in getattr(rule, "intervals", ()):
             for bound in (condition.lower, condition.upper):
                 if np.isfinite(bound):
-                    found.add((condition.feature, float(bound)))
-    return found
+                    bound_set.add((condition.feature, float(bound)))
+    return bound_set
 
 
 # --- optimal trees -------------------------------------------------------------------------------
@@ -134,9 +134,9 @@ def questions(
     if per_feature is not None and sum(map(len, middles)) > MOST_CUTS:
         spread = np.linspace(0, 1, per_feature)
         middles = [np.unique(np.quantile(m, spread, method="nearest")) for m in middles]
-    places = {(j, float(t)) for j, column in enumerate(middles) for t in column} | set(more)
+    cut_set = {(j, float(t)) for j, column in enumerate(middles) for t in column} | set(more)
     different: dict[bytes, np.ndarray] = {}
-    for j, t in sorted(places):
+    for j, t in sorted(cut_set):
         below = rows[:, j] <= t
         if below.any() and not below.all():
             different.setdefault(below.tobytes(), below)
@@ -154,21 +154,25 @@ def optimal_errors(
     for leaves in LEAVES:
         errors[leaves], finished = len(codes), False
         for per_feature in CUTS_PER_FEATURE[leaves]:
-            asked = questions(rows, cuts, per_feature)
-            n_questions.add(asked.shape[1])
+            tests = questions(rows, cuts, per_feature)
+            n_questions.add(tests.shape[1])
             tree = STreeDClassifier(
                 "accuracy",
                 max_depth=min(leaves - 1, 4),
                 max_num_nodes=leaves - 1,
                 time_limit=seconds,
-            ).fit(asked, codes)
-            errors[leaves] = min(errors[leaves], int((tree.predict(asked) != codes).sum()))
+            ).fit(tests, codes)
+            errors[leaves] = min(errors[leaves], int((tree.predict(tests) != codes).sum()))
             finished = tree.fit_result.is_optimal()
         if finished:
             proved.append(leaves)
         if errors[leaves] == 0:  # so it is with more leaves
-            rest = range(leaves + 1, LEAVES[-1] + 1)
-            return errors | dict.fromkeys(rest, 0), [*proved, *rest], sorted(n_questions)
+            larger_sizes = range(leaves + 1, LEAVES[-1] + 1)
+            return (
+                errors | dict.fromkeys(larger_sizes, 0),
+                [*proved, *larger_sizes],
+                sorted(n_questions),
+            )
     return errors, proved, sorted(n_questions)
 
 
@@ -194,22 +198,22 @@ def compare_training(options: argparse.Namespace) -> list[float]:
                 cuts |= front.cuts
             best, proved, n_questions = optimal_errors(data.rows, answers, cuts, options.seconds)
             for front in ours.values():
-                found = errors_at(front.trees, len(answers))
-                best = {k: min(best[k], trees[k], found[k]) for k in LEAVES}
+                points = errors_at(front.trees, len(answers))
+                best = {k: min(best[k], trees[k], points[k]) for k in LEAVES}
             one_rule = 1 - np.unique(answers, return_counts=True)[1].max() / len(answers)
             reference = (one_rule, LEAVES[-1] + 1)
             optimum = hypervolume([(e / len(answers), k) for k, e in best.items()], reference)
-            asked = " or ".join(map(str, n_questions))
+            question_counts = " or ".join(map(str, n_questions))
             plain = ", ".join(str(trees[k]) for k in LEAVES)
             for name, front in ours.items():
                 size = hypervolume(front.points, reference)
                 ratios.append(size / optimum)
-                found = errors_at(front.points, len(answers))
+                points = errors_at(front.points, len(answers))
                 print(
-                    f"| {TITLES[dataset]} | {seed} | {len(answers)} | {asked} "
+                    f"| {TITLES[dataset]} | {seed} | {len(answers)} | {question_counts} "
                     f"| {', '.join(map(str, proved))} "
                     f"| {', '.join(str(best[k]) for k in LEAVES)} | {plain} | {name} "
-                    f"| {', '.join(str(found[k]) for k in LEAVES)} | {size:.4f} "
+                    f"| {', '.join(str(points[k]) for k in LEAVES)} | {size:.4f} "
                     f"| {ratios[-1]:.4f} | {'yes' if ratios[-1] >= TARGET else 'NO'} |",
                     flush=True,
                 )
@@ -262,9 +266,9 @@ def compare_held_out(options: argparse.Namespace) -> int:
                 beaten, beaten_blind = dominated(front, theirs), dominated(blind, theirs)
                 n_dominated += len(beaten)
                 print(
-                    f"| {TITLES[dataset]} | {seed} | {name} | {len(measured)} | {shown(front)} "
-                    f"| {len(theirs)} | {'; '.join(beaten) or 'none'} | {shown(blind)} "
-                    f"| {len(beaten_blind)} |",
+                    f"| {TITLES[dataset]} | {seed} | {name} | {len(measured)} "
+                    f"| {format_points(front)} | {len(theirs)} | {'; '.join(beaten) or 'none'} "
+                    f"| {format_points(blind)} | {len(beaten_blind)} |",
                     flush=True,
                 )
     return n_dominated
@@ -277,7 +281,7 @@ def held_out(extractor: Any, data: Any) -> tuple[int, float]:
     return extractor.n_rules_, float(1 - np.mean(agrees))
 
 
-def shown(points: list[tuple[int, float]]) -> str:
+def format_points(points: list[tuple[int, float]]) -> str:
     return ", ".join(f"({rules}, {1 - loss:.3f})" for rules, loss in points)
 
 
@@ -285,7 +289,7 @@ def dominated(
     points: list[tuple[int, float]], records: dict[str, tuple[float, float]]
 ) -> list[str]:
     return [
-        f"{shown([(r, loss)])} by {label} ({rules:g}, {fidelity:.3f})"
+        f"{format_points([(r, loss)])} by {label} ({rules:g}, {fidelity:.3f})"
         for r, loss in points
         for label, (rules, fidelity) in records.items()
         if dominates((rules, fidelity), (r, 1 - loss))

@@ -48,8 +48,15 @@ from skescore.registry import make_extractor
 CLASSIFICATION = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
 REGRESSION = ("diabetes", "friedman10")
 DATA = (*CLASSIFICATION, *REGRESSION)
-SHOWN = ("ice", "neg_fire", "n_rules", "fidelity", "completeness_volume", "completeness_instances")
-COLUMNS = ("data", "seed", "learner", "state", *SHOWN, "seconds", "detail")
+MEASURES = (
+    "ice",
+    "neg_fire",
+    "n_rules",
+    "fidelity",
+    "completeness_volume",
+    "completeness_instances",
+)
+COLUMNS = ("data", "seed", "learner", "state", *MEASURES, "seconds", "detail")
 CSV = Path(__file__).with_name("peers.csv")
 #: Where the learners of other libraries are.
 METHODS = Path(__file__).parents[1] / "arena" / "methods"
@@ -72,10 +79,10 @@ def split(data: str, seed: int) -> tuple[Any, Any, Any, Any, Any]:
         black_box = RandomForestRegressor(100, random_state=0)
     # Names that all libraries take.
     X.columns = [str(name).split(" (")[0].replace(" ", "_").replace("/", "_") for name in X.columns]
-    rows, others, y_rows, truth = train_test_split(
+    rows, held_out, y_rows, truth = train_test_split(
         X, y, test_size=0.5, random_state=seed, stratify=y if data in CLASSIFICATION else None
     )
-    return rows, y_rows, others, truth, black_box.fit(rows, y_rows)
+    return rows, y_rows, held_out, truth, black_box.fit(rows, y_rows)
 
 
 # --- learners: each takes rows, answers, the black box, labels and a seed; gives rules ------------
@@ -138,24 +145,27 @@ LEARNERS: dict[str, Callable[..., Any]] = {
 
 
 def measure(data: str, seed: int, learner: str) -> dict[str, Any]:
-    rows, y, others, truth, black_box = split(data, seed)
+    rows, y, held_out, truth, black_box = split(data, seed)
     answers = np.asarray(black_box.predict(rows))
     begin = time.process_time()
     rules = LEARNERS[learner](rows, answers, black_box, y, seed)
     seconds = time.process_time() - begin
-    found = dict(make_knowledge_scorer()(rules, others, truth))
-    told, asked = np.asarray(rules.predict(others)), np.asarray(black_box.predict(others))
+    scores = dict(make_knowledge_scorer()(rules, held_out, truth))
+    rule_predictions, model_predictions = (
+        np.asarray(rules.predict(held_out)),
+        np.asarray(black_box.predict(held_out)),
+    )
     if data in CLASSIFICATION:
-        found["fidelity"] = accuracy_score(asked, told)
+        scores["fidelity"] = accuracy_score(model_predictions, rule_predictions)
     else:
-        found["fidelity"] = r2_score(asked, told)
-    return {name: found[name] for name in SHOWN} | {"state": "done", "seconds": seconds}
+        scores["fidelity"] = r2_score(model_predictions, rule_predictions)
+    return {name: scores[name] for name in MEASURES} | {"state": "done", "seconds": seconds}
 
 
 def run(options: argparse.Namespace) -> None:
-    known = set()
+    measured_cells = set()
     if options.csv.exists():
-        known = set(
+        measured_cells = set(
             pd.read_csv(options.csv, dtype=str)[["data", "seed", "learner"]].itertuples(
                 index=False, name=None
             )
@@ -163,7 +173,7 @@ def run(options: argparse.Namespace) -> None:
     for data in options.data:
         for seed in options.seeds:
             for learner in options.learners:
-                if (data, str(seed), learner) in known:
+                if (data, str(seed), learner) in measured_cells:
                     continue
                 row = {"data": data, "seed": seed, "learner": learner}
                 try:
@@ -192,12 +202,12 @@ def print_tables(path: Path) -> None:
             "| :-- | --: | --: | --: | --: | --: | --: | --: |"
         )
         for learner in [name for name in LEARNERS if name in set(part["learner"])]:
-            done = part[(part["learner"] == learner) & (part["state"] == "done")]
-            if not len(done):
+            successful = part[(part["learner"] == learner) & (part["state"] == "done")]
+            if not len(successful):
                 reason = str(part[part["learner"] == learner]["detail"].iloc[0])
                 print(f"| {learner} | - ({reason}) | | | | | | |")
                 continue
-            m = done[[*SHOWN, "seconds"]].mean()
+            m = successful[[*MEASURES, "seconds"]].mean()
             cells = [
                 f"{m['ice']:.3f}",
                 f"{-m['neg_fire']:.3g}",
@@ -213,17 +223,17 @@ def print_tables(path: Path) -> None:
 def print_summary(path: Path) -> None:
     """One table for the front page: ICE, rules and fidelity."""
     table = pd.read_csv(path)
-    shown = [d for d in DATA if d in set(table["data"])]
+    data_names = [d for d in DATA if d in set(table["data"])]
     print("\n### ICE (rules, fidelity to the forest)\n")
-    print(f"| learner | {' | '.join(shown)} |\n| :-- |{' --: |' * len(shown)}")
+    print(f"| learner | {' | '.join(data_names)} |\n| :-- |{' --: |' * len(data_names)}")
     for learner in [name for name in LEARNERS if name in set(table["learner"])]:
         cells = []
-        for data in shown:
+        for data in data_names:
             part = table[(table["data"] == data) & (table["learner"] == learner)]
-            done = part[part["state"] == "done"]
-            m = done[list(SHOWN)].mean()
+            successful = part[part["state"] == "done"]
+            m = successful[list(MEASURES)].mean()
             cell = f"{m['ice']:.3f} ({m['n_rules']:.1f}, {m['fidelity']:.2f})"
-            cells.append(cell if len(done) else "-")
+            cells.append(cell if len(successful) else "-")
         print(f"| {learner} | {' | '.join(cells)} |")
 
 

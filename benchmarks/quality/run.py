@@ -217,11 +217,11 @@ def split(dataset: str, seed: int) -> Split:
             else make_friedman1(1000, int(size), noise=0.5, random_state=0)
         )
         model = RandomForestRegressor(50, random_state=0)
-    rows, others, y_rows, truth = train_test_split(
+    rows, held_out, y_rows, truth = train_test_split(
         X, y, test_size=0.5, random_state=seed, stratify=y if dataset in CLASSES else None
     )
     model.fit(rows, y_rows)
-    return Split(FrozenEstimator(model), rows, others, truth, model.predict(others))
+    return Split(FrozenEstimator(model), rows, held_out, truth, model.predict(held_out))
 
 
 #: What PSyKE's extractors have no limit on.
@@ -302,15 +302,17 @@ def load_records() -> dict[tuple[str, str, bool], dict[int, dict[str, Any]]]:
         run = dict(zip(content["columns"], values, strict=True))
         runs[run["dataset"], run["extractor"], run["scaled"], run["seed"]].append(run)
     records: dict[tuple[str, str, bool], dict[int, dict[str, Any]]] = defaultdict(dict)
-    for (dataset, label, scaled, split_seed), found in runs.items():
-        failed = [run for run in found if run["error"]]
-        means = failed[0] if failed else {key: mean(found, key) for key in KEYS} | {"error": None}
+    for (dataset, label, scaled, split_seed), run_record in runs.items():
+        failed = [run for run in run_record if run["error"]]
+        means = (
+            failed[0] if failed else {key: mean(run_record, key) for key in KEYS} | {"error": None}
+        )
         records[dataset, label, scaled][split_seed] = means
     return records
 
 
 def verdict(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> str:
-    """Whether fidelity is no worse, and at which number of rules."""
+    """Return whether the fidelity is no worse, and the difference in the number of rules."""
     fewer = mean(theirs, "n_rules") - mean(ours, "n_rules")
     better = mean(ours, "fidelity") - mean(theirs, "fidelity")
     rules = (

@@ -36,14 +36,14 @@ Result = tuple[float, bool]
 
 
 def answers(X: np.ndarray, cuts: Any) -> np.ndarray:
-    """Whether each test holds for each row."""
-    columns = [X[:, j] <= cut for j, some in cuts.thresholds.items() for cut in some]
+    """Return the result of each test for each row."""
+    columns = [X[:, j] <= cut for j, thresholds in cuts.thresholds.items() for cut in thresholds]
     return np.column_stack(columns)
 
 
 def ours(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
-    found = optimal_trees(X, y, max_rules=leaves, cuts=cuts, time_limit=seconds)
-    return float(found.upper[-1]), found.status[-1] == "optimal"
+    frontier = optimal_trees(X, y, max_rules=leaves, cuts=cuts, time_limit=seconds)
+    return float(frontier.upper[-1]), frontier.status[-1] == "optimal"
 
 
 def pystreed(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
@@ -76,13 +76,13 @@ def large(n_rows: int = 100_000) -> None:
     X = rng.normal(size=(n_rows, 10))
     y = ((X[:, 0] > 0.2) & (X[:, 1] < 0.5)) ^ (rng.random(n_rows) < 0.1)
     began = time.process_time()
-    found = optimal_trees(X, y.astype(int), max_rules=3, cuts=None)
+    frontier = optimal_trees(X, y.astype(int), max_rules=3, cuts=None)
     seconds = time.process_time() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print("| rows | leaves | errors | status | processor seconds | memory (GiB) |")
     print("| --: | --: | --: | :-- | --: | --: |")
     print(
-        f"| {n_rows} | 3 | {found.upper[-1]:.0f} | {found.status[-1]} | {seconds:.1f} "
+        f"| {n_rows} | 3 | {frontier.upper[-1]:.0f} | {frontier.status[-1]} | {seconds:.1f} "
         f"| {memory:.2f} |"
     )
 
@@ -106,8 +106,10 @@ def marks() -> None:
     }
     for half, (X, y) in halves.items():
         for cuts in (8, 16, None):
-            found = optimal_trees(X, y, max_rules=4, cuts=cuts, time_limit=60.0)
-            for size, rules, status in zip(found.sizes, found.rules, found.status, strict=True):
+            frontier = optimal_trees(X, y, max_rules=4, cuts=cuts, time_limit=60.0)
+            for size, rules, status in zip(
+                frontier.sizes, frontier.rules, frontier.status, strict=True
+            ):
                 if size == 1:
                     continue
                 values = [

@@ -114,7 +114,7 @@ def run_psyke(data: str, seed: int, method: str, options: argparse.Namespace) ->
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answer.json"
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [
                     options.psyke_python,
                     str(Path(__file__).with_name("tuners_psyke.py")),
@@ -127,26 +127,26 @@ def run_psyke(data: str, seed: int, method: str, options: argparse.Namespace) ->
                 text=True,
                 check=False,
             )
-            code, words = done.returncode, done.stderr.strip()[-200:]
+            code, words = process.returncode, process.stderr.strip()[-200:]
         except subprocess.TimeoutExpired:
             code, words = TIMED_OUT, ""
-        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     state = "done"
     if code == TIMED_OUT:
-        state, found = "timeout", {"seconds": options.time_limit, "winner": ""}
-    elif "scores" not in found:
+        state, result = "timeout", {"seconds": options.time_limit, "winner": ""}
+    elif "scores" not in result:
         state = "error"
-        found = {"winner": found.get("error", f"ended with {code}: {words}")}
+        result = {"winner": result.get("error", f"ended with {code}: {words}")}
     for score in SCORES:
         yield {
             "score": score,
             "state": state,
-            **found.get("scores", {}).get(score, {}),
-            "n_rules": found.get("n_rules", ""),
-            "seconds": found.get("seconds", ""),
-            "calls": found.get("calls", ""),
-            "trials": found.get("n", ""),
-            "detail": " ".join(found["winner"].split()),
+            **result.get("scores", {}).get(score, {}),
+            "n_rules": result.get("n_rules", ""),
+            "seconds": result.get("seconds", ""),
+            "calls": result.get("calls", ""),
+            "trials": result.get("n", ""),
+            "detail": " ".join(result["winner"].split()),
         }
 
 
@@ -156,7 +156,7 @@ def has_psyke(python: str) -> bool:
 
 
 def runner(method: str, options: argparse.Namespace) -> Callable[..., Iterator[Row]]:
-    """What runs a method: called with data and seed, and the scores that are wanted."""
+    """Return the function that runs a method for given data, seed and scores."""
     if method in PSYKE_METHODS:
         return lambda data, seed, scores: run_psyke(data, seed, method, options)
     import tuners_ours  # with it come Optuna and our search, which PSyKE's side does without
@@ -171,22 +171,22 @@ def run_all(options: argparse.Namespace) -> None:
             for method in options.methods:
                 if task not in PSYKE_METHODS.get(method, (task,)):
                     continue
-                known = {} if options.again else read(options.csv)
+                earlier = {} if options.again else read(options.csv)
                 if options.retry:
-                    known = {k: row for k, row in known.items() if row["state"] != "error"}
-                missing = [s for s in SCORES if (data, str(seed), method, s) not in known]
+                    earlier = {k: row for k, row in earlier.items() if row["state"] != "error"}
+                missing = [s for s in SCORES if (data, str(seed), method, s) not in earlier]
                 if not missing:
                     continue
                 begin = time.perf_counter()
-                place: Row = {"data": data, "seed": seed, "method": method}
+                cell: Row = {"data": data, "seed": seed, "method": method}
                 try:
                     for row in runner(method, options)(data, seed, missing):
-                        append(options.csv, [place | row])
+                        append(options.csv, [cell | row])
                     verdict = row["state"]
                 except Exception as error:  # one method must not hide the others' figures
                     verdict = " ".join(f"{type(error).__name__}: {error}".split())[:200]
                     failed = {"state": "error", "detail": verdict}
-                    append(options.csv, [place | failed | {"score": s} for s in missing])
+                    append(options.csv, [cell | failed | {"score": s} for s in missing])
                 seconds = time.perf_counter() - begin
                 print(f"{data} {seed} {method}: {verdict}, {seconds:.1f} s", file=sys.stderr)
 

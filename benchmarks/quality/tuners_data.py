@@ -129,10 +129,10 @@ def make_problem(data: str, seed: int) -> Problem:
             else make_friedman1(1000, 10, noise=0.5, random_state=0)
         )
         model = RandomForestRegressor(50, random_state=0)
-    rows, others, y_rows, truth = train_test_split(
+    rows, held_out, y_rows, truth = train_test_split(
         X, y, test_size=0.5, random_state=seed, stratify=y if data in CLASSIFIED else None
     )
-    return Problem(model.fit(rows, y_rows), rows, y_rows, others, truth, task)
+    return Problem(model.fit(rows, y_rows), rows, y_rows, held_out, truth, task)
 
 
 def frame(X: np.ndarray) -> pd.DataFrame:
@@ -146,7 +146,7 @@ def make_scorer(score: str) -> Any:
     return make(**WEIGHTS[score])
 
 
-def shown(score: str, scored: float) -> float:
+def as_printed(score: str, scored: float) -> float:
     """The score as the papers show it: FiRe is a loss."""
     return -scored if score.startswith("fire") else scored
 
@@ -160,6 +160,6 @@ def measure(rules: Any, data: str, X: Any, y: np.ndarray, score: str) -> dict[st
         ("ice11", "iris"): make_ice_scorer(performance="accuracy"),
     }
     scorer = make_scorer(score)
-    value = shown(score, scorer(rules, X, y))
+    value = as_printed(score, scorer(rules, X, y))
     in_marks = marked.get((score, data), scorer)
-    return {"value": value, "marked": shown(score, in_marks(rules, X, y))}
+    return {"value": value, "marked": as_printed(score, in_marks(rules, X, y))}

@@ -36,7 +36,7 @@ SMALL = 20
 
 
 def suitable(task: str) -> tuple[str, ...]:
-    """All built-in extractors for the task."""
+    """Return the built-in extractors for the task."""
     return suitable_extractors(task)
 
 
@@ -186,11 +186,11 @@ def _joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> I
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
     study.optimize(objective, n_trials=trials, catch=(Exception,))
     searched = clock() - start - black_box.ledger.fit_seconds
-    done = [t for t in study.trials if t.state.name == "COMPLETE"]
+    complete = [t for t in study.trials if t.state.name == "COMPLETE"]
     for score in scores:
         start = clock()
         best = max(
-            done,
+            complete,
             key=lambda t, score=score: np.nan_to_num(t.user_attrs["means"][score], nan=-np.inf),
         )
         rules = candidate(optuna.trial.FixedTrial(best.params)).fit(problem.rows, problem.y)
@@ -212,15 +212,15 @@ def _small_joint(problem: Problem, seed: int, scores: Sequence[str], trials: int
 
 
 def _shown_joint(params: dict[str, Any]) -> str:
-    rest = {k.split(".")[1]: v for k, v in params.items() if k != "extractor"}
-    return shown_params(params["extractor"], rest)
+    extractor_params = {k.split(".")[1]: v for k, v in params.items() if k != "extractor"}
+    return shown_params(params["extractor"], extractor_params)
 
 
 def _suggest(trial: Any, name: str, distribution: Any) -> Any:
     if isinstance(distribution, CategoricalDistribution):
         return trial.suggest_categorical(name, distribution.choices)
-    whole = isinstance(distribution, IntDistribution)
-    suggest = trial.suggest_int if whole else trial.suggest_float
+    is_integer = isinstance(distribution, IntDistribution)
+    suggest = trial.suggest_int if is_integer else trial.suggest_float
     return suggest(
         name, distribution.low, distribution.high, step=distribution.step, log=distribution.log
     )
@@ -233,7 +233,7 @@ def _seeded(extractor: Any, seed: int) -> Any:
 
 
 def _axes(name: str, problem: Problem) -> dict[str, list[Any]]:
-    """What one would lay a grid over; thresholds of a regression in units of the spread."""
+    """Return the axes of a grid; thresholds in regression are in units of the spread."""
     n = len(np.unique(problem.y)) if problem.task == "classification" else 2
     unit = 1.0 if problem.task == "classification" else float(np.std(problem.y))
     thresholds = [0.05 * unit, 0.1 * unit, 0.2 * unit]
@@ -260,14 +260,14 @@ def _grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> It
     """One grid whose candidates all scores judge: as many as the others try, evenly thinned."""
     black_box = clone(counted(problem))
     names = suitable(problem.task)
-    share, rest = divmod(trials, len(names))
+    share, remainder = divmod(trials, len(names))
     grid = []
     for position, name in enumerate(names):
         axes = _axes(name, problem)
         points = list(dict.fromkeys(product(*axes.values())))
-        wanted = share + (position < rest)
-        for place in np.unique(np.linspace(0, len(points) - 1, wanted).round().astype(int)):
-            values = dict(zip(axes, points[place], strict=True))
+        n_candidates = share + (position < remainder)
+        for index in np.unique(np.linspace(0, len(points) - 1, n_candidates).round().astype(int)):
+            values = dict(zip(axes, points[index], strict=True))
             extractor = _seeded(make_extractor(name, clone(black_box), **values), seed)
             grid.append({"rules": [extractor]})
     start = clock()

@@ -80,22 +80,28 @@ def tune(method: str, problem: Problem, black_box: Any) -> tuple[Any, dict[str, 
         tuner = OrCHiD(rows, kind, output=output, gauss_components=COMPONENTS)
     tuner.search()
     best = tuner.get_best()[0]  # the winner of both its measures, which it names first
-    found = {"tuner_error": float(best[0]), "tuner_rules": int(best[1]), "n": len(tuner.params)}
+    tuner_result = {
+        "tuner_error": float(best[0]),
+        "tuner_rules": int(best[1]),
+        "n": len(tuner.params),
+    }
     if method.startswith("PEDRO"):
         _, _, threshold, strategy = best
         make = Extractor.gridrex if grid == "GridREx" else Extractor.gridex
         options = {} if grid == "GridREx" else {"output": output}
         extractor = make(black_box, strategy, min_examples=25, threshold=threshold, **options)
-        found["winner"] = f"{grid} {strategy} threshold {threshold:.4g}"
+        tuner_result["winner"] = f"{grid} {strategy} threshold {threshold:.4g}"
     else:
-        _, _, depth, threshold, *rest = best
-        components, kind = rest or (COMPONENTS, kind)
+        _, _, depth, threshold, *remaining = best
+        components, kind = remaining or (COMPONENTS, kind)
         clustering = Clustering.cream if kind == OrCHiD.Algorithm.CREAM else Clustering.exact
         extractor = Extractor.creepy(
             black_box, clustering, depth, threshold, output, gauss_components=components
         )
-        found["winner"] = f"{kind.name} depth {depth} threshold {threshold:.4g} of {components}"
-    return extractor, found
+        tuner_result["winner"] = (
+            f"{kind.name} depth {depth} threshold {threshold:.4g} of {components}"
+        )
+    return extractor, tuner_result
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -113,11 +119,11 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         black_box = counted(problem)
         stop_after(request["seconds"])
         start = clock()
-        extractor, found = tune(request["method"], problem, black_box)
+        extractor, tuner_result = tune(request["method"], problem, black_box)
         training = frame(problem.rows)
         answers = problem.model.predict(problem.rows)
         extractor.extract(training.assign(target=answers))
-        found["seconds"] = clock() - start
+        tuner_result["seconds"] = clock() - start
         finished.set()
     if problem.task == "classification":
         labels, counts = np.unique(answers, return_counts=True)
@@ -126,19 +132,19 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         fallback = Fallback(float(answers.mean()))
     # Rows without a rule are answered as our own extractors do.
     rules = read_psyke(extractor, fallback=fallback)
-    found |= {"calls": black_box.ledger.calls, "n_rules": len(rules)}
-    others = frame(problem.others)
-    found["scores"] = {s: measure(rules, data, others, problem.truth, s) for s in SCORES}
-    return found
+    tuner_result |= {"calls": black_box.ledger.calls, "n_rules": len(rules)}
+    held_out = frame(problem.others)
+    tuner_result["scores"] = {s: measure(rules, data, held_out, problem.truth, s) for s in SCORES}
+    return tuner_result
 
 
 def main() -> int:
     request, path = json.loads(sys.argv[1]), Path(sys.argv[2])
     try:
-        found = answer(request)
+        response = answer(request)
     except Exception as error:
-        found = {"error": f"{type(error).__name__}: {error}"}
-    path.write_text(json.dumps(found), encoding="utf-8")
+        response = {"error": f"{type(error).__name__}: {error}"}
+    path.write_text(json.dumps(response), encoding="utf-8")
     return 0
 
 

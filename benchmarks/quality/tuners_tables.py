@@ -45,16 +45,16 @@ def print_tables(rows: Rows, ours: Sequence[str], psyke: Sequence[str]) -> int:
 
 def collect(rows: Rows, column: str) -> Values:
     """Finite numbers by data, method and score, then by seed."""
-    found: Values = {}
+    values: Values = {}
     for (data, seed, method, score), row in rows.items():
         number = float(row[column] or "nan")
         if row["state"] == "done" and np.isfinite(number):
-            found.setdefault((data, method, score), {})[int(seed)] = number
-    return found
+            values.setdefault((data, method, score), {})[int(seed)] = number
+    return values
 
 
 def better_by(score: str, ours: float, theirs: float) -> float:
-    """How much better the first is; FiRe is a loss."""
+    """Return the improvement of the first value over the second; FiRe is a loss."""
     return theirs - ours if score.startswith("fire") else ours - theirs
 
 
@@ -75,13 +75,13 @@ def _print_score(score: str, values: Values, rows: Rows, methods: Sequence[str])
         seeds = {int(key[1]) for key in rows if key[0] == data and key[3] == score}
         means, cells = {}, {}
         for method in methods:
-            found = values.get((data, method, score), {})
+            by_seed = values.get((data, method, score), {})
             tried = sum(key[0] == data and key[2:] == (method, score) for key in rows)
-            if found:
-                means[method] = float(np.mean(list(found.values())))
-            cells[method] = f"{means[method]:.4f}" if found else "-"
-            if tried > len(found):
-                cells[method] += f" ({tried - len(found)})"
+            if by_seed:
+                means[method] = float(np.mean(list(by_seed.values())))
+            cells[method] = f"{means[method]:.4f}" if by_seed else "-"
+            if tried > len(by_seed):
+                cells[method] += f" ({tried - len(by_seed)})"
         best = max((better_by(score, mean, 0.0) for mean in means.values()), default=0.0)
         for method, mean in means.items():
             if better_by(score, mean, 0.0) >= best - EQUAL:
@@ -110,12 +110,14 @@ def _print_pairs(values: Values, methods: Sequence[str], psyke: Sequence[str]) -
             runs, cells = [0, 0, 0], np.zeros(4, dtype=int)
             for (data, method, score), theirs in values.items():
                 ours = values.get((data, search, score), {})
-                found = _differences(score, ours, theirs)
-                if method not in group or not len(found):
+                differences = _differences(score, ours, theirs)
+                if method not in group or not len(differences):
                     continue
-                for place, some in enumerate((found > 0, found == 0, found < 0)):
-                    runs[place] += int(some.sum())
-                mean, significant = found.mean(), paired_p(found) < SIGNIFICANT
+                for index, is_counted in enumerate(
+                    (differences > 0, differences == 0, differences < 0)
+                ):
+                    runs[index] += int(is_counted.sum())
+                mean, significant = differences.mean(), paired_p(differences) < SIGNIFICANT
                 cells += [1, mean < 0, significant and mean > 0, significant and mean < 0]
             if search in methods and cells[0]:
                 shares = [f"{n} of {cells[0]}" for n in cells[1:]]
@@ -123,10 +125,10 @@ def _print_pairs(values: Values, methods: Sequence[str], psyke: Sequence[str]) -
 
 
 def _differences(score: str, ours: dict[int, float], theirs: dict[int, float]) -> np.ndarray:
-    """How much better ours is, by seed; what rounding makes is no difference."""
+    """Return the improvement of ours by seed, ignoring rounding errors."""
     common = sorted(ours.keys() & theirs.keys())
-    found = np.array([better_by(score, ours[s], theirs[s]) for s in common])
-    return np.where(np.abs(found) < EQUAL, 0.0, found)
+    differences = np.array([better_by(score, ours[s], theirs[s]) for s in common])
+    return np.where(np.abs(differences) < EQUAL, 0.0, differences)
 
 
 def _print_tests(search: str, values: Values, rivals: Sequence[str]) -> int:
@@ -184,18 +186,22 @@ def _print_times(rows: Rows, methods: Sequence[str]) -> int:
         cells = []
         for method in methods:
             spent = limited.get((data, method), [])
-            found = [v for s in SCORES for v in seconds.get((data, method, s), {}).values()]
-            asked = [v for s in SCORES for v in calls.get((data, method, s), {}).values()]
-            cell = f"{np.mean(found if method in SEARCHES else spent):.2f}" if spent else "-"
-            cells.append(cell + (f" ({np.mean(asked):.0f})" if asked else ""))
+            method_seconds = [
+                v for s in SCORES for v in seconds.get((data, method, s), {}).values()
+            ]
+            method_calls = [v for s in SCORES for v in calls.get((data, method, s), {}).values()]
+            cell = (
+                f"{np.mean(method_seconds if method in SEARCHES else spent):.2f}" if spent else "-"
+            )
+            cells.append(cell + (f" ({np.mean(method_calls):.0f})" if method_calls else ""))
         if all(cell == "-" for cell in cells):
             continue
         for search in searches:
             ratio = time_ratio(search, data, seconds, limited)
             over = ratio is not None and ratio > TIME_SHARE
             n_over += over
-            shown = "-" if ratio is None else f"{ratio:.3f}"
-            cells.append(f"**NO {shown}**" if over else shown)
+            ratio_text = "-" if ratio is None else f"{ratio:.3f}"
+            cells.append(f"**NO {ratio_text}**" if over else ratio_text)
         _print_line([data, *cells])
     print(f"\n{n_over} cells where ours takes more than {TIME_SHARE:g} of PEDRO's time")
     return n_over
@@ -205,9 +211,9 @@ def time_ratio(
     search: str, data: str, seconds: Values, limited: Mapping[Any, list[float]]
 ) -> float | None:
     """Our mean seconds per search over those of the PEDRO that is meant for the data."""
-    meant = "PEDRO GridREx" if (data, "PEDRO GridREx") in limited else "PEDRO GridEx"
+    reference_tuner = "PEDRO GridREx" if (data, "PEDRO GridREx") in limited else "PEDRO GridEx"
     ours = [v for s in SCORES for v in seconds.get((data, search, s), {}).values()]
-    theirs = limited.get((data, meant), [])
+    theirs = limited.get((data, reference_tuner), [])
     return float(np.mean(ours) / np.mean(theirs)) if ours and theirs else None
 
 
@@ -219,17 +225,17 @@ def _print_marks(marked: Values, methods: Sequence[str]) -> int:
     )
     _print_line(["data", "score", "mark", *methods, "beaten by ours"], header=True)
     n_missed = 0
-    for data, both in MARKS.items():
-        for score, mark in zip(("fire1", "ice11"), both, strict=True):
-            found = {m: marked.get((data, m, score), {}).get(0) for m in methods}
-            ours = found.get("ours re-scored")
+    for data, references in MARKS.items():
+        for score, mark in zip(("fire1", "ice11"), references, strict=True):
+            by_method = {m: marked.get((data, m, score), {}).get(0) for m in methods}
+            ours = by_method.get("ours re-scored")
             if ours is None:
                 continue
             gained = better_by(score, ours, mark)
             missed = gained < EQUAL
             n_missed += missed
             verdict = f"**NO {gained:+.4f}**" if missed else f"yes {gained:+.4f}"
-            cells = ["-" if v is None else f"{v:.4f}" for v in found.values()]
+            cells = ["-" if v is None else f"{v:.4f}" for v in by_method.values()]
             _print_line([data, score, f"{mark:.4f}", *cells, verdict])
     print(f"\n{n_missed} marks not beaten")
     return n_missed

@@ -29,14 +29,14 @@ def tests() -> Any:
     spec = importlib.util.spec_from_file_location("engine_tests", path)
     assert spec is not None
     assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    test_module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(test_module)
+    return test_module
 
 
 @contextlib.contextmanager
 def source(engine: str, kit: Any, folder: Path) -> Iterator[Any]:
-    """What makes a frame a source of an engine."""
+    """Yield a row source of an engine for a frame."""
     if engine == "postgresql":
         with kit.storages.running_postgresql() as server:
             url = server.new_database()
@@ -63,8 +63,8 @@ def run(engine: str, n_cases: int, kit: Any, seed: int) -> bool:
 
     tried, failures, begin = 0, [], time.perf_counter()
     # The least floats times a half are errors in PostgreSQL.
-    least = 1e-300 if engine == "postgresql" else 0.0
-    with tempfile.TemporaryDirectory() as folder, source(engine, kit, Path(folder)) as made:
+    min_weight = 1e-300 if engine == "postgresql" else 0.0
+    with tempfile.TemporaryDirectory() as folder, source(engine, kit, Path(folder)) as row_source:
 
         @seeded(seed)
         @settings(
@@ -78,8 +78,8 @@ def run(engine: str, n_cases: int, kit: Any, seed: int) -> bool:
         def check(data: Any) -> None:
             nonlocal tried
             try:
-                with tempfile.TemporaryDirectory() as place:
-                    kit.here.check_any_rules(data, Path(place), made, least=least)
+                with tempfile.TemporaryDirectory() as folder_name:
+                    kit.here.check_any_rules(data, Path(folder_name), row_source, least=min_weight)
             except AssertionError as error:
                 failures.append(" ".join(str(error).split())[:300])
             tried += 1

@@ -28,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.rules import as_ruleset
 
-WAYS = ("float32", "threads", "processes", "tree", "memory")
+VARIANTS = ("float32", "threads", "processes", "tree", "memory")
 #: What the processes predict: forked, they have it without a copy.
 shared: dict[str, Any] = {}
 
@@ -49,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--pairs", type=int, default=15)
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=[*WAYS])
+    parser.add_argument("--ways", nargs="+", choices=VARIANTS, default=[*VARIANTS])
     parser.add_argument("--piece", type=int, help="rows that are predicted at a time; all")
     options = parser.parse_args()
     size = options.piece or options.rows
@@ -69,7 +69,7 @@ def main() -> None:
         middle = (rows.start + rows.stop) // 2
         return list(pool.map(predict_part, [rows.start, middle], [middle, rows.stop]))
 
-    ways: dict[str, Callable[[slice], object]] = {
+    functions: dict[str, Callable[[slice], object]] = {
         "float64": lambda rows: rules.predict(double[rows]),
         "float32": lambda rows: rules.predict(single[rows]),
         "threads": lambda rows: rules.predict(double[rows], n_jobs=2),
@@ -80,19 +80,19 @@ def main() -> None:
 
     def measured(name: str, pair: int) -> tuple[float, float]:
         start = pair * size % (options.rows - size + 1)
-        return spent(lambda: ways[name](slice(start, start + size)))
+        return spent(lambda: functions[name](slice(start, start + size)))
 
     for name in options.ways:
         pairs = np.array(
             [(*measured("float64", i), *measured(name, i)) for i in range(options.pairs)]
         )
-        for what, at in (("clock", 0), ("processor", 1)):
+        for clock_name, at in (("clock", 0), ("processor", 1)):
             ratios = pairs[:, at + 2] / pairs[:, at]
             low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
             print(
-                f"{name}, {what}: {middle:.2f} ({low:.2f} to {high:.2f}, least {ratios.min():.2f}) "
-                f"x float64 on one thread, {np.median(pairs[:, at]):.4f} s; load "
-                f"{os.getloadavg()[0]:.1f}",
+                f"{name}, {clock_name}: {middle:.2f} ({low:.2f} to {high:.2f}, "
+                f"least {ratios.min():.2f}) x float64 on one thread, "
+                f"{np.median(pairs[:, at]):.4f} s; load {os.getloadavg()[0]:.1f}",
                 flush=True,
             )
 

@@ -69,31 +69,31 @@ def rules() -> object:
     return ruleset.replace(domain=ruleset.domain_around(X))
 
 
-Looks = list[tuple[float, float]]
+Passes = list[tuple[float, float]]
 
 
 @contextmanager
-def timed(name: str) -> Iterator[Looks]:
+def timed(name: str) -> Iterator[Passes]:
     """The seconds of each look of a kind."""
     from skescore.sources._histograms import Histograms
 
-    looks: Looks = []
-    look = getattr(Histograms, name)
+    passes: Passes = []
+    compute = getattr(Histograms, name)
 
     def measured(*arguments: Any) -> Any:
         begin, before = time.perf_counter(), time.process_time()
-        found = look(*arguments)
-        looks.append((time.perf_counter() - begin, time.process_time() - before))
-        return found
+        result = compute(*arguments)
+        passes.append((time.perf_counter() - begin, time.process_time() - before))
+        return result
 
     setattr(Histograms, name, measured)
     try:
-        yield looks
+        yield passes
     finally:
-        setattr(Histograms, name, look)
+        setattr(Histograms, name, compute)
 
 
-def learn(source: object, memory: str | None = None) -> tuple[Any, Looks]:
+def learn(source: object, memory: str | None = None) -> tuple[Any, Passes]:
     """A tree of 16 leaves over 64 cuts a feature, and the seconds of each of its levels."""
     from skescore.extractors import CARTExtractor
     from skescore.sources import extract_source
@@ -101,19 +101,19 @@ def learn(source: object, memory: str | None = None) -> tuple[Any, Looks]:
     extractor = CARTExtractor(
         None, max_leaf_nodes=16, max_depth=None, features=COLUMNS, random_state=0
     )
-    with timed("histograms") as looks:
-        return extract_source(extractor, source, "label", memory=memory), looks
+    with timed("histograms") as passes:
+        return extract_source(extractor, source, "label", memory=memory), passes
 
 
-def learn_equations(source: object, memory: str | None = None) -> tuple[Any, Looks, Looks]:
+def learn_equations(source: object, memory: str | None = None) -> tuple[Any, Passes, Passes]:
     """A grid of at most 8 boxes with equations, and the seconds of its two kinds of looks."""
     from skescore.extractors import GridRExExtractor
     from skescore.sources import extract_source
 
     extractor = GridRExExtractor(None, max_rules=8, threshold=0.2, features=COLUMNS)
     with timed("histograms") as histograms, timed("residuals") as residuals:
-        found = extract_source(extractor, source, "y", memory=memory)
-    return found, histograms, residuals
+        result = extract_source(extractor, source, "y", memory=memory)
+    return result, histograms, residuals
 
 
 def check_memory(folder: Path) -> None:
@@ -124,9 +124,9 @@ def check_memory(folder: Path) -> None:
     from skescore.rules import as_ruleset
 
     path = next(iter(sorted(folder.glob("*.parquet"))))
-    found, _ = learn(str(path))
+    result, _ = learn(str(path))
     rows = pd.read_parquet(path)
-    bins = np.column_stack([np.searchsorted(found.cuts[name], rows[name]) for name in COLUMNS])
+    bins = np.column_stack([np.searchsorted(result.cuts[name], rows[name]) for name in COLUMNS])
     tree = DecisionTreeClassifier(max_leaf_nodes=16, random_state=0).fit(bins, rows["label"])
     memory = as_ruleset(tree, feature_names=COLUMNS)
     expected = {
@@ -135,7 +135,7 @@ def check_memory(folder: Path) -> None:
                 (
                     COLUMNS[c.feature],
                     *(
-                        b if np.isinf(b) else found.cuts[COLUMNS[c.feature]][int(b)]
+                        b if np.isinf(b) else result.cuts[COLUMNS[c.feature]][int(b)]
                         for b in (c.lower, c.upper)
                     ),
                 )
@@ -146,10 +146,10 @@ def check_memory(folder: Path) -> None:
         )
         for rule in memory
     }
-    shown = found.extractor.set_params(simplify=False)
+    unsimplified = result.extractor.set_params(simplify=False)
     from skescore.sources import extract_source
 
-    rules = extract_source(shown, str(path), "label", cuts=found.cuts).rules
+    rules = extract_source(unsimplified, str(path), "label", cuts=result.cuts).rules
     learned = {
         (
             frozenset((COLUMNS[c.feature], c.lower, c.upper) for c in rule.intervals),
@@ -172,12 +172,12 @@ def carry_out(task: str, folder: Path, n_rows: int, memory: str) -> dict[str, An
     files = sorted(map(str, folder.glob("*.parquet")))[: -(-n_rows // PIECE)]
     source = f"{folder}/*.parquet"
     if len(files) < len(list(folder.glob("*.parquet"))):  # links to some of them
-        some = folder / f"first{len(files)}"
-        some.mkdir(exist_ok=True)
+        subset_folder = folder / f"first{len(files)}"
+        subset_folder.mkdir(exist_ok=True)
         for path in files:
-            if not (some / Path(path).name).exists():
-                (some / Path(path).name).symlink_to(Path(path).resolve())
-        source = f"{some}/*.parquet"
+            if not (subset_folder / Path(path).name).exists():
+                (subset_folder / Path(path).name).symlink_to(Path(path).resolve())
+        source = f"{subset_folder}/*.parquet"
     begin, before = time.perf_counter(), time.process_time()
     spent: dict[str, tuple[float, float]] = {}
     if task == "sums":
@@ -188,13 +188,13 @@ def carry_out(task: str, folder: Path, n_rows: int, memory: str) -> dict[str, An
     elif task == "duckdb":
         score_source(scored, source, "label", memory=memory)
     elif task == "tree":
-        _, looks = learn(source, memory)
-        spent["root"] = looks[0]
-        wall, processor = map(max, zip(*looks[1:], strict=True))
+        _, passes = learn(source, memory)
+        spent["root"] = passes[0]
+        wall, processor = map(max, zip(*passes[1:], strict=True))
         spent["level"] = wall, processor
     elif task == "linear":
-        found, histograms, residuals = learn_equations(source, memory)
-        assert len(found.rules) > 2
+        result, histograms, residuals = learn_equations(source, memory)
+        assert len(result.rules) > 2
         spent["products"] = max(histograms)
         spent["residuals"] = max(residuals)
     else:
@@ -230,13 +230,13 @@ def main() -> None:
             words = [sys.executable, __file__, "--folder", str(options.folder), "--task", task]
             words += ["--rows", str(n_rows), "--memory", options.memory]
             run = subprocess.run(words, check=True, capture_output=True, text=True)
-            found = json.loads(run.stdout)
-            for name, (wall, processor) in found["spent"].items():
+            measured = json.loads(run.stdout)
+            for name, (wall, processor) in measured["spent"].items():
                 old = best.get((n_rows, name), (math.inf, math.inf, 0.0))
                 best[n_rows, name] = (
                     min(wall, old[0]),
                     min(processor, old[1]),
-                    max(found["peak_gib"], old[2]),
+                    max(measured["peak_gib"], old[2]),
                 )
                 print(n_rows, name, f"{wall:.2f} {processor:.2f}", file=sys.stderr, flush=True)
     print("| rows | task | seconds | ratio | processor seconds | ratio | peak GiB |")

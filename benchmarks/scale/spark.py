@@ -23,15 +23,15 @@ def module(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 def processor_seconds() -> float:
-    """Of this process and those that it started."""
-    own = psutil.Process()
-    times = [p.cpu_times() for p in [own, *own.children(recursive=True)]]
+    """Return the CPU time of this process and its children."""
+    process = psutil.Process()
+    times = [p.cpu_times() for p in [process, *process.children(recursive=True)]]
     return sum(t.user + t.system for t in times)
 
 
@@ -47,10 +47,10 @@ def main() -> None:
     from skescore.extractors import CARTExtractor
     from skescore.sources import extract_source, score_source
 
-    here = Path(__file__).parent
-    run = module(here / "run.py")
-    kit = module(here.parents[1] / "tests" / "interop" / "test_sources.py")
-    scored, found = run.rules(), []
+    folder = Path(__file__).parent
+    run = module(folder / "run.py")
+    kit = module(folder.parents[1] / "tests" / "interop" / "test_sources.py")
+    scored, results = run.rules(), []
     with kit.running_spark(options.folder) as session:
         for n_rows in options.rows:
             files = sorted(options.folder.glob("*.parquet"))[: -(-n_rows // run.PIECE)]
@@ -74,12 +74,12 @@ def main() -> None:
                     task()
                     spent = time.perf_counter() - begin, processor_seconds() - before
                     best = best if not repeat else (min(best[0], spent[0]), min(best[1], spent[1]))
-                found.append(
+                results.append(
                     {"rows": n_rows, "task": task.__name__, "wall": best[0], "processor": best[1]}
                 )
-                print(json.dumps(found[-1]), flush=True)
+                print(json.dumps(results[-1]), flush=True)
     for task in options.tasks:
-        points = [(f["rows"], f["processor"]) for f in found if f["task"] == task]
+        points = [(f["rows"], f["processor"]) for f in results if f["task"] == task]
         if len(points) > 1:
             slope, start = np.polyfit(*np.array(points, dtype=float).T, 1)
             print(f"{task}: {start:.1f} s and {slope * 1e9:.0f} s a 10^9 rows of one core's time")

@@ -212,7 +212,7 @@ def run_ours(
 
 
 def answer_seen(problem: Problem, model: Any, X: np.ndarray) -> np.ndarray:
-    """What the black box answers, given raw columns."""
+    """Return the predictions of the black box for raw columns."""
     return model.predict(problem.seen(X))
 
 
@@ -251,7 +251,7 @@ def run_theirs(
         }
         worker = str(Path(__file__).with_name("psyke_worker.py"))
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [options.psyke_python, worker, json.dumps(request), str(path)],
                 env=os.environ | {"PYTHONHASHSEED": "0"},
                 # On a busy machine the wall clock runs on.
@@ -260,7 +260,7 @@ def run_theirs(
                 text=True,
                 check=False,
             )
-            stopped = done.returncode == -signal.SIGXCPU
+            stopped = process.returncode == -signal.SIGXCPU
         except subprocess.TimeoutExpired:
             stopped = True
         answer = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"runs": []}
@@ -269,7 +269,9 @@ def run_theirs(
             answer["error"] = f"over {limit:g} s"
             answer["over"] = limit
             if not stopped:
-                answer["error"] = f"ended with {done.returncode}: {done.stderr.strip()[-200:]}"
+                answer["error"] = (
+                    f"ended with {process.returncode}: {process.stderr.strip()[-200:]}"
+                )
                 answer["over"] = None
         path.write_text(json.dumps(answer), encoding="utf-8")
     return json.loads(path.read_text(encoding="utf-8"))
@@ -299,7 +301,7 @@ def fidelity(predictions: Any, black_box: np.ndarray, training_answers: np.ndarr
 
 
 def same_boxes(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
-    """Whether bounds (open sides put on the domain's) and answers are the same, to six decimals."""
+    """Return whether bounds and outputs agree to six decimals; open sides end at the domain."""
     low, high = ours["domain"]
     table = ours["rules"].boxes
     if len(theirs["boxes"]) != len(table.lower):
@@ -317,10 +319,10 @@ def same_boxes(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
         return False
     answers, rounded = theirs["predictions"], ours["rounded_predictions"]
     given_at = [i for i, answer in enumerate(answers) if answer is not None]
-    given = np.array([answers[i] for i in given_at])
-    if given.dtype.kind in "US":
-        return bool((given == rounded[given_at]).all())
-    return bool(np.allclose(given, rounded[given_at], rtol=0, atol=1e-5))
+    answers_of_boxes = np.array([answers[i] for i in given_at])
+    if answers_of_boxes.dtype.kind in "US":
+        return bool((answers_of_boxes == rounded[given_at]).all())
+    return bool(np.allclose(answers_of_boxes, rounded[given_at], rtol=0, atol=1e-5))
 
 
 def compare(
@@ -427,12 +429,12 @@ def print_row(row: dict[str, Any]) -> None:
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """Which limits are kept: of extraction, prediction, same boxes, and the cap's cost."""
+    """Return which limits are satisfied: extraction, prediction, same boxes, cost of the cap."""
     parts = []
-    for what in ("extract", "predict"):
-        limit, ratio = row[f"{what}_limit"], row[f"{what}_ratio"]
+    for operation in ("extract", "predict"):
+        limit, ratio = row[f"{operation}_limit"], row[f"{operation}_ratio"]
         if limit and ratio is not None:
-            parts.append(f"{what} {'yes' if ratio >= limit else 'NO'} (≥ {limit:g})")
+            parts.append(f"{operation} {'yes' if ratio >= limit else 'NO'} (≥ {limit:g})")
     if row["same_boxes"]:
         parts.append("boxes " + ("yes" if row["same_boxes"] == "yes" else "NO"))
     if row["same_quality"]:

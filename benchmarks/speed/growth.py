@@ -126,7 +126,7 @@ def measure(name: str, task: str, n: int) -> dict[str, float]:
 def measure_apart(name: str, task: str, n: int) -> dict[str, Any]:
     cell = json.dumps([name, task, n])
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, __file__, "--cell", cell],
             capture_output=True,
             text=True,
@@ -135,9 +135,9 @@ def measure_apart(name: str, task: str, n: int) -> dict[str, Any]:
         )
     except subprocess.TimeoutExpired:
         return {"error": f"over {SECONDS_PER_CELL:g} s"}
-    if done.returncode:
-        return {"error": done.stderr.strip().splitlines()[-1][:200]}
-    return json.loads(done.stdout.splitlines()[-1])
+    if process.returncode:
+        return {"error": process.stderr.strip().splitlines()[-1][:200]}
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 # --- all cells -----------------------------------------------------------------------------------

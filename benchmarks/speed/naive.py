@@ -16,12 +16,12 @@ def extract(X: np.ndarray, black_box: Any, n_slices: list[int], depth: int, thre
     """Give a list of (lower, upper, label) boxes."""
     margin = 1e-9 * np.ptp(X, axis=0)
     frontier = [(X.min(axis=0) - margin, X.max(axis=0) + margin, np.inf)]
-    done = []
+    finished_boxes = []
     for _ in range(depth):
         following = []
         for lower, upper, diversity in frontier:
             if diversity < threshold:
-                done.append((lower, upper, diversity))
+                finished_boxes.append((lower, upper, diversity))
                 continue
             cells = []
             for index in product(*map(range, n_slices)):
@@ -32,8 +32,8 @@ def extract(X: np.ndarray, black_box: Any, n_slices: list[int], depth: int, thre
                     cells.append(cell)
             following += _join(X, black_box, cells)
         frontier = following
-    done += frontier
-    return [(a, b, _label(X, black_box, a, b)[0]) for a, b, _ in done]
+    finished_boxes += frontier
+    return [(a, b, _label(X, black_box, a, b)[0]) for a, b, _ in finished_boxes]
 
 
 def _inside(X: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

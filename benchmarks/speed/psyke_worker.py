@@ -169,7 +169,7 @@ def make_extractor(name: str, predictor: Any, seed: int = FIRST_SEED) -> Any:
 
 
 def discrete_features() -> list[Any]:
-    """What the columns of a framed problem mean, in PSyKE's terms."""
+    """Return PSyKE's description of the columns of a problem."""
     from psyke.schema import Between, DiscreteFeature, GreaterThan, LessThan
 
     def values(name: str) -> dict[str, Any]:

@@ -168,9 +168,11 @@ def main() -> int:
                 opened.append(driver.execute_script("return page.ready") / 1000)
             for number in range(options.moves):
                 position = np.sin(number)
-                found = driver.execute_async_script(MOVE, ("phi", "rho")[number % 2], position)
-                ranked.append(found[0])
-                drawn.append(found[1])
+                milliseconds = driver.execute_async_script(
+                    MOVE, ("phi", "rho")[number % 2], position
+                )
+                ranked.append(milliseconds[0])
+                drawn.append(milliseconds[1])
         finally:
             driver.quit()
     rows = [
@@ -182,8 +184,8 @@ def main() -> int:
     print(f"{options.candidates} candidates, five folds, Chromium {version}\n")
     print("| measured | best | median | limit |\n| :-- | --: | --: | --: |")
     for title, values, limit in rows:
-        shown = "" if limit is None else f"{limit:g}"
-        print(f"| {title} | {min(values):.2f} | {statistics.median(values):.2f} | {shown} |")
+        limit_text = "" if limit is None else f"{limit:g}"
+        print(f"| {title} | {min(values):.2f} | {statistics.median(values):.2f} | {limit_text} |")
     return int(any(limit is not None and min(values) > limit for _, values, limit in rows))
 
 

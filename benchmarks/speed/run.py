@@ -86,10 +86,10 @@ def prediction(report: Report, n: int) -> None:
         ours, theirs = best_time(lambda r=rules: r.predict(X)), best_time(lambda: tree.predict(X))
         report.add(f"{n} rows x 10, 50 {kind}", ours, theirs, ours / theirs, "at most 4")
     report.section("Rule prediction, row by row over ours", "row by row")
-    some = X[:10_000]
-    slow = best_time(lambda: naive.predict(rules, some), repeat=1)
-    assert naive.predict(rules, some[:500]) == rules.predict(some[:500]).tolist()
-    ours = best_time(lambda: rules.predict(some))
+    sample = X[:10_000]
+    slow = best_time(lambda: naive.predict(rules, sample), repeat=1)
+    assert naive.predict(rules, sample[:500]) == rules.predict(sample[:500]).tolist()
+    ours = best_time(lambda: rules.predict(sample))
     report.add("10000 rows x 10, 50 rules", ours, slow, slow / ours, "-")
 
 
@@ -128,7 +128,7 @@ def extraction(report: Report, sizes: list[int]) -> None:
 
 
 def growth(report: Report, sizes: list[int], widths: list[int]) -> None:
-    """How time grows, with a black box that costs next to nothing and with a usual one."""
+    """Measure the growth of time with a fast and with a typical black box."""
     models = {
         "free black box (one tree)": black_box,
         "random forest of 100 trees": lambda d: RandomForestClassifier(random_state=0).fit(
@@ -145,15 +145,15 @@ def growth(report: Report, sizes: list[int], widths: list[int]) -> None:
 
         report.section(f"GridEx, 10 features, 2 slices everywhere; {name}", "half the rows")
         for n in sizes[:3] if usual else sizes:
-            (half, _), (whole, n_rules) = fit_time(n // 2, 10), fit_time(n, 10)
+            (half, _), (all_seconds, n_rules) = fit_time(n // 2, 10), fit_time(n, 10)
             case = f"{n // 2} to {n} rows, {n_rules} rules"
-            report.add(case, whole, half, whole / half, "at most 2.2")
+            report.add(case, all_seconds, half, all_seconds / half, "at most 2.2")
         report.section(f"GridEx, 10000 rows, 2 slices everywhere; {name}", "half the features")
         times = {d: fit_time(10_000, d) for d in widths}
         for d in widths[1:]:
-            (whole, n_rules), (half, _) = times[d], times[d // 2]
+            (all_seconds, n_rules), (half, _) = times[d], times[d // 2]
             case = f"{d // 2} to {d} features, {n_rules} rules"
-            report.add(case, whole, half, whole / half, "at most 3")
+            report.add(case, all_seconds, half, all_seconds / half, "at most 3")
 
 
 def main() -> int:

@@ -47,8 +47,8 @@ def overhead(name: str, n_trials: int, storage: str, rounds: int = 2) -> dict[st
     X, y = DATA[name](return_X_y=True, as_frame=True)
     seconds = bare = math.inf
     for _ in range(rounds):
-        search, taken = searching(X, y, n_trials, storage)
-        seconds, bare = min(seconds, taken), min(bare, bare_loop(X, y, search))
+        search, search_seconds = searching(X, y, n_trials, storage)
+        seconds, bare = min(seconds, search_seconds), min(bare, bare_loop(X, y, search))
     return {
         "data": name,
         "trials": n_trials,
@@ -62,7 +62,7 @@ def overhead(name: str, n_trials: int, storage: str, rounds: int = 2) -> dict[st
 def searching(X: Any, y: Any, n_trials: int, storage: str) -> tuple[ExtractorSearchCV, float]:
     """A search of all extractors, and its seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = {
+        storages = {
             "memory": None,
             "journal": f"{folder}/trials.journal",
             "sqlite": f"sqlite:///{folder}/trials.db",
@@ -74,7 +74,7 @@ def searching(X: Any, y: Any, n_trials: int, storage: str) -> tuple[ExtractorSea
             cv=FOLDS,
             random_state=0,
             refit=False,
-            storage=None if kept is None else open_storage(kept),
+            storage=None if storages is None else open_storage(storages),
         )
         begin = time.perf_counter()
         search.fit(X, y)
@@ -168,11 +168,11 @@ def tuning(data: str, journal: Path, n_trials: int, seed: int, n_workers: int) -
     return time.perf_counter() - begin
 
 
-def queue_anew(done: BaseStorage, empty: BaseStorage) -> None:
+def queue_anew(finished: BaseStorage, empty: BaseStorage) -> None:
     """Queue what was tried in one storage in another."""
-    for name in optuna.get_all_study_names(done):
+    for name in optuna.get_all_study_names(finished):
         study = optuna.create_study(study_name=name, storage=empty, direction="maximize")
-        for trial in optuna.load_study(study_name=name, storage=done).trials:
+        for trial in optuna.load_study(study_name=name, storage=finished).trials:
             if trial.state.name in ("COMPLETE", "PRUNED"):
                 study.enqueue_trial(trial.params)
 
@@ -195,7 +195,7 @@ def main() -> None:
     show(
         "Search beside a bare loop",
         [overhead(name, max(60 // part, 14), "memory") for name in DATA]
-        + [overhead("wine", max(60 // part, 14), kept) for kept in ("journal", "sqlite")],
+        + [overhead("wine", max(60 // part, 14), storage) for storage in ("journal", "sqlite")],
     )
     show("200 trials on wine, five folds", [many_trials(max(200 // part, 14), 2)])
     many = max(200 // part, 14)

@@ -100,7 +100,7 @@ class Split:
         return ByHand(self)
 
     def fidelity(self, y_pred: Any) -> float:
-        """How well predictions of the test rows agree with the black box."""
+        """Return the agreement of predictions with the black box on the test rows."""
         measure = accuracy_score if self.classifies else r2_score
         return float(measure(self.black_box.predict(self.test), y_pred))
 
@@ -142,10 +142,12 @@ class ByHand:
         encoded = np.asarray(encoded, dtype=float)
         steps = self.encoder.named_transformers_
         table = pd.DataFrame(encoded[:, : len(self.numbers)], columns=self.numbers)
-        lacking = steps["simpleimputer"].indicator_.features_
-        end = len(self.numbers) + len(lacking)
-        for feature, gone in zip(lacking, encoded[:, len(self.numbers) : end].T, strict=True):
-            table.loc[gone > 0.5, self.numbers[feature]] = np.nan
+        incomplete = steps["simpleimputer"].indicator_.features_
+        end = len(self.numbers) + len(incomplete)
+        for feature, is_missing in zip(
+            incomplete, encoded[:, len(self.numbers) : end].T, strict=True
+        ):
+            table.loc[is_missing > 0.5, self.numbers[feature]] = np.nan
         if self.words:
             values = pd.DataFrame(steps["onehotencoder"].inverse_transform(encoded[:, end:]))
             table[self.words] = values.where(values.notna(), np.nan)
@@ -182,7 +184,7 @@ class ByHand:
         return split.fidelity(extractor.predict(self.test)), len(extractor.rules_), kind.__name__
 
 
-WAYS: dict[str, Callable[[Split], tuple[float, int, str]]] = {
+METHODS: dict[str, Callable[[Split], tuple[float, int, str]]] = {
     "search": lambda split: split.search(default=False),
     "default": lambda split: split.search(default=True),
     "cart": lambda split: split.by_hand.extract(CARTExtractor, searched=False),
@@ -201,10 +203,12 @@ def comparison(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         by_seed = of_table.pivot(index="seed", columns="way", values="fidelity")
         n_rules = of_table.groupby("way")["rules"].mean()
         line = {"table": table, "seeds": str(len(by_seed))}
-        for way in WAYS:
-            known = way in by_seed and by_seed[way].notna().any()
-            line[way] = f"{by_seed[way].mean():.3f} ({n_rules[way]:.0f})" if known else "-"
-        hands = [way for way in BY_HAND if way in by_seed]
+        for method in METHODS:
+            is_measured = method in by_seed and by_seed[method].notna().any()
+            line[method] = (
+                f"{by_seed[method].mean():.3f} ({n_rules[method]:.0f})" if is_measured else "-"
+            )
+        hands = [method for method in BY_HAND if method in by_seed]
         line["ahead"] = "-"
         if hands and "search" in by_seed:
             best = by_seed[hands].mean().idxmax()
@@ -222,7 +226,7 @@ def main() -> int:
     """Measure and print; gives 1 if the search is behind somewhere."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="+", choices=TABLES, default=TABLES, metavar="NAME")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--ways", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rows", type=int, default=1200, help="most rows of a table")
     parser.add_argument("--folder", type=Path, help="keep the files there")
@@ -232,27 +236,29 @@ def main() -> int:
     rows = pd.DataFrame(columns=["table", "seed", "way", "fidelity", "rules", "what", "cpu"])
     if options.csv and options.csv.exists():
         rows = pd.read_csv(options.csv)
-    done = set(zip(rows["table"], rows["seed"], rows["way"], strict=True))
+    measured = set(zip(rows["table"], rows["seed"], rows["way"], strict=True))
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         for seed in options.seeds:
             for name in options.only:
-                ways = [way for way in options.ways if (name, seed, way) not in done]
-                if not ways:
+                methods = [
+                    method for method in options.ways if (name, seed, method) not in measured
+                ]
+                if not methods:
                     continue
-                asked = SHIPPED[name](folder / name, folder)
-                data = load_dataset(asked.path, target=asked.target)
+                request = SHIPPED[name](folder / name, folder)
+                data = load_dataset(request.path, target=request.target)
                 if len(data.X) > options.rows:
-                    data = load_dataset(asked.path, target=asked.target, sample=options.rows)
+                    data = load_dataset(request.path, target=request.target, sample=options.rows)
                 split = Split(data, seed)
-                for way in ways:
-                    if way.startswith("trepan") and not split.classifies:
+                for method in methods:
+                    if method.startswith("trepan") and not split.classifies:
                         continue
                     begin = time.process_time()
-                    found = WAYS[way](split)
+                    result = METHODS[method](split)
                     took = round(time.process_time() - begin, 1)
-                    rows.loc[len(rows)] = [name, seed, way, *found, took]
+                    rows.loc[len(rows)] = [name, seed, method, *result, took]
                     print(*rows.iloc[-1], file=sys.stderr, flush=True)
                     if options.csv:
                         rows.to_csv(options.csv, index=False)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 
-class Asked(NamedTuple):
+class TableRequest(NamedTuple):
     """A file, its target, and columns that no rule may name."""
 
     path: Path
@@ -36,7 +36,7 @@ def _customers(n: int, seed: int) -> pd.DataFrame:
     )
 
 
-def _german(path: Path) -> Asked:
+def _german(path: Path) -> TableRequest:
     table, rng = _customers(600, 0), np.random.default_rng(1)
     days = pd.Timestamp("2023-01-02") + pd.to_timedelta(rng.integers(0, 700, 600), unit="D")
     frame = pd.DataFrame(
@@ -52,18 +52,18 @@ def _german(path: Path) -> Asked:
     )
     frame.loc[::17, "Quote"] = "k.A."
     frame.to_csv(path, sep=";", index=False, encoding="utf-8-sig")
-    return Asked(path, "Kündigung", ("Kundennummer",))
+    return TableRequest(path, "Kündigung", ("Kundennummer",))
 
 
-def _old_encoding(path: Path) -> Asked:
+def _old_encoding(path: Path) -> TableRequest:
     table = _customers(500, 2)
     frame = table.assign(plan=table["plan"].map({"basic": "Café", "plus": "Straße", "pro": "Öl"}))
     frame.columns = ["Einkünfte", "Alter", "Wohnstätte", "Anrufe", "geht"]
     frame.to_csv(path, index=False, encoding="cp1252")
-    return Asked(path, "geht")
+    return TableRequest(path, "geht")
 
 
-def _duplicate_headers(path: Path) -> Asked:
+def _duplicate_headers(path: Path) -> TableRequest:
     table = _customers(500, 3)
     rows = table[["income", "income", "age", "calls", "plan", "leaves"]].to_numpy(object)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -71,10 +71,10 @@ def _duplicate_headers(path: Path) -> Asked:
         writer.writerow(["", "value", "value", "age", "value", "empty", "plan", "leaves"])
         for i, row in enumerate(rows):
             writer.writerow([i, row[0], row[1], row[2], row[3], "", row[4], row[5]])
-    return Asked(path, "leaves", ("Unnamed",))
+    return TableRequest(path, "leaves", ("Unnamed",))
 
 
-def _dollars(path: Path) -> Asked:
+def _dollars(path: Path) -> TableRequest:
     rng = np.random.default_rng(4)
     area, rooms = rng.uniform(30, 300, 700), rng.integers(1, 9, 700)
     rate = rng.uniform(0, 12, 700)
@@ -90,10 +90,10 @@ def _dollars(path: Path) -> Asked:
     )
     frame.loc[::23, "tax"] = "N/A"
     frame.to_csv(path, index=False)
-    return Asked(path, "price")
+    return TableRequest(path, "price")
 
 
-def _forty_classes(path: Path) -> Asked:
+def _forty_classes(path: Path) -> TableRequest:
     rng = np.random.default_rng(5)
     kind = rng.integers(0, 40, 2000)
     frame = pd.DataFrame(
@@ -105,29 +105,29 @@ def _forty_classes(path: Path) -> Asked:
         }
     )
     frame.to_csv(path, index=False)
-    return Asked(path, "product")
+    return TableRequest(path, "product")
 
 
-def _rare(path: Path) -> Asked:
+def _rare(path: Path) -> TableRequest:
     rng = np.random.default_rng(6)
     X = pd.DataFrame(rng.normal(size=(5000, 8)), columns=[f"v{i}" for i in range(8)])
     risk = X["v0"] + X["v1"] + rng.normal(0, 0.3, 5000)
     X["fraud"] = np.where(risk > np.sort(risk)[-70], "yes", "no")
     X["amount"] = rng.lognormal(4, 1, 5000).round(2)
     X.to_csv(path, index=False)
-    return Asked(path, "fraud")
+    return TableRequest(path, "fraud")
 
 
-def _wide(path: Path) -> Asked:
+def _wide(path: Path) -> TableRequest:
     rng = np.random.default_rng(7)
     X = pd.DataFrame(rng.normal(size=(500, 200)).round(3), columns=[f"gene{i}" for i in range(200)])
     X["group"] = np.where(X["gene3"] + X["gene77"] > 0.5, "case", "control")
     X = X.mask(rng.random(X.shape) < 0.01)
     X.to_csv(path, index=False)
-    return Asked(path, "group")
+    return TableRequest(path, "group")
 
 
-def _long(path: Path) -> Asked:
+def _long(path: Path) -> TableRequest:
     rng = np.random.default_rng(8)
     n = 100_000
     X = pd.DataFrame(rng.normal(size=(n, 14)).round(3), columns=[f"x{i}" for i in range(14)])
@@ -138,10 +138,10 @@ def _long(path: Path) -> Asked:
     X["order_id"] = rng.permutation(n)
     X["y"] = np.where((X["x0"] > 0.3) & (X["c0"] != "k1"), "up", "down")
     X.to_csv(path, index=False)
-    return Asked(path, "y", ("order_id",))
+    return TableRequest(path, "y", ("order_id",))
 
 
-def _dates(path: Path) -> Asked:
+def _dates(path: Path) -> TableRequest:
     rng = np.random.default_rng(9)
     n = 900
     when = pd.Timestamp("2022-03-01 06:00") + pd.to_timedelta(rng.integers(0, 500 * 24, n), "h")
@@ -157,10 +157,10 @@ def _dates(path: Path) -> Asked:
     )
     frame.loc[::31, "paid"] = "unknown"
     path.write_bytes(frame.to_csv(index=False, sep="\t").encode("utf-16"))
-    return Asked(path, "late")
+    return TableRequest(path, "late")
 
 
-def _identifiers(path: Path) -> Asked:
+def _identifiers(path: Path) -> TableRequest:
     table, rng = _customers(800, 10), np.random.default_rng(11)
     keys = rng.integers(0, 2**32, (800, 4))
     frame = table.assign(
@@ -172,11 +172,11 @@ def _identifiers(path: Path) -> Asked:
         age=np.where(rng.random(800) < 0.1, "unknown", table["age"].astype(str)),
     )
     frame[[*frame.columns[5:], *frame.columns[:5]]].to_csv(path, index=False)
-    return Asked(path, "leaves", ("uid", "CustomerID", "name"))
+    return TableRequest(path, "leaves", ("uid", "CustomerID", "name"))
 
 
 #: What makes each table, by the name of its file.
-MADE = {
+GENERATED = {
     "german.csv": _german,
     "old_encoding.csv": _old_encoding,
     "duplicate_headers.csv": _duplicate_headers,

@@ -21,32 +21,44 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from nasty import MADE, Asked
+from nasty import GENERATED, TableRequest
 from shipped import SHIPPED
 
 from skescore.datasets import DatasetError, read_table
 
 
-def make(name: str, folder: Path) -> Asked:
+def make(name: str, folder: Path) -> TableRequest:
     """Make one table in a folder."""
-    return MADE[name](folder / name) if name in MADE else SHIPPED[name](folder / name, folder)
+    return (
+        GENERATED[name](folder / name)
+        if name in GENERATED
+        else SHIPPED[name](folder / name, folder)
+    )
 
 
-def measure(asked: Asked, seconds: float, cache: str) -> dict[str, Any]:
+def measure(request: TableRequest, seconds: float, cache: str) -> dict[str, Any]:
     """Run the command on one table."""
     begin = time.perf_counter()
     try:
-        table = read_table(asked.path, target=asked.target)
+        table = read_table(request.path, target=request.target)
         shape = (len(table.frame), table.frame.shape[1] - 1)
     except DatasetError:
         shape = (0, 0)
     reading = time.perf_counter() - begin
-    command = [sys.executable, "-m", "skescore", "tune", asked.path.name, "--target", asked.target]
+    command = [
+        sys.executable,
+        "-m",
+        "skescore",
+        "tune",
+        request.path.name,
+        "--target",
+        request.target,
+    ]
     begin, before = time.perf_counter(), os.times()
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
-            cwd=asked.path.parent,
+            cwd=request.path.parent,
             capture_output=True,
             text=True,
             timeout=seconds,
@@ -54,7 +66,7 @@ def measure(asked: Asked, seconds: float, cache: str) -> dict[str, Any]:
             stdin=subprocess.DEVNULL,
             env=os.environ | {"XDG_CACHE_HOME": cache},  # no trials of a run that was broken off
         )
-        code, out, err = str(done.returncode), done.stdout, done.stderr
+        code, out, err = str(process.returncode), process.stdout, process.stderr
     except subprocess.TimeoutExpired as stopped:
         code, out = "late", ""
         err = (stopped.stderr or b"").decode("utf-8", "replace")
@@ -65,14 +77,14 @@ def measure(asked: Asked, seconds: float, cache: str) -> dict[str, Any]:
     _, _, best = out.partition("\nbest: ")
     rules = re.search(r"its (\d+) rules?", best)
     fidelity = re.search(r"fidelity \(.*?\) ([-\d.]+)", best)
-    named = [name for name in asked.identifiers if re.search(rf"\b{name}\b", best)]
+    named = [name for name in request.identifiers if re.search(rf"\b{name}\b", best)]
     problem = next((line for line in err.splitlines() if "error:" in line), "")
     if code == "late":
         problem = f"not done after {seconds:.0f} s"
     if named:
         problem = f"rules name {', '.join(named)}"
     return {
-        "table": asked.path.name,
+        "table": request.path.name,
         "rows": shape[0],
         "features": shape[1],
         "read": f"{reading:.1f}",
@@ -89,7 +101,7 @@ def measure(asked: Asked, seconds: float, cache: str) -> dict[str, Any]:
 def main() -> int:
     """Measure all tables; gives 1 if one of them did not end well."""
     parser = argparse.ArgumentParser(description=__doc__)
-    names = [*SHIPPED, *MADE]
+    names = [*SHIPPED, *GENERATED]
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--folder", type=Path, help="keep the files there")
     parser.add_argument("--seconds", type=float, default=120.0, help="for each table")

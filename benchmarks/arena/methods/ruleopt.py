@@ -14,14 +14,16 @@ def _rug(X, y, random_state):
     model = RUGClassifier(solver=HiGHSSolver(), random_state=random_state)
     model.fit(X.to_numpy(dtype=np.float32), y)
     rules = []
-    for found in model.decision_rules_.values():
+    for class_rules in model.decision_rules_.values():
         conditions = [
             Interval(int(feature), float(bounds["lb"]), float(bounds["ub"]))
-            for feature, bounds in found.to_dict().items()
+            for feature, bounds in class_rules.to_dict().items()
         ]
-        counts = tuple(map(float, found.sdist))
+        counts = tuple(map(float, class_rules.sdist))
         statistics = RuleStatistics(sum(counts), counts)
-        rules.append(Rule(conditions, int(found.label), statistics, float(found.weight)))
+        rules.append(
+            Rule(conditions, int(class_rules.label), statistics, float(class_rules.weight))
+        )
     counts = tuple(np.bincount(y).tolist())
     return RuleSet(
         rules,

@@ -16,20 +16,20 @@ from skescore.rules import as_ruleset
 _LEAVES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 
 
-def _ice_of_classes(y, found, n_rules):
-    return ice_score(f1_score(y, found, average="weighted"), n_rules, 1.0)
+def _ice_of_classes(y, y_pred, n_rules):
+    return ice_score(f1_score(y, y_pred, average="weighted"), n_rules, 1.0)
 
 
-def _ice_of_numbers(y, found, n_rules):
-    return ice_score(max(r2_score(y, found), 0.0), n_rules, 1.0)
+def _ice_of_numbers(y, y_pred, n_rules):
+    return ice_score(max(r2_score(y, y_pred), 0.0), n_rules, 1.0)
 
 
-def _fire_of_classes(y, found, n_rules):
-    return -fire_score(1 - accuracy_score(y, found), n_rules)
+def _fire_of_classes(y, y_pred, n_rules):
+    return -fire_score(1 - accuracy_score(y, y_pred), n_rules)
 
 
-def _fire_of_numbers(y, found, n_rules):
-    return -fire_score(mean_absolute_error(y, found), n_rules)
+def _fire_of_numbers(y, y_pred, n_rules):
+    return -fire_score(mean_absolute_error(y, y_pred), n_rules)
 
 
 class _Tuned:
@@ -48,8 +48,8 @@ class _Tuned:
             scores = []
             for train, test in folds.split(X, y):
                 tree.fit(X.iloc[train], y[train])
-                found = tree.predict(X.iloc[test])
-                scores.append(self.score(y[test], found, tree.get_n_leaves()))
+                y_pred = tree.predict(X.iloc[test])
+                scores.append(self.score(y[test], y_pred, tree.get_n_leaves()))
             means.append(np.mean(scores))
         leaves = _LEAVES[int(np.argmax(means))]
         tree = clone(self.tree).set_params(max_leaf_nodes=leaves, random_state=random_state)

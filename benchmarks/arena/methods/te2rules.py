@@ -48,10 +48,10 @@ class TE2RulesExtractor(BaseExtractor):
             explainer = ModelExplainer(
                 model=model, feature_names=[f"x{j}" for j in range(extraction.X.shape[1])]
             )
-            found = explainer.explain(X=extraction.X, y=np.asarray(extraction.predictions))
+            rule_texts = explainer.explain(X=extraction.X, y=np.asarray(extraction.predictions))
         rules = [
             Rule([_interval(*clause) for clause in _CLAUSE.findall(text)], classes[1])
-            for text in found
+            for text in rule_texts
         ]
         counts = tuple(np.bincount(extraction.predictions, minlength=2).tolist())
         settings = extraction.settings | {"fallback": Fallback(classes[0], class_counts=counts)}
