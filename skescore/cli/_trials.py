@@ -230,12 +230,12 @@ def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
 def count_finished(kept: Kept, extractors: Sequence[str], *, scored: bool = False) -> int:
     """Count the trials that have ended, but for those that are to be made again."""
     from skescore.tuning import open_storage
-    from skescore.tuning.storage import patiently
+    from skescore.tuning.storage import call_with_retries
 
     if kept.storage is None:
         return 0
     storage = open_storage(kept.storage)
-    return patiently(lambda: _count_in(storage, kept, extractors, scored), storage)
+    return call_with_retries(lambda: _count_in(storage, kept, extractors, scored), storage)
 
 
 def _count_in(storage: BaseStorage, kept: Kept, extractors: Sequence[str], scored: bool) -> int:

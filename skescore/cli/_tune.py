@@ -1262,7 +1262,7 @@ def _search(
 
     folds = splitter(dataset, options.cv, options.seed, notes)
     left = max(options.trials - note_earlier(kept, options.extractors, notes), 0)
-    progress = SearchProgress(left, label(options), sign(options), shown=not options.quiet)
+    progress = SearchProgress(left, label(options), sign(options), enabled=not options.quiet)
     search = ExtractorSearchCV(
         model,
         extractors=options.extractors,

@@ -64,6 +64,7 @@ from skescore.tuning.runner import (
     Runner,
     SearchProgress,
     Studies,
+    StudySettings,
     quiet_optuna,
 )
 from skescore.tuning.spaces import Space, check_space, extractor_name, search_space, starting_points
@@ -421,7 +422,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                     self.n_trials,
                     self.timeout,
                     self.allocation,
-                    priority="share of the front's hypervolume" if objective.minimized else "best",
+                    priority_label="share of the front's hypervolume"
+                    if objective.minimized
+                    else "best",
                 ),
                 FoldEvaluator(
                     folds, objective.scorer, measured_beside(objective, self.measures), all_rows
@@ -430,7 +433,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 pruner=self.pruner,
                 callbacks=self._callbacks(),
             )
-            bar = SearchProgress(self.n_trials, objective.name, shown=self.progress_bar)
+            bar = SearchProgress(self.n_trials, objective.name, enabled=self.progress_bar)
             runner.callbacks.append(bar)
             try:
                 with bar:
@@ -786,38 +789,39 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
             for name, space in spaces.items()
         }
-        each = (self.n_trials or 20 * len(objectives)) // len(objectives)
-        most = None if objective.weighs_size else (self.max_rules or math.inf)
-        first = {
-            name: starting_points(self._given[name], space, np.asarray(y), task, max_rules=most)
+        n_trials_each = (self.n_trials or 20 * len(objectives)) // len(objectives)
+        max_rules = None if objective.weighs_size else (self.max_rules or math.inf)
+        points = {
+            name: starting_points(
+                self._given[name], space, np.asarray(y), task, max_rules=max_rules
+            )
             for name, space in spaces.items()
         }
-        return Studies(
-            objectives,
-            objective,
+        study_settings = StudySettings(
+            starting_points=points,
             seed=sampler_seed,
-            n_startup=max(5, each // 4),
+            n_startup_trials=max(5, n_trials_each // 4),
             limits=self._limits,
             sampler=self.sampler,
-            first=first,
-            storage=storage,
             pruner=None if self.pruner == "bound" else self.pruner,
+            storage=storage,
             study_name=self.study_name,
-            settings=settings,
-            given=self.studies,
-            about={"task": task, "X": X, "cv": self.cv},
+            identity=settings or {},
+            user_studies=self.studies or {},
+            description={"task": task, "X": X, "cv": self.cv},
         )
+        return Studies(objectives, objective, study_settings)
 
     def _keep(self, runner: Runner, objective: SearchObjective, *, interrupted: bool) -> None:
         studies = runner.studies
         if interrupted:
-            studies.read()
-        self.studies_ = studies.studies
+            studies.read_trials()
+        self.studies_ = studies.by_name
         trials = {
-            name: [trial for trial in studies.counted(name) if trial.state.is_finished()]
+            name: [trial for trial in studies.counted_trials(name) if trial.state.is_finished()]
             for name in self.studies_
         }
-        self.stopped_ = runner.allocation.stopped
+        self.stopped_ = runner.allocation.stop_reasons
         self.candidates_ = Candidates.from_trials(trials)
         self.leaderboard_ = leaderboard(
             trials,

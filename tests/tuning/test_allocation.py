@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.tuning.runner import Allocation, Standing, in_turns_beside_others
+from skescore.tuning.runner import Allocation, TrialUsage, order_for_worker
 
 
 def spend(
@@ -26,7 +26,7 @@ def spend(
         return {n: (max(done[n], default=-math.inf), bound) for n in names}
 
     for _ in range(10_000):
-        allowed = allocation.allowed({n: Standing(k) for n, k in started.items()}, judge)
+        allowed = allocation.next_trials({n: TrialUsage(k) for n, k in started.items()}, judge)
         if not allowed:
             return started
         for name, number in allowed.items():
@@ -40,9 +40,9 @@ def test_rounds_halve_the_extractors_and_the_reasons_are_told() -> None:
     allocation = Allocation(list(values), 40, None, "halving")
     # Rounds of 26 and 13 trials: 6 for each of four, 6 for each of two, and two are left over.
     assert spend(allocation, values) == {"a": 6, "b": 14, "c": 14, "d": 6}
-    assert allocation.stopped == {
-        "a": "after 6 trials its best was 0.5, place 3 of 4; the first 2 went on (b had 0.9)",
-        "d": "after 6 trials its best was 0.1, place 4 of 4; the first 2 went on (b had 0.9)",
+    assert allocation.stop_reasons == {
+        "a": "after 6 trials its best was 0.5, rank 3 of 4; the first 2 continued (b had 0.9)",
+        "d": "after 6 trials its best was 0.1, rank 4 of 4; the first 2 continued (b had 0.9)",
     }
 
 
@@ -57,8 +57,9 @@ def test_one_that_cannot_reach_the_leader_is_stopped() -> None:
     allocation = Allocation(list(values), 30, None, "halving")
     started = spend(allocation, values, bound=0.85)
     assert started == {"a": 6, "b": 18, "c": 6}
-    assert allocation.stopped["c"] == (
-        "after 6 trials its best loss with its fewest rules would give 0.85, and b had 0.9"
+    assert allocation.stop_reasons["c"] == (
+        "after 6 trials it cannot beat b, which had 0.9: its smallest loss, fewest rules and "
+        "greatest completeness together would score 0.85"
     )
 
 
@@ -66,7 +67,7 @@ def test_one_without_any_score_is_stopped() -> None:
     values = {"a": [0.5], "b": [-math.inf], "c": [0.4]}
     allocation = Allocation(list(values), 18, None, "halving")
     assert spend(allocation, values) == {"a": 7, "b": 4, "c": 7}
-    assert allocation.stopped == {"b": "no trial gave a score after 4 trials"}
+    assert allocation.stop_reasons == {"b": "no trial gave a score after 4 trials"}
 
 
 def test_a_late_bloomer_is_judged_by_what_it_showed_in_time() -> None:
@@ -82,7 +83,7 @@ def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) 
     assert spend(allocation, values) == {
         name: n_trials // 3 + (place < n_trials % 3) for place, name in enumerate(values)
     }
-    assert allocation.stopped == {}
+    assert allocation.stop_reasons == {}
 
 
 @pytest.mark.parametrize(("n_names", "n_trials"), [(5, 10), (8, 16), (3, 6), (3, 7)])
@@ -90,7 +91,7 @@ def test_nobody_is_stopped_where_nobody_can_go_on(n_names: int, n_trials: int) -
     values = {f"e{place}": [0.1 * place] for place in range(n_names)}
     allocation = Allocation(list(values), n_trials, None, "halving")
     assert max(spend(allocation, values).values()) <= n_trials // n_names + 1
-    assert allocation.stopped == {}
+    assert allocation.stop_reasons == {}
 
 
 def test_rounds_without_a_trial_are_left_out() -> None:
@@ -98,7 +99,7 @@ def test_rounds_without_a_trial_are_left_out() -> None:
     allocation = Allocation(list(values), 20, None, "halving")
     # 14 for all; of the six that are left there is none for each of four, three for each of two.
     assert list(spend(allocation, values).values()) == [2, 2, 2, 2, 2, 5, 5]
-    assert "the first 2 went on" in allocation.stopped["e4"]
+    assert "the first 2 continued" in allocation.stop_reasons["e4"]
 
 
 @given(
@@ -120,7 +121,7 @@ def test_the_budget_is_spent_to_the_last_trial(
     assert sum(started.values()) == n_trials
     if n_trials >= len(named):
         assert min(started.values()) >= 1
-    going = [name for name in named if name not in allocation.stopped]
+    going = [name for name in named if name not in allocation.stop_reasons]
     assert going
     assert max(started.values()) == max(started[name] for name in going)
 
@@ -130,13 +131,13 @@ def test_what_a_halted_extractor_leaves_goes_to_the_others() -> None:
         return dict.fromkeys(names, (0.5, math.inf))
 
     allocation = Allocation(["a", "b"], 12, None, "halving")
-    standings = {"a": Standing(2), "b": Standing(4)}
-    assert allocation.allowed(standings, judge) == {"a": 2}
-    assert allocation.allowed(standings, judge, halted={"a"}) == {"b": 4}
-    standings["b"] = Standing(9)
-    assert allocation.allowed(standings, judge, halted={"a"}) == {"b": 1}
-    standings["b"] = Standing(12)
-    assert allocation.allowed(standings, judge, halted={"a", "b"}) == {}
+    standings = {"a": TrialUsage(2), "b": TrialUsage(4)}
+    assert allocation.next_trials(standings, judge) == {"a": 2}
+    assert allocation.next_trials(standings, judge, excluded={"a"}) == {"b": 4}
+    standings["b"] = TrialUsage(9)
+    assert allocation.next_trials(standings, judge, excluded={"a"}) == {"b": 1}
+    standings["b"] = TrialUsage(12)
+    assert allocation.next_trials(standings, judge, excluded={"a", "b"}) == {}
 
 
 def test_time_is_divided_too() -> None:
@@ -147,15 +148,15 @@ def test_time_is_divided_too() -> None:
         return {name: (best[name], math.inf) for name in names}
 
     allocation = Allocation(list(best), None, 100.0, "halving")
-    fresh = {name: Standing(0) for name in best}
-    assert allocation.allowed(fresh, judge, 0.0) == dict.fromkeys("abcd", 1)
+    fresh = {name: TrialUsage(0) for name in best}
+    assert allocation.next_trials(fresh, judge, 0.0) == dict.fromkeys("abcd", 1)
     # Who has had less than the mean comes next: c took most of the time.
     spent = {"a": 1.0, "b": 2.0, "c": 30.0, "d": 1.0}
-    standings = {name: Standing(1, seconds) for name, seconds in spent.items()}
-    assert allocation.allowed(standings, judge, 40.0) == {"a": 1, "b": 1, "d": 1}
-    assert allocation.allowed(standings, judge, 80.0) == {"b": 1}  # of b and c
-    assert sorted(allocation.stopped) == ["a", "d"]
-    assert allocation.allowed(standings, judge, 100.0) == {}
+    standings = {name: TrialUsage(1, seconds) for name, seconds in spent.items()}
+    assert allocation.next_trials(standings, judge, 40.0) == {"a": 1, "b": 1, "d": 1}
+    assert allocation.next_trials(standings, judge, 80.0) == {"b": 1}  # of b and c
+    assert sorted(allocation.stop_reasons) == ["a", "d"]
+    assert allocation.next_trials(standings, judge, 100.0) == {}
 
 
 def test_with_both_limits_the_first_counts() -> None:
@@ -164,9 +165,9 @@ def test_with_both_limits_the_first_counts() -> None:
     def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
         return dict.fromkeys(names, (0.0, math.inf))
 
-    assert allocation.allowed({"a": Standing(2)}, judge, 9.0) == {"a": 3}
-    assert allocation.allowed({"a": Standing(2)}, judge, 10.0) == {}
-    assert allocation.allowed({"a": Standing(5)}, judge, 1.0) == {}
+    assert allocation.next_trials({"a": TrialUsage(2)}, judge, 9.0) == {"a": 3}
+    assert allocation.next_trials({"a": TrialUsage(2)}, judge, 10.0) == {}
+    assert allocation.next_trials({"a": TrialUsage(5)}, judge, 1.0) == {}
 
 
 def test_one_of_several_workers_takes_what_nobody_works_at_then_its_own_then_most_work() -> None:
@@ -174,7 +175,7 @@ def test_one_of_several_workers_takes_what_nobody_works_at_then_its_own_then_mos
     seconds = {"short": 0.1, "long": 3.0, "middle": 1.0, "unknown": math.inf}
 
     def order(running: Collection[str] = (), last: Collection[str] = ()) -> list[str]:
-        names = in_turns_beside_others(allowed, seconds, running, last)
+        names = order_for_worker(allowed, seconds, running, last)
         assert Counter(names) == allowed
         own = [name for name in names if name not in running]
         assert names[: len(own)] == own  # all of that before what others are at
@@ -207,7 +208,7 @@ def test_of_two_workers_both_come_to_the_last_extractor_at_most(
         still = {name: number for name, number in left.items() if number}
         if not still:
             break
-        at[who] = in_turns_beside_others(still, seconds, {at[not who]}, {at[who]})[0]
+        at[who] = order_for_worker(still, seconds, {at[not who]}, {at[who]})[0]
         left[at[who]] -= 1
         workers.setdefault(at[who], set()).add(who)
     assert sum(len(some) == 2 for some in workers.values()) <= 1

@@ -58,6 +58,6 @@ def test_an_interrupted_search_is_not_reported_as_done(capsys: pytest.CaptureFix
 
 
 def test_what_is_not_shown_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    with SearchProgress(5, "ICE", 1, shown=False) as progress:
+    with SearchProgress(5, "ICE", 1, enabled=False) as progress:
         trials(progress, "cart", [0.25])
     assert capsys.readouterr() == ("", "")

@@ -1,10 +1,10 @@
-"""Running a search: budget, studies, workers and progress."""
+"""Execution of a search: budget, studies, workers and progress."""
 
-from skescore.tuning.runner._allocation import Allocation, Standing, in_turns_beside_others
+from skescore.tuning.runner._allocation import Allocation, TrialUsage, order_for_worker
 from skescore.tuning.runner._description import describe_study
 from skescore.tuning.runner._progress import SearchProgress
 from skescore.tuning.runner._runner import Runner
-from skescore.tuning.runner._studies import Studies, quiet_optuna
+from skescore.tuning.runner._studies import Studies, StudySettings, quiet_optuna
 from skescore.tuning.runner._trials import counts
 from skescore.tuning.runner._workers import FoldEvaluator, Workers
 
@@ -13,11 +13,12 @@ __all__ = [
     "FoldEvaluator",
     "Runner",
     "SearchProgress",
-    "Standing",
     "Studies",
+    "StudySettings",
+    "TrialUsage",
     "Workers",
     "counts",
     "describe_study",
-    "in_turns_beside_others",
+    "order_for_worker",
     "quiet_optuna",
 ]

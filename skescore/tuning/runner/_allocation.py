@@ -9,39 +9,56 @@ from dataclasses import dataclass
 from skescore._text import plural
 from skescore.registry import extractor_label
 
-#: With fewer trials per extractor than this, nobody is stopped: there is too little to go by.
-_LEAST_TO_JUDGE = 2
-#: So many extractors go on to the end: with one alone, the trade-off would be its own.
-_LAST_ROUND = 2
-#: With fewer trials, the best of everything that an extractor has shown says too little.
-_LEAST_TO_BOUND = 3
-#: The first round decides on the most extractors, and gets as much as this many of the others.
-_FIRST_ROUND = 2
+#: Extractors are compared after at least this many trials each.
+_MIN_TRIALS_TO_RANK = 2
+#: Number of extractors in the last round. A single one would make up the whole trade-off.
+_LAST_ROUND_SIZE = 2
+#: The upper bound of an extractor is used after at least this many trials.
+_MIN_TRIALS_TO_BOUND = 3
+#: Budget of the first round, which stops the most extractors, in multiples of a later round's.
+_FIRST_ROUND_WEIGHT = 2
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What an extractor has done so far: trials that count, and the time that they took.
+class TrialUsage:
+    """Budget that an extractor has used.
 
-    Trials count if they were begun, and neither interrupted nor begun anew.
+    Attributes
+    ----------
+    n_started : int
+        Number of started trials, without interrupted and repeated ones.
+    seconds : float
+        Total duration of these trials.
     """
 
-    started: int
+    n_started: int
     seconds: float = 0.0
 
 
-#: Judges names by their first trials: how good each is (greater is better), and how good it could
-#: be at most (infinite if that is not known).
-Judge = Callable[[Sequence[str], int | None], Mapping[str, tuple[float, float]]]
+#: Ranks extractors by their first trials (all for None). Returns the priority of each extractor
+#: (greater is better) and an upper bound on the score it can reach (infinite if unknown).
+RankingFunction = Callable[[Sequence[str], int | None], Mapping[str, tuple[float, float]]]
 
 
 class Allocation:
-    """Divides a budget between extractors.
+    """Divide a budget of trials or time between extractors by successive halving.
 
-    Successive halving: every round halves the number of extractors, down to two, so that most of
-    the trials go to those that do best. Beside that, an extractor is stopped after a round if the
-    best of all that it has shown, its smallest loss with its fewest rules and its greatest
-    completeness, would not beat the best score so far.
+    Every round halves the number of extractors, down to two, so that the best ones get most of the
+    trials. An extractor is also stopped after a round if it cannot beat the best score: if the
+    score of its smallest loss, fewest rules and greatest completeness together is lower.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The extractors.
+    n_trials : int or None
+        Number of trials in all; None if only the time is limited.
+    timeout : float or None
+        Seconds in all.
+    policy : {"halving", "even"}
+        ``"even"`` gives every extractor the same number of trials.
+    priority_label : str, default="best"
+        Name of the priority in the reasons for stopping an extractor.
     """
 
     def __init__(
@@ -51,154 +68,169 @@ class Allocation:
         timeout: float | None,
         policy: str,
         *,
-        priority: str = "best",
+        priority_label: str = "best",
     ) -> None:
         self.names = list(names)
         self.n_trials = n_trials
         self.timeout = timeout
-        self.priority = priority
-        self.rounds = _rounds(len(self.names), n_trials, policy)
-        self._halted: Collection[str] = ()
-        #: Why extractors were stopped, as far as :meth:`allowed` knows.
-        self.stopped: dict[str, str] = {}
+        self.priority_label = priority_label
+        self.rounds = _plan_rounds(len(self.names), n_trials, policy)
+        #: Reason for each stopped extractor, as of the last call of :meth:`next_trials`.
+        self.stop_reasons: dict[str, str] = {}
 
-    def allowed(
+    def next_trials(
         self,
-        standings: Mapping[str, Standing],
-        judge: Judge,
+        usage: Mapping[str, TrialUsage],
+        rank: RankingFunction,
         elapsed: float = 0.0,
-        halted: Collection[str] = (),
+        excluded: Collection[str] = (),
     ) -> dict[str, int]:
-        """Give how many further trials each extractor may start now."""
-        self.stopped = {}
-        self._halted = halted
+        """Return the number of further trials that each extractor may start now.
+
+        `excluded` are the extractors whose studies a callback has stopped.
+        """
+        self.stop_reasons = {}
         if self.timeout is not None and elapsed >= self.timeout:
             return {}
-        if self.n_trials is None:
-            return self._by_time(standings, judge, elapsed)
-        left = self.n_trials - sum(standing.started for standing in standings.values())
-        if left <= 0:
-            self._go_through(standings, judge)
+        candidates = [name for name in self.names if name not in excluded]
+        if not candidates:
             return {}
-        wanted = self._go_through(standings, judge)
+        if self.n_trials is None:
+            return self._next_trials_by_time(candidates, usage, rank, elapsed)
+        n_remaining = self.n_trials - sum(used.n_started for used in usage.values())
         result = {}
-        for name, number in wanted.items():
-            if given := min(number, left):
-                result[name] = given
-                left -= given
+        for name, n_wanted in self._next_trials_by_number(candidates, usage, rank).items():
+            if (n_granted := min(n_wanted, n_remaining)) > 0:
+                result[name] = n_granted
+                n_remaining -= n_granted
         return result
 
-    def _go_through(self, standings: Mapping[str, Standing], judge: Judge) -> dict[str, int]:
-        """Go through the rounds up to the first that is not done."""
-        live = [name for name in self.names if name not in self._halted]
-        if not live:
-            return {}
-        quota = 0
-        for number, (keep, each) in enumerate(self.rounds):
-            if number:
-                live = self._halved(live, keep, judge, quota)
-            quota += each
-            wanted = {
-                name: quota - standings[name].started
-                for name in live
-                if standings[name].started < quota
-            }
-            if wanted:
-                return wanted
-        # What rounding left over, and what stopped extractors did not use.
-        least = min(standings[name].started for name in live)
-        return {name: 1 for name in live if standings[name].started == least}
-
-    def _by_time(
-        self, standings: Mapping[str, Standing], judge: Judge, elapsed: float
+    def _next_trials_by_number(
+        self, active: list[str], usage: Mapping[str, TrialUsage], rank: RankingFunction
     ) -> dict[str, int]:
-        """Rounds end when their share of the time is over; in one, the least served comes next."""
-        assert self.timeout is not None
-        weights = [_FIRST_ROUND, *[1] * (len(self.rounds) - 1)]
-        live, end = [name for name in self.names if name not in self._halted], 0.0
-        if not live:
-            return {}
-        for number, (keep, _) in enumerate(self.rounds):
-            if number:
-                live = self._halved(live, keep, judge, None)
-            end += self.timeout * weights[number] / sum(weights)
-            if elapsed < end:
-                break
-        fresh = [name for name in live if not standings[name].started]
-        if fresh:
-            return dict.fromkeys(fresh, 1)
-        mean = sum(standings[name].seconds for name in live) / len(live)
-        return {name: 1 for name in live if standings[name].seconds <= mean}
+        """Return the missing trials of the first round that is incomplete."""
+        quota = 0
+        for index, (n_survivors, n_trials_each) in enumerate(self.rounds):
+            if index:
+                active = self._halve(active, n_survivors, rank, quota)
+            quota += n_trials_each
+            n_missing = {
+                name: quota - usage[name].n_started
+                for name in active
+                if usage[name].n_started < quota
+            }
+            if n_missing:
+                return n_missing
+        # Rounding and stopped extractors have left trials: the remaining extractors take turns.
+        fewest = min(usage[name].n_started for name in active)
+        return {name: 1 for name in active if usage[name].n_started == fewest}
 
-    def _halved(self, live: list[str], keep: int, judge: Judge, first: int | None) -> list[str]:
-        """The extractors that go on, in their order; the others are told why they do not."""
-        known = judge(live, first)
-        ranked = sorted(live, key=lambda name: -known[name][0])  # stable: earlier named wins ties
+    def _next_trials_by_time(
+        self,
+        active: list[str],
+        usage: Mapping[str, TrialUsage],
+        rank: RankingFunction,
+        elapsed: float,
+    ) -> dict[str, int]:
+        """Return one trial for every extractor that has used at most the mean time.
+
+        A round ends when its share of the time is over.
+        """
+        assert self.timeout is not None
+        weights = [_FIRST_ROUND_WEIGHT, *[1] * (len(self.rounds) - 1)]
+        round_end = 0.0
+        for index, (n_survivors, _) in enumerate(self.rounds):
+            if index:
+                active = self._halve(active, n_survivors, rank, None)
+            round_end += self.timeout * weights[index] / sum(weights)
+            if elapsed < round_end:
+                break
+        unstarted = [name for name in active if not usage[name].n_started]
+        if unstarted:
+            return dict.fromkeys(unstarted, 1)
+        mean = sum(usage[name].seconds for name in active) / len(active)
+        return {name: 1 for name in active if usage[name].seconds <= mean}
+
+    def _halve(
+        self, active: list[str], n_survivors: int, rank: RankingFunction, n_first: int | None
+    ) -> list[str]:
+        """Return the extractors that survive a round and record why the others are stopped.
+
+        The extractors are ranked by their first `n_first` trials, or by all if None.
+        """
+        performance = rank(active, n_first)
+        # The sort is stable: of equal extractors, the one that was named first survives.
+        ranked = sorted(active, key=lambda name: -performance[name][0])
         leader = ranked[0]
-        best = known[leader][0]
-        kept = {leader}
-        after = "so far" if first is None else f"after {plural(first, 'trial')}"
-        for rank, name in enumerate(ranked[1:], start=2):
-            priority, bound = known[name]
+        best = performance[leader][0]
+        survivors = {leader}
+        period = "so far" if n_first is None else f"after {plural(n_first, 'trial')}"
+        for position, name in enumerate(ranked[1:], start=2):
+            priority, upper_bound = performance[name]
             if priority == -math.inf:
-                self.stopped[name] = f"no trial gave a score {after}"
-            elif bound < best and (first is None or first >= _LEAST_TO_BOUND):
-                self.stopped[name] = (
-                    f"{after} its best loss with its fewest rules would give {bound:.4g}, and "
-                    f"{extractor_label(leader)} had {best:.4g}"
+                self.stop_reasons[name] = f"no trial gave a score {period}"
+            elif upper_bound < best and (n_first is None or n_first >= _MIN_TRIALS_TO_BOUND):
+                self.stop_reasons[name] = (
+                    f"{period} it cannot beat {extractor_label(leader)}, which had {best:.4g}: its "
+                    "smallest loss, fewest rules and greatest completeness together would score "
+                    f"{upper_bound:.4g}"
                 )
-            elif rank > keep:
-                self.stopped[name] = (
-                    f"{after} its {self.priority} was {priority:.4g}, place {rank} of {len(live)}; "
-                    f"the first {keep} went on ({extractor_label(leader)} had {best:.4g})"
+            elif position > n_survivors:
+                self.stop_reasons[name] = (
+                    f"{period} its {self.priority_label} was {priority:.4g}, rank {position} of "
+                    f"{len(active)}; the first {n_survivors} continued "
+                    f"({extractor_label(leader)} had {best:.4g})"
                 )
             else:
-                kept.add(name)
-        return [name for name in live if name in kept]
+                survivors.add(name)
+        return [name for name in active if name in survivors]
 
 
-def _rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, int]]:
-    """Number of extractors in each round, and the trials of each of them."""
-    if policy == "even" or n_names == 1 or (n_trials or math.inf) < _LEAST_TO_JUDGE * n_names:
+def _plan_rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, int]]:
+    """Return the number of extractors of each round and the trials of each of them."""
+    is_even = policy == "even" or n_names == 1
+    if is_even or (n_trials or math.inf) < _MIN_TRIALS_TO_RANK * n_names:
         return [(n_names, 0 if n_trials is None else n_trials // n_names)]
     sizes = [n_names]
-    while sizes[-1] > min(_LAST_ROUND, n_names - 1):
+    while sizes[-1] > min(_LAST_ROUND_SIZE, n_names - 1):
         sizes.append(math.ceil(sizes[-1] / 2))
     if n_trials is None:
         return [(size, 0) for size in sizes]
-    unit = n_trials / (len(sizes) - 1 + _FIRST_ROUND)
-    first = max(int(unit * _FIRST_ROUND / n_names), _LEAST_TO_JUDGE)
-    unit = (n_trials - first * n_names) / (len(sizes) - 1)
-    later = [(n, int(unit / n)) for n in sizes[1:] if unit >= n]
-    if not later:  # nobody would go on
+    round_budget = n_trials / (len(sizes) - 1 + _FIRST_ROUND_WEIGHT)
+    n_first = max(int(round_budget * _FIRST_ROUND_WEIGHT / n_names), _MIN_TRIALS_TO_RANK)
+    round_budget = (n_trials - n_first * n_names) / (len(sizes) - 1)
+    later_rounds = [(size, int(round_budget / size)) for size in sizes[1:] if round_budget >= size]
+    if not later_rounds:
         return [(n_names, n_trials // n_names)]
-    return [(n_names, first), *later]
+    return [(n_names, n_first), *later_rounds]
 
 
-def in_turns(allowed: Mapping[str, int]) -> list[str]:
-    """Name every extractor as often as it may start a trial, one after another."""
-    turns = range(max(allowed.values(), default=0))
-    return [name for turn in turns for name, number in allowed.items() if number > turn]
+def alternate(n_trials: Mapping[str, int]) -> list[str]:
+    """Return each extractor as often as it has trials, one after another in turns."""
+    n_turns = max(n_trials.values(), default=0)
+    return [name for turn in range(n_turns) for name, number in n_trials.items() if number > turn]
 
 
-def in_turns_beside_others(
-    allowed: Mapping[str, int],
+def order_for_worker(
+    n_trials: Mapping[str, int],
     seconds: Mapping[str, float],
     running: Collection[str],
-    last: Collection[str],
+    previous: Collection[str],
 ) -> list[str]:
-    """Name the extractors as :func:`in_turns`, in an order for one of several workers.
+    """Return the extractors as :func:`alternate`, ordered for one of several workers.
 
-    What nobody else works at (`running`) comes first, of this what the worker has been at
-    (`last`), and then where most work is left by the `seconds` of a trial, infinite if not
-    known. So most extractors have one worker, in whose memory lies what their trials share and
-    whose sampler knows of all before; and the long ones are begun early.
+    Extractors that no other worker runs (not in `running`) come first; among these, the ones that
+    this worker ran before (`previous`), then those with the most remaining work. So most
+    extractors are run by a single worker, which has their shared computations in memory and whose
+    sampler knows all earlier trials, and long ones start early.
+
+    `seconds` is the mean duration of a trial, infinite if unknown.
     """
 
-    def rank(name: str) -> tuple[bool, float]:
-        return name not in last, -allowed[name] * seconds[name]
+    def sort_key(name: str) -> tuple[bool, float]:
+        return name not in previous, -n_trials[name] * seconds[name]
 
-    order = sorted(allowed, key=rank)
-    free = {name: allowed[name] for name in order if name not in running}
-    others = {name: allowed[name] for name in order if name in running}
-    return [*in_turns(free), *in_turns(others)]
+    order = sorted(n_trials, key=sort_key)
+    idle = {name: n_trials[name] for name in order if name not in running}
+    busy = {name: n_trials[name] for name in order if name in running}
+    return [*alternate(idle), *alternate(busy)]

@@ -11,36 +11,31 @@ from optuna.trial import FrozenTrial, TrialState
 
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning._candidates import score_of_parts
-from skescore.tuning._objective import (
-    STOPPED,
-)
+from skescore.tuning._objective import STOPPED
 from skescore.tuning._pareto import hypervolume
+from skescore.tuning.runner._trials import value_of
 
 
-def value_of(trial: FrozenTrial) -> float:
-    """The score of a trial that was completed."""
-    return float(trial.values[0])
+def score_and_bound(trials: Sequence[FrozenTrial], scorer: Any) -> tuple[float, float]:
+    """Return the best score of an extractor and an upper bound on the score it can reach."""
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    pruned = [trial for trial in trials if STOPPED in trial.user_attrs]
+    best = max(map(value_of, complete), default=-math.inf)
+    if not pruned:
+        return best, _upper_bound(complete, scorer)
+    # Trials that were stopped between folds are not measured on all of them: there is no bound.
+    if not complete:
+        best = max(float(trial.user_attrs["score"]) for trial in pruned)
+    return best, math.inf
 
 
-def standing(trials: Sequence[FrozenTrial], scorer: Any) -> tuple[float, float]:
-    """The best score of an extractor, and the bound of what it could reach."""
-    done = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    cut_short = [trial for trial in trials if STOPPED in trial.user_attrs]
-    best = max(map(value_of, done), default=-math.inf)
-    if not cut_short:
-        return best, _reach(done, scorer)
-    # Of trials that were stopped between folds, less is known: no bound.
-    partly = [float(trial.user_attrs["score"]) for trial in cut_short]
-    return (best if done else max(partly)), math.inf
-
-
-def _reach(trials: list[FrozenTrial], scorer: Any) -> float:
-    """The score of the best of everything that trials had, on each fold; infinite if unknown."""
-    of_parts = score_of_parts(scorer)
-    if not trials or of_parts is None:
+def _upper_bound(trials: list[FrozenTrial], scorer: Any) -> float:
+    """Return the score of the best value of every part on each fold; infinite if unknown."""
+    parts_and_score = score_of_parts(scorer)
+    if not trials or parts_and_score is None:
         return math.inf
-    names, score = of_parts
-    signs = _signs()
+    names, score = parts_and_score
+    signs = _part_signs()
     folds = list(zip(*(trial.user_attrs["folds"] for trial in trials), strict=True))
     best = {
         name: np.array(
@@ -51,41 +46,40 @@ def _reach(trials: list[FrozenTrial], scorer: Any) -> float:
     return float(np.mean(score(best)))
 
 
-def contributions(done: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
-    """What each extractor adds to the common front, by hypervolume."""
-    points = {name: np.array([t.values for t in trials]) for name, trials in done.items()}
-    some = {name: values for name, values in points.items() if len(values)}
-    if not some:
-        return dict.fromkeys(done, -math.inf)
-    everything = np.concatenate(list(some.values()))
-    reference = everything.max(axis=0) + 0.1 * np.ptp(everything, axis=0) + 1e-9
-    unit = reference - everything.min(axis=0)
+def hypervolume_contributions(trials: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
+    """Return the hypervolume that each extractor adds to the front of all complete trials."""
+    values = {name: np.array([t.values for t in some]) for name, some in trials.items() if some}
+    result = dict.fromkeys(trials, -math.inf)
+    if not values:
+        return result
+    all_values = np.concatenate(list(values.values()))
+    reference = all_values.max(axis=0) + 0.1 * np.ptp(all_values, axis=0) + 1e-9
+    unit = reference - all_values.min(axis=0)
 
-    def volume(values: list[np.ndarray]) -> float:
-        if not values:
+    def volume(fronts: list[np.ndarray]) -> float:
+        if not fronts:
             return 0.0
-        return hypervolume(np.concatenate(values) / unit, reference / unit)
+        return hypervolume(np.concatenate(fronts) / unit, reference / unit)
 
-    whole = volume(list(some.values()))
-    result = dict.fromkeys(done, -math.inf)
-    for name, values in some.items():
-        others = [other for other_name, other in some.items() if other_name != name]
+    total = volume(list(values.values()))
+    for name, own_values in values.items():
+        other_values = [array for other, array in values.items() if other != name]
         # Of extractors that add nothing, the one with the better front of its own is ahead.
-        result[name] = whole - volume(others) + 1e-3 * volume([values])
+        result[name] = total - volume(other_values) + 1e-3 * volume([own_values])
     return result
 
 
-def _parts(results: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    """What was measured on each fold, greater being better."""
-    return np.array([[sign * r[name] for name, sign in _signs().items()] for r in results])
+def measured_parts(results: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Return the parts of the score on each fold, one row per fold; greater is better."""
+    return np.array([[sign * r[name] for name, sign in _part_signs().items()] for r in results])
 
 
-def _signs() -> dict[str, int]:
-    """What scores are made of: 1 if greater is better, -1 if less is."""
-    parts = {s.kept_as: -1 if s.prediction == "loss" else 1 for s in SCORE_SPECS.values()}
+def _part_signs() -> dict[str, int]:
+    """Return the parts of scores: 1 if greater is better, -1 if less is better."""
+    predictive = {s.kept_as: -1 if s.prediction == "loss" else 1 for s in SCORE_SPECS.values()}
     return {
         "score": 1,
-        **parts,
+        **predictive,
         "size": -1,
         "completeness_volume": 1,
         "completeness_instances": 1,

@@ -9,10 +9,10 @@ from typing import Any
 import optuna
 from optuna.exceptions import ExperimentalWarning
 
-#: Measures whose names here are better known to programs than to people.
-_SHOWN = {"n_rules": "rules"}
-#: What a table of studies has room for.
-_MOST_LETTERS = 200
+#: Labels of measures whose names are meant for programs.
+_MEASURE_LABELS = {"n_rules": "rules"}
+#: Length of the longest text that fits in a table of studies.
+_MAX_CHARACTERS = 200
 
 
 def describe_study(
@@ -25,38 +25,38 @@ def describe_study(
     X: Any = None,
     cv: Any = None,
 ) -> None:
-    """Name a study's objectives, and note what it is about, as short texts for people.
+    """Name the objectives of a study and describe the study in short texts for people.
 
-    Use it once after making a study that others will look at. Workers that join may call it again:
-    only what is new or different is written.
+    Call it once after creating a study that others will look at. Further workers may call it
+    again: only new or different texts are stored.
 
     Parameters
     ----------
     study : optuna.Study
         The study.
     scoring : str, scorer or sequence of str
-        What the trials' values are: one score, such as ``"ice"``, or as many measures as the study
-        has objectives, such as ``("loss", "n_rules", "incompleteness")``.
+        Meaning of the values of the trials: one score, such as ``"ice"``, or one measure per
+        objective of the study, such as ``("loss", "n_rules", "incompleteness")``.
     extractor : str, optional
         Name of the extractor.
     task : str, optional
-        Such as ``"classification"``.
+        ``"classification"`` or ``"regression"``.
     data : str, optional
         Name of the data.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        The rows, of which only the numbers of rows and features are noted.
+        The rows; only their number and the number of features are stored.
     cv : int, splitter or iterable, optional
         Cross-validation, as in scikit-learn.
 
     Raises
     ------
     ValueError
-        If `scoring` names more or fewer values than the study has objectives.
+        If the number of names in `scoring` differs from the number of objectives.
 
     Notes
     -----
-    The names are the study's ``metric_names``, which plots and tables show. The rest are its user
-    attributes ``scoring``, ``extractor``, ``task``, ``data`` and ``cv``.
+    The names become the study's ``metric_names``, which plots and tables show. The other texts
+    become its user attributes ``scoring``, ``extractor``, ``task``, ``data`` and ``cv``.
 
     Examples
     --------
@@ -70,8 +70,8 @@ def describe_study(
     >>> study.user_attrs["data"]
     'iris (150 rows, 4 features)'
     """
-    single = isinstance(scoring, str) or not isinstance(scoring, Sequence)
-    names = [_name_of(part) for part in ([scoring] if single else scoring)]
+    is_single = isinstance(scoring, str) or not isinstance(scoring, Sequence)
+    names = [_objective_name(part) for part in ([scoring] if is_single else scoring)]
     if len(names) != len(study.directions):
         raise ValueError(
             f"scoring must name each of the study's {len(study.directions)} objectives, got "
@@ -82,25 +82,25 @@ def describe_study(
             warnings.simplefilter("ignore", ExperimentalWarning)
             study.set_metric_names(names)
     texts = {
-        # A scorer's settings matter, and only its representation shows them.
-        "scoring": str(scoring) if single else ", ".join(names),
+        # The representation of a scorer shows its settings as well.
+        "scoring": str(scoring) if is_single else ", ".join(names),
         "extractor": extractor,
         "task": task,
         "data": _data_text(data, X),
         "cv": _cv_text(cv),
     }
-    known = study.user_attrs
+    attrs = study.user_attrs
     for key, text in texts.items():
-        if text is not None and known.get(key) != (text := _shortened(text)):
+        if text is not None and attrs.get(key) != (text := _shorten(text)):
             study.set_user_attr(key, text)
 
 
-def _name_of(scoring: Any) -> str:
+def _objective_name(scoring: Any) -> str:
     if isinstance(scoring, str):
-        return _SHOWN.get(scoring, scoring)
+        return _MEASURE_LABELS.get(scoring, scoring)
     for attribute in ("name", "__name__"):
-        if isinstance(found := getattr(scoring, attribute, None), str):
-            return found
+        if isinstance(name := getattr(scoring, attribute, None), str):
+            return name
     return str(scoring)
 
 
@@ -118,9 +118,9 @@ def _cv_text(cv: Any) -> str | None:
     if isinstance(cv, int):
         return f"{cv} folds"
     if hasattr(cv, "split"):
-        return " ".join(str(cv).split())  # scikit-learn's splitters name their parameters
+        return " ".join(str(cv).split())  # the representation may have several lines
     return f"{len(cv)} given splits" if hasattr(cv, "__len__") else "given splits"
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 1]}…"

@@ -16,21 +16,21 @@ from skescore.registry import extractor_label
 
 
 class SearchProgress:
-    """Shows how far a search is: a bar on a terminal or in a notebook, elsewhere lines.
+    """Show the progress of a search: a bar on a terminal or in a notebook, lines elsewhere.
 
-    Beside a terminal there is a line every few seconds, and one per extractor at the end.
+    Without a terminal, it writes a line every few seconds and one per extractor at the end.
 
-    Use it as a context and as a callback of the studies.
+    Use it as a context manager and as a callback of the studies.
 
     Parameters
     ----------
     total : int or None
-        Number of trials; None where they cannot be counted.
+        Number of trials; None if only the time is limited.
     label : str
         Name of the score.
     sign : int, default=1
-        -1 if what is maximized is the score's negative.
-    shown : bool, default=True
+        -1 if the search maximizes the negative of the score.
+    enabled : bool, default=True
         False shows nothing.
     seconds : float, default=5.0
         Time between two lines.
@@ -42,28 +42,28 @@ class SearchProgress:
         label: str,
         sign: int = 1,
         *,
-        shown: bool = True,
+        enabled: bool = True,
         seconds: float = 5.0,
     ) -> None:
         self._label, self._sign = label, sign
         self._best: dict[str, float] = {}
         self._counts: dict[str, int] = {}
         self._bar: Progress | None = None
-        self._lines = False
+        self._writes_lines = False
         self._total = total
-        self._shown = shown
+        self._enabled = enabled
         self._seconds = seconds
-        self._over = threading.Event()
-        self._teller: threading.Thread | None = None
+        self._is_over = threading.Event()
+        self._writer: threading.Thread | None = None
 
     def __enter__(self) -> SearchProgress:
-        if self._shown:
+        if self._enabled:
             console = Console(stderr=True)
-            self._lines = not (console.is_terminal or console.is_jupyter)
-            if self._lines:
-                self._begin = time.perf_counter()
-                self._teller = threading.Thread(target=self._tell, daemon=True)
-                self._teller.start()
+            self._writes_lines = not (console.is_terminal or console.is_jupyter)
+            if self._writes_lines:
+                self._start = time.perf_counter()
+                self._writer = threading.Thread(target=self._write_lines, daemon=True)
+                self._writer.start()
             else:
                 self._bar = Progress(
                     TextColumn("{task.description}"),
@@ -80,16 +80,15 @@ class SearchProgress:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
-        if self._teller is not None:
-            self._over.set()
-            self._teller.join()
-        if self._lines and kind is None:
-            for name in self._counts:
-                count = self._counts[name]
-                sys.stderr.write(f"{plural(count, 'trial')} of {self._named(name)}\n")
+        if self._writer is not None:
+            self._is_over.set()
+            self._writer.join()
+        if self._writes_lines and kind is None:
+            for name, count in self._counts.items():
+                sys.stderr.write(f"{plural(count, 'trial')} of {self._describe(name)}\n")
 
     def __call__(self, study: Any, trial: Any) -> None:
-        """Count a trial."""
+        """Count a finished trial."""
         name = study.study_name.rpartition("/")[2]
         self._counts[name] = self._counts.get(name, 0) + 1
         score = trial.user_attrs.get("score", math.nan)
@@ -97,24 +96,25 @@ class SearchProgress:
             self._best[name] = max(self._best.get(name, -math.inf), score)
         if self._bar is not None:
             leader = max(self._best, key=lambda name: self._best[name], default=name)
-            self._bar.update(self._task, advance=1, description=f"searching {self._named(leader)}")
-
-    def _tell(self) -> None:
-        """Write a line from time to time, also while one trial takes long."""
-        while not self._over.wait(self._seconds):
-            best = dict(self._best)
-            done = sum(self._counts.values())
-            trials = (
-                f"{done} of {plural(self._total, 'trial')}"
-                if self._total
-                else (plural(done, "trial"))
+            self._bar.update(
+                self._task, advance=1, description=f"searching {self._describe(leader)}"
             )
-            leader = max(best, key=lambda name: best[name], default="")
-            shown = f"; {self._named(leader)}" if leader else ""
-            elapsed = time.perf_counter() - self._begin
-            sys.stderr.write(f"{trials} after {elapsed:.0f} s{shown}\n")
 
-    def _named(self, name: str) -> str:
+    def _write_lines(self) -> None:
+        """Write a line every few seconds, also during a long trial."""
+        while not self._is_over.wait(self._seconds):
+            best = dict(self._best)
+            n_trials = sum(self._counts.values())
+            trials = plural(n_trials, "trial")
+            if self._total:
+                trials = f"{n_trials} of {plural(self._total, 'trial')}"
+            leader = max(best, key=lambda name: best[name], default="")
+            suffix = f"; {self._describe(leader)}" if leader else ""
+            elapsed = time.perf_counter() - self._start
+            sys.stderr.write(f"{trials} after {elapsed:.0f} s{suffix}\n")
+
+    def _describe(self, name: str) -> str:
+        """Return the label of an extractor with its best score."""
         label = extractor_label(name)
         if name not in self._best:
             return label

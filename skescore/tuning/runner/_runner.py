@@ -18,30 +18,31 @@ from optuna.trial import FrozenTrial, TrialState
 
 from skescore._text import plural
 from skescore.tuning._candidates import SearchObjective, mean_of
-from skescore.tuning._objective import (
-    params_key,
+from skescore.tuning._objective import params_key
+from skescore.tuning.runner._allocation import Allocation, alternate, order_for_worker
+from skescore.tuning.runner._comparison import (
+    hypervolume_contributions,
+    measured_parts,
+    score_and_bound,
 )
-from skescore.tuning.runner._allocation import Allocation, in_turns, in_turns_beside_others
-from skescore.tuning.runner._comparison import _parts, contributions, standing, value_of
-from skescore.tuning.runner._studies import Studies
+from skescore.tuning.runner._results import FinishedTrial, ResultCache
+from skescore.tuning.runner._studies import Studies, run_callbacks
+from skescore.tuning.runner._trials import value_of
 from skescore.tuning.runner._workers import ALL_ROWS, FoldEvaluator, Workers
-from skescore.tuning.storage import (
-    Heartbeat,
-    is_storage_failure,
-)
+from skescore.tuning.storage import Heartbeat, is_storage_failure
 
-#: Trials that are begun together in memory: few, so that the sampler learns, and always as many,
-#: so that the number of processes changes nothing.
-_TOGETHER = 4
-#: Seconds between two looks at trials of other workers.
-_PATIENCE = 0.5
-#: Seconds of such looks before a word is said.
-_SILENCE = 20.0
+#: Trials that start together in memory: few, so that the sampler learns from earlier ones, and
+#: the same number whatever the number of processes, so that it does not change the results.
+_BATCH_SIZE = 4
+#: Seconds between two checks for trials of other workers.
+_POLL_SECONDS = 0.5
+#: Seconds of waiting for other workers before a warning.
+_SECONDS_BEFORE_WARNING = 20.0
 
 
 @dataclass
-class _Open:
-    """A trial that was begun."""
+class _RunningTrial:
+    """A trial that was started and is not finished yet."""
 
     name: str
     trial: optuna.Trial
@@ -50,15 +51,32 @@ class _Open:
     all_rows: dict[str, Any] | None = None
     heartbeat: Heartbeat | None = None
     same_as: int | None = None
-    stopped: bool = False
+    is_pruned: bool = False
 
-
-#: Of a trial that is done: its number, what was measured on the folds, and on all rows.
-_Known = tuple[int, list[dict[str, Any]], dict[str, Any] | None]
+    @property
+    def failure(self) -> str:
+        """Text of the first error; empty if there was none."""
+        return next((result["failure"] for result in self.results if "failure" in result), "")
 
 
 class Runner:
-    """Spends the budget of a search."""
+    """Spend the budget of a search.
+
+    Parameters
+    ----------
+    studies : Studies
+        Studies of the extractors.
+    allocation : Allocation
+        Budget and its division between extractors.
+    evaluator : FoldEvaluator
+        Evaluation of a candidate on a fold.
+    n_jobs : int, optional
+        Number of processes, as in scikit-learn.
+    pruner : optional
+        Optuna's pruner, or ``"bound"`` to stop a trial that cannot reach the best score.
+    callbacks : sequence of callable
+        Called with study and trial after every trial.
+    """
 
     def __init__(
         self,
@@ -77,369 +95,378 @@ class Runner:
         self.pruner = pruner
         self.callbacks = list(callbacks)
         self.objective: SearchObjective = studies.objective
-        self._halted: set[str] = set()
-        self._known: dict[tuple[str, str], _Known] = {}
-        self._read: dict[str, int] = {}
-        self._parts: dict[tuple[str, int], np.ndarray] = {}
-        #: Whether the trials last read are all there are: nobody else was at work in the storage.
-        self._up_to_date = False
-        #: Whether others ever were at work; after that it takes few trials at a time to the end.
-        self._has_company = False
-        self._waits_since: float | None = None
-        self._has_told = False
-        #: Trials that could not be ended, as the storage did not answer.
-        self._unended: list[_Open] = []
-        #: Whether this process has not begun anything: another may have ended in the midst of it.
-        self._is_new = True
-        #: The extractors of this worker's last trials.
-        self._last: Collection[str] = ()
+        self._results = ResultCache(len(evaluator.folds))
+        #: Extractors whose studies a callback has stopped.
+        self._stopped_by_callback: set[str] = set()
+        #: Whether the trials in memory are all there are, as no other worker uses the storage.
+        self._is_up_to_date = False
+        #: Whether another worker was seen. From then on, few trials start at a time.
+        self._has_other_workers = False
+        self._waiting_since: float | None = None
+        self._has_warned = False
+        #: Trials that could not be finished because the storage failed.
+        self._unfinished: list[_RunningTrial] = []
+        #: Whether this process has started no trial yet, so that an earlier one may have left some.
+        self._is_first_batch = True
+        #: Extractors of the last batch.
+        self._previous: Collection[str] = ()
 
     def run(self) -> None:
         """Search until the budget is spent."""
-        begin = time.perf_counter()
+        start = time.perf_counter()
         if self.allocation.timeout is not None:
-            self.evaluator.stops_at = time.monotonic() + self.allocation.timeout
+            self.evaluator.deadline = time.monotonic() + self.allocation.timeout
         with Workers(self.evaluator, self.n_jobs) as workers:
-            while self.studies.patiently(lambda: self._step(begin, workers)):
+            while self.studies.call_with_retries(lambda: self._step(start, workers)):
                 pass
 
-    def _step(self, begin: float, workers: Workers) -> bool:
-        """Go on with a search whose storage may have failed; return whether there is more to do."""
-        self._give_back()
-        if self._go_on(begin, workers):
+    def _step(self, start: float, workers: Workers) -> bool:
+        """Run the next batch or wait for other workers; return False when the search is over.
+
+        May be called again after a failure of the storage.
+        """
+        self._finish_unfinished()
+        batch = self._next_batch(time.perf_counter() - start, workers.n_jobs)
+        if batch:
+            self._waiting_since = None
+            if not self._run_batch(batch, workers):
+                # Other workers have started all remaining trials in the meantime.
+                time.sleep(_POLL_SECONDS)
             return True
-        self.studies.read()
+        if self.studies.is_shared and self._awaits_other_workers(time.perf_counter() - start):
+            self._warn_of_waiting()
+            time.sleep(_POLL_SECONDS)
+            return True
+        self.studies.read_trials()
         return False
 
-    def _go_on(self, begin: float, workers: Workers) -> bool:
-        """Work at what comes next, or wait for others; return whether there is more to do."""
-        if batch := self._next_batch(time.perf_counter() - begin, workers.n_jobs):
-            self._waits_since = None
-            if not self._work_at(batch, workers):
-                time.sleep(_PATIENCE)  # others were quicker, or have another clock
-            return True
-        if self.studies.shared and self._others(time.perf_counter() - begin):
-            self._tell_of_waiting()
-            time.sleep(_PATIENCE)
-            return True
-        return False
-
-    def _give_back(self) -> None:
-        """End the trials that could not be ended while the storage did not answer."""
-        while self._unended:
-            one = self._unended[0]
-            if one.results:
-                self._close(one)
+    def _finish_unfinished(self) -> None:
+        """Finish the trials that could not be finished while the storage failed."""
+        while self._unfinished:
+            running = self._unfinished[0]
+            if running.results:
+                self._finish(running)
             else:
-                self.studies.interrupt(one.name, one.trial)
-            self._unended.pop(0)
-            self._up_to_date = False
+                self.studies.interrupt(running.name, running.trial)
+            self._unfinished.pop(0)
+            self._is_up_to_date = False
 
-    def _tell_of_waiting(self) -> None:
-        """Say a word, once, where others take long: one of them may have been killed."""
+    def _warn_of_waiting(self) -> None:
+        """Warn once if other workers take long, as one of them may have been killed."""
         now = time.monotonic()
-        self._waits_since = now if self._waits_since is None else self._waits_since
-        if now - self._waits_since > _SILENCE and not self._has_told:
-            self._has_told = True
+        self._waiting_since = now if self._waiting_since is None else self._waiting_since
+        if now - self._waiting_since > _SECONDS_BEFORE_WARNING and not self._has_warned:
+            self._has_warned = True
             warnings.warn(
-                f"All that is left is {plural(self.studies.unfinished(), 'trial')} of other "
-                "processes, which are waited for. One that is killed on another machine is given "
-                "up after 120 s without a sign of life, and its trial tried again.",
+                f"Waiting for {plural(self.studies.n_unfinished(), 'trial')} of other processes; "
+                "all others are finished. The trial of a process that was killed on another "
+                "machine is repeated after 120 s without a heartbeat.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
-    def _others(self, elapsed: float) -> bool:
-        """Whether trials of other workers may still come to something."""
-        if len(self._halted) == len(self.studies.studies):
+    def _awaits_other_workers(self, elapsed: float) -> bool:
+        """Return whether trials of other workers may still finish within the budget."""
+        if len(self._stopped_by_callback) == len(self.studies.by_name):
             return False
         timeout = self.allocation.timeout
-        return (timeout is None or elapsed < timeout) and bool(self.studies.running())
+        return (timeout is None or elapsed < timeout) and bool(self.studies.n_running())
 
     def _next_batch(self, elapsed: float, n_jobs: int) -> list[str]:
-        """Names of the extractors whose trials come next."""
-        # Who has joined since the last trials began is seen when the next ones have begun.
-        if not self._up_to_date:
-            self.studies.read()
-            if self.studies.shared:
+        """Return the extractors of the trials that start next."""
+        # Workers that have joined since the last batch started are seen when the next one starts.
+        if not self._is_up_to_date:
+            self.studies.read_trials()
+            if self.studies.is_shared:
                 self.studies.retry_stale()
-        standings = self.studies.standings()
-        allowed = self.allocation.allowed(standings, self.judge, elapsed, self._halted)
-        if self._up_to_date and not allowed:
-            self._up_to_date = False
+        usage = self.studies.usage()
+        allowed = self.allocation.next_trials(usage, self.rank, elapsed, self._stopped_by_callback)
+        if self._is_up_to_date and not allowed:
+            self._is_up_to_date = False
             return self._next_batch(elapsed, n_jobs)
-        running = self.studies.running()
-        self._has_company = self._has_company or (self.studies.shared and bool(running))
-        if allowed and self.studies.shared:
-            # First what a broken-off search had begun: the next trials learn from it.
-            most = max(1, n_jobs) if self._has_company else max(_TOGETHER, len(standings), n_jobs)
-            again = in_turns(self.studies.waiting())
-            if not self._has_company and (again or self._is_new):
-                again += self.studies.left_to_begin()  # what it was about to begin with them
-            self._is_new = False
-            if again:
-                return again[: min(most, sum(allowed.values()))]
-        if self._has_company:
-            # Others are at work as well: take no more than can be begun at once.
-            seconds = {name: self._seconds(name) for name in allowed}
-            names = in_turns_beside_others(allowed, seconds, running, self._last)
-            return names[: max(1, n_jobs)]
+        running = self.studies.n_running()
+        self._has_other_workers |= self.studies.is_shared and bool(running)
+        if allowed and self.studies.is_shared:
+            # Trials of an interrupted search come first: later ones learn from them.
+            repeated = self._trials_to_repeat()
+            if repeated:
+                batch_size = max(1, n_jobs)
+                if not self._has_other_workers:
+                    batch_size = max(_BATCH_SIZE, len(usage), n_jobs)
+                return repeated[: min(batch_size, sum(allowed.values()))]
+        if self._has_other_workers:
+            # Start no more trials than can run at once, so that other workers get their share.
+            seconds = {name: self._mean_seconds(name) for name in allowed}
+            return order_for_worker(allowed, seconds, running, self._previous)[: max(1, n_jobs)]
         if not allowed:
             return []
-        if not any(standing.started for standing in standings.values()):
-            return list(allowed)  # with little time, every extractor has one trial at least
-        each = math.ceil(_TOGETHER / len(allowed))
-        return in_turns({name: min(number, each) for name, number in allowed.items()})
+        if not any(used.n_started for used in usage.values()):
+            return list(allowed)  # even with little time, every extractor gets one trial
+        n_each = math.ceil(_BATCH_SIZE / len(allowed))
+        return alternate({name: min(number, n_each) for name, number in allowed.items()})
 
-    def _work_at(self, names: list[str], workers: Workers) -> bool:
-        """Ask for trials and see them through; return whether any of them was granted."""
-        self._last = set(names)
-        opened: list[_Open] = []
-        closed = 0
-        # As of now, so that the number of processes makes no difference.
-        self._learn()
-        rivals = list(self._parts.values())
-        with ExitStack() as alive:
+    def _trials_to_repeat(self) -> list[str]:
+        """Return the extractors of trials that an interrupted search had started or planned."""
+        names = alternate(self.studies.n_waiting())
+        if not self._has_other_workers and (names or self._is_first_batch):
+            names += self.studies.planned_trials()
+        self._is_first_batch = False
+        return names
+
+    def _run_batch(self, names: list[str], workers: Workers) -> bool:
+        """Run one trial for each of the names; return whether any was within the budget."""
+        self._previous = set(names)
+        started: list[_RunningTrial] = []
+        # Rivals are those from before the batch, so that the number of processes has no effect.
+        self._results.update(self.studies.trials)
+        rivals = self._results.rivals()
+        n_finished = 0
+        with ExitStack() as heartbeats:
             try:
-                started, queued = self.studies.number_started(), self.studies.waiting()
-                fresh = [name for name in names if _is_fresh(queued, name)]
-                if self.studies.shared and fresh and len(names) > 1:
-                    self.studies.plan(fresh)
-                for name in names:
-                    opened.append(_Open(name, *self.studies.ask(name)))
-                    if self.studies.shared:
-                        beats = Heartbeat(opened[-1].trial)
-                        opened[-1].heartbeat = alive.enter_context(beats)
-                if self.studies.shared:
-                    self.studies.read()
-                    nobody = self.studies.unfinished() == len(opened)
-                    # Callbacks may queue trials in the studies.
-                    self._up_to_date = nobody and not (self._has_company or self.callbacks)
-                    self._learn()
-                    if self.studies.number_started() > started + len(opened):  # by others as well
-                        opened = self._granted(opened)
-                # In one process a trial is kept as soon as it is measured, in several all together;
-                # also in one where a pruner could see a difference.
-                alone = workers.n_jobs == 1 and not any(map(self._may_stop, opened))
-                for part in [[one] for one in opened] if alone else [opened]:
-                    if time.monotonic() >= self.evaluator.stops_at:
-                        for one in part:
-                            self.studies.interrupt(one.name, one.trial, again=False)
-                        closed += len(part)
+                granted = self._start_trials(names, started, heartbeats)
+                started[:] = granted
+                for group in self._groups(granted, workers):
+                    if time.monotonic() >= self.evaluator.deadline:
+                        self._interrupt(group)
+                        n_finished += len(group)
                         continue
-                    self._evaluate(part, workers)
-                    self._judge_on_all_rows(part, rivals, workers)
-                    for one in part:
-                        trial = self._close(one)
-                        closed += 1
-                        if trial is None:
-                            self._up_to_date = False
-                        elif call_back(self.callbacks, self._study(one), trial):
-                            self._halted.add(one.name)
+                    self._evaluate(group, workers)
+                    self._evaluate_on_all_rows(group, rivals, workers)
+                    for running in group:
+                        trial = self._finish(running)
+                        n_finished += 1
+                        self._call_back(running, trial)
             except BaseException as error:
-                if self.studies.shared and is_storage_failure(error):
-                    self._unended += opened[closed:]
-                    raise
-                for one in opened[closed:]:
-                    # What has been measured is not lost because a callback failed.
-                    if isinstance(error, KeyboardInterrupt) or not one.results:
-                        self.studies.interrupt(one.name, one.trial)
-                    else:
-                        self._close(one)
+                self._abort(started[n_finished:], error)
                 raise
-        return bool(opened)
+        return bool(started)
 
-    def _granted(self, opened: list[_Open]) -> list[_Open]:
-        """The trials within the budget: workers may have begun some at one moment."""
-        if self.allocation.n_trials is None:
-            return opened
-        granted: list[_Open] = []
-        rejected: set[tuple[str, int]] = set()
-        for one in opened:
-            trial = self.studies.trials[one.name][one.trial.number]
-            standings = self.studies.standings((one.name, trial), without=rejected)
-            allocation = copy.copy(self.allocation)
-            if "fixed_params" in trial.system_attrs or one.name in allocation.allowed(
-                standings, self.judge, 0, self._halted
-            ):  # what was queued is within the budget where it was taken up
-                granted.append(one)
+    def _start_trials(
+        self, names: list[str], started: list[_RunningTrial], heartbeats: ExitStack
+    ) -> list[_RunningTrial]:
+        """Append a new trial for each of the names to `started`; return those within the budget."""
+        studies = self.studies
+        n_started, n_waiting = studies.n_started(), studies.n_waiting()
+        if studies.is_shared and len(names) > 1:
+            new_names = _without_waiting(names, n_waiting)
+            if new_names:
+                studies.record_plan(new_names)
+        for name in names:
+            running = _RunningTrial(name, *studies.start_trial(name))
+            started.append(running)
+            if studies.is_shared:
+                running.heartbeat = heartbeats.enter_context(Heartbeat(running.trial))
+        if not studies.is_shared:
+            return list(started)
+        studies.read_trials()
+        is_alone = studies.n_unfinished() == len(started)
+        # Callbacks may queue trials in the studies.
+        self._is_up_to_date = is_alone and not (self._has_other_workers or self.callbacks)
+        self._results.update(studies.trials)
+        if studies.n_started() > n_started + len(started):
+            return self._within_budget(started)
+        return list(started)
+
+    def _groups(self, started: list[_RunningTrial], workers: Workers) -> list[list[_RunningTrial]]:
+        """Divide the trials into groups that are evaluated and finished together.
+
+        One process finishes every trial at once, unless a pruner could see the difference.
+        """
+        if workers.n_jobs == 1 and not any(map(self._may_prune, started)):
+            return [[running] for running in started]
+        return [started]
+
+    def _interrupt(self, group: list[_RunningTrial]) -> None:
+        """Interrupt trials that cannot be evaluated within the time of the search."""
+        for running in group:
+            self.studies.interrupt(running.name, running.trial, repeat=False)
+
+    def _call_back(self, running: _RunningTrial, trial: FrozenTrial | None) -> None:
+        """Call the callbacks after a trial, unless another worker has failed it already."""
+        if trial is None:
+            self._is_up_to_date = False
+        elif run_callbacks(self.callbacks, self.studies.by_name[running.name], trial):
+            self._stopped_by_callback.add(running.name)
+
+    def _abort(self, unfinished: list[_RunningTrial], error: BaseException) -> None:
+        """End the unfinished trials of a batch after an error."""
+        if self.studies.is_shared and is_storage_failure(error):
+            self._unfinished += unfinished
+            return
+        for running in unfinished:
+            # Measurements are not lost because the callback of another trial failed.
+            if isinstance(error, KeyboardInterrupt) or not running.results:
+                self.studies.interrupt(running.name, running.trial)
             else:
-                self.studies.interrupt(one.name, one.trial, again=False)
-                rejected.add((one.name, trial.number))
-                self._up_to_date = False
+                self._finish(running)
+
+    def _within_budget(self, started: list[_RunningTrial]) -> list[_RunningTrial]:
+        """Return the trials within the budget, as several workers may start some at once.
+
+        The others are interrupted.
+        """
+        granted: list[_RunningTrial] = []
+        rejected: set[tuple[str, int]] = set()
+        for running in started:
+            trial = self.studies.trials[running.name][running.trial.number]
+            usage = self.studies.usage((running.name, trial), without=rejected)
+            allocation = copy.copy(self.allocation)
+            # Queued trials were within the budget when they were queued.
+            if "fixed_params" in trial.system_attrs or running.name in allocation.next_trials(
+                usage, self.rank, 0, self._stopped_by_callback
+            ):
+                granted.append(running)
+            else:
+                self.studies.interrupt(running.name, running.trial, repeat=False)
+                rejected.add((running.name, trial.number))
+                self._is_up_to_date = False
         return granted
 
-    def _evaluate(self, opened: list[_Open], workers: Workers) -> None:
-        """Fill in the results; fold after fold if a trial may be stopped between them."""
-        first: dict[tuple[str, str], _Open] = {}
-        repeats: list[tuple[_Open, _Open]] = []
-        todo = []
-        for one in opened:
-            key = one.name, params_key(one.params)
-            if (known := self._known.get(key)) is not None:
-                one.same_as, one.results, one.all_rows = known
-            elif key in first:
-                repeats.append((one, first[key]))
+    def _evaluate(self, started: list[_RunningTrial], workers: Workers) -> None:
+        """Evaluate the trials on the folds: fold after fold where a trial may be pruned between."""
+        originals: dict[tuple[str, str], _RunningTrial] = {}
+        duplicates: list[tuple[_RunningTrial, _RunningTrial]] = []
+        pending = []
+        for running in started:
+            key = running.name, params_key(running.params)
+            finished = self._results.get(running.name, running.params)
+            if finished is not None:
+                running.same_as, running.results = finished.number, finished.results
+                running.all_rows = finished.all_rows
+            elif key in originals:
+                duplicates.append((running, originals[key]))
             else:
-                first[key] = one
-                todo.append((one, self.studies.objectives[one.name].candidate(one.params)))
+                originals[key] = running
+                candidate = self.studies.objectives[running.name].candidate(running.params)
+                pending.append((running, candidate))
         n_folds = len(self.evaluator.folds)
-        whole = [(one, c) for one, c in todo if not self._may_stop(one)]
-        results = workers.run([(c, k) for _, c in whole for k in range(n_folds)])
-        for index, (one, _) in enumerate(whole):
-            one.results += results[index * n_folds : (index + 1) * n_folds]
-        going = [(one, c) for one, c in todo if self._may_stop(one)]
+        complete = [(r, candidate) for r, candidate in pending if not self._may_prune(r)]
+        results = workers.run([(candidate, k) for _, candidate in complete for k in range(n_folds)])
+        for index, (running, _) in enumerate(complete):
+            running.results += results[index * n_folds : (index + 1) * n_folds]
+        active = [(r, candidate) for r, candidate in pending if self._may_prune(r)]
         for k in range(n_folds):
-            results = workers.run([(c, k) for _, c in going])
-            for (one, _), result in zip(going, results, strict=True):
-                one.results.append(result)
-                one.stopped = k + 1 < n_folds and self._hopeless(one)
-            going = [(one, c) for one, c in going if not one.stopped and not _failure(one.results)]
-        for one, other in repeats:
-            one.same_as, one.results = other.trial.number, other.results
-            one.stopped = other.stopped
+            results = workers.run([(candidate, k) for _, candidate in active])
+            for (running, _), result in zip(active, results, strict=True):
+                running.results.append(result)
+                running.is_pruned = k + 1 < n_folds and self._should_prune(running)
+            active = [(r, c) for r, c in active if not r.is_pruned and not r.failure]
+        for running, original in duplicates:
+            running.same_as, running.results = original.trial.number, original.results
+            running.is_pruned = original.is_pruned
 
-    def _judge_on_all_rows(
-        self, opened: list[_Open], rivals: list[np.ndarray], workers: Workers
+    def _evaluate_on_all_rows(
+        self, started: list[_RunningTrial], rivals: list[np.ndarray], workers: Workers
     ) -> None:
-        """Extract from all rows what may win: what no rival equals on every fold in every part."""
+        """Extract rules from all rows for the trials that may win.
 
-        def may_win(one: _Open) -> bool:
-            if one.same_as is not None or one.stopped or _failure(one.results):
+        A trial cannot win if a rival is at least as good in every part of the score on every fold.
+        """
+
+        def may_win(running: _RunningTrial) -> bool:
+            if running.same_as is not None or running.is_pruned or running.failure:
                 return False
-            if math.isnan(mean_of(one.results, "score")):  # without a score nothing wins
+            if math.isnan(mean_of(running.results, "score")):  # without a score nothing wins
                 return False
-            parts = _parts(one.results)
+            parts = measured_parts(running.results)
             return not any((rival >= parts).all() for rival in rivals)
 
         if self.evaluator.all_rows is None:
             return
-        going = [one for one in opened if may_win(one)]
-        candidates = [self.studies.objectives[one.name].candidate(one.params) for one in going]
+        contenders = [running for running in started if may_win(running)]
+        candidates = [self.studies.objectives[r.name].candidate(r.params) for r in contenders]
         results = workers.run([(candidate, ALL_ROWS) for candidate in candidates])
-        for one, result in zip(going, results, strict=True):
-            one.all_rows = result  # with a failure in it: not to win
-        made = {(one.name, one.trial.number): one.all_rows for one in going}
-        for one in opened:
-            if one.same_as is not None and one.all_rows is None:
-                one.all_rows = made.get((one.name, one.same_as))
+        for running, result in zip(contenders, results, strict=True):
+            running.all_rows = result  # a failure here keeps the trial from winning
+        by_number = {(r.name, r.trial.number): r.all_rows for r in contenders}
+        for running in started:
+            if running.same_as is not None and running.all_rows is None:
+                running.all_rows = by_number.get((running.name, running.same_as))
 
-    def _may_stop(self, one: _Open) -> bool:
-        return self.pruner is not None or self.studies.has_pruner(one.name)
+    def _may_prune(self, running: _RunningTrial) -> bool:
+        return self.pruner is not None or self.studies.has_pruner(running.name)
 
-    def _hopeless(self, one: _Open) -> bool:
-        """Whether a trial should be stopped after the folds it has seen."""
-        if _failure(one.results) or math.isnan(score := mean_of(one.results, "score")):
+    def _should_prune(self, running: _RunningTrial) -> bool:
+        """Return whether to prune a trial after the folds it was evaluated on."""
+        if running.failure or math.isnan(score := mean_of(running.results, "score")):
             return False
         if self.pruner != "bound":
-            one.trial.report(score, len(one.results) - 1)
-            return one.trial.should_prune()
+            running.trial.report(score, len(running.results) - 1)
+            return running.trial.should_prune()
         best_possible = self.objective.best_possible
-        best = max((self._best(name) for name in self.studies.studies), default=-math.inf)
+        best = max((self._best_score(name) for name in self.studies.by_name), default=-math.inf)
         if best_possible is None or best == -math.inf:
             return False
-        n_folds, seen = len(self.evaluator.folds), len(one.results)
-        reach = (score * seen + best_possible * (n_folds - seen)) / n_folds
-        return bool(reach < best)
+        n_folds, n_done = len(self.evaluator.folds), len(running.results)
+        upper_bound = (score * n_done + best_possible * (n_folds - n_done)) / n_folds
+        return bool(upper_bound < best)
 
-    def _close(self, one: _Open) -> FrozenTrial | None:
-        """Keep what was measured; None if another worker has taken the trial for lost."""
-        if one.heartbeat is not None and one.heartbeat.lost:
+    def _finish(self, running: _RunningTrial) -> FrozenTrial | None:
+        """Store the results of a trial; return None if another worker has failed it already."""
+        if running.heartbeat is not None and running.heartbeat.lost:
             return None
-        objective, study = self.studies.objectives[one.name], self._study(one)
-        state, values, failure = TrialState.COMPLETE, None, _failure(one.results)
+        objective = self.studies.objectives[running.name]
+        n_folds, failure = len(self.evaluator.folds), running.failure
+        state, values = TrialState.COMPLETE, None
         try:
             if failure:
-                one.trial.set_user_attr("extractor", one.name)
-                one.trial.set_user_attr("error", failure)
+                running.trial.set_user_attr("extractor", running.name)
+                running.trial.set_user_attr("error", failure)
                 state = TrialState.FAIL
-            elif one.stopped:
-                raise objective.stopped(one.trial, one.results, len(self.evaluator.folds))
+            elif running.is_pruned:
+                raise objective.stopped(running.trial, running.results, n_folds)
             else:
                 values = objective.record(
-                    one.trial, one.results, same_as=one.same_as, all_rows=one.all_rows
+                    running.trial,
+                    running.results,
+                    same_as=running.same_as,
+                    all_rows=running.all_rows,
                 )
         except optuna.TrialPruned:
             state = TrialState.PRUNED
         except UpdateFinishedTrialError:
             return None
-        trial = study.tell(one.trial, values, state=state, skip_if_finished=True)
-        self.studies.trials[one.name][trial.number] = trial
-        if len(one.results) == len(self.evaluator.folds) and one.same_as is None and not failure:
-            known = one.trial.number, one.results, one.all_rows
-            self._known.setdefault((one.name, params_key(one.params)), known)
+        study = self.studies.by_name[running.name]
+        trial = study.tell(running.trial, values, state=state, skip_if_finished=True)
+        self.studies.trials[running.name][trial.number] = trial
+        if len(running.results) == n_folds and running.same_as is None and not failure:
+            finished = FinishedTrial(running.trial.number, running.results, running.all_rows)
+            self._results.add(running.name, running.params, finished)
         return trial
 
-    def _study(self, one: _Open) -> optuna.Study:
-        return self.studies.studies[one.name]
-
-    def _learn(self) -> None:
-        """Remember what was measured in the trials that were read."""
-        for name, trials in self.studies.trials.items():
-            index = self._read.get(name, 0)
-            while index < len(trials) and trials[index].state.is_finished():
-                self._learn_of(name, trials[index])
-                index += 1
-            self._read[name] = index
-            for trial in trials[index:]:
-                if trial.state.is_finished():
-                    self._learn_of(name, trial)
-
-    def _learn_of(self, name: str, trial: FrozenTrial) -> None:
-        folds = trial.user_attrs.get("folds", ())
-        if len(folds) == len(self.evaluator.folds) and "same_as" not in trial.user_attrs:
-            all_rows = trial.user_attrs.get("all_rows")
-            key = name, params_key(trial.params)
-            self._known.setdefault(key, (trial.number, list(folds), all_rows))
-            # What has no rules of all rows, or had none made, wins over nothing.
-            score = (all_rows or {}).get("score", math.nan)
-            if math.isfinite(score) and (name, trial.number) not in self._parts:
-                self._parts[name, trial.number] = _parts(folds)
-
-    def _complete(self, name: str, first: int | None) -> list[FrozenTrial]:
-        trials = self.studies.counted(name)[:first]
+    def _complete_trials(self, name: str, n_first: int | None) -> list[FrozenTrial]:
+        trials = self.studies.counted_trials(name)[:n_first]
         return [trial for trial in trials if trial.state == TrialState.COMPLETE]
 
-    def _seconds(self, name: str) -> float:
-        """What an extraction takes; what extractors take is not known before the first."""
-        taken = [trial.user_attrs["seconds"] for trial in self._complete(name, None)]
-        return float(np.mean(taken)) if taken else math.inf
+    def _mean_seconds(self, name: str) -> float:
+        """Return the mean duration of an extraction; infinite before the first one."""
+        seconds = [trial.user_attrs["seconds"] for trial in self._complete_trials(name, None)]
+        return float(np.mean(seconds)) if seconds else math.inf
 
-    def _best(self, name: str) -> float:
-        return max(map(value_of, self._complete(name, None)), default=-math.inf)
+    def _best_score(self, name: str) -> float:
+        return max(map(value_of, self._complete_trials(name, None)), default=-math.inf)
 
-    def judge(self, names: Sequence[str], first: int | None) -> Mapping[str, tuple[float, float]]:
-        """Give how good extractors are by their first trials, and how good they could be."""
+    def rank(self, names: Sequence[str], n_first: int | None) -> Mapping[str, tuple[float, float]]:
+        """Return priority and upper bound of each extractor by its first trials."""
         if self.objective.minimized:
-            done = {name: self._complete(name, first) for name in names}
-            return {name: (priority, math.inf) for name, priority in contributions(done).items()}
-        scorer = self.objective.scorer
-        return {name: standing(self.studies.counted(name)[:first], scorer) for name in names}
+            trials = {name: self._complete_trials(name, n_first) for name in names}
+            contributions = hypervolume_contributions(trials)
+            return {name: (priority, math.inf) for name, priority in contributions.items()}
+        return {
+            name: score_and_bound(
+                self.studies.counted_trials(name)[:n_first], self.objective.scorer
+            )
+            for name in names
+        }
 
 
-def _is_fresh(queued: dict[str, int], name: str) -> bool:
-    """Whether the next trial of an extractor is none that is queued; counts it off if it is."""
-    left = queued.get(name, 0)
-    queued[name] = left - 1
-    return left <= 0
-
-
-def _failure(results: list[dict[str, Any]]) -> str:
-    return next((result["failure"] for result in results if "failure" in result), "")
-
-
-def call_back(
-    callbacks: Sequence[Callable[..., None]], study: optuna.Study, trial: FrozenTrial
-) -> bool:
-    """Call what the caller wants called after a trial; return whether it stopped the study."""
-    # A callback may call study.stop(), which Optuna allows inside of its own loop only.
-    local = study._thread_local
-    before = local.in_optimize_loop
-    local.in_optimize_loop = True
-    study._stop_flag = False
-    try:
-        for callback in callbacks:
-            callback(study, trial)
-    finally:
-        local.in_optimize_loop = before
-    return study._stop_flag
+def _without_waiting(names: Sequence[str], n_waiting: Mapping[str, int]) -> list[str]:
+    """Return the names without the first ones of each extractor that queued trials will take."""
+    n_left = dict(n_waiting)
+    result = []
+    for name in names:
+        if n_left.get(name, 0) > 0:
+            n_left[name] -= 1
+        else:
+            result.append(name)
+    return result

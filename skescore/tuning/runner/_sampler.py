@@ -8,58 +8,65 @@ from typing import Any
 
 import optuna
 from optuna.exceptions import ExperimentalWarning
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
-from skescore.tuning.runner._trials import _place
+from skescore.tuning.runner._trials import position_of
+
+#: States of the trials that TPE learns from.
+_OBSERVED_STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)
 
 
-class _SamplerByPlace(optuna.samplers.TPESampler):
-    """A sampler to which trials have the numbers of an unbroken search, and are in their order.
+class ResumableTPESampler(optuna.samplers.TPESampler):
+    """TPE sampler that draws the same hyper-parameters in a resumed search as in an unbroken one.
 
-    What it draws depends on the order of trials, and one that is tried again has a later number.
+    The draws of TPE depend on the order of the trials, and a repeated trial has a later number
+    than the one it replaces. This sampler shows TPE the trials in the order of their positions.
     """
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: Any
     ) -> Any:
-        """Draw a hyper-parameter."""
-        seen: Any = _StudyByPlace(study)
-        return super().sample_independent(seen, _numbered(trial), param_name, param_distribution)
+        """Draw one hyper-parameter."""
+        study, trial = _order_by_position(study, trial)
+        return super().sample_independent(study, trial, param_name, param_distribution)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, Any]
     ) -> dict[str, Any]:
-        """Draw hyper-parameters together."""
-        seen: Any = _StudyByPlace(study)
-        return super().sample_relative(seen, _numbered(trial), search_space)
+        """Draw several hyper-parameters jointly."""
+        if not search_space:
+            return {}
+        study, trial = _order_by_position(study, trial)
+        return super().sample_relative(study, trial, search_space)
 
 
-class _StudyByPlace:
-    """A study whose trials are numbered by their places."""
+def _order_by_position(study: optuna.Study, trial: FrozenTrial) -> tuple[optuna.Study, FrozenTrial]:
+    """Return a study whose trials are numbered by their positions, and the trial in it.
 
-    def __init__(self, study: optuna.Study) -> None:
-        self._study = study
+    The study itself is returned if its numbers are the positions already, as in every search
+    without interruptions. Otherwise, it is a copy in memory.
+    """
+    trials = study.get_trials(deepcopy=False)
+    if all(position_of(other) == other.number for other in trials):
+        return study, trial
+    observed = sorted((t for t in trials if t.state in _OBSERVED_STATES), key=position_of)
+    ordered_study = optuna.create_study(directions=study.directions)
+    ordered_study.add_trials(map(_without_user_attrs, observed))
+    index = [other.number for other in observed].index(trial.number)
+    return ordered_study, ordered_study.get_trials(deepcopy=False)[index]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._study, name)
 
-    def _get_trials(self, *args: Any, **options: Any) -> list[FrozenTrial]:
-        trials = self._study._get_trials(*args, **options)
-        return sorted(map(_numbered, trials), key=_place)
-
-
-def _numbered(trial: FrozenTrial) -> FrozenTrial:
-    """A trial whose number is its place."""
-    if _place(trial) == trial.number:
-        return trial
+def _without_user_attrs(trial: FrozenTrial) -> FrozenTrial:
+    """Copy a trial without the measurements in its user attributes, which TPE does not use."""
     trial = copy.copy(trial)
-    trial.number = _place(trial)
+    trial.user_attrs = {}
     return trial
 
 
-def _fixed(
+def fix_params(
     params: dict[str, Any], base: optuna.samplers.BaseSampler
 ) -> optuna.samplers.PartialFixedSampler:
+    """Return a sampler that sets `params` and draws the others from `base`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)
         return optuna.samplers.PartialFixedSampler(params, base)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import itertools
 import math
+import types
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,319 +19,408 @@ from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore.tuning._candidates import Limits, SearchObjective
-from skescore.tuning._objective import (
-    ExtractorObjective,
-)
-from skescore.tuning.runner._allocation import Standing
+from skescore.tuning._objective import ExtractorObjective
+from skescore.tuning.runner._allocation import TrialUsage
 from skescore.tuning.runner._description import describe_study
-from skescore.tuning.runner._sampler import _fixed, _SamplerByPlace
-from skescore.tuning.runner._trials import INTERRUPTED, _begun, _is_given_up, _place, counts
+from skescore.tuning.runner._sampler import ResumableTPESampler, fix_params
+from skescore.tuning.runner._trials import (
+    INTERRUPTED,
+    counts,
+    is_abandoned,
+    position_of,
+    start_key,
+)
 from skescore.tuning.storage import (
     HEARTBEAT,
-    PLACE,
+    POSITION,
     announce_worker,
+    call_with_retries,
     check_identity,
-    patiently,
     retry_stale,
     stable_text,
 )
 
-#: In what searches that share a study of the caller's must agree: it may be gone on with by others.
-_OF_GIVEN = ("rows", "black_box")
-#: User attribute of a search's first study: the extractors whose trials are begun together, and
-#: how many places each has when they are.
-_TO_BEGIN = "to_begin"
+_T = TypeVar("_T")
+
+#: Parts of the identity in which searches that share a study of the user must agree.
+_USER_STUDY_IDENTITY = ("rows", "black_box")
+#: User attribute of a search's first study: the trials that were about to start together.
+_PLANNED = "planned"
 
 
 @contextlib.contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Keep Optuna's line per trial out of the caller's log; it is in the leaderboard."""
-    before = optuna.logging.get_verbosity()
+    """Silence Optuna's log line for every trial, which repeats the leaderboard."""
+    verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         yield
     finally:
-        optuna.logging.set_verbosity(before)
+        optuna.logging.set_verbosity(verbosity)
 
 
-_T = TypeVar("_T")
+@dataclass(frozen=True)
+class StudySettings:
+    """Settings shared by all studies of a search.
+
+    Attributes
+    ----------
+    starting_points : mapping of str to list of dict
+        Hyper-parameters of the first trials of each extractor.
+    seed : int
+        Seed of the default samplers.
+    n_startup_trials : int
+        Number of random trials before the default sampler learns from trials.
+    limits : Limits
+        Limits of the search, which the default sampler treats as constraints.
+    sampler, pruner : optional
+        Optuna's sampler and pruner.
+    storage : optuna storage, optional
+        Storage shared with other workers and later searches; None keeps the studies in memory.
+    study_name : str
+        Prefix of the names of the studies in the storage.
+    identity : mapping
+        Description of the search; a study in the storage with another one is refused.
+    user_studies : mapping of str to optuna.Study
+        Studies of the user, by extractor.
+    description : mapping
+        Arguments of :func:`describe_study`.
+    """
+
+    starting_points: Mapping[str, list[dict[str, Any]]]
+    seed: int
+    n_startup_trials: int
+    limits: Limits = field(default_factory=Limits)
+    sampler: Any = None
+    pruner: Any = None
+    storage: Any = None
+    study_name: str = ""
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    user_studies: Mapping[str, optuna.Study] = field(default_factory=dict)
+    description: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Studies:
-    """The studies of a search."""
+    """Studies of a search, one for each extractor.
+
+    Parameters
+    ----------
+    objectives : mapping of str to ExtractorObjective
+        Objective of each extractor.
+    objective : SearchObjective
+        Objective of the search.
+    settings : StudySettings
+        Settings of the studies.
+
+    Attributes
+    ----------
+    by_name : dict of str to optuna.Study
+        Study of each extractor.
+    trials : dict of str to list of FrozenTrial
+        Trials of each extractor, as they were last read from the storage.
+    """
 
     def __init__(
         self,
         objectives: Mapping[str, ExtractorObjective],
         objective: SearchObjective,
-        *,
-        first: Mapping[str, list[dict[str, Any]]],
-        seed: int,
-        n_startup: int,
-        limits: Limits | None = None,
-        sampler: Any = None,
-        pruner: Any = None,
-        storage: Any = None,
-        study_name: str = "",
-        settings: Mapping[str, Any] | None = None,
-        given: Mapping[str, optuna.Study] | None = None,
-        about: Mapping[str, Any] | None = None,
+        settings: StudySettings,
     ) -> None:
         self.objectives = objectives
         self.objective = objective
-        self.first = first
-        self.seed = seed
-        self.n_startup = n_startup
-        self.limits = limits or Limits()
-        self.sampler = sampler
-        self.shared = storage is not None
-        self.studies: dict[str, optuna.Study] = {}
-        self.given = dict(given or {})
-        self.storage = storage
-        for name in objectives:
-            opening = functools.partial(
-                self._opened, name, study_name, pruner, settings or {}, about or {}
-            )
-            self.studies[name] = self.patiently(opening)
-        #: All trials of every extractor, as they were when they were last read.
+        self.settings = settings
+        self.is_shared = settings.storage is not None
+        self.by_name: dict[str, optuna.Study] = {
+            name: self.call_with_retries(lambda name=name: self._open_study(name))  # type: ignore[misc]
+            for name in objectives
+        }
         self.trials: dict[str, list[FrozenTrial]] = {}
-        self.patiently(self.read)
+        self.call_with_retries(self.read_trials)
 
-    def _opened(
-        self,
-        name: str,
-        study_name: str,
-        pruner: Any,
-        settings: Mapping[str, Any],
-        about: Mapping[str, Any],
-    ) -> optuna.Study:
-        """An extractor's study, which is found, made or given."""
-        study = self.given.get(name)
+    def _open_study(self, name: str) -> optuna.Study:
+        """Return an extractor's study: of the user, from the storage or new."""
+        settings = self.settings
+        study = settings.user_studies.get(name)
         if study is not None:
             _check_directions(study, name, self.objective)
             _check_folds(study, name, len(self.objectives[name].folds))
         else:
+            uses_default_sampler = not settings.sampler and settings.limits
             study = optuna.create_study(
-                study_name=f"{study_name}/{name}" if self.shared else name,
-                storage=self.storage,
+                study_name=f"{settings.study_name}/{name}" if self.is_shared else name,
+                storage=settings.storage,
                 directions=self.objective.directions,
-                pruner=pruner,
-                sampler=copy.deepcopy(self.sampler)
-                if self.sampler or not self.limits
-                else self._sampler(),
-                load_if_exists=self.shared,
+                pruner=settings.pruner,
+                sampler=self._make_sampler()
+                if uses_default_sampler
+                else copy.deepcopy(settings.sampler),
+                load_if_exists=self.is_shared,
             )
-        if self.shared or name in self.given:
+        is_user_study = name in settings.user_studies
+        if self.is_shared or is_user_study:
             _check_directions(study, name, self.objective)
             space = {key: repr(d) for key, d in self.objectives[name].space.items()}
-            kept = stable_text(self.objectives[name].prototype, {*space, "estimator"})
-            about_it = {**settings, "space": space, "extractor": kept}
-            check_identity(study, about_it, only=_OF_GIVEN if name in self.given else None)
+            extractor = stable_text(self.objectives[name].prototype, {*space, "estimator"})
+            identity = {**settings.identity, "space": space, "extractor": extractor}
+            check_identity(study, identity, only=_USER_STUDY_IDENTITY if is_user_study else None)
         scoring = self.objective.minimized or self.objective.name
-        describe_study(study, scoring=scoring, extractor=name, **about)
+        describe_study(study, scoring=scoring, extractor=name, **settings.description)
         return study
 
-    def patiently(self, action: Callable[[], _T]) -> _T:
-        """Do something with the studies; where their storage fails, again for a while."""
-        return patiently(action, self.storage) if self.shared else action()
+    def call_with_retries(self, action: Callable[[], _T]) -> _T:
+        """Call `action`, again for a while if the storage of the studies fails."""
+        return call_with_retries(action, self.settings.storage) if self.is_shared else action()
 
-    def read(self, *names: str) -> None:
-        """Read the trials of some extractors anew, or of all: each costs a storage a query."""
-        for name in names or self.studies:
-            self.trials[name] = list(self.studies[name].get_trials(deepcopy=False))
+    def read_trials(self, *names: str) -> None:
+        """Read the trials of some extractors, or of all, with one query of the storage for each."""
+        for name in names or self.by_name:
+            self.trials[name] = list(self.by_name[name].get_trials(deepcopy=False))
 
-    def ask(self, name: str) -> tuple[optuna.Trial, dict[str, Any]]:
-        """Begin a trial of an extractor; gives it and its hyper-parameters."""
-        study = self.studies[name]
-        if self.shared:
+    def start_trial(self, name: str) -> tuple[optuna.Trial, dict[str, Any]]:
+        """Start a trial of an extractor and return it with its hyper-parameters.
+
+        The sampler is seeded by the trial's position, so that an interrupted search continues as
+        it would have without the interruption and workers draw different hyper-parameters.
+        """
+        study = self.by_name[name]
+        if self.is_shared:
             announce_worker(study)
         trial = study.ask()
-        before = study.sampler
+        original_sampler = study.sampler
         try:
-            # By the trial's place: a search that was broken off goes on as it would have, and
-            # workers draw differently.
-            self.read(name)
-            while self._comes_later(name, trial):
-                self.interrupt(name, trial, asked=False)
+            self.read_trials(name)
+            while self._has_earlier_waiting_trial(name, trial):
+                self.interrupt(name, trial, has_params=False)
                 trial = study.ask()
-                self.read(name)
-            place = self._placed(name, trial)
-            if self.sampler is None and name not in self.given:
-                study.sampler = self._default_sampler(name, place)
-            first = self.first.get(name, [])
-            if place < len(first):
-                study.sampler = _fixed(first[place], study.sampler)
-            for other in self.trials[name]:
-                if _place(other) == place and _is_given_up(other):
-                    study.sampler = _fixed(other.params, study.sampler)
+                self.read_trials(name)
+            study.sampler = self._sampler_at(name, self._assign_position(name, trial))
             return trial, self.objectives[name].suggest(trial)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
-                self.interrupt(name, trial, asked=False)
+                self.interrupt(name, trial, has_params=False)
             else:
                 study.tell(trial, state=TrialState.FAIL)
             raise
         finally:
-            study.sampler = before
+            study.sampler = original_sampler
 
-    def _comes_later(self, name: str, trial: optuna.Trial) -> bool:
-        """Whether a trial that was queued is to come before one that is tried again."""
-        place = trial.user_attrs.get(PLACE, -1)
-        waiting = self._in_state(name, TrialState.WAITING)
-        return any(other.user_attrs.get(PLACE, place) < place for other in waiting)
+    def _has_earlier_waiting_trial(self, name: str, trial: optuna.Trial) -> bool:
+        """Return whether a queued trial has an earlier position than one that was started."""
+        position = trial.user_attrs.get(POSITION, -1)
+        waiting = self._trials_in_state(name, TrialState.WAITING)
+        return any(other.user_attrs.get(POSITION, position) < position for other in waiting)
 
-    def _placed(self, name: str, trial: optuna.Trial) -> int:
-        """The place of a trial that has begun: the one it had before, or the first that is free."""
-        if (given := trial.user_attrs.get(PLACE)) is not None:
-            return given
-        held, ahead = self._places(name, before=trial.number)
-        free = (place for place in itertools.count() if place not in held)
-        place = next(itertools.islice(free, ahead, None))
-        if place != trial.number:
-            trial.set_user_attr(PLACE, place)
-        return place
+    def _assign_position(self, name: str, trial: optuna.Trial) -> int:
+        """Return the position of a started trial: its earlier one, or the first that is free."""
+        if (position := trial.user_attrs.get(POSITION)) is not None:
+            return position
+        occupied, n_ahead = self._occupied_positions(name, before=trial.number)
+        free_positions = (number for number in itertools.count() if number not in occupied)
+        position = next(itertools.islice(free_positions, n_ahead, None))
+        if position != trial.number:
+            trial.set_user_attr(POSITION, position)
+        return position
 
-    def _places(self, name: str, before: float = math.inf) -> tuple[set[int], int]:
-        """The places that are held, and how many trials before one are about to be given theirs."""
-        held, ahead = set(), 0
+    def _occupied_positions(self, name: str, before: float = math.inf) -> tuple[set[int], int]:
+        """Return the occupied positions and the number of trials that will get one next.
+
+        Only trials with a number less than `before` are included in the latter.
+        """
+        occupied, n_ahead = set(), 0
         for trial in self.trials[name]:
-            is_begun = HEARTBEAT in trial.user_attrs and trial.state == TrialState.RUNNING
-            is_placed = is_begun or PLACE in trial.user_attrs
-            if not is_placed and trial.state in (TrialState.RUNNING, TrialState.WAITING):
-                ahead += trial.number < before
+            is_started = HEARTBEAT in trial.user_attrs and trial.state == TrialState.RUNNING
+            has_position = is_started or POSITION in trial.user_attrs
+            if not has_position and trial.state in (TrialState.RUNNING, TrialState.WAITING):
+                n_ahead += trial.number < before
             elif counts(trial) or trial.state == TrialState.WAITING:
-                held.add(_place(trial))
-        return held, ahead
+                occupied.add(position_of(trial))
+        return occupied, n_ahead
 
     def interrupt(
-        self, name: str, trial: optuna.Trial, *, again: bool = True, asked: bool = True
+        self, name: str, trial: optuna.Trial, *, repeat: bool = True, has_params: bool = True
     ) -> None:
-        """End a trial that does not count; in a storage its parameters may be tried again.
+        """End a trial so that it does not count, and queue its hyper-parameters again.
 
-        Where not all of them had been asked for, those are that it was queued with; if there are
-        none, the next one in its place is given the same.
+        Parameters
+        ----------
+        name : str
+            The extractor.
+        trial : optuna.Trial
+            The trial.
+        repeat : bool, default=True
+            False if it shall not be queued again. Trials in memory never are.
+        has_params : bool, default=True
+            Whether all hyper-parameters were suggested. Otherwise only those it was queued with
+            are queued again; without any, the next trial at its position gets the same ones.
         """
-        study = self.studies[name]
+        study = self.by_name[name]
         with contextlib.suppress(UpdateFinishedTrialError):
             trial.set_user_attr(INTERRUPTED, True)
             study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
-            if again and self.shared:
-                self.read(name)
+            if repeat and self.is_shared:
+                self.read_trials(name)
                 params = self.trials[name][trial.number].system_attrs.get("fixed_params", {})
-                place = {key: value for key, value in trial.user_attrs.items() if key == PLACE}
-                if asked:
-                    params, place = params | trial.params, {PLACE: trial.number} | place
-                if asked or params:
-                    study.enqueue_trial(params, user_attrs=place)
+                attrs = {key: value for key, value in trial.user_attrs.items() if key == POSITION}
+                if has_params:
+                    params, attrs = params | trial.params, {POSITION: trial.number} | attrs
+                if has_params or params:
+                    study.enqueue_trial(params, user_attrs=attrs)
 
     def has_pruner(self, name: str) -> bool:
-        """Whether a study of the caller's stops trials between folds."""
-        pruner = self.studies[name].pruner
-        single = not self.objective.minimized
-        return single and name in self.given and not isinstance(pruner, optuna.pruners.NopPruner)
+        """Return whether a study of the user prunes trials between folds."""
+        pruner = self.by_name[name].pruner
+        return (
+            not self.objective.minimized
+            and name in self.settings.user_studies
+            and not isinstance(pruner, optuna.pruners.NopPruner)
+        )
 
-    def _default_sampler(self, name: str, index: int) -> optuna.samplers.BaseSampler:
-        words = [self.seed, zlib.crc32(name.encode()), index]
-        return self._sampler(int(np.random.SeedSequence(words).generate_state(1)[0]))
+    def _sampler_at(self, name: str, position: int) -> optuna.samplers.BaseSampler:
+        """Return the sampler for the trial at a position."""
+        sampler = self.by_name[name].sampler
+        if self.settings.sampler is None and name not in self.settings.user_studies:
+            words = [self.settings.seed, zlib.crc32(name.encode()), position]
+            sampler = self._make_sampler(int(np.random.SeedSequence(words).generate_state(1)[0]))
+        starting_points = self.settings.starting_points.get(name, [])
+        if position < len(starting_points):
+            sampler = fix_params(starting_points[position], sampler)
+        for trial in self.trials[name]:
+            if position_of(trial) == position and is_abandoned(trial):
+                sampler = fix_params(trial.params, sampler)
+        return sampler
 
-    def _sampler(self, seed: int | None = None) -> optuna.samplers.BaseSampler:
-        """The sampler of a search that was given none; also keeps what limits say of a trial."""
+    def _make_sampler(self, seed: int | None = None) -> optuna.samplers.BaseSampler:
+        """Return the default sampler, which treats the limits of the search as constraints."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
-            # Deprecated in Optuna 5, and the one way that there is in Optuna 4.
+            # Optuna 5 deprecates the argument, and Optuna 4 has no other.
             warnings.filterwarnings("ignore", "`constraints_func`", FutureWarning)
-            return _SamplerByPlace(
+            return ResumableTPESampler(
                 seed=seed,
-                n_startup_trials=self.n_startup,
+                n_startup_trials=self.settings.n_startup_trials,
                 constant_liar=True,
-                constraints_func=self._violations if self.limits else None,
+                constraints_func=self._violations if self.settings.limits else None,
             )
 
     def _violations(self, trial: FrozenTrial) -> tuple[float, ...]:
-        kept = trial.user_attrs
-        return self.limits.violations(kept.get("folds") or [{}], kept.get("all_rows"))
+        attrs = trial.user_attrs
+        return self.settings.limits.violations(attrs.get("folds") or [{}], attrs.get("all_rows"))
 
-    def counted(self, name: str) -> list[FrozenTrial]:
-        """The trials of an extractor that were begun, but for those that are to be repeated.
+    def counted_trials(self, name: str) -> list[FrozenTrial]:
+        """Return the started trials of an extractor that will not be repeated, by position."""
+        return sorted(filter(counts, self.trials[name]), key=position_of)
 
-        They are in the order of an unbroken search.
-        """
-        return sorted(filter(counts, self.trials[name]), key=_place)
-
-    def standings(
+    def usage(
         self,
         before: tuple[str, FrozenTrial] | None = None,
         without: Collection[tuple[str, int]] = (),
-    ) -> dict[str, Standing]:
-        """What every extractor has done; by the trials begun before one, without some others."""
+    ) -> dict[str, TrialUsage]:
+        """Return the budget that each extractor has used.
+
+        Parameters
+        ----------
+        before : tuple of (str, FrozenTrial), optional
+            An extractor and its trial; only trials that started earlier are included.
+        without : collection of (str, int)
+            Extractors and numbers of trials that are left out.
+        """
         result = {}
-        for name in self.studies:
-            trials = [trial for trial in self.counted(name) if (name, trial.number) not in without]
+        for name in self.by_name:
+            trials = [t for t in self.counted_trials(name) if (name, t.number) not in without]
             if before is not None:
-                trials = [trial for trial in trials if _begun(name, trial) < _begun(*before)]
-            spent = [trial.duration.total_seconds() for trial in trials if trial.duration]
-            result[name] = Standing(len(trials), sum(spent))
+                trials = [t for t in trials if start_key(name, t) < start_key(*before)]
+            seconds = [trial.duration.total_seconds() for trial in trials if trial.duration]
+            result[name] = TrialUsage(len(trials), sum(seconds))
         return result
 
-    def number_started(self) -> int:
-        """How many trials were begun that count."""
-        return sum(standing.started for standing in self.standings().values())
+    def n_started(self) -> int:
+        """Return the number of started trials that count."""
+        return sum(used.n_started for used in self.usage().values())
 
     def retry_stale(self) -> None:
-        """Queue the trials anew that nobody works at any more."""
-        for name, study in self.studies.items():
-            if retry_stale(study, running=self._in_state(name, TrialState.RUNNING)):
-                self.read(name)
+        """Queue the trials again whose worker is gone."""
+        for name, study in self.by_name.items():
+            if retry_stale(study, running=self._trials_in_state(name, TrialState.RUNNING)):
+                self.read_trials(name)
 
-    def waiting(self) -> dict[str, int]:
-        """How many trials are queued that an earlier worker had begun, where there are some."""
-        return self._number(TrialState.WAITING)
+    def n_waiting(self) -> dict[str, int]:
+        """Return the number of queued trials of each extractor that has any."""
+        return self._count_trials(TrialState.WAITING)
 
-    def running(self) -> dict[str, int]:
-        """How many trials are being worked at, where there are some; between batches by others."""
-        return self._number(TrialState.RUNNING)
+    def n_running(self) -> dict[str, int]:
+        """Return the number of running trials of each extractor that has any."""
+        return self._count_trials(TrialState.RUNNING)
 
-    def plan(self, names: list[str]) -> None:
-        """Write down what is about to begin, should this process end in the midst of it."""
-        until = {name: self._number_of_places(name) + names.count(name) for name in names}
-        self._first().set_user_attr(_TO_BEGIN, {"names": names, "until": until})
+    def n_unfinished(self) -> int:
+        """Return the number of queued and running trials."""
+        return sum(self.n_waiting().values()) + sum(self.n_running().values())
 
-    def left_to_begin(self) -> list[str]:
-        """What a broken-off search was about to begin, and did not or lost."""
-        planned = self._first().user_attrs.get(_TO_BEGIN) or {}
-        left = {
-            name: number - self._number_of_places(name)
-            for name, number in planned.get("until", {}).items()
-            if name in self.studies
+    def record_plan(self, names: list[str]) -> None:
+        """Store which trials are about to start together, in case this process ends meanwhile."""
+        n_positions = {name: self._n_positions(name) + names.count(name) for name in names}
+        self._first_study().set_user_attr(_PLANNED, {"names": names, "n_positions": n_positions})
+
+    def planned_trials(self) -> list[str]:
+        """Return the extractors of planned trials that an interrupted search has not started."""
+        plan = self._first_study().user_attrs.get(_PLANNED) or {}
+        n_missing = {
+            name: n_positions - self._n_positions(name)
+            for name, n_positions in plan.get("n_positions", {}).items()
+            if name in self.by_name
         }
         result: list[str] = []
-        for name in reversed(planned.get("names", [])):
-            if left.get(name, 0) > 0:
-                left[name] -= 1
+        for name in reversed(plan.get("names", [])):
+            if n_missing.get(name, 0) > 0:
+                n_missing[name] -= 1
                 result.insert(0, name)
         return result
 
-    def _number_of_places(self, name: str) -> int:
-        held, ahead = self._places(name)
-        return len(held) + ahead
+    def _n_positions(self, name: str) -> int:
+        occupied, n_ahead = self._occupied_positions(name)
+        return len(occupied) + n_ahead
 
-    def _first(self) -> optuna.Study:
-        return next(iter(self.studies.values()))
+    def _first_study(self) -> optuna.Study:
+        return next(iter(self.by_name.values()))
 
-    def unfinished(self) -> int:
-        """How many trials are queued or being worked at."""
-        return sum(self.waiting().values()) + sum(self.running().values())
+    def _count_trials(self, state: TrialState) -> dict[str, int]:
+        numbers = {name: len(self._trials_in_state(name, state)) for name in self.by_name}
+        return {name: number for name, number in numbers.items() if number}
 
-    def _number(self, state: TrialState) -> dict[str, int]:
-        found = {name: len(self._in_state(name, state)) for name in self.studies}
-        return {name: number for name, number in found.items() if number}
-
-    def _in_state(self, name: str, state: TrialState) -> list[FrozenTrial]:
+    def _trials_in_state(self, name: str, state: TrialState) -> list[FrozenTrial]:
         return [trial for trial in self.trials[name] if trial.state == state]
 
 
+def run_callbacks(
+    callbacks: Sequence[Callable[..., None]], study: optuna.Study, trial: FrozenTrial
+) -> bool:
+    """Call the callbacks after a trial and return whether one of them stopped the study."""
+    request = _StopRequest(study)
+    study.stop = request  # type: ignore[method-assign]
+    try:
+        for callback in callbacks:
+            callback(study, trial)
+    finally:
+        del study.stop
+    return request.is_made
+
+
+class _StopRequest:
+    """Replacement for `Study.stop`, which Optuna allows inside of `Study.optimize` only."""
+
+    def __init__(self, study: optuna.Study) -> None:
+        self.study = study
+        self.is_made = False
+
+    def __call__(self) -> None:
+        self.is_made = True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Restore Optuna's own method in a study that a callback copies or pickles."""
+        return types.MethodType, (optuna.Study.stop, self.study)
+
+
 def _check_folds(study: optuna.Study, name: str, n_folds: int) -> None:
-    """Raise if a study of the caller's holds trials that cannot be compared with these."""
+    """Raise an error if a study of the user has trials that were not measured on these folds."""
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         if len(trial.user_attrs.get("folds", ())) != n_folds:
             raise ValueError(
@@ -341,10 +431,11 @@ def _check_folds(study: optuna.Study, name: str, n_folds: int) -> None:
 
 
 def _check_directions(study: optuna.Study, name: str, objective: SearchObjective) -> None:
+    """Raise an error if a study has other directions than the objective of the search."""
     directions = [direction.name.lower() for direction in study.directions]
     if directions != objective.directions:
         raise ValueError(
             f"The study {study.study_name!r} of {name!r} has the directions {directions}, but the "
-            f"search of {', '.join(objective.metric_names)} needs {objective.directions}. Give "
-            "this search a study name of its own, or make the study with these directions."
+            f"search of {', '.join(objective.metric_names)} needs {objective.directions}. Choose "
+            "another study name for this search, or create the study with these directions."
         )

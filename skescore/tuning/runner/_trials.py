@@ -6,32 +6,34 @@ import datetime
 
 from optuna.trial import FrozenTrial, TrialState
 
-from skescore.tuning.storage import (
-    HEARTBEAT,
-    PLACE,
-    RETRIED,
-)
+from skescore.tuning.storage import HEARTBEAT, POSITION, RETRIED
 
-#: Marks trials that were stopped by hand: they count for nothing and are tried again.
+#: User attribute of a trial that was interrupted: it does not count and may be repeated.
 INTERRUPTED = "interrupted"
 
 
 def counts(trial: FrozenTrial) -> bool:
-    """Whether a trial was begun, and is not to be repeated."""
-    given_up = RETRIED in trial.user_attrs and trial.state == TrialState.FAIL
-    waits = trial.state == TrialState.WAITING
-    return not (waits or given_up or INTERRUPTED in trial.user_attrs)
+    """Return whether a trial was started and will not be repeated."""
+    is_retried = RETRIED in trial.user_attrs and trial.state == TrialState.FAIL
+    is_waiting = trial.state == TrialState.WAITING
+    return not (is_waiting or is_retried or INTERRUPTED in trial.user_attrs)
 
 
-def _is_given_up(trial: FrozenTrial) -> bool:
-    """Whether a trial does not count that had been given all its hyper-parameters."""
+def is_abandoned(trial: FrozenTrial) -> bool:
+    """Return whether a trial does not count although it had all its hyper-parameters."""
     return trial.state == TrialState.FAIL and HEARTBEAT in trial.user_attrs and not counts(trial)
 
 
-def _place(trial: FrozenTrial) -> int:
-    return trial.user_attrs.get(PLACE, trial.number)
+def position_of(trial: FrozenTrial) -> int:
+    """Return the number that the trial has in a search without interruptions."""
+    return trial.user_attrs.get(POSITION, trial.number)
 
 
-def _begun(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, int]:
-    """By which trials of all extractors are in one order, the same for all workers."""
+def start_key(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, int]:
+    """Return a key that sorts the trials of all extractors by start, alike for all workers."""
     return trial.datetime_start or datetime.datetime.max, name, trial.number
+
+
+def value_of(trial: FrozenTrial) -> float:
+    """Return the score of a complete trial."""
+    return float(trial.values[0])

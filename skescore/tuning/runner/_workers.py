@@ -21,16 +21,32 @@ from skescore.tuning._objective import (
     knowledge_like,
 )
 
-#: What this process has read last: the path, and what was there.
-_READ: dict[str, FoldEvaluator] = {}
+#: Evaluator that this process has loaded, by its path.
+_LOADED: dict[str, FoldEvaluator] = {}
 
-
-#: Number of the fold that has all rows on both sides.
+#: Number of the fold whose training and test rows are all rows.
 ALL_ROWS = -1
 
 
 class FoldEvaluator:
-    """Extracts and scores a candidate on one fold; what goes wrong is part of the result."""
+    """Extract and score a candidate on one fold; an error becomes part of the result.
+
+    Parameters
+    ----------
+    folds : list of Fold
+        The folds.
+    scorer : callable
+        Scorer of the search.
+    measures : mapping of str to callable
+        Further scorers whose values are recorded.
+    all_rows : Fold, optional
+        All rows, for the candidates that may win.
+
+    Attributes
+    ----------
+    deadline : float
+        End of the search on the monotonic clock; infinite without a limit.
+    """
 
     def __init__(
         self,
@@ -43,28 +59,35 @@ class FoldEvaluator:
         self.all_rows = all_rows
         self.scorer = scorer
         self.measures = measures
-        #: The moment at which the time of the search is over, on a clock that nobody sets.
-        self.stops_at = math.inf
-        #: Made here, as other processes may not know scores that were registered.
+        self.deadline = math.inf
+        # Created here, as other processes may not know the scores that the caller registered.
         self.knowledge = knowledge_like(scorer)
 
     def __call__(self, extractor: Any, fold: int) -> dict[str, Any]:
-        """Evaluate an extractor on the fold of a number; ``failure`` holds an error's text."""
+        """Evaluate an extractor on a fold; on an error, ``failure`` holds its text."""
         rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
         assert rows is not None
-        left = self.stops_at - time.monotonic()
+        seconds_left = self.deadline - time.monotonic()
         try:
-            with time_limit(None if math.isinf(left) else max(left, 0.0)):
+            with time_limit(None if math.isinf(seconds_left) else max(seconds_left, 0.0)):
                 return evaluate_on_fold(
                     extractor, rows, self.scorer, self.measures, knowledge=self.knowledge
                 )
         except Exception as error:
-            # A candidate that fails is a row of the leaderboard, not the end of the search.
+            # A failed candidate becomes a row of the leaderboard and does not end the search.
             return {"failure": f"{type(error).__name__}: {error}"}
 
 
 class Workers:
-    """Runs evaluations in this process, or in several; used as a context."""
+    """Run evaluations in this process or in several; use it as a context manager.
+
+    Parameters
+    ----------
+    evaluator : FoldEvaluator
+        Evaluation of a candidate on a fold.
+    n_jobs : int or None
+        Number of processes, as in scikit-learn.
+    """
 
     def __init__(self, evaluator: FoldEvaluator, n_jobs: int | None) -> None:
         self.evaluator = evaluator
@@ -77,7 +100,7 @@ class Workers:
         if self.n_jobs > 1:
             self._folder = tempfile.TemporaryDirectory(prefix="skescore-")
             path = Path(self._folder.name, "folds.pkl")
-            # Functions and classes of the caller's own script are written as well.
+            # cloudpickle also stores functions and classes of the caller's script.
             path.write_bytes(cloudpickle.dumps(self.evaluator))
             self._path = str(path)
             self._parallel = parallel(self.n_jobs).__enter__()
@@ -94,14 +117,14 @@ class Workers:
             self._folder.cleanup()
 
     def run(self, tasks: Sequence[tuple[Any, int]]) -> list[dict[str, Any]]:
-        """Evaluate pairs of an extractor and the number of a fold, in their order."""
+        """Evaluate pairs of an extractor and the number of a fold; return results in order."""
         if self.n_jobs == 1:
             return [self.evaluator(*task) for task in tasks]
         return list(self._parallel(delayed(_evaluate)(self._path, *task) for task in tasks))
 
 
 def _evaluate(path: str, extractor: Any, fold: int) -> dict[str, Any]:
-    if path not in _READ:
-        _READ.clear()  # one search at a time
-        _READ[path] = cloudpickle.loads(Path(path).read_bytes())
-    return _READ[path](extractor, fold)
+    if path not in _LOADED:
+        _LOADED.clear()  # keep the rows of one search only
+        _LOADED[path] = cloudpickle.loads(Path(path).read_bytes())
+    return _LOADED[path](extractor, fold)

@@ -1,9 +1,9 @@
 """Storages of studies: how they are opened, heartbeats, retries and identities of searches."""
 
-from skescore.tuning.storage._failures import is_storage_failure, patiently
+from skescore.tuning.storage._failures import call_with_retries, is_storage_failure
 from skescore.tuning.storage._heartbeats import (
     HEARTBEAT,
-    PLACE,
+    POSITION,
     RETRIED,
     RETRY_OF,
     Heartbeat,
@@ -16,15 +16,15 @@ from skescore.tuning.storage._opening import open_storage
 
 __all__ = [
     "HEARTBEAT",
-    "PLACE",
+    "POSITION",
     "RETRIED",
     "RETRY_OF",
     "Heartbeat",
     "announce_worker",
+    "call_with_retries",
     "check_identity",
     "is_storage_failure",
     "open_storage",
-    "patiently",
     "retry_stale",
     "search_identity",
     "stable_text",

@@ -43,7 +43,7 @@ def is_storage_failure(error: BaseException) -> bool:
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 
 
-def patiently(action: Callable[[], _T], storage: BaseStorage | None = None) -> _T:
+def call_with_retries(action: Callable[[], _T], storage: BaseStorage | None = None) -> _T:
     """Do something with a storage, and again for a while if it fails.
 
     Parameters
@@ -65,7 +65,7 @@ def patiently(action: Callable[[], _T], storage: BaseStorage | None = None) -> _
 
     Examples
     --------
-    >>> patiently(lambda: "answered")
+    >>> call_with_retries(lambda: "answered")
     'answered'
     """
     for failures, pause in enumerate((*PAUSES, None)):

@@ -43,7 +43,7 @@ from optuna.trial import FrozenTrial, TrialState
 RETRY_OF = "retry_of"
 #: User attribute of a trial: its place among those of its study, where that is not its number, as
 #: trials that count for nothing came before. One that is tried again has the place that it had.
-PLACE = "place"
+POSITION = "position"
 #: User attribute of a trial: who runs it, and how many signs of life there have been.
 HEARTBEAT = "heartbeat"
 #: User attribute of a trial that is failed because it is repeated: it counts for nothing.
@@ -299,9 +299,9 @@ def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
         # Killed before it suggested what it was enqueued with, it has that in no parameter yet; in
         # the midst of that, the other parameters would not fit what a sampler adds to them.
         params = trial.system_attrs.get("fixed_params", {})
-        place = {key: value for key, value in trial.user_attrs.items() if key == PLACE}
+        place = {key: value for key, value in trial.user_attrs.items() if key == POSITION}
         if HEARTBEAT in trial.user_attrs:
-            params, place = params | trial.params, {PLACE: trial.number} | place
+            params, place = params | trial.params, {POSITION: trial.number} | place
         study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number} | place)
     return True
 

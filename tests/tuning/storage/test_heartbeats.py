@@ -86,7 +86,7 @@ def test_a_dead_process_on_this_machine_is_dead_at_once(study: optuna.Study, end
     assert failed.state == TrialState.FAIL
     assert failed.user_attrs["error"].startswith(f"The process of its worker (process {ended} on")
     assert again.state == TrialState.WAITING
-    assert again.user_attrs == {"retry_of": 0, "place": 0}
+    assert again.user_attrs == {"retry_of": 0, "position": 0}
     assert retry_stale(study) == []
     retry = study.ask()
     assert retry.number == 1
