@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from skescore._views import register_view
+
 #: Where each public name lives.
 _HOMES = {
     "CARTExtractor": "extractors",
@@ -57,6 +59,16 @@ _HOMES = {
     "significant_rules": "selection",
     "volume_completeness": "metrics",
 }
+
+#: Functions that show results, imported on first use.
+_VIEWS = {
+    "candidates.html": "report:candidates_html",
+    "search.html": "report:search_html",
+    "search.plot": "plots:plot_search",
+    "search.report": "report:write_report",
+}
+for _name, _view in _VIEWS.items():
+    register_view(_name, f"{__name__}.{_view}")
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

@@ -128,6 +128,7 @@ HELPERS = {
     "_rows",
     "_text",
     "_validation",
+    "_views",
 }
 #: What each room may use beside itself and the helpers. Nothing below knows what is above.
 MAY_IMPORT: dict[str, set[str]] = {

@@ -1,16 +1,8 @@
 """Search for the extractor and the hyper-parameters whose rules score best."""
 
-from skescore.tuning._candidates import (
-    SHARE_OF_ALL_ROWS,
-    Candidate,
-    Candidates,
-    Limits,
-    SearchObjective,
-    choose_winner,
-    judged,
-    mixed,
-    mixed_score,
-)
+from skescore.tuning._candidates import Candidate, Candidates
+from skescore.tuning._estimator_632 import SHARE_OF_ALL_ROWS, mixed, mixed_score
+from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import (
     ExtractorObjective,
     Fold,
@@ -20,6 +12,8 @@ from skescore.tuning._objective import (
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._search import ExtractorSearchCV, leaderboard
+from skescore.tuning._search_objective import SearchObjective
+from skescore.tuning._winner import choose_winner, judged
 from skescore.tuning.runner import FoldEvaluator, SearchProgress, Workers, describe_study
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
 from skescore.tuning.storage import Heartbeat, announce_worker, open_storage, retry_stale
@@ -45,9 +39,9 @@ __all__ = [
     "Fold",
     "FoldEvaluator",
     "Heartbeat",
-    "Limits",
     "Question",
     "ScoreInterval",
+    "SearchLimits",
     "SearchObjective",
     "SearchProgress",
     "SearchSpace",

@@ -25,7 +25,7 @@ from skescore.metrics import prediction_performance
 from skescore.registry import make_extractor
 from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer
 from skescore.scorers._specs import measured_names
-from skescore.tuning._candidates import (
+from skescore.tuning._search_objective import (
     SearchObjective,
     check_scoring,
     mean_of,

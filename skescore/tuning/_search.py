@@ -9,10 +9,9 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import optuna
@@ -27,6 +26,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
 
 from skescore._validation import check_choice, check_integer, check_number, row_weights
+from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
 from skescore.extractors import has_categories
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
@@ -34,18 +34,8 @@ from skescore.rules import RuleSet
 from skescore.rules._matching import as_known_rows
 from skescore.scorers import SCORE_SPECS, ScoreSpec
 from skescore.scorers._specs import all_weights, find_score, measured_names
-from skescore.tuning._candidates import (
-    Candidate,
-    Candidates,
-    Limits,
-    SearchObjective,
-    check_scoring,
-    choose_winner,
-    judged,
-    search_html,
-    spec_of,
-    within,
-)
+from skescore.tuning._candidates import Candidate, Candidates
+from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import (
     ExtractorObjective,
     Fold,
@@ -58,6 +48,8 @@ from skescore.tuning._objective import (
     target_or_predictions,
 )
 from skescore.tuning._pareto import pareto_front
+from skescore.tuning._search_objective import SearchObjective, check_scoring, spec_of
+from skescore.tuning._winner import choose_winner, judged, within
 from skescore.tuning.runner import (
     Allocation,
     FoldEvaluator,
@@ -80,16 +72,6 @@ _COSTS = ("seconds", "black_box_calls", "black_box_rows")
 
 def _has_classes(search: ExtractorSearchCV) -> bool:
     return bool(search.refit) and is_classifier(search)
-
-
-#: The pictures of :meth:`ExtractorSearchCV.plot`, by the functions that draw them.
-_PICTURES = {
-    "trade_off": "pareto_plot",
-    "scores": "score_bars",
-    "winners": "winner_map",
-    "sensitivity": "score_sensitivity",
-    "rules": "parallel_rules",
-}
 
 
 class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
@@ -686,7 +668,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.standard_errors_ = 0.0 if size_is_settled else 0.5
         if self.standard_errors is not None:
             self.standard_errors_ = float(self.standard_errors)
-        self._limits = Limits(self.max_rules, self.min_performance)
+        self._limits = SearchLimits(self.max_rules, self.min_performance)
         check_measures(self.measures)
         if not objective.minimized and not isinstance(self.refit, bool | np.bool_):
             raise ValueError(
@@ -967,7 +949,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             finished candidate whose measures are all known, or none within the limits.
         """
         check_is_fitted(self, "leaderboard_")
-        limits = Limits(max_rules, min_performance)
+        limits = SearchLimits(max_rules, min_performance)
         if score is None and not weights and limits:
             spec = spec_of(self._objective().scorer) or find_score("ice")
         else:
@@ -1151,16 +1133,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             If there is no such picture.
         """
         check_is_fitted(self, "leaderboard_")
-        check_choice("kind", kind, _PICTURES)
-        # By its name: pictures stand above searches, which know nothing of them.
-        return getattr(import_module("skescore.plots"), _PICTURES[kind])(self, ax=ax, **options)
+        return find_view("search.plot")(self, kind, ax=ax, **options)
 
     def _html_repr(self) -> str:
         """For notebooks; what scikit-learn shows of an estimator goes below what was found."""
         diagram: str = super()._html_repr()
         if not hasattr(self, "best_extractor_"):
             return diagram
-        return search_html(self.rules_, self.leaderboard_, self.pareto_front_, diagram)
+        return str(find_view("search.html")(self, diagram))
 
     def report(self, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write the search as one HTML page; see :func:`skescore.report.write_report`.
@@ -1180,9 +1160,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Path
             The file.
         """
-        # By its name: reports stand above searches, which know nothing of them.
-        page = import_module("skescore.report").write_report(self, X, y, **options)
-        return cast("Path", page)
+        return Path(find_view("search.report")(self, X, y, **options))
 
     @property
     def oracle_(self) -> Any:
@@ -1353,7 +1331,7 @@ def leaderboard(
     measures: Sequence[str],
     stopped: Mapping[str, str],
     standard_errors: float,
-    limits: Limits | None = None,
+    limits: SearchLimits | None = None,
 ) -> pd.DataFrame:
     """Put the trials of all extractors into one table.
 
@@ -1370,7 +1348,7 @@ def leaderboard(
     standard_errors : float
         How far from the best score the winner may be, see
         :func:`skescore.tuning.choose_winner`.
-    limits : Limits, optional
+    limits : SearchLimits, optional
         What the winner has to keep to, if anything does; then the column ``within_limits`` tells.
 
     Returns
@@ -1392,7 +1370,7 @@ def leaderboard(
                 **{c: kept.get(c, np.nan) for c in (*kept_means, *measures, *_COSTS)},
                 "score_on_all_rows": (kept.get("all_rows") or {}).get("score", np.nan),
                 "within_limits": bool(kept.get("folds"))
-                and (limits or Limits()).allow(kept["folds"], kept.get("all_rows")),
+                and (limits or SearchLimits()).allow(kept["folds"], kept.get("all_rows")),
                 "params": dict(trial.params),
                 "trial": trial.number,
                 "state": state,

@@ -19,7 +19,7 @@ from skescore.tuning import (
     Candidate,
     Candidates,
     ExtractorSearchCV,
-    Limits,
+    SearchLimits,
     choose_winner,
     judged,
 )
@@ -277,7 +277,7 @@ def test_limits_restrict_whom_the_page_chooses_as_in_python(usual, runs) -> None
             most,
             least,
         )
-        limits = Limits(most, least)
+        limits = SearchLimits(most, least)
         within = [k for k, c in enumerate(candidates) if limits.allow(c.folds, c.all_rows)]
         assert 0 < len(within) < 20
         assert sorted(found["order"][: found["within"]]) == within

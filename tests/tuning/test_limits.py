@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CARTExtractor, TrepanExtractor
-from skescore.tuning import ExtractorSearchCV, Limits
+from skescore.tuning import ExtractorSearchCV, SearchLimits
 
 X, Y = load_iris(return_X_y=True)
 
@@ -26,7 +26,7 @@ def plain() -> ExtractorSearchCV:
     return search_of().fit(X, Y)
 
 
-def kept(search: ExtractorSearchCV, limits: Limits) -> list[tuple[str, int]]:
+def kept(search: ExtractorSearchCV, limits: SearchLimits) -> list[tuple[str, int]]:
     return [(c.extractor, c.trial) for c in search.candidates_ if limits.allow(c.folds, c.all_rows)]
 
 
@@ -36,7 +36,7 @@ def kept(search: ExtractorSearchCV, limits: Limits) -> list[tuple[str, int]]:
 )
 def test_the_best_within_limits(plain, limits) -> None:
     found = plain.best_for(**limits)
-    allowed = kept(plain, Limits(**limits))
+    allowed = kept(plain, SearchLimits(**limits))
     assert 0 < len(allowed) < len(plain.candidates_)
     assert (found["extractor"], found["trial"]) in allowed
     made = plain.make_candidate(found).fit(X, Y)
@@ -83,7 +83,7 @@ def test_the_search_keeps_to_limits_and_its_samplers_know() -> None:
         done = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
         for trial in done:
             told = trial.system_attrs["constraints"]
-            limits = Limits(max_rules=3)
+            limits = SearchLimits(max_rules=3)
             attributes = trial.user_attrs
             wanted = limits.violations(attributes["folds"], attributes.get("all_rows"))
             assert tuple(told) == wanted

@@ -63,7 +63,7 @@ function prepare(group) {
   });
 }
 
-// Whether a candidate keeps to the limits, as Limits.allow of skescore.tuning has it.
+// Whether a candidate keeps to the limits, as SearchLimits.allow of skescore.tuning has it.
 function allowed(candidate, settings) {
   const { max_rules: most, min_performance: least } = settings;
   const known = candidate.all_rows && candidate.all_rows.n_rules;

@@ -10,9 +10,9 @@ import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore.scorers import SCORE_SPECS
-from skescore.tuning._candidates import score_of_parts
 from skescore.tuning._objective import STOPPED
 from skescore.tuning._pareto import hypervolume
+from skescore.tuning._search_objective import score_of_parts
 from skescore.tuning.runner._trials import value_of
 
 

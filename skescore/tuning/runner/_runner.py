@@ -17,8 +17,8 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore._text import plural
-from skescore.tuning._candidates import SearchObjective, mean_of
 from skescore.tuning._objective import params_key
+from skescore.tuning._search_objective import SearchObjective, mean_of
 from skescore.tuning.runner._allocation import Allocation, alternate, order_for_worker
 from skescore.tuning.runner._comparison import (
     hypervolume_contributions,

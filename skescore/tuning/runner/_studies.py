@@ -18,8 +18,9 @@ import optuna
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from skescore.tuning._candidates import Limits, SearchObjective
+from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import ExtractorObjective
+from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning.runner._allocation import TrialUsage
 from skescore.tuning.runner._description import describe_study
 from skescore.tuning.runner._sampler import ResumableTPESampler, fix_params
@@ -71,8 +72,8 @@ class StudySettings:
         Seed of the default samplers.
     n_startup_trials : int
         Number of random trials before the default sampler learns from trials.
-    limits : Limits
-        Limits of the search, which the default sampler treats as constraints.
+    limits : SearchLimits
+        SearchLimits of the search, which the default sampler treats as constraints.
     sampler, pruner : optional
         Optuna's sampler and pruner.
     storage : optuna storage, optional
@@ -90,7 +91,7 @@ class StudySettings:
     starting_points: Mapping[str, list[dict[str, Any]]]
     seed: int
     n_startup_trials: int
-    limits: Limits = field(default_factory=Limits)
+    limits: SearchLimits = field(default_factory=SearchLimits)
     sampler: Any = None
     pruner: Any = None
     storage: Any = None
