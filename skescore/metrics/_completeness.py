@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skescore._validation import row_weights
-from skescore.rules import AtLeast, Condition, Domain, Missing, OneOf, Rule, RuleSet
+from skescore.rules import AtLeast, Condition, Domain, Missing, OneOf, Rule, RuleSet, truth_table
 from skescore.rules._volumes import Seed, Volume, clopper_pearson, sampling_stream, union_volume
 
 __all__ = ["Completeness", "instance_completeness", "volume_completeness"]
@@ -436,7 +436,7 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
     """One or more disjoint boxes for every rule; none where no known category satisfies it."""
     table = ruleset.boxes
     lower, upper = table.lower, table.upper
-    known, missing = np.ones(lower.shape, dtype=bool), table.missing | ~table.bounded
+    known, missing = np.ones(lower.shape, dtype=bool), table.accepts_missing
     pure = np.ones(len(lower), dtype=bool)
     if ruleset.boxes_only:
         return _Boxes(lower, upper, known, missing, pure, np.arange(len(lower)))
@@ -479,8 +479,8 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
     pure = True
     for condition in rule.others:
         if isinstance(condition, Missing):
-            part = _Piece(None, condition.negated, not condition.negated)
-            pieces[condition.feature] = [part]
+            truth = truth_table(condition)
+            pieces[condition.feature] = [_Piece(None, truth.passing, truth.missing)]
             continue
         values = ruleset.domain.values_of(condition.features[0])
         if not isinstance(condition, OneOf) or values is None:

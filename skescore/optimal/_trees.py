@@ -43,6 +43,7 @@ from skescore.rules import (
     RuleSet,
     RuleStatistics,
     Table,
+    truth_table,
 )
 
 #: Up to so many cuts, and so many products, all pairs of cuts are counted at once.
@@ -251,7 +252,7 @@ class Families:
         for condition, negation in cuts.pairs():
             feature = condition.features[0]
             if isinstance(condition, Interval):
-                key: tuple[Any, ...] = (feature, condition.missing)
+                key: tuple[Any, ...] = (feature, truth_table(condition).missing)
             else:
                 key = (feature, condition)
             families.setdefault(key, []).append((condition, negation))

@@ -28,7 +28,17 @@ from skescore.plots._style import (
     pale,
     short,
 )
-from skescore.rules import Interval, LinearOutput, Missing, OneOf, Rule, RuleSet, Table, as_ruleset
+from skescore.rules import (
+    Interval,
+    LinearOutput,
+    Missing,
+    OneOf,
+    Rule,
+    RuleSet,
+    Table,
+    as_ruleset,
+    truth_table,
+)
 from skescore.rules._text import format_number
 
 __all__ = ["overlap_matrix", "parallel_rules", "rule_boxes"]
@@ -438,7 +448,7 @@ def _missing_sign(rule: Rule, feature: int) -> str:
         if isinstance(condition, Missing) and condition.feature == feature:
             return "✓ is not missing" if condition.negated else "∅ is missing"
         if isinstance(condition, Interval | OneOf) and condition.feature == feature:
-            return "∘ or missing" if condition.missing else ""
+            return "∘ or missing" if truth_table(condition).missing else ""
     return ""
 
 
@@ -579,7 +589,7 @@ def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
     boxes = ruleset.boxes
     lower = np.clip(boxes.lower[:n], low, high)[:, wide]
     upper = np.clip(boxes.upper[:n], low, high)[:, wide]
-    gaps = (boxes.missing | ~boxes.bounded)[:n, wide]
+    gaps = boxes.accepts_missing[:n, wide]
     matrix = np.empty((n, n))
     for i in range(n):
         sides = np.minimum(upper, upper[i]) - np.maximum(lower, lower[i])

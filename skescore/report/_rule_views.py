@@ -15,7 +15,7 @@ import pandas as pd
 from skescore.datasets import Dataset
 from skescore.metrics import redundancy, rule_overlap, rule_report
 from skescore.metrics._prediction import centered
-from skescore.rules import AtLeast, Condition, RuleSet
+from skescore.rules import AtLeast, Condition, RuleSet, truth_table
 from skescore.rules._text import feature_name, format_label
 from skescore.rules.exporters._sentences import last_sentence, premise_words
 
@@ -289,6 +289,7 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     ]
     view: dict[str, Any] = {
         "set": json.loads(ruleset.to_json(indent=None)),
+        "truth": [[_truth(condition) for condition in rule.conditions] for rule in ruleset.rules],
         "text": ruleset.to_text(),
         "otherwise": last_sentence(ruleset),
         "class_texts": None if classes is None else [format_label(label) for label in classes],
@@ -303,6 +304,13 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     if data is not None:
         view |= _measured(ruleset, data)
     return view
+
+
+def _truth(condition: Condition) -> list[Any]:
+    """Return the truth table of a condition, or those of its parts if it counts conditions."""
+    if isinstance(condition, AtLeast):
+        return [_truth(part) for part in condition.conditions]
+    return list(truth_table(condition))
 
 
 def _condition_text(condition: Condition, ruleset: RuleSet) -> dict[str, Any]:

@@ -5,7 +5,16 @@ predicts rows, is read by people and travels as JSON. :func:`as_ruleset` makes o
 libraries' models.
 """
 
-from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
+from skescore.rules._conditions import (
+    AtLeast,
+    Condition,
+    Interval,
+    Linear,
+    Missing,
+    OneOf,
+    TruthTable,
+    truth_table,
+)
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._explanation import Explanation
 from skescore.rules._matching import BoxTable, Conclusions, Table
@@ -39,7 +48,9 @@ __all__ = [
     "SurvivalRules",
     "SurvivalRulesEstimator",
     "Table",
+    "TruthTable",
     "as_ruleset",
     "as_rulesets",
     "read_outcomes",
+    "truth_table",
 ]

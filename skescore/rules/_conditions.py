@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -107,6 +107,62 @@ def _within(
     return result
 
 
+class TruthTable(NamedTuple):
+    """Truth of a condition by the state of the value that it tests.
+
+    Everything that evaluates, simplifies, measures, exports or draws conditions takes its meaning
+    from these three entries. A condition on whether a value is missing compares nothing, so its
+    first two entries are equal.
+
+    Parameters
+    ----------
+    passing : bool
+        Truth for an observed value that passes the comparison: it lies within the bounds, or is
+        one of the listed values.
+    failing : bool
+        Truth for any other observed value.
+    missing : bool
+        Truth for a missing value.
+    """
+
+    passing: bool
+    failing: bool
+    missing: bool
+
+    def look_up(self, passes: np.ndarray, is_missing: np.ndarray) -> np.ndarray:
+        """Return the truth for each value, given its state."""
+        return np.where(is_missing, self.missing, np.where(passes, self.passing, self.failing))
+
+
+def truth_table(condition: Interval | OneOf | Missing | Linear) -> TruthTable:
+    """Return the truth table of a condition: the only place that gives missing values a meaning.
+
+    Parameters
+    ----------
+    condition : Interval, OneOf, Missing or Linear
+        The condition. A linear condition tests a sum, which is missing if one of its terms is.
+
+    Returns
+    -------
+    TruthTable
+    """
+    if isinstance(condition, Missing):
+        return TruthTable(condition.negated, condition.negated, not condition.negated)
+    if isinstance(condition, OneOf):
+        return TruthTable(not condition.negated, condition.negated, condition.missing)
+    if isinstance(condition, Linear):
+        return TruthTable(True, False, False)
+    return TruthTable(True, False, interval_accepts_missing(condition))
+
+
+def interval_accepts_missing(bounds: Any) -> Any:
+    """Return whether a missing value satisfies an interval, or each interval of a `BoxTable`.
+
+    Both have the same attributes, so that one rule holds for objects and for arrays.
+    """
+    return bounds.missing
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A numeric feature lies between two bounds.
@@ -185,8 +241,8 @@ class Interval:
     def holds(self, columns: Columns) -> np.ndarray:
         """Return for every row whether the condition holds."""
         values = _numbers(columns, self.feature)
-        held = _within(values, self.lower, self.upper, self.lower_closed, self.upper_closed)
-        return held | np.isnan(values) if self.missing else held
+        passes = _within(values, self.lower, self.upper, self.lower_closed, self.upper_closed)
+        return truth_table(self).look_up(passes, np.isnan(values))
 
     def intersect(self, other: Interval) -> Interval | Missing:
         """Both intervals at once; a ValueError if they contradict each other.
@@ -218,7 +274,8 @@ class Interval:
             self.upper_closed,
             lambda value: number(self.feature, value),
         )
-        return or_missing(text) if self.missing and not self.is_trivial else text
+        accepts_missing = truth_table(self).missing and not self.is_trivial
+        return or_missing(text) if accepts_missing else text
 
     def __str__(self) -> str:
         return self.to_text()
@@ -293,13 +350,12 @@ class OneOf:
         column = np.asarray(columns(self.feature))
         if column.dtype.kind in "OUST":
             decimals = (Decimal(repr(value)) for value in self.values if type(value) is float)
-            found = pd.Series(column, dtype=object).isin([*self.values, *decimals]).to_numpy()
+            listed = pd.Series(column, dtype=object).isin([*self.values, *decimals]).to_numpy()
         else:
-            found = np.isin(column, _comparable(self.values, column.dtype.kind))
+            listed = np.isin(column, _comparable(self.values, column.dtype.kind))
         missing = is_missing(column)
         self._check_kind(column, missing)
-        held = ~found if self.negated else found
-        return held | missing if self.missing else held & ~missing
+        return truth_table(self).look_up(listed, missing)
 
     def _check_kind(self, column: np.ndarray, missing: np.ndarray) -> None:
         """Warn of texts that meet nothing but numbers, and the other way round."""
@@ -330,7 +386,7 @@ class OneOf:
         else:
             listed = ", ".join(format_label(v) for v in self.values)
             text = f"{name} {'not in' if self.negated else 'in'} {{{listed}}}"
-        return or_missing(text) if self.missing else text
+        return or_missing(text) if truth_table(self).missing else text
 
     def __str__(self) -> str:
         return self.to_text()
@@ -373,7 +429,7 @@ class Missing:
     def holds(self, columns: Columns) -> np.ndarray:
         """Return for every row whether the condition holds."""
         missing = is_missing(np.asarray(columns(self.feature)))
-        return ~missing if self.negated else missing
+        return truth_table(self).look_up(~missing, missing)
 
     def to_text(
         self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
@@ -507,12 +563,15 @@ class Linear:
 
     def holds(self, columns: Columns) -> np.ndarray:
         """Return for every row whether the condition holds."""
+        values = [_numbers(columns, feature) for feature in self.features]
         # Infinite values may cancel to NaN, which lies between no bounds.
         with np.errstate(over="ignore", invalid="ignore"):
-            total = sum(c * _numbers(columns, f) for f, c in self.terms)
-        return _within(
+            total = sum(c * value for (_, c), value in zip(self.terms, values, strict=True))
+        passes = _within(
             np.asarray(total), self.lower, self.upper, self.lower_closed, self.upper_closed
         )
+        missing = np.isnan(values).any(axis=0)
+        return truth_table(self).look_up(passes, missing)
 
     def to_text(
         self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
@@ -567,7 +626,7 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     allowed: dict[int, bool] = {}
     for condition in kept:
         if isinstance(condition, Interval | OneOf | Missing):
-            allows = allows_missing(condition)
+            allows = truth_table(condition).missing
             allowed[condition.feature] = allowed.get(condition.feature, True) and allows
     intervals: dict[int, Interval | Missing] = {}
     marked: dict[int, Missing] = {}
@@ -575,7 +634,7 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     for condition in kept:
         if (
             isinstance(condition, Interval | OneOf)
-            and condition.missing
+            and truth_table(condition).missing
             and not allowed[condition.feature]
         ):
             condition = replace(condition, missing=False)
@@ -608,8 +667,3 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
         *(marked[feature] for feature in sorted(marked)),
         *others,
     )
-
-
-def allows_missing(condition: Interval | OneOf | Missing) -> bool:
-    """Return whether a missing value satisfies a condition on one feature."""
-    return not condition.negated if isinstance(condition, Missing) else condition.missing

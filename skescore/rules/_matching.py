@@ -23,7 +23,15 @@ from joblib import effective_n_jobs
 from scipy import sparse
 
 from skescore._text import listed
-from skescore.rules._conditions import Condition, Interval, Missing, as_numbers, is_missing
+from skescore.rules._conditions import (
+    Condition,
+    Interval,
+    Missing,
+    as_numbers,
+    interval_accepts_missing,
+    is_missing,
+    truth_table,
+)
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 
 
@@ -349,6 +357,14 @@ class BoxTable:
         """Whether each box has a bound along each feature, shape (n_rules, n_features)."""
         return (self.lower > -np.inf) | (self.upper < np.inf)
 
+    @property
+    def accepts_missing(self) -> np.ndarray:
+        """Acceptance of a missing value by each side, shape (n_rules, n_features).
+
+        A side without bounds has no condition and accepts any value.
+        """
+        return np.asarray(interval_accepts_missing(self) | ~self.bounded)
+
     def intervals(self, row: int) -> tuple[Interval, ...]:
         """The bounded sides of one box, in feature order."""
         bounded = np.flatnonzero((self.lower[row] > -np.inf) | (self.upper[row] < np.inf))
@@ -385,6 +401,33 @@ class BoxTable:
             start = np.where(self.lower_closed, self.lower, np.nextafter(self.lower, np.inf))
             stop = np.where(self.upper_closed, np.nextafter(self.upper, np.inf), self.upper)
         return np.where(self.lower == -np.inf, -np.inf, start), stop
+
+
+def accepted_states(
+    boxes: BoxTable, others: Sequence[Sequence[Condition]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mark the states of each feature that premises accept by intervals and `Missing` conditions.
+
+    Parameters
+    ----------
+    boxes : BoxTable
+        The intervals of each premise.
+    others : sequence of sequences of conditions
+        Its other conditions.
+
+    Returns
+    -------
+    observed, missing : ndarray of bool, shape (n_rules, n_features)
+        Acceptance of observed values (within the bounds), and of missing values.
+    """
+    observed, missing = np.ones(boxes.lower.shape, dtype=bool), boxes.accepts_missing
+    for i, conditions in enumerate(others):
+        for condition in conditions:
+            if isinstance(condition, Missing):
+                truth = truth_table(condition)
+                observed[i, condition.feature] &= truth.passing
+                missing[i, condition.feature] &= truth.missing
+    return observed, missing
 
 
 def _locked(values: Any, dtype: Any = None) -> np.ndarray:
@@ -693,13 +736,11 @@ class Block:
         start, stop = boxes.entry_cuts()
         below, above = boxes.lower == -np.inf, boxes.upper == np.inf
         used = np.asarray(boxes.bounded.any(axis=0))
-        missing = boxes.missing | ~boxes.bounded
-        known = np.ones(boxes.lower.shape, dtype=bool)
+        known, missing = accepted_states(boxes, others)
         self._others: dict[int, list[Condition]] = {}
         for i, conditions in enumerate(others):
             for condition in conditions:
                 if isinstance(condition, Missing):
-                    (missing if condition.negated else known)[i, condition.feature] = False
                     used[condition.feature] = True
                 else:
                     self._others.setdefault(i, []).append(condition)

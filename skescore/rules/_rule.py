@@ -10,7 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from skescore._validation import check_feature, check_label, check_number
-from skescore.rules._conditions import Columns, Condition, Interval, OneOf, normalize
+from skescore.rules._conditions import (
+    Columns,
+    Condition,
+    Interval,
+    OneOf,
+    normalize,
+    truth_table,
+)
 from skescore.rules._text import (
     NumberFormat,
     format_label,
@@ -280,7 +287,7 @@ class Rule:
         texts = [condition.to_text(names, number) for condition in self.conditions]
         if len(texts) > 1:
             texts = [
-                f"({text})" if isinstance(c, Interval | OneOf) and c.missing else text
+                f"({text})" if isinstance(c, Interval | OneOf) and truth_table(c).missing else text
                 for c, text in zip(self.conditions, texts, strict=True)
             ]
         return " AND ".join(texts)

@@ -25,27 +25,38 @@ function isMissing(value) {
   return value === null || value === undefined || Number.isNaN(value);
 }
 
+// `truth` is the truth table of a condition, written by Python: for an observed value that passes the
+// comparison, for one that fails it, and for a missing value.
+function lookUp(truth, passes, missing) {
+  return missing ? truth[2] : truth[passes ? 0 : 1];
+}
+
+function addTruth(conditions, truth) {
+  conditions.forEach((condition, i) => {
+    if (condition.type === "at_least") addTruth(condition.conditions, truth[i]);
+    else condition.truth = truth[i];
+  });
+}
+
 function conditionHolds(condition, row) {
   switch (condition.type) {
     case "missing":
-      return isMissing(row[condition.feature]) !== condition.negated;
+      return lookUp(condition.truth, true, isMissing(row[condition.feature]));
     case "interval": {
       const value = asNumber(row[condition.feature]);
-      return Number.isNaN(value) ? Boolean(condition.missing) : within(value, condition);
+      return lookUp(condition.truth, within(value, condition), Number.isNaN(value));
     }
     case "one_of": {
       const value = row[condition.feature];
-      if (isMissing(value)) return Boolean(condition.missing);
-      return condition.values.some((known) => sameValue(known, value)) !== condition.negated;
+      const listed = condition.values.some((known) => sameValue(known, value));
+      return lookUp(condition.truth, listed, isMissing(value));
     }
     case "at_least":
       return condition.conditions.filter((part) => conditionHolds(part, row)).length >= condition.m;
     case "linear": {
-      let total = 0;
-      for (const [feature, coefficient] of condition.terms) {
-        total += coefficient * asNumber(row[feature]);
-      }
-      return within(total, condition);
+      const values = condition.terms.map(([feature]) => asNumber(row[feature]));
+      const total = condition.terms.reduce((sum, [, coefficient], k) => sum + coefficient * values[k], 0);
+      return lookUp(condition.truth, within(total, condition), values.some(Number.isNaN));
     }
     default:
       throw new Error("unknown condition " + condition.type);
@@ -59,13 +70,15 @@ function evaluate(part, row) {
   return total;
 }
 
-// What a rule set predicts; `set` is what RuleSet.to_json writes.
+// Predictions of a rule set; `set` is what RuleSet.to_json writes, `truth` of the view
+// holds the truth table of every condition.
 class Rules {
   constructor(view, target = null) {
     this.view = view;
     this.target = target;
     this.set = view.set;
     this.rules = view.set.rules;
+    this.rules.forEach((rule, i) => addTruth(rule.if, view.truth[i]));
     this.names = view.set.feature_names;
     this.classes = view.set.classes;
     this.regression = view.set.task === "regression";

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skescore._names import VOTING_TEXTS
 from skescore._validation import check_instance, check_sequence
-from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
+from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf, truth_table
 from skescore.rules._domain import label_array
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._text import can_be_lost, feature_name
@@ -201,17 +200,14 @@ class Goals:
     def _condition(self, condition: Condition) -> list[str]:
         """The goals of one condition; one that joins others by ``;`` may hold in several ways."""
         if isinstance(condition, Missing):
-            asked = self._has_value if condition.negated else self._lacks_value
-            return [asked(condition.feature)]
-        if isinstance(condition, Interval | OneOf) and condition.missing:
-            with_value = joined(self._condition(replace(condition, missing=False)))
-            return [f"( {with_value} ; {self._lacks_value(condition.feature)} )"]
-        if isinstance(condition, Interval):
-            variable = self.variables[condition.feature]
-            compared = _bounds(variable, condition)
-            return [f"number({variable})", *(compared or [f"{variable} =:= {variable}"])]
-        if isinstance(condition, OneOf):
-            return [self._one_of(condition)]
+            wants_missing = truth_table(condition).missing
+            write = self._lacks_value if wants_missing else self._has_value
+            return [write(condition.feature)]
+        if isinstance(condition, Interval | OneOf):
+            comparison = self._comparison(condition)
+            if not truth_table(condition).missing:
+                return comparison
+            return [f"( {joined(comparison)} ; {self._lacks_value(condition.feature)} )"]
         if isinstance(condition, Linear):
             self.fresh += 1
             total = f"Sum{self.fresh}"
@@ -226,6 +222,14 @@ class Goals:
             held.append(f"Held{self.fresh}")
             goals.append(f"( {inner_goals} -> {held[-1]} = 1 ; {held[-1]} = 0 )")
         return [*goals, f"{' + '.join(held)} >= {condition.m}"]
+
+    def _comparison(self, condition: Interval | OneOf) -> list[str]:
+        """Write the goals of a condition on an observed value; a missing one fails them."""
+        if isinstance(condition, OneOf):
+            return [self._one_of(condition)]
+        variable = self.variables[condition.feature]
+        compared = _bounds(variable, condition)
+        return [f"number({variable})", *(compared or [f"{variable} =:= {variable}"])]
 
     def _has_value(self, feature: int) -> str:
         """Whether a value is known: any number where rules compare with numbers alone."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
+from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf, truth_table
 from skescore.rules._prediction import distance_units
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
@@ -136,11 +136,11 @@ def affine(intercept: float | None, terms: Iterable[tuple[int, float]], names: V
 def condition_text(condition: Condition, names: Variables) -> str:
     """Write a condition as an expression that is True or False, also where values are missing."""
     if isinstance(condition, Missing):
-        return names.missing(condition.feature, negated=condition.negated)
+        return names.missing(condition.feature, negated=not truth_table(condition).missing)
     if isinstance(condition, Interval):
         name = names.number(condition.feature)
         held = _between(name, condition)
-        return f"({held} or {name} != {name})" if condition.missing else held
+        return f"({held} or {name} != {name})" if truth_table(condition).missing else held
     if isinstance(condition, Linear):
         return _between(affine(None, condition.terms, names), condition)
     if isinstance(condition, OneOf):
@@ -173,7 +173,7 @@ def _one_of(condition: OneOf, value: str) -> str:
     else:
         listed = tuple_text(map(literal, condition.values))
         text = f"{value} {'not in' if condition.negated else 'in'} {listed}"
-    if condition.negated == condition.missing:  # None is none of the values
+    if condition.negated == truth_table(condition).missing:  # None is none of the values
         return text
     return (
         f"{value} is not None and {text}" if condition.negated else f"({value} is None or {text})"

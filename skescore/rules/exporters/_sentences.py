@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
+from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf, truth_table
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._text import (
     can_be_lost,
@@ -159,14 +159,14 @@ def _parts(conditions: Sequence[Condition], names: Sequence[str] | None) -> list
 def _says_or(condition: Condition) -> bool:
     if isinstance(condition, OneOf) and not condition.negated and len(condition.values) > 1:
         return True
-    return isinstance(condition, Interval | OneOf) and condition.missing
+    return isinstance(condition, Interval | OneOf) and truth_table(condition).missing
 
 
 def _condition(condition: Condition, names: Sequence[str] | None) -> str:
     if isinstance(condition, Interval):
         name = feature_name(names, condition.feature)
         text = f"{name} is {_bounds(condition)}"
-        return _or_missing(text, " and " in text) if condition.missing else text
+        return _or_missing(text, " and " in text) if truth_table(condition).missing else text
     if isinstance(condition, Missing):
         name = feature_name(names, condition.feature)
         return f"{name} is {'known' if condition.negated else 'missing'}"
@@ -203,7 +203,8 @@ def _bounds(condition: Interval | Linear) -> str:
 
 def _one_of(condition: OneOf, name: str) -> str:
     values = [_label(value) for value in condition.values]
-    if condition.missing and not condition.negated:
+    accepts_missing = truth_table(condition).missing
+    if accepts_missing and not condition.negated:
         values.append("missing")
     if len(values) == 1:
         text = f"{name} is {'not ' if condition.negated else ''}{values[0]}"
@@ -212,7 +213,7 @@ def _one_of(condition: OneOf, name: str) -> str:
         if not condition.negated:
             return f"{name} is {listed} or {last}"
         text = f"{name} is neither {listed} nor {last}"
-    return _or_missing(text, True) if condition.missing else text
+    return _or_missing(text, True) if accepts_missing else text
 
 
 def _or_missing(text: str, apart: bool) -> str:

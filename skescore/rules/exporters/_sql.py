@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from skescore._names import SQL_KINDS
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_flag, check_sequence
-from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf
+from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf, truth_table
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
     abstention,
@@ -280,18 +280,17 @@ class Terms:
     def _condition(self, condition: Condition) -> str:
         """A condition; where it does not hold, it may be unknown (NULL)."""
         if isinstance(condition, Missing):
-            known = condition.negated
-            return self._is_known(condition.feature) if known else self._is_gone(condition.feature)
-        if isinstance(condition, Interval | OneOf) and condition.missing:
-            held = self._condition(replace(condition, missing=False))
-            return f"({held} OR {self._gone(condition.feature)})"
-        if isinstance(condition, Interval):
-            return self._between(self._columns[condition.feature], condition)
+            wants_missing = truth_table(condition).missing
+            write = self._is_gone if wants_missing else self._is_known
+            return write(condition.feature)
+        if isinstance(condition, Interval | OneOf):
+            comparison = self._comparison(condition)
+            if not truth_table(condition).missing:
+                return comparison
+            return f"({comparison} OR {self._gone(condition.feature)})"
         if isinstance(condition, Linear):
             text = self.affine(None, condition.terms)
             return self._between(f"({text})" if len(condition.terms) > 1 else text, condition)
-        if isinstance(condition, OneOf):
-            return self._one_of(condition)
         inner = [self._condition(c) for c in condition.conditions]
         if condition.m == 1:
             return f"({' OR '.join(inner)})"
@@ -299,6 +298,12 @@ class Terms:
             return f"({' AND '.join(inner)})"
         counted = (f"CASE WHEN {text} THEN 1 ELSE 0 END" for text in inner)
         return f"({' + '.join(counted)}) >= {condition.m}"
+
+    def _comparison(self, condition: Interval | OneOf) -> str:
+        """Write a condition on an observed value; a missing one does not satisfy it."""
+        if isinstance(condition, OneOf):
+            return self._one_of(condition)
+        return self._between(self._columns[condition.feature], condition)
 
     def _between(self, value: str, bounds: Interval | Linear) -> str:
         lower, upper, bound = bounds.lower, bounds.upper, self._style.bound

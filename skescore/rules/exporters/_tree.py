@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf
+from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf, truth_table
 from skescore.rules._matching import BoxTable
 from skescore.rules._text import (
     NumberFormat,
@@ -214,7 +214,7 @@ def condition_text(
         if len(condition.values) > 1 or not condition.negated:
             return condition.to_text(names)
         text = f"{feature_name(names, condition.feature)} != {format_label(condition.values[0])}"
-        return or_missing(text) if condition.missing else text
+        return or_missing(text) if truth_table(condition).missing else text
     if isinstance(condition, Missing):
         return condition.to_text(names)
     if isinstance(condition, Interval):
@@ -232,4 +232,5 @@ def condition_text(
         lambda value: number(feature, value),
     )
     text = bounds.translate(_ASCII).replace("\0", middle)
-    return or_missing(text) if isinstance(condition, Interval) and condition.missing else text
+    accepts_missing = isinstance(condition, Interval) and truth_table(condition).missing
+    return or_missing(text) if accepts_missing else text

@@ -14,7 +14,7 @@ import numpy as np
 
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain
-from skescore.rules._matching import BoxTable
+from skescore.rules._matching import BoxTable, accepted_states
 from skescore.rules._rule import Rule, RuleStatistics, combined
 from skescore.rules.simplification._merging import (
     Conditions,
@@ -77,14 +77,14 @@ class Sides:
     def of(cls, ruleset: RuleSet, domain: Domain | None) -> Sides:
         """Take the sides of all rules, and the conditions that are none."""
         boxes = ruleset.boxes
-        known, missing = np.ones(boxes.lower.shape, dtype=bool), boxes.missing | ~boxes.bounded
-        numeric, speaks = (np.asarray(a.any(axis=0)) for a in (boxes.bounded, boxes.missing))
+        known, missing = accepted_states(boxes, [rule.others for rule in ruleset.rules])
+        bounded = boxes.bounded
+        numeric, speaks = bounded.any(axis=0), (missing & bounded).any(axis=0)
         others: list[Conditions] = []
-        for i, rule in enumerate(ruleset.rules):
+        for rule in ruleset.rules:
             kept: list[Condition] = []
             for condition in rule.others:
                 if isinstance(condition, Missing) and numeric[condition.feature]:
-                    (missing if condition.negated else known)[i, condition.feature] = False
                     speaks[condition.feature] = True
                 else:
                     kept.append(condition)

@@ -14,7 +14,7 @@ from skescore.rules._conditions import (
     Linear,
     Missing,
     OneOf,
-    allows_missing,
+    truth_table,
 )
 from skescore.rules._rule import Rule, combined
 
@@ -32,7 +32,7 @@ def implies(one: Condition, other: Condition) -> bool:
         return True
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
         return False
-    if allows_missing(one) and not allows_missing(other):
+    if truth_table(one).missing and not truth_table(other).missing:
         return False
     if isinstance(one, Missing) and not one.negated:
         return True  # nothing but missing values, which the other allows
@@ -73,7 +73,7 @@ def _contradict(one: Condition, other: Condition) -> bool:
             return b.feature in a.features
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
         return False
-    if allows_missing(one) and allows_missing(other):
+    if truth_table(one).missing and truth_table(other).missing:
         return False
     if isinstance(one, Missing) or isinstance(other, Missing):
         # One that is all missing values against one that allows none.
@@ -123,7 +123,8 @@ def united(one: Condition, other: Condition) -> Condition | None:
     """
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
         return None
-    feature, missing = one.feature, allows_missing(one) or allows_missing(other)
+    feature = one.feature
+    missing = truth_table(one).missing or truth_table(other).missing
     always = Interval(feature, missing=True)
     for side, more in ((one, other), (other, one)):
         if isinstance(side, Missing):
@@ -178,7 +179,8 @@ def hull(one: Rule, other: Rule) -> Rule:
             low = min(mine, partner, key=lambda i: (i.lower, not i.lower_closed))
             high = max(mine, partner, key=lambda i: (i.upper, i.upper_closed))
             both = (low.lower, high.upper, low.lower_closed, high.upper_closed)
-            conditions.append(Interval(mine.feature, *both, mine.missing or partner.missing))
+            accepts_missing = truth_table(mine).missing or truth_table(partner).missing
+            conditions.append(Interval(mine.feature, *both, accepts_missing))
         elif joint := united(mine, partner):
             conditions.append(joint)
     for condition in one.others:

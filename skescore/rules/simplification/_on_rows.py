@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skescore.rules._conditions import Condition, Interval, Missing
-from skescore.rules._matching import BoxTable, Table
+from skescore.rules._conditions import Condition, Interval
+from skescore.rules._matching import BoxTable, Table, accepted_states
 from skescore.rules._rule import LinearOutput, Output, Rule, RuleStatistics
 from skescore.rules._volumes import adjacent_pairs
 from skescore.rules.simplification._exact import simplify_exactly
@@ -140,13 +140,7 @@ def gaps_of(boxes: BoxTable, others: Sequence[Conditions]) -> np.ndarray:
 
     Shape (n_boxes, n_features, 2).
     """
-    result = np.ones((*boxes.lower.shape, 2), dtype=bool)
-    result[..., 1] = boxes.missing | ~boxes.bounded
-    for i, conditions in enumerate(others):
-        for condition in conditions:
-            if isinstance(condition, Missing):
-                result[i, condition.feature, int(condition.negated)] = False
-    return result
+    return np.stack(accepted_states(boxes, others), axis=-1)
 
 
 _NO_ROWS = np.empty(0, dtype=np.intp)

@@ -11,7 +11,15 @@ from collections.abc import Iterator, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
+from skescore.rules._conditions import (
+    AtLeast,
+    Condition,
+    Interval,
+    Linear,
+    Missing,
+    OneOf,
+    truth_table,
+)
 from skescore.rules._conditions import normalize as normalized
 from skescore.rules._rule import Rule
 from skescore.rules.simplification._merging import (
@@ -69,7 +77,7 @@ def _features_with_gaps(ruleset: RuleSet) -> set[int]:
         if isinstance(condition, AtLeast):
             given += condition.conditions
         elif isinstance(condition, Missing) or (
-            isinstance(condition, Interval | OneOf) and condition.missing
+            isinstance(condition, Interval | OneOf) and truth_table(condition).missing
         ):
             found.add(condition.feature)
     return found
@@ -116,8 +124,8 @@ def _both(one: Conditions, other: Conditions) -> Conditions | None:
 def _both_lists(one: OneOf | Missing, other: OneOf) -> OneOf | Missing | None:
     """What both allow: a list of values, or missing ones alone; None if nothing."""
     if isinstance(one, Missing):
-        return one if other.missing else None
-    missing = one.missing and other.missing
+        return one if truth_table(other).missing else None
+    missing = truth_table(one).missing and truth_table(other).missing
     if one.negated and other.negated:
         return OneOf(one.feature, (*one.values, *other.values), negated=True, missing=missing)
     if one.negated:
@@ -133,7 +141,7 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
     if isinstance(condition, Missing):
         return [replace(condition, negated=not condition.negated)]
     if isinstance(condition, OneOf):
-        missing = not condition.missing and condition.feature in gaps
+        missing = not truth_table(condition).missing and condition.feature in gaps
         return [replace(condition, negated=not condition.negated, missing=missing)]
     if isinstance(condition, AtLeast):
         opposites = []
@@ -159,7 +167,8 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
             sides.append(Linear(condition.terms, lower, upper, lower_closed, upper_closed))
         else:
             # Of two sides, the first takes the missing values.
-            missing = not (condition.missing or sides) and condition.feature in gaps
+            accepted = truth_table(condition).missing or bool(sides)
+            missing = not accepted and condition.feature in gaps
             bounds = (lower, upper, lower_closed, upper_closed)
             sides.append(Interval(condition.feature, *bounds, missing))
     if isinstance(condition, Linear):  # no sum holds where one of its values is missing

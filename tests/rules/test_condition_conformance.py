@@ -1,0 +1,325 @@
+"""Every evaluator of conditions agrees on the same rows: missing values and edge floats included.
+
+A loop in plain Python states what each condition means. NumPy, matching kernels, simplification,
+volumes, SQL in three databases, generated Python, SWI-Prolog, the report's JavaScript and the
+certificate checker must return the same truth.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import runpy
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import skescore
+from skescore.certificates import _check
+from skescore.metrics import volume_completeness
+from skescore.report import rule_view
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    Missing,
+    OneOf,
+    Rule,
+    RuleSet,
+)
+
+TESTS = Path(__file__).parents[1]
+NAMES = ["x", "y", "color"]
+LOW, HIGH, LARGEST, SMALLEST = -1.5, 2.0, float(np.finfo(float).max), 5e-324
+EDGES = [
+    -math.inf,
+    -LARGEST,
+    *(math.nextafter(LOW, end) for end in (-math.inf, math.inf)),
+    LOW,
+    -SMALLEST,
+    -0.0,
+    0.0,
+    SMALLEST,
+    *(math.nextafter(HIGH, end) for end in (-math.inf, math.inf)),
+    HIGH,
+    LARGEST,
+    math.inf,
+    None,
+]
+ROWS = list(itertools.product(EDGES, [None, 0.0, 1.0], [None, "red", "blue", "green"]))
+#: Share of missing values in each feature of the domain.
+SHARE = 0.25
+COLORS = ("blue", "green", "red")
+DOMAIN = Domain((-3.0, 0.0, 0.0), (3.0, 1.0, 3.0), ((2, COLORS),), (SHARE, SHARE, SHARE))
+FLAGS = [False, True]
+BOUNDS = [(LOW, HIGH), (-math.inf, HIGH), (LOW, math.inf), (0.0, math.inf), (-math.inf, 0.0)]
+CONDITIONS = [
+    *(
+        Interval(0, low, high, low_closed, high_closed, missing)
+        for (low, high), low_closed, high_closed, missing in itertools.product(
+            BOUNDS, FLAGS, FLAGS, FLAGS
+        )
+        if (low_closed <= math.isfinite(low)) and (high_closed <= math.isfinite(high))
+    ),
+    *(Interval(0, HIGH, HIGH, True, True, missing) for missing in FLAGS),
+    *(Interval(0, 0.0, 0.0, True, True, missing) for missing in FLAGS),
+    *(Missing(feature, negated) for feature in (0, 2) for negated in FLAGS),
+    *(
+        OneOf(feature, values, negated, missing)
+        for feature, values in ((0, [HIGH, 0.0]), (2, ["red"]), (2, ["red", "blue"]))
+        for negated in FLAGS
+        for missing in FLAGS
+    ),
+    Linear([(0, 1.0), (1, 2.0)], upper=HIGH),
+    Linear([(0, 1.0), (1, -2.0)], LOW, HIGH, True, False),
+    AtLeast(2, [Interval(0, LOW, HIGH), Interval(1, upper=0.5, missing=True), OneOf(2, ["red"])]),
+    AtLeast(1, [Missing(0), OneOf(2, ["red"], negated=True), Interval(1)]),
+    AtLeast(2, [Interval(1, lower=0.5), AtLeast(1, [Missing(2), Interval(0, upper=0.0)])]),
+]
+
+
+def truth(condition, row):
+    """State what a condition means, one value at a time."""
+    if isinstance(condition, AtLeast):
+        return sum(truth(part, row) for part in condition.conditions) >= condition.m
+    if isinstance(condition, Linear):
+        if any(row[feature] is None for feature in condition.features):
+            return False
+        return within(condition, sum(c * row[feature] for feature, c in condition.terms))
+    value = row[condition.feature]
+    if isinstance(condition, Missing):
+        return (value is None) != condition.negated
+    if value is None:
+        return condition.missing
+    if isinstance(condition, Interval):
+        return within(condition, value)
+    return (value in condition.values) != condition.negated
+
+
+def within(bounds, value):
+    above = value >= bounds.lower if bounds.lower_closed else value > bounds.lower
+    below = value <= bounds.upper if bounds.upper_closed else value < bounds.upper
+    free_below, free_above = math.isinf(bounds.lower), math.isinf(bounds.upper)
+    return (above or free_below) and (below or free_above)
+
+
+def one_rule(*conditions, domain=None):
+    """Return rules that predict 1 where one of the conditions holds, and else 0."""
+    rules = [Rule([condition], 1) for condition in conditions]
+    return RuleSet(
+        rules,
+        NAMES,
+        task="classification",
+        classes=[0, 1],
+        fallback=Fallback(0),
+        domain=domain,
+    )
+
+
+def differing(condition, held, rows=ROWS):
+    """Return the rows on which an evaluator differs from the loop."""
+    pairs = zip(rows, held, strict=True)
+    return [row for row, answer in pairs if bool(answer) != truth(condition, row)]
+
+
+def assert_all_agree(answers, rows=ROWS):
+    wrong = {
+        str(condition): rows_of[:3]
+        for condition, held in zip(CONDITIONS, answers, strict=True)
+        if (rows_of := differing(condition, held, rows))
+    }
+    assert not wrong
+
+
+FRAMES = {
+    "nan": pd.DataFrame(ROWS, columns=NAMES).astype({"x": float, "y": float}),
+    "none": pd.DataFrame(ROWS, columns=NAMES, dtype=object),
+    "nullable": pd.DataFrame(ROWS, columns=NAMES).astype(
+        {"x": "Float64", "y": "Float64", "color": "string"}
+    ),
+    "na": pd.DataFrame(
+        [[pd.NA if value is None else value for value in row] for row in ROWS],
+        columns=NAMES,
+        dtype=object,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["nan", "none", "na"])
+def test_conditions_hold_on_columns(kind):
+    columns = [FRAMES[kind][name].to_numpy() for name in NAMES]
+    assert_all_agree([condition.holds(columns.__getitem__) for condition in CONDITIONS])
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_kernels_match_rows(kind):
+    frame = FRAMES[kind]
+    assert_all_agree([one_rule(condition).covers(frame) for condition in CONDITIONS])
+    together = one_rule(*CONDITIONS)
+    assert_all_agree(together.match(frame).T)
+    assert_all_agree([one_rule(condition).predict(frame) for condition in CONDITIONS])
+
+
+@pytest.mark.parametrize("domain", [None, DOMAIN])
+def test_simplification_keeps_truth(domain):
+    frame = FRAMES["nan"]
+    rows = ROWS
+    if domain is not None:
+        rows = [row for row in ROWS if row[0] is None or abs(row[0]) < 3]
+        frame = pd.DataFrame(rows, columns=NAMES).astype({"x": float, "y": float})
+    for pair in itertools.combinations(CONDITIONS, 2):
+        rules = one_rule(*pair, domain=domain)
+        expected = [int(any(truth(condition, row) for condition in pair)) for row in rows]
+        assert rules.simplify().predict(frame).tolist() == expected, pair
+    for condition in CONDITIONS:
+        rules = one_rule(condition, domain=domain)
+        expected = [int(truth(condition, row)) for row in rows]
+        assert rules.simplify(frame).predict(frame).tolist() == expected, condition
+        assert rules.standalone().predict(frame).tolist() == expected, condition
+
+
+def test_volumes_measure_truth():
+    for condition in CONDITIONS:
+        if not isinstance(condition, Interval | Missing | OneOf):
+            continue
+        if isinstance(condition, OneOf) and condition.feature == 0:
+            continue  # single numbers have no volume
+        gap = truth(condition, [None] * 3)
+        if isinstance(condition, Interval):
+            observed = (min(condition.upper, 3.0) - max(condition.lower, -3.0)) / 6.0
+        elif condition.feature == 0:
+            observed = float(truth(condition, [1.0] * 3))
+        else:
+            observed = np.mean([truth(condition, [None, None, color]) for color in COLORS])
+        expected = (1 - SHARE) * observed + SHARE * gap
+        measured = volume_completeness(one_rule(condition, domain=DOMAIN))
+        assert float(measured) == pytest.approx(expected, abs=1e-12), condition
+
+
+def test_python_source_agrees():
+    answers = []
+    for condition in CONDITIONS:
+        namespace = {}
+        exec(compile(one_rule(condition).to_python(), "written.py", "exec"), namespace)
+        rows = (dict(zip(NAMES, row, strict=True)) for row in ROWS)
+        answers.append([namespace["predict"](row) for row in rows])
+    assert_all_agree(answers)
+
+
+def test_checker_of_certificates_agrees():
+    answers = []
+    for condition in CONDITIONS:
+        (rule,) = json.loads(one_rule(condition).to_json())["rules"]
+        values = [[_check._value(value) for value in row] for row in ROWS]
+        held = [all(_check._holds(c, row) for c in rule["if"]) for row in values]
+        answers.append(held)
+    assert_all_agree(answers)
+
+
+# --- databases ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server():
+    storage = runpy.run_path(str(TESTS / "tuning" / "storage" / "conftest.py"))
+    with storage["running_postgresql"]() as running:
+        yield running
+
+
+def assert_database_agrees(connection, dialect, mark):
+    rows = ROWS + [(math.nan, *row[1:]) for row in ROWS if row[0] is None]
+    stated = ROWS + [row for row in ROWS if row[0] is None]
+    cursor = connection.cursor()
+    cursor.execute(
+        "CREATE TABLE edge_rows (position INTEGER, x DOUBLE PRECISION, y DOUBLE PRECISION, "
+        "color TEXT)"
+    )
+    numbered = [(i, *row) for i, row in enumerate(rows)]
+    cursor.executemany(f"INSERT INTO edge_rows VALUES ({', '.join([mark] * 4)})", numbered)
+    answers = []
+    for condition in CONDITIONS:
+        expression = one_rule(condition).to_sql(dialect=dialect, exact=dialect != "sqlite")
+        cursor.execute(f"SELECT {expression} FROM edge_rows ORDER BY position")
+        answers.append([answer for (answer,) in cursor.fetchall()])
+    assert_all_agree(answers, stated)
+
+
+def test_duckdb_agrees():
+    with duckdb.connect(config={"threads": 1}) as connection:
+        assert_database_agrees(connection, "duckdb", "?")
+
+
+def test_sqlite_agrees():
+    with closing(sqlite3.connect(":memory:")) as connection:
+        assert_database_agrees(connection, "sqlite", "?")
+
+
+@pytest.mark.engine
+def test_postgresql_agrees(server):
+    import psycopg
+
+    with psycopg.connect(server.new_database(), prepare_threshold=None) as connection:
+        assert_database_agrees(connection, "postgres", "%s")
+
+
+# --- other languages ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("swipl") is None, reason="swipl (SWI-Prolog) is not on the PATH")
+def test_prolog_agrees(tmp_path):
+    # SWI-Prolog raises an error where a sum overflows.
+    rows = [row for row in ROWS if row[0] is None or math.isfinite(row[0])]
+    literal = runpy.run_path(str(TESTS / "rules" / "exporters" / "test_prolog.py"))["literal"]
+    facts = [f"row([{', '.join(map(literal, row))}])." for row in rows]
+    names = [f"condition_{i}" for i in range(len(CONDITIONS))]
+    theories = [
+        one_rule(condition).to_prolog(predicate=name)
+        for condition, name in zip(CONDITIONS, names, strict=True)
+    ]
+    query = (
+        ":- initialization((forall((member(P, [{}]), row(Values)), (append(Values, [Output], All),"
+        " Goal =.. [P|All], call(Goal), format('~w~n', [Output]))), halt))."
+    )
+    program = [":- style_check(-singleton).", *theories, *facts, query.format(", ".join(names))]
+    (tmp_path / "theory.pl").write_text("\n".join(program), encoding="utf-8")
+    command = [shutil.which("swipl"), "-q", "theory.pl"]
+    printed = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120
+    )
+    answers = np.array(printed.stdout.split(), dtype=int).reshape(len(CONDITIONS), len(rows))
+    assert_all_agree(answers, rows)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not on the PATH")
+def test_javascript_of_the_report_agrees(tmp_path):
+    script = Path(skescore.__file__).parent / "report" / "static" / "rules.js"
+    views = [rule_view(one_rule(condition), None) for condition in CONDITIONS]
+    rows = json.dumps(ROWS)  # Infinity is no JSON, but JavaScript
+    program = f"""
+{script.read_text(encoding="utf-8")}
+const rows = {rows}, views = {json.dumps(views)};
+console.log(JSON.stringify(views.map((view) => {{
+  const rules = new Rules(view);
+  return rows.map((row) => rules.predict(row).code);
+}})));
+"""
+    (tmp_path / "conditions.js").write_text(program, encoding="utf-8")
+    printed = subprocess.run(
+        [shutil.which("node"), "conditions.js"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert_all_agree(json.loads(printed.stdout))
