@@ -1,4 +1,4 @@
-"""Rows of tables: repeated by their weights, and taken in the container that they come in."""
+"""Rows of tables: repeat them by weight, select them in their container, order them by content."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from skescore._random import combine
 from skescore._validation import row_weights
 
 #: Weights that are no whole numbers become so many rows, for each row that there is.
@@ -69,3 +70,25 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
 def take_rows(values: Any, places: np.ndarray) -> Any:
     """Take some rows, in the container that they come in."""
     return _safe_indexing(values if hasattr(values, "__getitem__") else np.asarray(values), places)
+
+
+def content_order(*columns: np.ndarray) -> np.ndarray:
+    """Return an order of rows that depends on their content alone.
+
+    Rows are sorted by a hash of the ranks of their values, so that the order is as good as random,
+    equal rows are neighbors, and neither the units nor the given order of the rows matter.
+
+    Parameters
+    ----------
+    *columns : ndarray of shape (n_rows,)
+        The columns of the table, without missing values.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows,)
+        Indices of the rows in this order.
+    """
+    keys = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        keys = combine(keys, np.unique(column, return_inverse=True)[1])
+    return np.argsort(keys, kind="stable")

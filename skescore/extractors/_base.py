@@ -27,7 +27,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from skescore._rows import repeated_rows, take_rows
+from skescore._rows import content_order, repeated_rows, take_rows
 from skescore._validation import (
     check_choice,
     check_integer,
@@ -193,6 +193,19 @@ class Extraction:
             return decode(points)
 
         return replace(self, X=X, categories=ordered, decode=decode_ranks)
+
+    def in_content_order(self) -> tuple[Extraction, np.ndarray]:
+        """Sort the rows by their content, so that algorithms that draw rows ignore their order.
+
+        Returns
+        -------
+        extraction : Extraction
+            The extraction with its rows sorted.
+        order : ndarray of int, shape (n_rows,)
+            Indices of the rows in the new order.
+        """
+        order = content_order(*self.X.T, self.predictions)
+        return replace(self, X=self.X[order], predictions=self.predictions[order]), order
 
     def query(self, points: np.ndarray, *, cache: bool = True) -> np.ndarray:
         """Let the black box predict points.

@@ -827,8 +827,8 @@ class ITERExtractor(BaseExtractor):
         A step, as a share of each feature's range; more than 0, at most 1. Smaller steps find
         borders more exactly and take more iterations.
     n_points : int, default=3
-        Boxes to begin with, at least 1: around the first row of each of the first classes, or
-        around rows whose predictions are spread evenly over all. Fewer if the boxes would meet.
+        Boxes to begin with, at least 1: around one row of each of the first classes, or around
+        rows whose predictions are spread evenly over all. Fewer if the boxes would meet.
     n_features_to_select : int or None, default=5
         {selection}
     max_rules : int or None, default=16
@@ -845,8 +845,8 @@ class ITERExtractor(BaseExtractor):
         probabilities, from 0 (the same) to 1 (no class in common). None stands for 0.15 in
         classification, for half the standard deviation of the rows' predictions in regression.
     fill_gaps : bool, default=True
-        Begin again at the first row that no box holds, until there is none or `max_iterations` is
-        reached.
+        Whether to start a new box at a row that no box holds, until there is none or
+        `max_iterations` is reached.
     ignore_dimensions : sequence of int or str, default=()
         Columns, by index or name, along which boxes always have the full range.
     refresh_output : bool, default=True
@@ -880,7 +880,9 @@ class ITERExtractor(BaseExtractor):
     A strip's mean is that of its rows, and of points in place of the rows it lacks. Points queried
     once serve as long as their face stays where it is: while the box grows elsewhere, only the part
     that is new is queried, once it makes up 30 % of the strip. Points depend on `random_state`,
-    box, face and number of draws, not on what was queried before or in what batches.
+    box, face and number of draws, not on what was queried before or in what batches. Where the
+    algorithm takes the first row, rows are ordered by a hash of their content, so that their order
+    does not matter and a row of weight 2 counts as two rows.
 
     In classification boxes of one class that share a whole face are joined in the end, which
     changes no prediction. Features that are constant on the rows never appear in rules.
@@ -901,12 +903,12 @@ class ITERExtractor(BaseExtractor):
     ...     KNeighborsClassifier(9), n_points=1, min_examples=250, threshold=0.3, random_state=0
     ... )
     >>> print(extractor.fit(data.data, labels).rules_)
-    1. IF petal length (cm) < 2.58 THEN setosa   [50 rows, 100 % agree with the model]
-    2. IF 2.58 ≤ petal length (cm) < 4.94 THEN versicolor   [54 rows, 89 % agree with the model]
-    3. IF petal length (cm) ≥ 4.94 THEN virginica   [46 rows, 98 % agree with the model]
+    1. IF petal length (cm) < 2.28 THEN setosa   [50 rows, 100 % agree with the model]
+    2. IF 2.87 ≤ petal length (cm) < 4.64 THEN versicolor   [40 rows, 100 % agree with the model]
+    3. IF petal length (cm) ≥ 4.64 THEN virginica   [60 rows, 85 % agree with the model]
     otherwise, where no rule holds: virginica
     >>> extractor.n_iterations_, extractor.oracle_.n_calls
-    (36, 21)
+    (36, 22)
     """
 
     takes_categories: ClassVar[bool] = True
@@ -966,6 +968,8 @@ class ITERExtractor(BaseExtractor):
     def _extract(self, extraction: Extraction) -> RuleSet:
         extraction.check_magnitude(_LARGEST_FEATURE, "steps along them would overflow")
         extraction.check_predictions(_LARGEST_PREDICTION)
+        # Boxes start at the first suitable row, which must not depend on the order of the rows.
+        extraction, _ = extraction.in_content_order()
         X, domain, y_pred = extraction.X, extraction.settings["domain"], extraction.predictions
         lower, upper = np.array(domain.lower), np.array(domain.upper)
         predictions: Predictions

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skescore import extractors
-from skescore.extractors import BaseExtractor, CREAMExtractor, ITERExtractor
+from skescore.extractors import BaseExtractor
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.rules import AtLeast, LinearOutput
 
@@ -52,15 +52,6 @@ def test_every_extractor_is_exported_registered_and_tested_here():
     assert {extractor_class(name) for name in EXTRACTORS} == EXPORTED
 
 
-def order_of_rows_matters(extractor) -> dict[str, str]:
-    """Checks that shuffle rows; that weights count as repeated rows, test_sample_weight shows."""
-    kind, classifies = type(extractor), is_classifier(extractor.estimator)
-    if kind is not ITERExtractor and (kind is not CREAMExtractor or classifies):
-        return {}
-    reason = "rows are drawn by their places, which the check shuffles"
-    return {"check_sample_weight_equivalence_on_dense_data": reason}
-
-
 #: Searches that prove what is best, and queries without need, would take most of the time.
 LIMITS = {
     "optimal-list": {"max_nodes": 40},
@@ -76,7 +67,6 @@ LIMITS = {
         for black_box in BLACK_BOXES
         if ("classification" if is_classifier(black_box) else "regression") in spec.tasks
     ],
-    expected_failed_checks=order_of_rows_matters,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

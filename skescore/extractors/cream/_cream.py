@@ -155,6 +155,8 @@ class BoxExtractor(BaseExtractor):
     takes_categories: ClassVar[bool] = True
     _orders_categories: ClassVar[bool] = True
     _split_outside: ClassVar[bool]
+    #: Whether rows are drawn from their order by content instead of the order that they come in.
+    _orders_rows: ClassVar[bool] = False
     labels_: np.ndarray
     importances_: np.ndarray
 
@@ -219,8 +221,12 @@ class BoxExtractor(BaseExtractor):
             )
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        X, y_pred = extraction.X, extraction.predictions
         extraction.check_magnitude(LARGEST, "their squares would overflow")
+        order, sharing = np.arange(len(extraction.X)), Sharing.of(extraction)
+        if self._orders_rows:
+            extraction, order = extraction.in_content_order()
+            sharing = None if sharing is None else sharing.narrowed("content order")
+        X, y_pred = extraction.X, extraction.predictions
         target: Target
         if extraction.classes is not None:
             target = LabelTarget(y_pred, len(extraction.classes))
@@ -236,9 +242,10 @@ class BoxExtractor(BaseExtractor):
             X,
             target,
             extraction.settings["feature_names"],
-            Sharing.of(extraction),
+            sharing,
         )
-        self.labels_, self.importances_ = found.labels, found.importances
+        self.labels_, self.importances_ = np.empty_like(found.labels), found.importances
+        self.labels_[order] = found.labels
         return RuleSet.from_boxes(
             found.boxes, found.conclusions, ordered=True, **extraction.settings
         )
@@ -313,6 +320,7 @@ class CREAMExtractor(BoxExtractor):
     """
 
     _split_outside = True
+    _orders_rows = True
 
     def __init__(
         self,

@@ -134,12 +134,18 @@ def test_more_components_fit_only_the_mixtures_that_are_new(fitted):
     assert fitted == [2, 3, 4, 5]
 
 
-def test_both_extractors_share_the_first_mixtures(fitted):
+def test_depths_of_exact_share_the_first_mixtures(fitted):
     shared = CachedBlackBox(CallableClassifier(classes_of))
-    CREAMExtractor(shared, depth=1, random_state=0).fit(ROWS)
     ExACTExtractor(shared, depth=3, error_threshold=0.6, random_state=0).fit(ROWS)
     ExACTExtractor(shared, depth=1, random_state=0).fit(ROWS)
     assert fitted == [2]
+
+
+def test_cream_and_exact_draw_rows_in_different_orders(fitted):
+    shared = CachedBlackBox(CallableClassifier(classes_of))
+    CREAMExtractor(shared, depth=1, random_state=0).fit(ROWS)
+    ExACTExtractor(shared, depth=1, random_state=0).fit(ROWS)
+    assert fitted == [2, 2]
 
 
 def test_an_ordinary_black_box_shares_nothing(fitted):
