@@ -147,6 +147,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tuning": {"black_boxes", "extractors", "metrics", "registry", "rules", "scorers"},
     "certificates": {"metrics", "optimal", "rules", "scorers"},
     "attribution": {"metrics", "rules"},
+    "survival": {"rules"},
     "black_boxes": {"datasets"},
     "plots": {
         "attribution",

@@ -23,7 +23,6 @@ from skescore.rules._ruleset import RuleSet
 from skescore.rules._survival import (
     SurvivalCurve,
     SurvivalRules,
-    SurvivalRulesEstimator,
     read_outcomes,
 )
 from skescore.rules.importers._as_ruleset import as_ruleset, as_rulesets
@@ -46,7 +45,6 @@ __all__ = [
     "RuleStatistics",
     "SurvivalCurve",
     "SurvivalRules",
-    "SurvivalRulesEstimator",
     "Table",
     "TruthTable",
     "as_ruleset",

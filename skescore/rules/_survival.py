@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from skescore._optional import import_optional
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._text import format_number
 from skescore.rules.importers._as_ruleset import as_ruleset
@@ -20,7 +17,6 @@ from skescore.rules.importers._as_ruleset import as_ruleset
 __all__ = [
     "SurvivalCurve",
     "SurvivalRules",
-    "SurvivalRulesEstimator",
     "moments_of",
     "read_outcomes",
 ]
@@ -287,10 +283,10 @@ _ROWS_PER_BATCH = 8192
 class SurvivalRules:
     """The premises of a rule set, each with the survival curve of its rows.
 
-    Use it where rules shall tell how long rather than what: of any rule set, also one that was
-    extracted from a survival model's risk scores. Its scores are in
-    :func:`skescore.metrics.survival_scores`. Made by :meth:`fit`; :class:`SurvivalRulesEstimator`
-    does it in searches and cross-validation.
+    Use it to predict survival times by rules: those of any rule set, such as one extracted from the
+    risk scores of a survival model. :meth:`fit` estimates the curves,
+    :func:`skescore.metrics.survival_scores` scores the result, and
+    :class:`skescore.survival.SurvivalRulesEstimator` serves searches and cross-validation.
 
     Parameters
     ----------
@@ -453,187 +449,3 @@ def _members(ruleset: RuleSet, X: Any) -> Flags:
     if not ruleset.ordered:
         return np.asarray(ruleset.match(X), dtype=bool)
     return np.asarray(ruleset.assign(X)[:, None] == np.arange(len(ruleset)))
-
-
-class SurvivalRulesEstimator(BaseEstimator):
-    """Survival rules as an estimator, for scikit-learn's searches and scikit-survival's metrics.
-
-    Use it to choose among rule sets, or among settings of what learns them, by cross-validation:
-    each training part gives the rules their curves.
-
-    Parameters
-    ----------
-    rules : estimator, RuleSet or what :func:`skescore.as_ruleset` reads
-        The premises. An estimator that learns rules is cloned and fitted, see Notes; one in a
-        ``FrozenEstimator`` is read as it is.
-
-    Attributes
-    ----------
-    rules_ : SurvivalRules
-        The rules with their curves.
-    unique_times_ : ndarray of float, shape (n_times,)
-        Times of the training rows, at which curves may step.
-    event_times_ : ndarray of float, shape (n_event_times,)
-        Those of them at which an event happened.
-    estimator_ : estimator
-        What learned the premises, if `rules` is an estimator.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str, shape (n_features,)
-        Their names, if the rows had some.
-
-    Notes
-    -----
-    An estimator is fitted on martingale residuals: a row's events (0 or 1) less those that the
-    cumulative hazard of all rows expects until its time. Rows that have their event early have
-    large ones. An extractor whose black box is a function of risk, such as
-    ``CallableRegressor(forest.predict)``, learns its predictions instead.
-
-    The risk is the mean time lost until the last training time: the area above the curve.
-
-    References
-    ----------
-    T. M. Therneau, P. M. Grambsch, T. R. Fleming: Martingale-based residuals for survival models.
-    Biometrika 77, 1990.
-
-    Examples
-    --------
-    >>> from skescore.rules import Interval, Rule, RuleSet
-    >>> ruleset = RuleSet(
-    ...     [Rule([Interval(0, lower=60)], 1.0), Rule([Interval(0, upper=60)], 0.0)],
-    ...     ["age"], task="regression",
-    ... )
-    >>> X = [[40.0], [50.0], [70.0], [80.0]]
-    >>> y = [9.0, 7.0, 2.0, 3.0], [False, True, True, True]
-    >>> model = SurvivalRulesEstimator(ruleset).fit(X, y)
-    >>> model.predict([[45.0], [75.0]]).tolist()  # of 9, what is lost
-    [1.0, 6.5]
-    """
-
-    def __init__(self, rules: Any) -> None:
-        self.rules = rules
-
-    def fit(self, X: Any, y: Any) -> SurvivalRulesEstimator:
-        """Learn the premises, where they are to be learned, and give each the curve of its rows.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        y : structured array, or pair (time, event)
-            Their outcomes, see :func:`read_outcomes`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        TypeError
-            If there are no rules to read, or no outcomes.
-        ValueError
-            If the outcomes do not fit the rows, or no event happened at all.
-        """
-        validate_data(self, X, skip_check_array=True)
-        time, event = read_outcomes(y, _num_samples(X))
-        rules = self.rules
-        if hasattr(rules, "fit") and hasattr(rules, "get_params"):
-            rules = self.estimator_ = clone(rules).fit(X, _martingale_residuals(time, event))
-        self.rules_ = SurvivalRules.fit(rules, X, (time, event))
-        self.unique_times_ = self.rules_.fallback.times
-        self.event_times_ = self.unique_times_[self.rules_.fallback.events > 0]
-        return self
-
-    def predict(self, X: Any) -> Floats:
-        """How much of the time until the last training time rows lose; more is a greater risk.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of float, shape (n_rows,)
-            From 0 to the last training time.
-        """
-        lost = 1 - self.predict_survival_function(X, return_array=True)
-        # A curve keeps its value until the next time.
-        return np.asarray(lost[:, :-1] @ np.diff(self.unique_times_))
-
-    def predict_survival_function(self, X: Any, return_array: bool = False) -> Any:
-        """The survival curve of every row.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        return_array : bool, default=False
-            Whether to give the values at ``unique_times_`` rather than functions.
-
-        Returns
-        -------
-        ndarray
-            Of shape (n_rows,), of scikit-survival's ``StepFunction``; or of float, of shape
-            (n_rows, n_times).
-
-        Raises
-        ------
-        ImportError
-            If functions are wanted and scikit-survival is missing.
-        """
-        check_is_fitted(self)
-        times = self.unique_times_
-        validate_data(self, X, reset=False, skip_check_array=True)
-        values = self.rules_.predict_survival_function(X, times)
-        if return_array:
-            return values
-        functions = import_optional(
-            "sksurv.functions", extra="survival", purpose="Survival curves as functions"
-        )
-        curves = np.empty(len(values), dtype=object)
-        for row, steps in enumerate(values):
-            curves[row] = functions.StepFunction(times, steps, domain=(0.0, None))
-        return curves
-
-    def score(self, X: Any, y: Any) -> float:
-        """Harrell's index of concordance: how often of two rows the one of greater risk is first.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        y : structured array, or pair (time, event)
-            Their outcomes.
-
-        Returns
-        -------
-        float
-            From 0 to 1; 0.5 is chance.
-
-        Raises
-        ------
-        ImportError
-            If scikit-survival is missing.
-        """
-        metrics = import_optional(
-            "sksurv.metrics", extra="survival", purpose="The index of concordance"
-        )
-        # As a share of all time: scikit-survival takes risks for equal that differ by 1e-8.
-        risk = self.predict(X) / max(float(self.unique_times_[-1]), np.finfo(float).tiny)
-        time, event = read_outcomes(y, len(risk))
-        return float(metrics.concordance_index_censored(event, time, risk)[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.no_validation = True  # what may be in the rows is up to the rules
-        return tags
-
-
-def _martingale_residuals(time: Floats, event: Flags) -> Floats:
-    """Events less those that the Nelson-Aalen hazard of all rows expects."""
-    curve = SurvivalCurve.of(time, event)
-    hazard = np.cumsum(curve.events / curve.at_risk)
-    return np.asarray(event - hazard[np.searchsorted(curve.times, time)])

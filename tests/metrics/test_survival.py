@@ -45,10 +45,10 @@ from skescore.rules import (
     Rule,
     RuleSet,
     SurvivalRules,
-    SurvivalRulesEstimator,
     as_ruleset,
 )
 from skescore.scorers import make_survival_scorer
+from skescore.survival import SurvivalRulesEstimator
 
 if "sksurv" not in os.environ.get("SKESCORE_ENGINES", "").split(","):
     pytest.importorskip("sksurv")

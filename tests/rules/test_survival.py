@@ -14,16 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
-from sklearn.utils import get_tags
 
 from skescore.rules import (
     Interval,
-    OneOf,
     Rule,
     RuleSet,
     SurvivalCurve,
     SurvivalRules,
-    SurvivalRulesEstimator,
     as_ruleset,
     read_outcomes,
 )
@@ -232,63 +229,6 @@ def test_the_mean_of_equal_curves_is_a_share() -> None:
         ruleset = interval_rules(*[(0, 9)] * n_rules, ordered=False)
         rules = SurvivalRules(ruleset, (curve,) * n_rules, curve)
         assert 1 - 1e-12 <= rules.predict_survival_function([[3.0]], [0.5])[0, 0] <= 1
-
-
-class Learner(DecisionTreeRegressor):
-    """Keeps what it is fitted on."""
-
-    def fit(self, X: Any, y: Any) -> Learner:
-        self.fitted_on_ = y
-        return super().fit(X, y)
-
-
-@given(outcomes.filter(lambda rows: any(event for _, event in rows)))
-def test_rules_are_learned_from_events_less_those_that_the_hazard_expects(
-    rows: list[tuple[int, bool]],
-) -> None:
-    X, y = np.arange(float(len(rows)))[:, None], tuple(zip(*rows, strict=True))
-    expected = []
-    for end, event in rows:
-        hazard = 0.0
-        for moment in sorted({time for time, _ in rows if time <= end}):
-            in_sight = sum(time >= moment for time, _ in rows)
-            hazard += sum(happened and time == moment for time, happened in rows) / in_sight
-        expected.append(event - hazard)
-    fitted = SurvivalRulesEstimator(Learner(max_leaf_nodes=2)).fit(X, y)
-    assert fitted.estimator_.fitted_on_ == pytest.approx(np.array(expected), abs=1e-12)
-
-
-class Holder:
-    """Has rules, learns, and is no estimator of scikit-learn's."""
-
-    rules_ = interval_rules((0, 5), ordered=True)
-
-    def fit(self, X: Any, y: Any) -> None:
-        raise AssertionError("it is not to be fitted")
-
-
-def test_what_cannot_be_cloned_is_read_as_it_is() -> None:
-    X, y = [[1.0], [2.0], [9.0]], ([3.0, 4.0, 5.0], [1, 0, 1])
-    assert SurvivalRulesEstimator(Holder()).fit(X, y).rules_.ruleset == Holder.rules_
-
-
-def test_the_estimator_reads_rows_with_text_and_gaps() -> None:
-    X = pd.DataFrame({"dose": [1.0, np.nan, 7.0, 8.0], "drug": ["a", "b", "b", None]})
-    y = ([1.0, 2.0, 3.0, 4.0], [True, True, True, False])
-    ruleset = RuleSet(
-        [Rule([OneOf(1, ["a"])], 0.0), Rule([Interval(0, lower=5)], 0.0)],
-        ["dose", "drug"],
-        task="regression",
-    )
-    model = SurvivalRulesEstimator(ruleset).fit(X, y)
-    alone, others, all_rows = (
-        SurvivalCurve.of(y[0][s], y[1][s]) for s in (slice(1), slice(2, 4), slice(4))
-    )
-    shares = model.predict_survival_function(X, return_array=True)
-    assert shares.tolist() == [c.at(y[0]).tolist() for c in (alone, all_rows, others, others)]
-    tags = get_tags(model)
-    assert tags.no_validation
-    assert tags.target_tags.required
 
 
 def test_any_rules_can_be_given_curves() -> None:
