@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -97,18 +96,31 @@ MEASURE_NAMES = (
     "weighted_relative_accuracy",
     "yails",
 )
-#: Of :data:`skescore.metrics.METRICS`, which scores take of predictions.
-METRIC_NAMES = (
-    "accuracy",
-    "balanced_accuracy",
-    "f1_weighted",
-    "f1_macro",
-    "r2",
-    "mean_absolute_error",
-    "mean_squared_error",
-    "root_mean_squared_error",
-    "median_absolute_error",
+
+
+class MetricName(NamedTuple):
+    """Properties of a :class:`skescore.metrics.PredictionMetric` that need no computation."""
+
+    task: str
+    greater_is_better: bool
+
+
+#: The metrics of predictions from which scores are computed;
+#: :data:`skescore.metrics.METRICS` adds the functions.
+PREDICTION_METRIC_NAMES: Mapping[str, MetricName] = MappingProxyType(
+    {
+        "accuracy": MetricName("classification", True),
+        "balanced_accuracy": MetricName("classification", True),
+        "f1_weighted": MetricName("classification", True),
+        "f1_macro": MetricName("classification", True),
+        "r2": MetricName("regression", True),
+        "mean_absolute_error": MetricName("regression", False),
+        "mean_squared_error": MetricName("regression", False),
+        "root_mean_squared_error": MetricName("regression", False),
+        "median_absolute_error": MetricName("regression", False),
+    }
 )
+
 #: Of :data:`skescore.scorers.PERFORMANCE_SCORERS`, which a search may be after.
 PERFORMANCE_SCORER_NAMES = (
     "accuracy",
@@ -216,57 +228,6 @@ BREX_METHOD_NAMES = (
 NO_RUN_TEXT = (
     "There is no folder {}. Name the folder that `skescore tune --output` or "
     "`skescore bench --output` wrote."
-)
-
-
-@dataclass(frozen=True)
-class Weight:
-    """A weight of a score, which a person may choose.
-
-    Parameters
-    ----------
-    name : str
-        The formula's keyword.
-    text : str, default=""
-        What it says, for help texts.
-    symbol : str, optional
-        How it is written in formulas; by default its name.
-    default : float, default=1.0
-        The neutral value.
-    """
-
-    name: str
-    text: str = ""
-    symbol: str = ""
-    default: float = 1.0
-
-
-class ScoreName(NamedTuple):
-    """What of a :class:`skescore.scorers.ScoreSpec` can be known without its formula."""
-
-    label: str
-    greater_is_better: bool
-    uses_completeness: bool
-    weights: tuple[Weight, ...] = ()
-
-
-#: The scores of rule sets; the other columns are in :data:`skescore.scorers.SCORE_SPECS`.
-SCORES: Mapping[str, ScoreName] = MappingProxyType(
-    {
-        "ice": ScoreName(
-            "ICE",
-            True,
-            True,
-            (
-                Weight("phi", "importance of predictions", "φ"),
-                Weight("rho", "importance of few rules", "ρ"),
-            ),
-        ),
-        "fire": ScoreName(
-            "FiRe", False, False, (Weight("psi", "so many rules count as one", "ψ"),)
-        ),
-        "q": ScoreName("Q", False, True),
-    }
 )
 
 

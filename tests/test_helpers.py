@@ -28,7 +28,7 @@ from skescore.datasets import BUILT_IN
 from skescore.metrics import MEASURES, METRICS
 from skescore.reproduce import BREX_METHODS
 from skescore.rules._prediction import VOTINGS
-from skescore.scorers import PERFORMANCE_SCORERS, SCORE_SPECS, SET_SCORERS
+from skescore.scorers import PERFORMANCE_SCORERS, SET_SCORERS
 
 PACKAGE = Path(skescore.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -267,10 +267,9 @@ def test_seeds():
         (_names.BLACK_BOX_NAMES, BLACK_BOXES),
         (_names.DATA_SET_TASKS, BUILT_IN),
         (_names.MEASURE_NAMES, MEASURES),
-        (_names.METRIC_NAMES, METRICS),
+        (_names.PREDICTION_METRIC_NAMES, METRICS),
         (_names.PERFORMANCE_SCORER_NAMES, PERFORMANCE_SCORERS),
         (_names.SET_SCORER_NAMES, SET_SCORERS),
-        (_names.SCORES, SCORE_SPECS),
         (_names.BREX_METHOD_NAMES, BREX_METHODS),
     ],
 )
@@ -283,8 +282,6 @@ def test_a_light_table_has_the_names_of_the_full_one_in_its_order(
 def test_what_is_told_beside_the_names_is_so() -> None:
     assert dict(_names.DATA_SET_TASKS) == {name: data.task for name, data in BUILT_IN.items()}
     assert set(_names.VOTING_TEXTS) == {kind for kinds in VOTINGS.values() for kind in kinds}
-    for name, told in _names.SCORES.items():
-        assert {key: getattr(SCORE_SPECS[name], key) for key in told._fields} == told._asdict()
 
 
 def test_processes_of_this_one_do_not_look_into_the_current_folder(tmp_path):

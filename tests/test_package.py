@@ -120,12 +120,14 @@ def test_a_star_import_brings_the_public_names() -> None:
 
 HELPERS = {
     "_deadline",
+    "_expressions",
     "_io",
     "_names",
     "_optional",
     "_processes",
     "_random",
     "_rows",
+    "_scores",
     "_text",
     "_validation",
     "_views",

@@ -14,9 +14,8 @@ import math
 import re
 import shlex
 import shutil
-import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,21 +23,20 @@ from skescore._io import at_home
 from skescore._names import (
     DATA_SET_TASKS,
     FETCHED,
-    METRIC_NAMES,
     MODEL_KINDS,
     NO_RUN_TEXT,
     PERFORMANCE_SCORER_NAMES,
-    SCORES,
+    PREDICTION_METRIC_NAMES,
     SET_SCORER_NAMES,
-    ScoreName,
     no_data_text,
     no_model_text,
 )
+from skescore._scores import SCORE_SPECS
 from skescore._text import did_you_mean
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset, DatasetError, Preparation
-    from skescore.scorers import PerformanceScorer, RuleScorer, ScoreSpec
+    from skescore.scorers import PerformanceScorer, RuleScorer
 
 #: What stands before a command that is the black box.
 COMMAND = "command:"
@@ -255,13 +253,7 @@ def names_of(known: Iterable[str], what: str) -> Callable[[str], tuple[str, ...]
 
 def scorings() -> tuple[str, ...]:
     """What a search may be after, by name: the scores, the trade-off, measures of predictions."""
-    return (*scores(), "pareto", *PERFORMANCE_SCORER_NAMES)
-
-
-def scores() -> Mapping[str, ScoreName | ScoreSpec]:
-    """The scores by name, with those that were registered: by then, scorers are imported."""
-    scorers = sys.modules.get("skescore.scorers")
-    return SCORES if scorers is None else scorers.SCORE_SPECS
+    return (*SCORE_SPECS, "pareto", *PERFORMANCE_SCORER_NAMES)
 
 
 def scoring(text: str) -> str:
@@ -424,7 +416,7 @@ def names_from(text: str) -> list[str]:
 def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Add the weights of the scores."""
     group = parser.add_argument_group("scores")
-    known = scores().values()
+    known = SCORE_SPECS.values()
     for name, default in _default_weights().items():
         of = [(spec, weight) for spec in known for weight in spec.weights if weight.name == name]
         text = "; ".join(f"{spec.label}: {weight.text}" for spec, weight in of)
@@ -437,11 +429,11 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         )
     group.add_argument(
         "--performance",
-        choices=METRIC_NAMES,
+        choices=tuple(PREDICTION_METRIC_NAMES),
         metavar="NAME",
-        help="what ICE, FiRe and Q take of predictions, in place of their own: "
-        f"{', '.join(METRIC_NAMES)} (as in scikit-learn); balanced_accuracy and f1_macro give rare "
-        "classes their say",
+        help=f"measure of the predictions in {', '.join(spec.label for spec in known)}, instead of "
+        f"their defaults: {', '.join(PREDICTION_METRIC_NAMES)} (as in scikit-learn); "
+        "balanced_accuracy and f1_macro weigh all classes alike",
     )
     complete = [spec.label for spec in known if spec.uses_completeness]
     group.add_argument(
@@ -477,14 +469,13 @@ def weights_from(options: argparse.Namespace) -> dict[str, float]:
 
 
 def _default_weights() -> dict[str, float]:
-    return {weight.name: weight.default for spec in scores().values() for weight in spec.weights}
+    return {weight.name: weight.default for spec in SCORE_SPECS.values() for weight in spec.weights}
 
 
 def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
     """The scorer that the options ask for."""
     from skescore.scorers import (
         PERFORMANCE_SCORERS,
-        SCORE_SPECS,
         make_performance_scorer,
         make_rule_scorer,
         make_score_scorer,

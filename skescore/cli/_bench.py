@@ -31,6 +31,7 @@ from skescore._names import (
     SET_SCORER_NAMES,
 )
 from skescore._optional import import_optional
+from skescore._scores import SCORE_SPECS
 from skescore._text import did_you_mean, plural
 from skescore.bench._suites import RANKED, SUITES, suite_config
 from skescore.cli import _arguments as arguments
@@ -121,8 +122,12 @@ _SHOWN_ERRORS = 10
 
 def _called(name: str) -> str:
     """How a score or another column is called in tables."""
-    known = arguments.scores()
-    return known[name].label if name in known else _NAMES.get(name, name)
+    return SCORE_SPECS[name].label if name in SCORE_SPECS else _NAMES.get(name, name)
+
+
+def _labels(*, greater_is_better: bool) -> list[str]:
+    specs = SCORE_SPECS.values()
+    return [spec.label for spec in specs if spec.greater_is_better is greater_is_better]
 
 
 def bench_text(
@@ -137,10 +142,12 @@ def bench_text(
     for (data, box), part in summary.groupby(["data", "black_box"], sort=False):
         _means(printer, options, result, str(data), str(box), part)
     printer.line(
-        f"(Means over {_runs(result)}, and ± their deviation. ICE, c (completeness: share of the "
-        "feature space's volume and of the held-out rows that rules cover) and fidelity (agreement "
-        "with the black box): greater is better. FiRe and Q: less is better; their losses are in "
-        "the units of the target where it is a number. All weights are 1.)"
+        f"(Means over {_runs(result)}, and ± their deviation. "
+        f"{', '.join(_labels(greater_is_better=True))}, c (completeness: share of the feature "
+        "space's volume and of the held-out rows that rules cover) and fidelity (agreement with "
+        f"the black box): greater is better. {' and '.join(_labels(greater_is_better=False))}: "
+        "less is better; their losses are in the units of the target where it is a number. All "
+        "weights are 1.)"
     )
     if result.plan.config.folds == 0:
         printer.line(
@@ -176,12 +183,12 @@ def ranking_record(ranking: Ranking) -> dict[str, Any]:
 
 
 def page_rankings(rows: pd.DataFrame, first: str, alpha: float = 0.05) -> list[dict[str, Any]]:
-    """Ranks for a page: by a score, then by what every page has, each with a picture."""
+    """Rank the extractors for a page: by one score, then by all scores and fidelity."""
     from skescore.bench._tables import rank_extractors
 
     return [
         ranking_record(ranking) | {"diagram": _diagram(ranking)}
-        for name in dict.fromkeys((first, *_ON_THE_PAGE))
+        for name in dict.fromkeys((first, *SCORE_SPECS, "fidelity"))
         for ranking in rank_extractors(rows, name, alpha=alpha)
     ]
 
@@ -245,7 +252,7 @@ def _means(
     printer.heading(f"{data} ({rows} rows, {columns}); {box}: {shown}")
     sign = -1 if ranked_columns()[options.rank_by] else 1
     own = ((name, 3) for name in options.measures)
-    measured = (*((name, 3) for name in arguments.scores()), *_COLUMNS, *own)
+    measured = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS, *own)
     order = part.assign(
         _without=(part["failed"] + part["undefined"]) / part["runs"],
         _score=sign * part[f"{options.rank_by}_mean"],
@@ -270,7 +277,7 @@ def _means(
     if _fits(printer, [head, *table]):
         printer.table(head, table, left=("extractor",))
         return
-    first = 1 + len(arguments.scores()) + 1  # the scores and the number of rules
+    first = 1 + len(SCORE_SPECS) + 1  # the scores and the number of rules
     for part_of in (slice(1, first), slice(first, None)):
         printer.table(
             [head[0], *head[part_of]],
@@ -309,7 +316,7 @@ def _ranks(
     name = _called(options.rank_by)
     data = plural(n_data, "data set")
     printer.heading(f"{ranking.task}: ranks by {name} over {data}")
-    also = [score for score in arguments.scores() if score != options.rank_by]
+    also = [score for score in SCORE_SPECS if score != options.rank_by]
     others = {
         score: next(
             other for other in rank_extractors(result.rows, score) if other.task == ranking.task
@@ -387,8 +394,6 @@ examples:
   skescore bench --config bench.toml --output results --n-jobs 2 --report
 """
 _PLOT = "ranks_{task}.svg"
-#: What extractors are ranked by on the page, beside what was asked for.
-_ON_THE_PAGE = ("ice", "fire", "fidelity")
 #: Of each table with --quick.
 _QUICK_ROWS = 500
 #: Options about the files of --data, and what `load_dataset` calls them.
@@ -533,7 +538,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--retry-failed", action="store_true", help="measure once more what has failed"
     )
     group = parser.add_argument_group("tables and files")
-    ranked = (*arguments.scores(), *RANKED)
+    ranked = (*SCORE_SPECS, *RANKED)
     group.add_argument(
         "--rank-by",
         type=_one_of(ranked, "score"),

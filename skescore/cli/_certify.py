@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import json_of
-from skescore._names import SCORES
+from skescore._scores import SCORE_SPECS
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_RULES
@@ -75,7 +75,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--scoring",
-        choices=tuple(SCORES),
+        choices=tuple(SCORE_SPECS),
         default="ice",
         help="the score (default ice)",
     )

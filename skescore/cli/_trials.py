@@ -303,7 +303,7 @@ def _url(path: Path) -> str:
 
 def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any]) -> str:
     """Text that tells searches apart that must not go on with each other's trials."""
-    from skescore.scorers._specs import all_weights
+    from skescore.scorers import all_weights
 
     asked = {
         name: repr(getattr(options, name))

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._io import at_home, package_versions, write_atomically
 from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, SET_SCORER_NAMES, no_data_text
 from skescore._optional import import_optional
+from skescore._scores import SCORE_SPECS
 from skescore._text import csv_of, did_you_mean, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -89,8 +90,7 @@ def sign(options: argparse.Namespace) -> int:
 def label(options: argparse.Namespace) -> str:
     """What the score is called."""
     score = arguments.trade_off_score(options)
-    known = arguments.scores()
-    return known[score].label if score in known else score
+    return SCORE_SPECS[score].label if score in SCORE_SPECS else score
 
 
 def scoring_name(options: argparse.Namespace) -> str | list[str]:
@@ -541,7 +541,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.scoring,
         default="ice",
         metavar="SCORE",
-        help=f"what is best (default ice): {', '.join(arguments.scores())}, pareto (loss, rules "
+        help=f"what is best (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, rules "
         "and incompleteness together; the knee of the front is shown as the best), a measure of "
         "single rules such as mean_rule_c2, or one of predictions such as cohen_kappa",
     )
@@ -753,10 +753,10 @@ def _check_usage(options: argparse.Namespace) -> None:
             f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
             f"got {options.trials}"
         )
-    if options.certify is not None and options.scoring not in (*arguments.scores(), "pareto"):
+    if options.certify is not None and options.scoring not in (*SCORE_SPECS, "pareto"):
         options.parser.error(
             f"argument --certify: there is no proof for --scoring {options.scoring}; choose one of "
-            f"{', '.join(arguments.scores())}, pareto"
+            f"{', '.join(SCORE_SPECS)}, pareto"
         )
     if options.tolerance is not None and options.certify is None:
         options.parser.error("argument --tolerance: it is of a proof; add --certify SECONDS")
@@ -927,7 +927,7 @@ def _counted_alike(
 
 def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict[str, Any]:
     """What all rows say of the rules."""
-    from skescore.scorers import SCORE_SPECS, evaluate_rules
+    from skescore.scorers import evaluate_rules
     from skescore.sources import count_source
 
     settings: dict[str, Any] = {"target": options.target}
@@ -953,7 +953,7 @@ def _all_rows_judge(options: argparse.Namespace) -> bool:
     They tell no knee, and count each row once, whatever its class weighs.
     """
     chosen_otherwise = options.pick is not None or options.class_weight is not None
-    return _stays(options.data) and options.scoring in arguments.scores() and not chosen_otherwise
+    return _stays(options.data) and options.scoring in SCORE_SPECS and not chosen_otherwise
 
 
 def _judge(
@@ -997,9 +997,8 @@ def _print_all_rows(
 ) -> None:
     """Write what all rows say."""
     name = "accuracy" if "accuracy" in result else "r2"
-    known = arguments.scores()
     scores = ", ".join(
-        f"{known[score].label} {output.number(value, 4)}"
+        f"{SCORE_SPECS[score].label} {output.number(value, 4)}"
         for score, value in result["scores"].items()
     )
     printer.line(

@@ -1,30 +1,19 @@
-"""Scores of a body of rules as knowledge: FiRe, Q_s and ICE.
+"""The scores FiRe, Q_s and ICE as functions of measured numbers.
 
-Each is a formula over a few measured numbers: how well the rules predict, how many there are, and
-how much of the feature space they cover. Nothing here knows an estimator or a data set.
+Each combines the quality of the predictions, the number of rules and the share of the feature
+space that they cover. The formulas are declared in :data:`skescore.scorers.SCORE_SPECS`.
 """
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
-from skescore._validation import as_numbers, check_shapes, plain
+from skescore._scores import ICE_PERFORMANCE, ICE_READABILITY, SCORE_SPECS, evaluate_formula
 
 __all__ = ["fire_score", "ice_performance", "ice_readability", "ice_score", "q_score"]
-
-# A quotient of numbers typed in decimal is off by one or two units in the last place, one of
-# computed numbers by a few more. Relative, so that it stays far below half a step up to 1e13 steps.
-_STEP_TOLERANCE = 32 * np.finfo(np.float64).eps
-
-_LOSS_REMEDY = "Pass an error such as 1 - accuracy or the mean absolute error, not a score."
-_PERFORMANCE_REMEDY = "Pass a score whose best value is 1, such as accuracy, F1 or R2."
-_RULES_REMEDY = "Knowledge without rules has no score: leave it out or score it apart."
-_COMPLETENESS_REMEDY = "Pass a share, not a percentage: 0.39 for 39 %."
-_WEIGHT_REMEDY = "Pass 1.0 to leave it neutral."
 
 
 @overload
@@ -88,12 +77,7 @@ def fire_score(
     >>> fire_score([0.5, 0.25], 1).tolist()
     [0.5, 0.25]
     """
-    loss_ = as_numbers("loss", loss, low=0.0, remedy=_LOSS_REMEDY)
-    rules = as_numbers("n_rules", n_rules, low=1.0, remedy=_RULES_REMEDY)
-    step = as_numbers("psi", psi, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
-    check_shapes(loss=loss_, n_rules=rules, psi=step)
-    with np.errstate(over="ignore", under="ignore"):
-        return plain(loss_ * _whole_steps(rules, step) * rules**0.05)
+    return _score("fire", loss, n_rules, psi=psi)
 
 
 @overload
@@ -148,12 +132,7 @@ def q_score(
     >>> q_score(0.5, 4, 0.75)
     2.5
     """
-    loss_ = as_numbers("loss", loss, low=0.0, remedy=_LOSS_REMEDY)
-    rules = as_numbers("n_rules", n_rules, low=0.0, strict=True, remedy=_RULES_REMEDY)
-    share = _completeness(completeness)
-    check_shapes(loss=loss_, n_rules=rules, completeness=share)
-    with np.errstate(over="ignore", under="ignore"):
-        return plain(loss_ * rules * (2.0 - share))
+    return _score("q", loss, n_rules, completeness)
 
 
 @overload
@@ -208,10 +187,8 @@ def ice_performance(performance: ArrayLike, *, phi: ArrayLike = 1.0) -> float | 
     >>> ice_performance(0.5, phi=2.0)
     0.5
     """
-    score = _performance(performance)
-    weight = as_numbers("phi", phi, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
-    check_shapes(performance=score, phi=weight)
-    return plain(_performance_part(score, weight))
+    arguments = {"p": ("performance", performance), "phi": ("phi", phi)}
+    return evaluate_formula(ICE_PERFORMANCE, arguments)
 
 
 @overload
@@ -261,10 +238,8 @@ def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = 1.0) -> float | NDAr
     >>> [round(value, 3) for value in ice_readability([3, 10, 30]).tolist()]
     [0.984, 0.881, 0.018]
     """
-    rules = as_numbers("n_rules", n_rules, low=0.0, strict=True, remedy=_RULES_REMEDY)
-    weight = as_numbers("rho", rho, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
-    check_shapes(n_rules=rules, rho=weight)
-    return plain(_readability_part(rules, weight))
+    arguments = {"r": ("n_rules", n_rules), "rho": ("rho", rho)}
+    return evaluate_formula(ICE_READABILITY, arguments)
 
 
 @overload
@@ -353,46 +328,14 @@ def ice_score(
     >>> round(ice_score(0.95, 4, 1.0, rho=3.0), 3)
     0.795
     """
-    score = _performance(performance)
-    rules = as_numbers("n_rules", n_rules, low=0.0, strict=True, remedy=_RULES_REMEDY)
-    share = _completeness(completeness)
-    phi_ = as_numbers("phi", phi, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
-    rho_ = as_numbers("rho", rho, low=0.0, strict=True, remedy=_WEIGHT_REMEDY)
-    check_shapes(performance=score, n_rules=rules, completeness=share, phi=phi_, rho=rho_)
-    with np.errstate(under="ignore"):
-        return plain(_performance_part(score, phi_) * _readability_part(rules, rho_) * share)
+    return _score("ice", performance, n_rules, completeness, phi=phi, rho=rho)
 
 
-def _performance_part(
-    performance: NDArray[np.float64], phi: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    # An exponent that overflows belongs to a sigmoid that is 0 to the last bit. The bracket comes
-    # before the factor 5, as 5 * phi may overflow and meet 1 - p = 0.
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(expit(-5.0 * (phi * (1.0 - performance) - 1.0)))
-
-
-def _readability_part(rules: NDArray[np.float64], rho: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(expit(5.0 - 0.3 * (rho * rules)))
-
-
-def _whole_steps(rules: NDArray[np.float64], psi: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ceiling of rules / psi, at least 1, after taking float noise away."""
-    quotient = np.asarray(rules / psi)
-    if not np.isfinite(quotient).all():
-        raise ValueError(
-            f"n_rules / psi must be a finite number, but it overflows for psi={psi.min():g}. "
-            "Pass a larger psi."
-        )
-    nearest = np.rint(quotient)
-    is_noise = np.abs(quotient - nearest) <= _STEP_TOLERANCE * quotient
-    return np.where(is_noise, nearest, np.ceil(quotient))
-
-
-def _performance(value: ArrayLike) -> NDArray[np.float64]:
-    return as_numbers("performance", value, high=1.0, remedy=_PERFORMANCE_REMEDY)
-
-
-def _completeness(value: ArrayLike) -> NDArray[np.float64]:
-    return as_numbers("completeness", value, low=0.0, high=1.0, remedy=_COMPLETENESS_REMEDY)
+def _score(
+    name: str,
+    prediction: ArrayLike,
+    n_rules: ArrayLike,
+    completeness: ArrayLike | None = None,
+    **weights: ArrayLike,
+) -> Any:
+    return SCORE_SPECS[name].value(prediction, n_rules, completeness, weights)

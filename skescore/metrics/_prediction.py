@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import median_absolute_error as sk_median_absolute_error
 
+from skescore._names import PREDICTION_METRIC_NAMES
+from skescore._scores import UNCOVERED
 from skescore._text import did_you_mean
 from skescore._validation import (
     TASKS,
@@ -24,12 +26,10 @@ from skescore._validation import (
     whole_labels,
 )
 
-__all__ = ["METRICS", "UNCOVERED", "PredictionMetric", "prediction_loss", "prediction_performance"]
+__all__ = ["METRICS", "PredictionMetric", "prediction_loss", "prediction_performance"]
 
 Weights = np.ndarray | None
 
-#: What happens to rows without a rule in a score.
-UNCOVERED = ("ignore", "penalize")
 #: The code of a row without a rule: wrong, but no class of its own.
 NO_RULE = -1
 
@@ -194,27 +194,25 @@ class PredictionMetric(NamedTuple):
     of_sums: Callable[..., np.ndarray] | None = None
 
 
-_CLASSIFICATION, _REGRESSION = ("classification",), ("regression",)
-
-#: The named metrics; adding one is one line.
+#: The named metrics with the function of rows and that of sums; their tasks and directions are in
+#: :data:`skescore._names.PREDICTION_METRIC_NAMES`.
+_FUNCTIONS: dict[str, tuple[Callable[..., float], Callable[..., Any] | None]] = {
+    "accuracy": (accuracy, _accuracy_of_counts),
+    "balanced_accuracy": (balanced_accuracy, _balanced_accuracy_of_counts),
+    "f1_weighted": (f1_weighted, _f1_weighted_of_counts),
+    "f1_macro": (f1_macro, _f1_macro_of_counts),
+    "r2": (r2, _r2_of_sums),
+    "mean_absolute_error": (mean_absolute_error, _mean_absolute_error_of_sums),
+    "mean_squared_error": (mean_squared_error, _mean_squared_error_of_sums),
+    "root_mean_squared_error": (root_mean_squared_error, _root_mean_squared_error_of_sums),
+    "median_absolute_error": (median_absolute_error, None),
+}
+#: The metrics of predictions from which scores of rule sets are computed.
 METRICS: dict[str, PredictionMetric] = {
-    "accuracy": PredictionMetric(accuracy, True, _CLASSIFICATION, _accuracy_of_counts),
-    "balanced_accuracy": PredictionMetric(
-        balanced_accuracy, True, _CLASSIFICATION, _balanced_accuracy_of_counts
-    ),
-    "f1_weighted": PredictionMetric(f1_weighted, True, _CLASSIFICATION, _f1_weighted_of_counts),
-    "f1_macro": PredictionMetric(f1_macro, True, _CLASSIFICATION, _f1_macro_of_counts),
-    "r2": PredictionMetric(r2, True, _REGRESSION, _r2_of_sums),
-    "mean_absolute_error": PredictionMetric(
-        mean_absolute_error, False, _REGRESSION, _mean_absolute_error_of_sums
-    ),
-    "mean_squared_error": PredictionMetric(
-        mean_squared_error, False, _REGRESSION, _mean_squared_error_of_sums
-    ),
-    "root_mean_squared_error": PredictionMetric(
-        root_mean_squared_error, False, _REGRESSION, _root_mean_squared_error_of_sums
-    ),
-    "median_absolute_error": PredictionMetric(median_absolute_error, False, _REGRESSION),
+    name: PredictionMetric(
+        _FUNCTIONS[name][0], metric.greater_is_better, (metric.task,), _FUNCTIONS[name][1]
+    )
+    for name, metric in PREDICTION_METRIC_NAMES.items()
 }
 
 

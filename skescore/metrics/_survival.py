@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._optional import import_optional
+from skescore._scores import COMPLETENESSES, SCORE_SPECS, UNCOVERED, all_weights
 from skescore._validation import check_choice
 from skescore.metrics._completeness import instance_completeness, volume_completeness
-from skescore.metrics._knowledge import fire_score, ice_score, q_score
 from skescore.metrics._significance import adjust_p_values, check_alpha
 from skescore.rules import SurvivalCurve, SurvivalRules, read_outcomes
 
@@ -38,8 +38,6 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 CORRECTIONS = ("fdr_bh", "holm")
-UNCOVERED = ("penalize", "ignore")
-COMPLETENESSES = ("volume", "instances")
 #: Points in time of the default grid, and the shares of the rows between which they lie.
 _N_TIMES, _SHARES = 100, (0.1, 0.9)
 
@@ -393,11 +391,9 @@ def survival_scores(
     y_train: Any = None,
     uncovered: str = "penalize",
     completeness: str = "volume",
-    psi: float = 1.0,
-    phi: float = 1.0,
-    rho: float = 1.0,
+    **weights: float,
 ) -> dict[str, float]:
-    r"""Judge survival rules as knowledge: FiRe, Q and ICE, and what they are made of.
+    r"""Score survival rules as knowledge: all scores of rule sets, and their parts.
 
     Parameters
     ----------
@@ -412,16 +408,15 @@ def survival_scores(
     completeness : {"volume", "instances"}, default="volume"
         Share of the domain or of the rows that rules cover. Rules without a domain get the box
         around the rows.
-    psi : float, default=1.0
-        Rules that weigh as much as one in FiRe.
-    phi, rho : float, default=1.0
-        Importance of performance and readability in ICE.
+    **weights : float
+        Weights of any score: ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
 
     Returns
     -------
     dict of float
         ``brier`` (the loss of FiRe and Q), ``skill`` (the performance of ICE), ``n_rules``,
-        ``completeness``, ``fire``, ``q`` (smaller is better) and ``ice`` (greater is better).
+        ``completeness``, and the scores of :data:`skescore.scorers.SCORE_SPECS` by name: ``ice``
+        (greater is better), ``fire`` and ``q`` (smaller is better).
 
     Raises
     ------
@@ -444,7 +439,7 @@ def survival_scores(
     tell nothing, below 0 for misleading ones. Rows without a rule get that very curve by
     default, so that they add nothing to the skill.
     """
-    check_settings(uncovered=uncovered, completeness=completeness, psi=psi, phi=phi, rho=rho)
+    chosen = check_settings(uncovered=uncovered, completeness=completeness, **weights)
     brier, reference = _brier(rules, X, y, times, y_train, uncovered)
     skill = 1 - brier / reference if reference > 0 else math.nan
     ruleset, n_rules = rules.ruleset, len(rules)
@@ -455,11 +450,10 @@ def survival_scores(
             ruleset = ruleset.replace(domain=ruleset.domain_around(X))
         share = float(volume_completeness(ruleset))
     scores = {"brier": brier, "skill": skill, "n_rules": float(n_rules), "completeness": share}
-    some = n_rules > 0 and not math.isnan(brier)
-    scores["fire"] = fire_score(brier, n_rules, psi=psi) if some else math.nan
-    scores["q"] = q_score(brier, n_rules, share) if some else math.nan
-    some = some and not math.isnan(skill)
-    scores["ice"] = ice_score(skill, n_rules, share, phi=phi, rho=rho) if some else math.nan
+    for name, spec in SCORE_SPECS.items():
+        prediction = brier if spec.prediction == "loss" else skill
+        is_defined = n_rules > 0 and not math.isnan(prediction)
+        scores[name] = spec.value(prediction, n_rules, share, chosen) if is_defined else math.nan
     missing = [name for name, value in scores.items() if math.isnan(value)]
     if missing:
         warnings.warn(
@@ -476,13 +470,15 @@ def check_settings(
     times: Any = None,
     uncovered: str = "penalize",
     completeness: str = "volume",
-    psi: float = 1.0,
-    phi: float = 1.0,
-    rho: float = 1.0,
-) -> None:
-    """Raise an error for what is no setting whatever the rows; `times` depend on them."""
+    **weights: float,
+) -> dict[str, float]:
+    """Check the settings of :func:`survival_scores` that do not depend on the rows.
+
+    Return the weights of all scores. `times` depend on the rows and are not checked.
+    """
     check_choice("uncovered", uncovered, UNCOVERED)
     check_choice("completeness", completeness, COMPLETENESSES)
-    # The scores know what their weights may be.
-    fire_score(0.0, 1, psi=psi)
-    ice_score(0.0, 1, 1.0, phi=phi, rho=rho)
+    chosen = all_weights(weights)
+    for spec in SCORE_SPECS.values():
+        spec.check_weights({name: chosen[name] for name in spec.weight_names})
+    return chosen

@@ -14,6 +14,7 @@ from skescore.plots._results import (
     results_candidates,
     results_table,
     score_values,
+    weights_shown,
 )
 from skescore.plots._style import (
     axes_or_new,
@@ -30,9 +31,6 @@ from skescore.scorers import SCORE_SPECS
 __all__ = ["score_bars"]
 
 _NAMES = {
-    "ice": "ICE",
-    "fire": "FiRe",
-    "q": "Q",
     "performance": "predictive performance p",
     "loss": "predictive loss p",
     "loss_q": "predictive loss of Q",
@@ -41,7 +39,7 @@ _NAMES = {
     "completeness_volume": "completeness c (share of volume)",
     "completeness_instances": "coverage (share of rows)",
 }
-_GREATER = {"ice", "performance", "completeness_volume", "completeness_instances"}
+_GREATER = {"performance", "completeness_volume", "completeness_instances"}
 _BEST, _WORST = "*", "x"
 #: The axis begins above 0 where all bars are taller than this share of the tallest.
 _TALL = 0.5
@@ -129,12 +127,12 @@ def score_bars(
     >>> from skescore.plots import score_bars
     >>> ax = score_bars({"CREAM": (0.95, 4, 1), "ITER": (0.92, 9, 0.75)}, phi=3)  # doctest: +SKIP
     """
-    check_choice("score", score, _NAMES)
+    check_choice("score", score, (*SCORE_SPECS, *_NAMES))
     weights = {"psi": psi, "phi": phi, "rho": rho}
     table = _bars(results, score, weights, completeness, by, group)
     n_bars = len(table)
     if n_bars > _MOST_BARS:
-        best = table.sort_values("value", ascending=score not in _GREATER, kind="stable")
+        best = table.sort_values("value", ascending=not _is_greater_better(score), kind="stable")
         table = best[:_MOST_BARS].reset_index(drop=True)
     groups = list(dict.fromkeys(table["group"]))
     names = list(dict.fromkeys(table["bar"]))
@@ -142,7 +140,7 @@ def score_bars(
     ax = axes_or_new(ax, (min(size, 14.0), 4.0))
     colors = dict(zip(names, colors_of(len(names)), strict=True))
     grouped = len(groups) > 1
-    greater = score in _GREATER
+    greater = _is_greater_better(score)
     for i, name in enumerate(groups):
         members = table[table["group"] == name]
         hatches = _hatches(members["value"].to_numpy(float), greater) if mark else {}
@@ -237,7 +235,7 @@ def _bars(
     grouping = group or ("data" if "data" in table and table["data"].nunique() > 1 else None)
     table["group"] = "" if grouping is None else _column(table, grouping).astype(str)
     table = table[np.isfinite(table["value"])]
-    best = table.sort_values("value", ascending=score not in _GREATER, kind="stable")
+    best = table.sort_values("value", ascending=not _is_greater_better(score), kind="stable")
     best = best.drop_duplicates(["group", "bar"])
     return best.loc[[i for i in table.index if i in set(best.index)]].reset_index(drop=True)
 
@@ -288,13 +286,16 @@ def _hatches(values: np.ndarray, greater: bool) -> dict[int, str]:
 
 
 def _name_axis(ax: Any, score: str, weights: dict[str, float]) -> None:
-    sign = "greater" if score in _GREATER else "smaller"
-    ax.set_ylabel(f"{_NAMES[score]} ({sign} is better)")
-    of = {
-        "ice": f", φ = {number(weights['phi'])}, ρ = {number(weights['rho'])}",
-        "fire": f", ψ = {number(weights['psi'])}",
-    }.get(score, "")
-    ax.set_title(f"{_NAMES[score]}{of}")
+    sign = "greater" if _is_greater_better(score) else "smaller"
+    spec = SCORE_SPECS.get(score)
+    name = _NAMES[score] if spec is None else spec.label
+    ax.set_ylabel(f"{name} ({sign} is better)")
+    ax.set_title(", ".join([name, *([] if spec is None else weights_shown(spec, weights))]))
+
+
+def _is_greater_better(score: str) -> bool:
+    """Return whether a score or another measure is better if it is greater."""
+    return SCORE_SPECS[score].greater_is_better if score in SCORE_SPECS else score in _GREATER
 
 
 def _legend(ax: Any, colors: dict[str, str], marked: bool, with_worst: bool, spread: bool) -> None:

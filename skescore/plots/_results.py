@@ -11,8 +11,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from skescore._validation import check_choice
+from skescore.plots._style import number
 from skescore.registry import extractor_label
-from skescore.scorers._specs import all_weights, find_score
+from skescore.scorers import ScoreSpec, all_weights, find_score
 from skescore.tuning import Candidate, Candidates
 from skescore.tuning._candidates import as_candidates
 
@@ -114,6 +115,17 @@ def one_task_only(rows: pd.DataFrame) -> None:
                 f"results must be about one {name}, as losses of several do not compare, got "
                 f"{values}. Choose one: results[results[{name!r}] == {values[0]!r}]."
             )
+
+
+def weights_shown(
+    spec: ScoreSpec, weights: Mapping[str, float], without: str | None = None
+) -> list[str]:
+    """Write the weights of a score with their values, such as "φ = 3"."""
+    return [
+        f"{weight.symbol or weight.name} = {number(weights.get(weight.name, weight.default))}"
+        for weight in spec.weights
+        if weight.name != without
+    ]
 
 
 def score_values(

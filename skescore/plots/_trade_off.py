@@ -19,6 +19,7 @@ from skescore.plots._results import (
     results_candidates,
     results_table,
     score_values,
+    weights_shown,
 )
 from skescore.plots._style import (
     LINE_STYLES,
@@ -38,7 +39,7 @@ from skescore.plots._style import (
     whole_ticks,
 )
 from skescore.registry import extractor_label
-from skescore.scorers import SCORE_SPECS
+from skescore.scorers import SCORE_SPECS, all_weights
 from skescore.tuning import Candidate, Candidates, WinningRegions, pareto_front, winning_regions
 from skescore.tuning._pareto import check_objectives
 
@@ -58,11 +59,8 @@ _NAMES = {
 _WHOLE = ("n_rules", "size", "black_box_calls", "black_box_rows")
 #: An axis that reaches over more than this ratio is logarithmic.
 _WIDE = 30.0
-#: Weights and where they are looked at by default, as for the winning regions.
-_WEIGHTS = {"phi": (0.1, 10.0), "rho": (0.1, 10.0), "psi": (0.1, 100.0)}
 #: A label is written into a region that is at least so wide.
 _WIDE_SHARE, _WIDE_STRIP = 0.04, 0.12
-_SIGNS = {"phi": "φ", "rho": "ρ", "psi": "ψ"}
 
 
 def pareto_plot(
@@ -150,17 +148,15 @@ def pareto_plot(
     else:
         points = _scored(ax, table, xs, ys, scores, color)
         if legend:
-            sign = "greater" if SCORE_SPECS[color].greater_is_better else "smaller"
-            weights = {
-                "ice": f" (φ = {number(phi)}, ρ = {number(rho)})",
-                "fire": f" (ψ = {number(psi)})",
-                "q": "",
-            }[color]
+            spec = SCORE_SPECS[color]
+            sign = "greater" if spec.greater_is_better else "smaller"
+            shown = weights_shown(spec, {"psi": psi, "phi": phi, "rho": rho})
+            weights = f" ({', '.join(shown)})" if shown else ""
             # Next to the axes; the legend stands beyond it.
             ax.figure.colorbar(
                 points,
                 cax=ax.inset_axes((1.02, 0.0, 0.04, 1.0)),
-                label=(f"{_score_name(color)}{weights}, {sign} is better"),
+                label=f"{spec.label}{weights}, {sign} is better",
             )
     ax.plot(
         front_x,
@@ -484,22 +480,23 @@ def score_sensitivity(
     >>> from skescore.plots import score_sensitivity
     >>> ax = score_sensitivity(search, "rho", phi=3)  # doctest: +SKIP
     """
-    check_choice("weight", weight, _WEIGHTS)
+    check_choice("weight", weight, all_weights())
     if not isinstance(top, int) or top < 1:
         raise ValueError(f"top must be a whole number from 1 on, got {top!r}.")
-    low, high = checked_range("within", within, *_WEIGHTS[weight], at_least=1e-9)
+    spec = next(spec for spec in SCORE_SPECS.values() if weight in spec.weight_names)
+    varied = next(each for each in spec.weights if each.name == weight)
+    low, high = checked_range("within", within, *varied.within, at_least=1e-9)
     found = results_candidates(results)
-    score = "fire" if weight == "psi" else "ice"
-    now = {"psi": psi, "phi": phi, "rho": rho}
+    now = all_weights({"psi": psi, "phi": phi, "rho": rho})
 
     def scores_at(weights: dict[str, float]) -> np.ndarray:
-        return found.scores(score, completeness=completeness, **weights).mean(axis=1)
+        return found.scores(spec.name, completeness=completeness, **weights).mean(axis=1)
 
     at = np.geomspace(low, high, 241)
     curves = np.empty((len(found), len(at)))
     for i, value in enumerate(at):
         curves[:, i] = scores_at(now | {weight: float(value)})
-    sign = SCORE_SPECS[score].sign
+    sign = spec.sign
     today = sign * scores_at(now)
     leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(found))
     order = np.lexsort([-today, -leads])
@@ -523,14 +520,14 @@ def score_sensitivity(
         ax.plot(at, curves[index], color=color, ls=LINE_STYLES[i % 4], lw=1.8, label=text, zorder=3)
     ax.axvline(now[weight], color="black", lw=0.8, ls=":", zorder=2, label="weight now")
     ax.set_xscale("log")
-    if score == "fire" and curves.min() > 0:
+    if spec.prediction == "loss" and curves.min() > 0:
         ax.set_yscale("log")
     ax.set_xlim(low, high)
     log_ticks(ax.xaxis)
     ax.set_xlabel(_axis_of_weight(weight))
-    ax.set_ylabel(f"{_score_name(score)} ({'greater' if sign > 0 else 'smaller'} is better)")
-    kept = {"phi": f", ρ = {number(rho)}", "rho": f", φ = {number(phi)}", "psi": ""}[weight]
-    ax.set_title(f"{_score_name(score)} along {_SIGNS[weight]}{kept}")
+    ax.set_ylabel(f"{spec.label} ({'greater' if sign > 0 else 'smaller'} is better)")
+    others = weights_shown(spec, now, without=weight)
+    ax.set_title(", ".join([f"{spec.label} along {varied.symbol or weight}", *others]))
     if legend:
         legend_beside(ax, "candidate: extractor, size")
     return ax
@@ -602,13 +599,6 @@ def _label_of(candidate: Candidate) -> str:
 
 
 def _axis_of_weight(weight: str) -> str:
-    what = {
-        "phi": "importance of performance",
-        "rho": "importance of few rules",
-        "psi": "so many rules weigh as much as one",
-    }[weight]
-    return f"{_SIGNS[weight]}: {what}"
-
-
-def _score_name(score: str) -> str:
-    return {"ice": "ICE", "fire": "FiRe", "q": "Q"}[score]
+    spec = next(spec for spec in SCORE_SPECS.values() if weight in spec.weight_names)
+    varied = next(each for each in spec.weights if each.name == weight)
+    return f"{varied.symbol or weight}: {varied.text}"

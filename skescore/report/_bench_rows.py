@@ -12,7 +12,7 @@ import pandas as pd
 from skescore._io import json_of
 from skescore._text import cell_text
 from skescore.registry import extractor_label
-from skescore.report._candidates_file import NEEDED, PAGE_SCORES
+from skescore.report._candidates_file import NEEDED
 from skescore.scorers import SCORE_SPECS
 
 __all__ = ["find_rows", "groups_of", "kept_rules"]
@@ -87,9 +87,10 @@ def _candidate(extractor: str, params: str, rows: pd.DataFrame) -> dict[str, Any
     usable &= numbers["size"] > 0
     kept = numbers[usable]
     folds = {name: kept[name].tolist() for name in NEEDED}
-    recorded = [name for name in SCORE_SPECS if name not in PAGE_SCORES]
-    for name in (*_FURTHER, *recorded):
-        if name in rows.columns:
+    kept_columns = [spec.kept_as for spec in SCORE_SPECS.values()]
+    recorded = [name for name, spec in SCORE_SPECS.items() if spec.expression is None]
+    for name in (*_FURTHER, *kept_columns, *recorded):
+        if name in rows.columns and name not in folds:
             values = pd.to_numeric(rows.loc[usable, name], errors="coerce")
             folds[name] = [v if np.isfinite(v) else None for v in values.tolist()]
     try:
@@ -149,7 +150,7 @@ def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
                     "error": str(row["error"]) if row["state"] != "complete" else "",
                     "scores": {
                         name: float(row[name])
-                        for name in ("ice", "fire", "fidelity")
+                        for name in (*SCORE_SPECS, "fidelity")
                         if name in row and np.isfinite(float(row[name]))
                     },
                     "n_rules": row.get("n_rules"),

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from skescore._io import json_of
-from skescore.scorers import SCORE_SPECS
-from skescore.scorers._specs import measured_names
+from skescore.scorers import measured_names
 from skescore.tuning import Candidate, Candidates
 
 __all__ = [
     "FORMAT",
-    "PAGE_SCORES",
     "Kept",
     "candidates_json",
     "kept_names",
@@ -23,16 +21,8 @@ __all__ = [
 
 FORMAT = "skescore.candidates"
 VERSION = 1
-#: Scores whose formulas the page has; others are shown as they were recorded.
-PAGE_SCORES = ("ice", "fire", "q")
-#: Without these a candidate cannot be judged by other weights.
-NEEDED = (
-    *(SCORE_SPECS[name].kept_as for name in PAGE_SCORES),
-    "n_rules",
-    "size",
-    "completeness_volume",
-    "completeness_instances",
-)
+#: Columns without which a candidate cannot be judged by other weights of the built-in scores.
+NEEDED = measured_names()
 
 
 def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:

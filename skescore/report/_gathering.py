@@ -24,12 +24,11 @@ from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.registry import extractor_label, make_extractor
 from skescore.report._bench_rows import find_rows, groups_of, kept_rules
-from skescore.report._candidates_file import PAGE_SCORES, Kept, kept_names, read_candidates
+from skescore.report._candidates_file import Kept, kept_names, read_candidates
 from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
 from skescore.rules._text import format_label
-from skescore.scorers import COMPLETENESSES, SCORE_SPECS, Weight
-from skescore.scorers._specs import all_weights
+from skescore.scorers import COMPLETENESSES, SCORE_SPECS, Weight, all_weights
 from skescore.tuning import (
     SHARE_OF_ALL_ROWS,
     Candidate,
@@ -43,7 +42,6 @@ from skescore.tuning import (
 from skescore.tuning._search import row_weights_of
 
 __all__ = [
-    "TO_FEWER_ERRORS",
     "data_of_arrays",
     "data_of_run",
     "front_of",
@@ -51,10 +49,9 @@ __all__ = [
     "remake_rules",
 ]
 
-#: Positions of the page's one slider, and which way each weight goes as it moves to fewer errors:
-#: by a factor of ten at most.
+#: Positions of the page's slider, which multiplies or divides each weight by at most ten, see
+#: :attr:`skescore.scorers.Weight.direction`.
 SLIDER_STEPS = 41
-TO_FEWER_ERRORS = {"phi": 1, "rho": -1, "psi": 1}
 
 
 def front_of(candidates: Candidates) -> list[int]:
@@ -77,13 +74,13 @@ def slider_stops(
 ) -> list[int]:
     """Indices of the candidates that the page's one slider leads to."""
     spec = SCORE_SPECS.get(score)
-    if score not in PAGE_SCORES or spec is None or not spec.weights or not len(kept.candidates):
+    if spec is None or spec.expression is None or not spec.weights or not len(kept.candidates):
         return []
     found: dict[int, None] = {}
     for position in np.linspace(-1, 1, SLIDER_STEPS):
         moved = {
-            name: weights[name] * 10 ** (position * TO_FEWER_ERRORS.get(name, 0))
-            for name in spec.weight_names
+            weight.name: weights[weight.name] * 10 ** (position * weight.direction)
+            for weight in spec.weights
         }
         choice: dict[str, Any] = {"score": score, "completeness": completeness, **moved}
         scores = spec.signed(kept.candidates.scores(**choice))
@@ -201,7 +198,9 @@ def gather(
 def certificate_view(certificate: Certificate) -> dict[str, Any]:
     """What the page needs of a certificate, to draw its corridor for any weights of its scores."""
     scores: dict[str, dict[str, Any]] = {}
-    for name in PAGE_SCORES:
+    for name, spec in SCORE_SPECS.items():
+        if spec.expression is None:
+            continue
         try:
             one = certificate.with_score(name)
         except ValueError:  # it follows from another loss
@@ -592,10 +591,10 @@ def _score_of(scoring: Any) -> tuple[str, Recorded | None]:
     if not isinstance(scoring, str):
         return "ice", None  # several measures, of which none is the one
     name = scoring.removeprefix("neg_")
-    if name in PAGE_SCORES:
+    spec = SCORE_SPECS.get(name)
+    if spec is not None and spec.expression is not None:
         return name, None
     sign = -1.0 if scoring.startswith("neg_") else 1.0
-    spec = SCORE_SPECS.get(name)
     return name, Recorded(spec.label if spec else name.replace("_", " "), sign)
 
 
@@ -606,7 +605,8 @@ def page_scores(
     folds = [candidate["folds"] for group in groups for candidate in group["candidates"]]
     found: dict[str, dict[str, Any]] = {}
     if recorded is not None:
-        known = {*kept_names(), *PAGE_SCORES}
+        computed = [name for name, spec in SCORE_SPECS.items() if spec.expression is not None]
+        known = {*kept_names(), *computed}
         for name in dict.fromkeys(name for some in folds for name in some if name not in known):
             found[name] = {
                 "label": recorded.label,
@@ -617,6 +617,7 @@ def page_scores(
                 "least_size": 0.0,
                 "weights": [],
                 "text": "",
+                "formula": None,
                 "recorded": True,
             }
     return found | {
@@ -627,18 +628,28 @@ def page_scores(
             "kept_as": spec.kept_as,
             "completeness": spec.uses_completeness,
             "least_size": spec.least_size,
-            "weights": list(spec.weight_names) if name in PAGE_SCORES else [],
+            "weights": list(spec.weight_names) if spec.expression is not None else [],
             "text": spec.text,
+            "formula": None if spec.expression is None else spec.expression.to_json(),
         }
         for name, spec in SCORE_SPECS.items()
-        if name in PAGE_SCORES or any(name in some for some in folds)
+        if (
+            any(name in columns for columns in folds)
+            if spec.expression is None
+            else all(spec.kept_as in columns for columns in folds if columns)
+        )
     }
 
 
 def page_weights(scores: Iterable[str]) -> list[Weight]:
     """The weights that can be moved on the page."""
     return list(
-        {w.name: w for n in scores if n in PAGE_SCORES for w in SCORE_SPECS[n].weights}.values()
+        {
+            weight.name: weight
+            for name, spec in SCORE_SPECS.items()
+            if name in scores and spec.expression is not None
+            for weight in spec.weights
+        }.values()
     )
 
 

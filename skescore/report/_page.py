@@ -19,7 +19,7 @@ from skescore._validation import check_instance
 from skescore.certificates import Certificate
 from skescore.datasets import Dataset
 from skescore.registry import extractor_label
-from skescore.report._gathering import TO_FEWER_ERRORS, data_of_arrays, gather, page_weights
+from skescore.report._gathering import data_of_arrays, gather, page_weights
 from skescore.report._rule_views import plain, predictions_on
 from skescore.rules import RuleSet
 from skescore.tuning import ExtractorSearchCV
@@ -174,7 +174,10 @@ def write_report(
             rows = data_of_arrays(rules, X, y, title)
         with _damage_told(one):
             content, rows = gather(one, rows, black_box, time_limit, certificate, sample_weight)
-        contents.append(content | {"directions": TO_FEWER_ERRORS})
+        directions = {
+            weight.name: weight.direction for weight in page_weights(content.get("scores", {}))
+        }
+        contents.append(content | {"directions": directions})
         tables.append(rows)
     content = contents[0] if len(contents) == 1 else _side_by_side(sources, contents, tables)
     if path is None:

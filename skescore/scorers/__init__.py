@@ -1,5 +1,16 @@
 """Scores as scikit-learn scorers: of rule sets, of predictions, of attributions."""
 
+from skescore._expressions import Expression, Variable
+from skescore._scores import (
+    COMPLETENESSES,
+    SCORE_SPECS,
+    UNCOVERED,
+    ScoreSpec,
+    Weight,
+    all_weights,
+    find_score,
+    measured_names,
+)
 from skescore.scorers._attributions import (
     AttributionReport,
     AttributionScorer,
@@ -31,7 +42,6 @@ from skescore.scorers._rules import (
     register_score,
 )
 from skescore.scorers._set_measures import SET_MEASURES, SetMeasure
-from skescore.scorers._specs import COMPLETENESSES, SCORE_SPECS, ScoreSpec, Weight
 from skescore.scorers._survival import SurvivalScorer, make_survival_scorer
 
 __all__ = [
@@ -41,16 +51,21 @@ __all__ = [
     "SCORE_SPECS",
     "SET_MEASURES",
     "SET_SCORERS",
+    "UNCOVERED",
     "AttributionReport",
     "AttributionScorer",
+    "Expression",
     "PerformanceScorer",
     "RuleEvaluation",
     "RuleScorer",
     "ScoreSpec",
     "SetMeasure",
     "SurvivalScorer",
+    "Variable",
     "Weight",
+    "all_weights",
     "evaluate_rules",
+    "find_score",
     "get_rule_scorer",
     "ice",
     "knowledge",
@@ -64,6 +79,7 @@ __all__ = [
     "make_score_scorer",
     "make_set_scorer",
     "make_survival_scorer",
+    "measured_names",
     "neg_fire",
     "neg_q",
     "register_installed_scores",

@@ -25,21 +25,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skescore._text import did_you_mean
-from skescore._validation import check_choice, check_flag, check_number
-from skescore.metrics import MEASURES, METRICS, Measure, confusion, rule_quality
-from skescore.metrics._prediction import UNCOVERED
-from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
-from skescore.scorers._predictions import PERFORMANCE_SCORERS
-from skescore.scorers._routing import AsksForWeights
-from skescore.scorers._set_measures import SET_MEASURES, SetMeasure, find_set_measure
-from skescore.scorers._specs import (
+from skescore._scores import (
     COMPLETENESSES,
     SCORE_SPECS,
+    UNCOVERED,
     ScoreSpec,
     all_weights,
     find_score,
 )
+from skescore._text import did_you_mean
+from skescore._validation import check_choice, check_flag, check_number
+from skescore.metrics import MEASURES, METRICS, Measure, confusion, rule_quality
+from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
+from skescore.scorers._predictions import PERFORMANCE_SCORERS
+from skescore.scorers._routing import AsksForWeights
+from skescore.scorers._set_measures import SET_MEASURES, SetMeasure, find_set_measure
 
 __all__ = [
     "SCORERS",
@@ -768,19 +768,13 @@ def _own_measure(measure: Mapping[str, Any]) -> Measure:
     return Measure(names[0], formula, names[0], "(-inf, inf)", _no_limits)
 
 
-#: Ready-made scorers at their papers' settings.
-neg_fire = make_fire_scorer()
-neg_q = make_q_scorer()
-ice = make_ice_scorer()
-knowledge = make_knowledge_scorer()
-
-#: Names that searches and the command line understand.
+#: Ready-made scorers of :data:`SCORE_SPECS` with default weights, and of all scores at once.
 SCORERS: dict[str, RuleScorer] = {
-    "ice": ice,
-    "neg_fire": neg_fire,
-    "neg_q": neg_q,
-    "knowledge": knowledge,
+    **{spec.scorer_name: make_score_scorer(spec) for spec in SCORE_SPECS.values()},
+    "knowledge": make_knowledge_scorer(),
 }
+ice, neg_fire, neg_q = (SCORERS[name] for name in ("ice", "neg_fire", "neg_q"))
+knowledge = SCORERS["knowledge"]
 
 #: Ready-made scorers of :data:`SET_MEASURES`.
 SET_SCORERS: dict[str, RuleScorer] = {

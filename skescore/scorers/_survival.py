@@ -7,20 +7,20 @@ from typing import Any
 
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from skescore._scores import SCORE_SPECS, all_weights
 from skescore._text import did_you_mean
 from skescore.metrics import integrated_brier_score, survival_scores
 from skescore.metrics._survival import check_settings
 from skescore.rules import RuleSet, SurvivalRules
 from skescore.scorers._evaluation import unwrap
-from skescore.scorers._specs import SCORE_SPECS
 
 __all__ = ["SurvivalScorer", "make_survival_scorer"]
 
-#: The scores by name, and whether a greater one is better.
-SCORES = {"brier": False, "skill": True} | {
-    name: SCORE_SPECS[name].greater_is_better for name in ("fire", "q", "ice")
-}
-SETTINGS = ("times", "uncovered", "completeness", "psi", "phi", "rho")
+
+def _directions() -> dict[str, bool]:
+    """Return the survival scores by name, and whether a greater value is better."""
+    scores = {name: spec.greater_is_better for name, spec in SCORE_SPECS.items()}
+    return {"brier": False, "skill": True, **scores}
 
 
 class SurvivalScorer:
@@ -61,7 +61,7 @@ class SurvivalScorer:
             kept = {k: v for k, v in self.settings.items() if k in ("times", "uncovered")}
             return -integrated_brier_score(rules, transform(X), y, **kept)
         value = survival_scores(rules, transform(X), y, **self.settings)[self.score]
-        return value if SCORES[self.score] else -value
+        return value if _directions()[self.score] else -value
 
     def _accept_sample_weight(self) -> bool:
         return False  # scikit-survival's estimators know no weights
@@ -83,7 +83,7 @@ def make_survival_scorer(
 
     Parameters
     ----------
-    score : {"brier", "skill", "fire", "q", "ice"}, default="brier"
+    score : {"brier", "skill", "ice", "fire", "q", ...}, default="brier"
         Which score of :func:`survival_scores`; losses (Brier, FiRe and Q) are negated, so that
         greater is better.
     curves : tuple (X, y), optional
@@ -118,15 +118,15 @@ def make_survival_scorer(
     >>> make_survival_scorer("fire", psi=2.0)
     make_survival_scorer('fire', psi=2.0)
     """
-    if score not in SCORES:
-        raise ValueError(f"There is no survival score {score!r}. {did_you_mean(score, SCORES)}")
-    unknown = sorted(set(settings) - set(SETTINGS))
+    if score not in (known := _directions()):
+        raise ValueError(f"There is no survival score {score!r}. {did_you_mean(score, known)}")
+    names = ("times", "uncovered", "completeness", *all_weights())
+    unknown = sorted(set(settings) - set(names))
     if unknown:
         raise TypeError(
-            f"make_survival_scorer has no setting {unknown[0]!r}. "
-            f"{did_you_mean(unknown[0], SETTINGS)}"
+            f"make_survival_scorer has no setting {unknown[0]!r}. {did_you_mean(unknown[0], names)}"
         )
-    # Now, since a search would take an error while scoring for a candidate that failed.
+    # Checked here, since a search treats an error while scoring as a failed candidate.
     check_settings(**settings)
     if curves is not None and not (isinstance(curves, tuple) and len(curves) == 2):
         raise TypeError(f"curves must be a pair (X, y), got {type(curves).__name__}.")

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore._validation import check_choice
 from skescore._views import find_view
-from skescore.scorers import COMPLETENESSES, ScoreSpec
-from skescore.scorers._specs import all_weights, find_score, measured_names
+from skescore.scorers import COMPLETENESSES, ScoreSpec, all_weights, find_score, measured_names
 from skescore.tuning._estimator_632 import mixed_score
 from skescore.tuning._limits import SearchLimits
 

@@ -23,8 +23,7 @@ from skescore.black_boxes import black_box_task, fit_weighted, is_prefit
 from skescore.extractors import CachedBlackBox, Oracle
 from skescore.metrics import prediction_performance
 from skescore.registry import make_extractor
-from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer
-from skescore.scorers._specs import measured_names
+from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer, measured_names
 from skescore.tuning._search_objective import (
     SearchObjective,
     check_scoring,

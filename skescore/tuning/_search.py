@@ -32,8 +32,7 @@ from skescore.extractors import has_categories
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet
 from skescore.rules._matching import as_known_rows
-from skescore.scorers import SCORE_SPECS, ScoreSpec
-from skescore.scorers._specs import all_weights, find_score, measured_names
+from skescore.scorers import SCORE_SPECS, ScoreSpec, all_weights, find_score, measured_names
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import (
@@ -705,8 +704,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if objective.minimized:
             raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
         if pruner == "bound" and objective.best_possible is None:
+            labels = ", ".join(spec.label for spec in SCORE_SPECS.values())
             raise ValueError(
-                f"pruner='bound' needs a score whose best value is known (ICE, FiRe or Q), got "
+                f"pruner='bound' needs a score whose best value is known ({labels}), got "
                 f"scoring={self.scoring!r}. Pass an Optuna pruner or None."
             )
 

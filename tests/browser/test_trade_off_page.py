@@ -698,7 +698,7 @@ def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatc
     found = browser.run(
         "const { settings, ranking } = page.tradeOff; return { settings, order: ranking.order,"
         "  scores: ranking.scored.map((entry) => entry.score), choice: ranking.choice,"
-        "  formulas: Object.keys(FORMULAS) }"
+        "  formulas: Object.keys(SCORES).filter(formulaOf) }"
     )
     assert found["settings"]["score"] == "terse"
     assert found["order"] == list(range(12))

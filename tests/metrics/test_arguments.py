@@ -163,5 +163,5 @@ def test_shapes_that_do_not_broadcast_are_named():
 
 
 def test_number_of_steps_must_fit_into_a_float():
-    with pytest.raises(ValueError, match=r"n_rules / psi .* overflows for psi=1e-300"):
+    with pytest.raises(ValueError, match=r"r / psi .* overflows for psi=1e-300"):
         fire_score(0.0, 1e10, psi=1e-300)

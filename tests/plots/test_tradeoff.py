@@ -240,7 +240,7 @@ def test_the_map_has_the_winners_colors() -> None:
         assert axis.get_label().get_text().startswith(sign)
         assert {"0.2", "1", "5"} <= {tick.get_text() for tick in axis.get_ticklabels()}
     strip = plots.winner_map(found, "fire", within=(0.5, 20), ax=axes())
-    assert strip.get_xlabel() == "ψ: so many rules weigh as much as one"
+    assert strip.get_xlabel() == "ψ: number of rules that count as one"
     table = winning_regions(found, "fire", within=(0.5, 20)).table
     spans = [p for p in strip.patches if isinstance(p, Rectangle)]
     assert [p.get_x() for p in spans] == pytest.approx(table["low"].tolist())

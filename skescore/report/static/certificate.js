@@ -15,13 +15,13 @@ class Corridor {
     const { scores, score, kinds, given } = this.certificate;
     const known = Object.hasOwn(scores, settings.score);
     this.settings = known ? settings : { ...this.certificate.settings, score };
-    const formula = FORMULAS[this.settings.score], proven = scores[this.settings.score];
+    const formula = formulaOf(this.settings.score), proven = scores[this.settings.score];
     if (!formula || !proven) {
       this.box.parentElement.hidden = true;
       return;
     }
     this.greater = SCORES[this.settings.score].greater;
-    const value = (p, r, c) => formula(p, r, c, this.settings);
+    const value = (p, r, c) => formula({ ...this.settings, p, r, c });
     this.own = value(proven.given, given.n_rules, given["completeness_" + this.settings.completeness]);
     this.kinds = kinds.map(({ kind }, k) => ({
       kind,

@@ -1,15 +1,38 @@
 "use strict";
-// Scores of rule sets, candidate by candidate and fold by fold: formulas by name, as in
-// skescore.metrics. What else there is to a score comes from skescore.scorers.SCORE_SPECS. One
-// without a formula here is shown as it was recorded.
+// Scores of rule sets, candidate by candidate and fold by fold. The specifications come from
+// skescore.scorers.SCORE_SPECS, with the formula as an expression tree: [operator, ...arguments],
+// names of variables, and numbers. A score without a formula is shown as it was recorded.
 
 const SCORES = {};
-const FORMULAS = {
-  ice: (p, r, c, weights) =>
-    sigmoid(-5 * (weights.phi * (1 - p) - 1)) * sigmoid(5 - 0.3 * (weights.rho * r)) * c,
-  fire: (p, r, c, weights) => p * wholeSteps(r, weights.psi) * Math.pow(r, 0.05),
-  q: (p, r, c) => p * r * (2 - c),
+const OPERATIONS = {
+  "+": (a, b) => a + b,
+  "-": (a, b) => a - b,
+  "*": (a, b) => a * b,
+  "/": (a, b) => a / b,
+  "**": Math.pow,
+  ceil: wholeNumber,
+  exp: Math.exp,
+  log: Math.log,
+  log2: Math.log2,
+  falling_sigmoid: (x) => sigmoid(-x),
 };
+
+// The formula of a score as a function of { p, r, c, ...weights }; null if it is not known.
+function formulaOf(name) {
+  const spec = SCORES[name];
+  if (!spec || !spec.formula) return null;
+  if (!spec.compiled) spec.compiled = compileExpression(spec.formula);
+  return spec.compiled;
+}
+
+function compileExpression(tree) {
+  if (typeof tree === "number") return () => tree;
+  if (typeof tree === "string") return (values) => values[tree];
+  const operation = OPERATIONS[tree[0]];
+  const [first, second] = tree.slice(1).map(compileExpression);
+  return second ? (values) => operation(first(values), second(values))
+    : (values) => operation(first(values));
+}
 
 function sigmoid(x) {
   if (x >= 0) return 1 / (1 + Math.exp(-x));
@@ -17,16 +40,15 @@ function sigmoid(x) {
   return power / (1 + power);
 }
 
-// A quotient within float noise of a whole number counts as that number.
-function wholeSteps(rules, psi) {
-  const quotient = rules / psi;
-  const nearest = Math.round(quotient);
-  const noise = 32 * Number.EPSILON * quotient;
-  return Math.abs(quotient - nearest) <= noise ? nearest : Math.ceil(quotient);
+// Rounds up; a value within float noise of a whole number counts as that number.
+function wholeNumber(value) {
+  const nearest = Math.round(value);
+  const noise = 32 * Number.EPSILON * Math.abs(value);
+  return Math.abs(value - nearest) <= noise ? nearest : Math.ceil(value);
 }
 
 function foldScore(settings, folds, k) {
-  const spec = SCORES[settings.score], formula = FORMULAS[settings.score];
+  const spec = SCORES[settings.score], formula = formulaOf(settings.score);
   if (!formula) {
     const recorded = (folds[settings.score] || [])[k];
     return typeof recorded === "number" ? recorded : NaN;
@@ -35,7 +57,7 @@ function foldScore(settings, folds, k) {
   // Where a score is not defined in Python, it is not here either.
   if (size < spec.least_size) return NaN;
   const share = folds["completeness_" + settings.completeness][k];
-  return formula(folds[spec.kept_as][k], size, share, settings);
+  return formula({ ...settings, p: folds[spec.kept_as][k], r: size, c: share });
 }
 
 function mean(values) {
@@ -106,7 +128,7 @@ function scoresWithAllRows(candidate, settings, share, sign) {
     [name, [value === null ? NaN : value]]));
   if (!(rows.size[0] > 0)) return null;
   const mix = (heldOut, all) => (1 - share) * heldOut + share * all;
-  if (!FORMULAS[settings.score]) {
+  if (!formulaOf(settings.score)) {
     const recorded = candidate.folds[settings.score].map((v) =>
       mix(v === null ? NaN : v, rows[settings.score][0]));
     return recorded.some(Number.isNaN) ? null : recorded;
@@ -129,7 +151,7 @@ function judged(group, settings, scored, places, sign) {
   const known = new Map(), unknown = [], failed = new Set();
   for (const place of places) {
     const candidate = group.candidates[place];
-    if (!candidate.all_rows || !(FORMULAS[settings.score] || settings.score in candidate.all_rows)) {
+    if (!candidate.all_rows || !(formulaOf(settings.score) || settings.score in candidate.all_rows)) {
       unknown.push(place);
       continue;
     }
@@ -151,7 +173,7 @@ function judged(group, settings, scored, places, sign) {
 // one can tell from the differences on the folds.
 function choice(group, settings, scored, order) {
   const known = order.filter((place) => !Number.isNaN(scored[place].score) && !scored[place].beyond);
-  if (!FORMULAS[settings.score] && !SCORES[settings.score].recorded) return null;
+  if (!formulaOf(settings.score) && !SCORES[settings.score].recorded) return null;
   if (group.standard_errors === null || !known.length) return known.length ? known[0] : null;
   const sign = SCORES[settings.score].greater ? 1 : -1;
   const found = judged(group, settings, scored, known, sign);

@@ -106,7 +106,7 @@ class TradeOff {
 
   // Weights that the slider moves; without any it walks along the front.
   get moved() {
-    return FORMULAS[this.settings.score] ? SCORES[this.settings.score].weights : [];
+    return formulaOf(this.settings.score) ? SCORES[this.settings.score].weights : [];
   }
 
   placeSlider() {
@@ -175,7 +175,7 @@ class TradeOff {
       byId("field-" + name).hidden = !used;
       byId(name).setAttribute("aria-valuetext", String(this.settings[name]));
     }
-    byId("completeness").disabled = !kind.completeness || !FORMULAS[this.settings.score];
+    byId("completeness").disabled = !kind.completeness || !formulaOf(this.settings.score);
     byId("formula").textContent = formulaText(this.settings);
     this.ranking = rank(this.group, this.settings);
     this.board.fill(this.ranking, this.settings);
@@ -275,7 +275,7 @@ function weightNames() {
 function formulaText(settings) {
   const score = SCORES[settings.score];
   const better = `${score.greater ? "greater" : "smaller"} is better`;
-  if (!FORMULAS[settings.score]) return `${score.label}, as the run recorded it; ${better}.`;
+  if (!formulaOf(settings.score)) return `${score.label}, as the run recorded it; ${better}.`;
   return `${score.label} = ${score.text}; ${better}${score.weights.length ? "" : ", without weights"}. ` +
     `p: ${score.prediction}, r: rules${score.completeness
       ? `, c: completeness ${SHARES[settings.completeness]}.` : ". Completeness has no part in it."}`;

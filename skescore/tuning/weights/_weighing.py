@@ -19,12 +19,11 @@ from scipy.optimize import brentq
 
 from skescore._validation import as_numbers, check_choice
 from skescore.metrics import fire_score, ice_performance, ice_readability, ice_score
-from skescore.scorers import COMPLETENESSES
+from skescore.scorers import COMPLETENESSES, SCORE_SPECS
 from skescore.tuning._candidates import Candidates
 
 #: Weights of each score, in the order in which they are shown, and their ranges.
-WEIGHTS = {"fire": ("psi",), "ice": ("phi", "rho")}
-_WITHIN = {"fire": (0.1, 100.0), "ice": (0.1, 10.0)}
+WEIGHTS = {name: SCORE_SPECS[name].weight_names for name in ("fire", "ice")}
 #: Scores whose ratio is nearer to 1 are equal: this much is float noise.
 TIE = 1e-12
 #: Values of psi that are relatively nearer are one, computed from different sizes.
@@ -77,7 +76,7 @@ def weights_of(score: str, given: dict[str, Any]) -> dict[str, float]:
 
 def ranges_of(score: str, within: Any) -> dict[str, tuple[float, float]]:
     """The range of each weight of a score, from what was passed as `within`."""
-    ranges = dict.fromkeys(WEIGHTS[score], _WITHIN[score])
+    ranges = {weight.name: weight.within for weight in SCORE_SPECS[score].weights}
     if within is None:
         return ranges
     if not isinstance(within, Mapping):

@@ -1,0 +1,473 @@
+"""Scores of rule sets: one :class:`ScoreSpec` per score, from which everything else is derived.
+
+NumPy functions, scorers, pruning, searches, benches, survival scores, the command line and the
+report's page read :data:`SCORE_SPECS`. To add a built-in score, add one entry there. The module
+stays light, so that the command line can show the scores before NumPy is imported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from skescore._expressions import Expression, Variable
+from skescore._names import PREDICTION_METRIC_NAMES
+from skescore._text import did_you_mean
+
+__all__ = [
+    "COMPLETENESSES",
+    "ICE_PERFORMANCE",
+    "ICE_READABILITY",
+    "SCORE_SPECS",
+    "UNCOVERED",
+    "ScoreSpec",
+    "Weight",
+    "all_weights",
+    "evaluate_formula",
+    "find_score",
+    "measured_names",
+]
+
+#: Kinds of completeness: share of the domain's volume, or share of the rows.
+COMPLETENESSES = ("volume", "instances")
+#: Treatments of rows without a rule in a score.
+UNCOVERED = ("ignore", "penalize")
+_TASKS = ("classification", "regression")
+#: Smallest size at which a score is evaluated that is defined for any size above 0.
+_ANY_SIZE = 1e-9
+_REMEDIES = {
+    "loss": "Pass an error such as 1 - accuracy or the mean absolute error, not a score.",
+    "performance": "Pass a score whose best value is 1, such as accuracy, F1 or R2.",
+    "n_rules": "Knowledge without rules has no score: leave it out or score it apart.",
+    "completeness": "Pass a share, not a percentage: 0.39 for 39 %.",
+    "weight": "Pass 1.0 to leave it neutral.",
+}
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A weight of a score, which users may choose; any number above 0.
+
+    Parameters
+    ----------
+    name : str
+        Keyword of the weight, and its variable in the formula.
+    text : str, default=""
+        Meaning of the weight, for help texts.
+    symbol : str, optional
+        Notation in formulas; by default its name.
+    default : float, default=1.0
+        The neutral value.
+    direction : {1, -1, 0}, default=0
+        1 if larger values favor better predictions, -1 if they favor fewer rules, 0 if neither.
+    within : tuple of (float, float), default=(0.1, 10.0)
+        Range that plots and analyses of the weights show by default.
+    """
+
+    name: str
+    text: str = ""
+    symbol: str = ""
+    default: float = 1.0
+    direction: int = 0
+    within: tuple[float, float] = (0.1, 10.0)
+
+
+@dataclass(frozen=True)
+class ScoreSpec:
+    """A score of rule sets: a formula over prediction, size and completeness.
+
+    Parameters
+    ----------
+    name : str
+        Name of the score, such as ``"fire"``.
+    formula : Expression or callable
+        An expression over :class:`Variable` ``"p"`` (the loss or performance), ``"r"`` (the size),
+        ``"c"`` (the completeness) and the names of the weights; or ``formula(prediction, size,
+        completeness, **weights)``, without ``completeness`` for a score that does not use it. A
+        callable takes floats and arrays. The score must not improve with a worse prediction, a
+        larger size or less completeness. Pages of reports compute an expression for any weights;
+        of a callable they show the recorded values.
+    greater_is_better : bool
+        False for a score whose scorer is negated.
+    prediction : {"loss", "performance"}
+        Measure of the prediction: 0 is the best loss, 1 the best performance.
+    metrics : dict of str to str
+        The default metric by task, a name of :data:`skescore.metrics.PREDICTION_METRICS`.
+    uses_completeness : bool, optional
+        Whether the formula has a completeness. By default read off an expression, and True for a
+        callable.
+    weights : tuple of Weight, default=()
+        Weights of the score, in the order in which they are shown.
+    uncovered : {"ignore", "penalize"}, default="ignore"
+        Default treatment of rows without a rule.
+    label : str, optional
+        Name in texts; by default `name`.
+    kept_as : str, optional
+        Column under which searches and benches keep the measure of the prediction; by default
+        ``"loss_NAME"`` or ``"performance_NAME"``.
+    text : str, optional
+        The formula for readers, with p, r and c; by default written from an expression.
+    least_size : float, default=0.0
+        Smallest size for which the score is defined; 0 for any size above 0.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or the formula gives no number for perfect rules.
+
+    Examples
+    --------
+    >>> from skescore.scorers import ScoreSpec, Variable
+    >>> brief = ScoreSpec(
+    ...     "brief", Variable("p") + 0.01 * Variable("r"), greater_is_better=False,
+    ...     prediction="loss",
+    ...     metrics={"classification": "accuracy", "regression": "mean_absolute_error"},
+    ... )
+    >>> brief.scorer_name, brief.kept_as, brief.text
+    ('neg_brief', 'loss_brief', 'p + 0.01 · r')
+    """
+
+    name: str
+    formula: Expression | Callable[..., Any]
+    greater_is_better: bool
+    prediction: str
+    metrics: Mapping[str, str]
+    uses_completeness: bool | None = None
+    weights: tuple[Weight, ...] = ()
+    uncovered: str = "ignore"
+    label: str = ""
+    kept_as: str = ""
+    text: str = ""
+    least_size: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, choices in (("prediction", ("loss", "performance")), ("uncovered", UNCOVERED)):
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+        for task in _TASKS:
+            usable = [
+                name
+                for name, metric in PREDICTION_METRIC_NAMES.items()
+                if metric.task == task and (metric.greater_is_better or self.prediction == "loss")
+            ]
+            if self.metrics.get(task) not in usable:
+                raise ValueError(
+                    f"metrics[{task!r}] of a score of a {self.prediction} must be one of "
+                    f"{', '.join(usable)}, got {self.metrics.get(task)!r}."
+                )
+        derived: dict[str, Any] = {
+            "label": self.label or self.name,
+            "kept_as": self.kept_as or f"{self.prediction}_{self.name}",
+        }
+        if isinstance(self.formula, Expression):
+            unknown = sorted(self.formula.variables - {"p", "r", "c", *self.weight_names})
+            if unknown:
+                raise ValueError(
+                    f"formula must consist of p, r, c and the weights, got {unknown[0]!r}. Declare "
+                    "it as a weight, or correct the name."
+                )
+            derived["uses_completeness"] = "c" in self.formula.variables
+            symbols = {weight.name: weight.symbol or weight.name for weight in self.weights}
+            derived["text"] = self.text or self.formula.to_text(symbols)
+        elif self.uses_completeness is None:
+            derived["uses_completeness"] = True
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+        if not isinstance(self.formula, Expression):
+            self.check_weights({})
+
+    @property
+    def scorer_name(self) -> str:
+        """Name of the scorer, for which greater is better."""
+        return self.name if self.greater_is_better else f"neg_{self.name}"
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """Names of the weights."""
+        return tuple(weight.name for weight in self.weights)
+
+    @property
+    def expression(self) -> Expression | None:
+        """The formula as an expression; None for a callable."""
+        return self.formula if isinstance(self.formula, Expression) else None
+
+    def metric(self, task: str, chosen: Any = "auto") -> Any:
+        """Return the name of the metric for a task, or the callable that was chosen."""
+        metric = self.metrics[task] if isinstance(chosen, str) and chosen == "auto" else chosen
+        return metric.removeprefix("neg_") if isinstance(metric, str) else metric
+
+    def value(
+        self, prediction: Any, size: Any, completeness: Any, weights: Mapping[str, Any]
+    ) -> Any:
+        """Compute the score.
+
+        Parameters
+        ----------
+        prediction, size, completeness : float or array-like
+            Measured quantities, which broadcast against each other. `completeness` is ignored by a
+            score that does not use it.
+        weights : dict of str to float or array-like
+            Weights by name; those of other scores are ignored.
+
+        Returns
+        -------
+        float or ndarray of float
+            A Python float when all arguments are scalars, otherwise an array.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is not a number in its domain, or the shapes do not broadcast.
+        """
+        chosen = {name: weights[name] for name in self.weight_names}
+        if not isinstance(self.formula, Expression):
+            share = (completeness,) if self.uses_completeness else ()
+            return self.formula(prediction, size, *share, **chosen)
+        return evaluate_formula(
+            self.formula,
+            {
+                "p": (self.prediction, prediction),
+                "r": ("n_rules", size),
+                "c": ("completeness", completeness),
+                **{name: (name, weight) for name, weight in chosen.items()},
+            },
+            self.least_size,
+        )
+
+    @property
+    def sign(self) -> float:
+        """1 if greater is better, -1 if less is."""
+        return 1.0 if self.greater_is_better else -1.0
+
+    def signed(self, value: Any) -> Any:
+        """Negate the value of a loss, so that greater is better."""
+        return value if self.greater_is_better else -value
+
+    def best(self, weights: Mapping[str, Any], *, any_size: bool = False) -> float:
+        """Compute the score of perfect rules: of one rule, or of the smallest possible size."""
+        size = max(self.least_size, _ANY_SIZE) if any_size else 1.0
+        return float(self.value(0.0 if self.prediction == "loss" else 1.0, size, 1.0, weights))
+
+    def parts(self, completeness: str = "volume") -> tuple[str, ...]:
+        """Return the names of the kept columns from which the score is computed."""
+        share = (f"completeness_{completeness}",) if self.uses_completeness else ()
+        return self.kept_as, "size", *share
+
+    def of_parts(
+        self, parts: Mapping[str, Any], weights: Mapping[str, Any], completeness: str = "volume"
+    ) -> Any:
+        """Compute the score from kept columns, see :meth:`parts`."""
+        import numpy as np
+
+        share = parts[f"completeness_{completeness}"] if self.uses_completeness else None
+        return np.asarray(self.value(parts[self.kept_as], parts["size"], share, weights))
+
+    def check_weights(self, weights: Mapping[str, Any]) -> dict[str, Any]:
+        """Check the chosen weights and add the defaults of the others.
+
+        Parameters
+        ----------
+        weights : dict of str to float
+            The chosen weights.
+
+        Returns
+        -------
+        dict of str to float
+            All weights of the score.
+
+        Raises
+        ------
+        TypeError
+            If the score has no such weight.
+        ValueError
+            If a weight is out of its range, or the score of perfect rules is no finite number.
+        """
+        unknown = sorted(set(weights) - set(self.weight_names))
+        if unknown:
+            hint = did_you_mean(unknown[0], self.weight_names) if self.weights else "It has none."
+            raise TypeError(f"{self.label} has no weight {unknown[0]!r}. {hint}")
+        complete = {w.name: weights.get(w.name, w.default) for w in self.weights}
+        best = self.best(complete)
+        if not math.isfinite(best):
+            raise ValueError(f"formula must give a number for perfect rules, got {best!r}.")
+        return complete
+
+
+def evaluate_formula(
+    formula: Expression, arguments: Mapping[str, tuple[str, Any]], least_size: float = 0.0
+) -> Any:
+    """Evaluate an expression after checking that every argument lies in its domain.
+
+    Parameters
+    ----------
+    formula : Expression
+        The expression.
+    arguments : dict of str to tuple of (str, value)
+        Name in messages and value of each variable; variables that do not occur are ignored.
+    least_size : float, default=0.0
+        Smallest allowed size; 0 for any size above 0.
+
+    Returns
+    -------
+    float or ndarray of float
+        A Python float when all arguments are scalars, otherwise an array.
+    """
+    import numpy as np
+
+    from skescore._validation import as_numbers, check_shapes, plain
+
+    domains: dict[str, dict[str, Any]] = {
+        "loss": {"low": 0.0},
+        "performance": {"high": 1.0},
+        "n_rules": {"low": least_size, "strict": least_size == 0.0},
+        "completeness": {"low": 0.0, "high": 1.0},
+        "weight": {"low": 0.0, "strict": True},
+    }
+    used = formula.variables
+    values = {}
+    for variable, (name, value) in arguments.items():
+        if variable in used:
+            kind = name if name in domains else "weight"
+            values[variable] = as_numbers(name, value, **domains[kind], remedy=_REMEDIES[kind])
+    check_shapes(**{arguments[variable][0]: value for variable, value in values.items()})
+    # A sigmoid whose exponent overflows is 0 to the last bit.
+    with np.errstate(over="ignore", under="ignore"):
+        return plain(np.asarray(formula.evaluate(values)))
+
+
+_p, _r, _c = Variable("p"), Variable("r"), Variable("c")
+#: Factors of ICE. The bracket comes before the factor 5, since 5 φ may overflow and meet 1 - p = 0.
+ICE_PERFORMANCE = (5.0 * (Variable("phi") * (1.0 - _p) - 1.0)).falling_sigmoid()
+ICE_READABILITY = (0.3 * (Variable("rho") * _r) - 5.0).falling_sigmoid()
+
+#: The scores by name, built-in and registered ones.
+SCORE_SPECS: dict[str, ScoreSpec] = {
+    spec.name: spec
+    for spec in (
+        ScoreSpec(
+            "ice",
+            ICE_PERFORMANCE * ICE_READABILITY * _c,
+            greater_is_better=True,
+            prediction="performance",
+            metrics={"classification": "f1_weighted", "regression": "r2"},
+            weights=(
+                Weight("phi", "importance of predictions", "φ", direction=1),
+                Weight("rho", "importance of few rules", "ρ", direction=-1),
+            ),
+            label="ICE",
+            kept_as="performance",
+        ),
+        ScoreSpec(
+            "fire",
+            _p * (_r / Variable("psi")).ceil() * _r**0.05,
+            greater_is_better=False,
+            prediction="loss",
+            metrics={"classification": "accuracy", "regression": "mean_absolute_error"},
+            weights=(
+                Weight(
+                    "psi",
+                    "number of rules that count as one",
+                    "ψ",
+                    direction=1,
+                    within=(0.1, 100.0),
+                ),
+            ),
+            uncovered="penalize",
+            label="FiRe",
+            kept_as="loss",
+            least_size=1.0,
+        ),
+        ScoreSpec(
+            "q",
+            _p * _r * (2.0 - _c),
+            greater_is_better=False,
+            prediction="loss",
+            metrics={"classification": "f1_weighted", "regression": "mean_absolute_error"},
+            label="Q",
+        ),
+    )
+}
+
+
+def find_score(score: str | ScoreSpec) -> ScoreSpec:
+    """Find a score by its name; a :class:`ScoreSpec` is returned as it is.
+
+    Parameters
+    ----------
+    score : str or ScoreSpec
+        A name in :data:`SCORE_SPECS`, or a score of your own.
+
+    Returns
+    -------
+    ScoreSpec
+        The score.
+
+    Raises
+    ------
+    ValueError
+        If there is no score of that name.
+
+    Examples
+    --------
+    >>> from skescore.scorers import find_score
+    >>> find_score("fire").weight_names
+    ('psi',)
+    """
+    if isinstance(score, ScoreSpec):
+        return score
+    spec = SCORE_SPECS.get(score) if isinstance(score, str) else None
+    if spec is None:
+        raise ValueError(f"score must be one of {list(SCORE_SPECS)}, got {score!r}.")
+    return spec
+
+
+def all_weights(chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the weights of all scores: the chosen ones, and defaults for the others.
+
+    Parameters
+    ----------
+    chosen : dict of str to float, optional
+        The chosen weights by name.
+
+    Returns
+    -------
+    dict of str to float
+        All weights by name.
+
+    Raises
+    ------
+    TypeError
+        If no score has such a weight.
+
+    Examples
+    --------
+    >>> from skescore.scorers import all_weights
+    >>> all_weights({"psi": 3.0})
+    {'phi': 1.0, 'rho': 1.0, 'psi': 3.0}
+    """
+    defaults = {w.name: w.default for spec in SCORE_SPECS.values() for w in spec.weights}
+    unknown = sorted(set(chosen or {}) - set(defaults))
+    if unknown:
+        hint = did_you_mean(unknown[0], defaults)
+        raise TypeError(f"No score has a weight {unknown[0]!r}. {hint}")
+    return defaults | dict(chosen or {})
+
+
+def measured_names() -> tuple[str, ...]:
+    """Return the names of the quantities from which every score can be computed.
+
+    Returns
+    -------
+    tuple of str
+        The measures of the prediction of all scores, numbers of rules, and completenesses.
+
+    Examples
+    --------
+    >>> from skescore.scorers import measured_names
+    >>> measured_names()
+    ('performance', 'loss', 'loss_q', 'n_rules', 'size', 'completeness_volume', 'completeness_instances')
+    """  # noqa: E501 - as it is printed
+    parts = [spec.kept_as for spec in SCORE_SPECS.values()]
+    return (*parts, "n_rules", "size", "completeness_volume", "completeness_instances")
