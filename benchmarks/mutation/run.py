@@ -47,8 +47,13 @@ EXPLAINED = Path(__file__).with_name("explained.csv")
 ROOMS = {
     "metrics": (("metrics",), ("metrics", "scorers")),
     "survival": (
-        ("metrics/_survival.py", "rules/_survival.py", "scorers/_survival.py"),
-        ("metrics/test_survival.py", "rules/test_survival.py"),
+        (
+            "metrics/_survival.py",
+            "rules/_survival.py",
+            "scorers/_survival.py",
+            "survival/_estimator.py",
+        ),
+        ("metrics/test_survival.py", "rules/test_survival.py", "survival"),
     ),
     "scorers": (("scorers",), ("scorers", "metrics", "tuning/test_search_objective.py")),
     "rules": (
@@ -56,7 +61,9 @@ ROOMS = {
             "rules/_conditions.py",
             "rules/_domain.py",
             "rules/_json.py",
+            "rules/_boxes.py",
             "rules/_matching.py",
+            "rules/_row_table.py",
             "rules/_prediction.py",
             "rules/_rule.py",
             "rules/_ruleset.py",

@@ -30,8 +30,8 @@ from skescore.rules import (
     LinearOutput,
     Missing,
     OneOf,
+    RowTable,
     RuleSet,
-    Table,
 )
 from skescore.rules._conditions import is_missing
 from skescore.rules._prediction import assigned_rule
@@ -94,7 +94,7 @@ class _FeatureCells:
             return np.array([*self.values[:-1], math.nan], dtype=float)
         return self.values
 
-    def locate(self, table: Table) -> np.ndarray:
+    def locate(self, table: RowTable) -> np.ndarray:
         """The cell of every row."""
         missing = len(self) - 1
         if self.numeric and not len(self.cuts):  # nothing compares it with numbers
@@ -461,7 +461,7 @@ class _RowTrials:
     def __init__(
         self,
         ruleset: RuleSet,
-        table: Table,
+        table: RowTable,
         cells: list[_FeatureCells],
         differ: Callable[[int], np.ndarray],
         *,
@@ -529,7 +529,7 @@ class _RowTrials:
         # Rules may ask no more of a column of texts than whether it has a value.
         numeric = self.numeric and all(v is None or _is_number(v) for v in values.values())
 
-        def rows(changes: list[dict[int, int]]) -> Table:
+        def rows(changes: list[dict[int, int]]) -> RowTable:
             shape = len(changes), self.ruleset.n_features
             filled = np.full(shape, np.nan, dtype=float if numeric else object)
             for j in self.used:
@@ -537,24 +537,24 @@ class _RowTrials:
             for tried, change in zip(filled, changes, strict=True):
                 for at, option in change.items():
                     tried[self.used[at]] = choices[at][option]
-            return Table(filled, self.ruleset.feature_names)
+            return RowTable(filled, self.ruleset.feature_names)
 
         changed = self._comparison(rows([{}]))
         return _flips_by_trial(
             [range(len(c)) for c in choices], lambda changes: changed(rows(changes)), max_steps
         )
 
-    def _comparison(self, now: Table) -> Callable[[Table], np.ndarray]:
+    def _comparison(self, now: RowTable) -> Callable[[RowTable], np.ndarray]:
         """Return the function that compares predictions for rows with that for a row as it is."""
         if self.ruleset.voting is None:
-            rule_of: Callable[[Table], np.ndarray] = self.ruleset.assign
+            rule_of: Callable[[RowTable], np.ndarray] = self.ruleset.assign
             if self.by == "prediction":
                 rule_of = partial(assigned_rule, self.ruleset)
             other = self.differ(int(rule_of(now)[0]))
             return lambda table: other[rule_of(table)]
         [covered], [as_it_is] = self._votes(now)
 
-        def changed(table: Table) -> np.ndarray:
+        def changed(table: RowTable) -> np.ndarray:
             has_rule, y_pred = self._votes(table)
             if self.ruleset.task == "classification":
                 differs = np.array([label != as_it_is for label in y_pred.tolist()], dtype=bool)
@@ -568,7 +568,7 @@ class _RowTrials:
 
         return changed
 
-    def _votes(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    def _votes(self, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
         """Whether rules hold, and what they predict together."""
         covered = self.ruleset.covers(table)
         predicted = np.flatnonzero(covered | (self.ruleset.fallback is not None))
@@ -578,7 +578,7 @@ class _RowTrials:
             y_pred[:] = self.ruleset.predict(table)
         elif len(predicted):
             columns = [table.column(j)[predicted] for j in range(self.ruleset.n_features)]
-            part = Table(np.column_stack(columns), self.ruleset.feature_names)
+            part = RowTable(np.column_stack(columns), self.ruleset.feature_names)
             y_pred[predicted] = self.ruleset.predict(part)
         return covered, y_pred
 
@@ -697,7 +697,7 @@ def rule_attribution(
     check_flag("beyond_domain", beyond_domain)
     if by == "rule":
         ruleset.check_one_rule_per_row("rule_attribution(by='rule')")
-    table = Table(X, ruleset.feature_names)
+    table = RowTable(X, ruleset.feature_names)
     differ = _Differences(ruleset, by, tolerance)
     cells = _feature_cells(ruleset, beyond_domain=beyond_domain)
     written = _premises(ruleset, cells)

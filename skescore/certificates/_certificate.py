@@ -36,7 +36,7 @@ from skescore.optimal import (
     optimal_lists,
     optimal_trees,
 )
-from skescore.rules import Fallback, RuleSet, Table
+from skescore.rules import Fallback, RowTable, RuleSet
 from skescore.scorers import (
     SCORE_SPECS,
     RuleScorer,
@@ -1282,7 +1282,7 @@ def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
     """
     columns = getattr(X, "columns", None)
     names = [str(c) for c in columns] if columns is not None else []
-    table = Table.of(X, names or [f"x{j}" for j in range(np.shape(X)[1])])
+    table = RowTable.of(X, names or [f"x{j}" for j in range(np.shape(X)[1])])
     parts = [table.column(j).tolist() for j in range(len(table.names))]
     parts.append(one_dimension("y", y).tolist())
     if sample_weight is not None:

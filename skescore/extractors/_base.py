@@ -63,9 +63,8 @@ from skescore.extractors._input import (
 from skescore.extractors._missing import FilledTable
 from skescore.extractors._oracle import Oracle
 from skescore.metrics import volume_completeness
-from skescore.rules import Domain, Fallback, RuleSet
+from skescore.rules import Domain, Fallback, RuleSet, convert_rows
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
-from skescore.rules._matching import as_known_rows
 from skescore.rules.exporters import readable_bounds, readable_outputs
 
 
@@ -322,7 +321,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             If the rows, the black box or a parameter cannot be used; the message says what to do.
         """
         began = time.perf_counter()
-        X = as_known_rows(X)
+        X = convert_rows(X)
         check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
         if self.abstain_label is not None:
             check_label("abstain_label", self.abstain_label)
@@ -583,7 +582,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _rows(self, X: Any) -> Any:
         if not hasattr(self, "rules_"):
             check_is_fitted(self, "rules_")
-        X = as_known_rows(X)
+        X = convert_rows(X)
         names = getattr(self, "feature_names_in_", None)
         if names is None and not self._encoder and is_plain(X, self.n_features_in_):
             return X  # the checks take far longer than a few rules on a few rows

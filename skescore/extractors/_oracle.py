@@ -28,7 +28,7 @@ from sklearn.utils import get_tags
 from skescore._deadline import check_deadline
 from skescore._validation import one_dimension, own_rows
 from skescore.black_boxes import explained_refusal
-from skescore.rules._matching import as_known_rows
+from skescore.rules import convert_rows
 
 #: What one black box's cache may hold, and what a key and its objects cost beside their arrays.
 _MOST_BYTES, _OVERHEAD = 32 * 2**20, 512
@@ -169,7 +169,7 @@ class Oracle:
         ValueError
             If the black box does not give one prediction per row.
         """
-        X = as_known_rows(X)
+        X = convert_rows(X)
         X = X if hasattr(X, "columns") else np.asarray(X)
         return self._query(X, _content_key(X) if cache else None, cache)
 

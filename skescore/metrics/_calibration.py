@@ -16,7 +16,7 @@ from skescore._validation import check_number, finite_numbers
 from skescore.metrics._confusion import class_codes
 from skescore.metrics._overlap import rules_and_rows
 from skescore.metrics._rule_counts import Floats, one_per_row
-from skescore.rules import RuleSet, Table
+from skescore.rules import RowTable, RuleSet
 
 __all__ = ["RuleCalibration", "rule_calibration"]
 
@@ -195,7 +195,7 @@ def rule_calibration(
     return RuleCalibration(printed, found, low, high, rows, unit if np.ptp(labels) else 0.0)
 
 
-def _predicted(ruleset: RuleSet, table: Table, mine: Any, weights: Floats) -> Floats:
+def _predicted(ruleset: RuleSet, table: RowTable, mine: Any, weights: Floats) -> Floats:
     """Sums of what each rule predicts for its rows."""
     conclusions = ruleset.conclusions
     sums = (weights @ mine) * np.nan_to_num(conclusions.outputs)
@@ -207,7 +207,7 @@ def _predicted(ruleset: RuleSet, table: Table, mine: Any, weights: Floats) -> Fl
     return np.asarray(sums)
 
 
-def _numbers(table: Table, rows: NDArray[np.intp], feature: int) -> Floats:
+def _numbers(table: RowTable, rows: NDArray[np.intp], feature: int) -> Floats:
     return table.numbers(feature, slice(None))[rows]
 
 

@@ -33,7 +33,7 @@ from skescore.metrics._significance import (
     significant,
     variance_p_value,
 )
-from skescore.rules import RuleSet, Table
+from skescore.rules import RowTable, RuleSet
 
 __all__ = ["Flags", "Floats", "RuleConfusion", "Tally", "class_codes", "confusion"]
 
@@ -307,7 +307,7 @@ class Tally:
     def __init__(
         self, ruleset: RuleSet, X: Any, sample_weight: ArrayLike | None, *, assigned: bool = False
     ) -> None:
-        self.ruleset, self.table = ruleset, Table.of(X, ruleset.feature_names)
+        self.ruleset, self.table = ruleset, RowTable.of(X, ruleset.feature_names)
         self.weights = checked_weights(sample_weight, len(self.table))
         self._assigned = ruleset.assign(self.table) if assigned else None
         self._unique = np.zeros(len(ruleset))

@@ -33,8 +33,7 @@ from skescore._validation import (
 )
 from skescore.metrics._prediction import centered, prediction_performance
 from skescore.metrics._rule_counts import Flags, Floats, checked_weights, one_per_row
-from skescore.rules import Fallback, RuleSet, as_ruleset
-from skescore.rules._matching import as_known_rows
+from skescore.rules import Fallback, RuleSet, as_ruleset, convert_rows
 
 __all__ = [
     "OFF_DATA",
@@ -180,7 +179,7 @@ def fidelity(
     """
     check_choice("where", where, ("rows", *OFF_DATA))
     ruleset, predict = as_ruleset(rules), _predictor(black_box)
-    X = as_known_rows(X)
+    X = convert_rows(X)
     weights = checked_weights(sample_weight, _length(X))
     if where == "rows":
         return _agreement(ruleset, X, predict(X), weights)
@@ -268,7 +267,7 @@ def rows_off_data(
     check_choice("where", where, OFF_DATA)
     check_integer("n_rows", n_rows, 1)
     check_number("scale", scale, 0.0, finite=True)
-    X = as_known_rows(X)
+    X = convert_rows(X)
     table = _Rows(X)
     weights = checked_weights(sample_weight, len(table.frame))
     rng = child_generator(random_state, _ROWS)
@@ -702,7 +701,7 @@ def feature_agreement(
     check_integer("n_repeats", n_repeats, 1)
     check_integer("max_rows", max_rows, 1)
     ruleset, predict = as_ruleset(rules), _predictor(black_box)
-    X = as_known_rows(X)
+    X = convert_rows(X)
     table = _Rows(X)
     weights = checked_weights(sample_weight, len(table.frame))
     rng = child_generator(random_state, _PERMUTATIONS)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from skescore._validation import check_flag
 from skescore.metrics._completeness import Completeness, unit_boxes
 from skescore.metrics._rule_counts import Flags, Floats, RuleCounts, checked_weights
-from skescore.rules import Condition, Fallback, Interval, RuleSet, Table, as_ruleset
+from skescore.rules import Condition, Fallback, Interval, RowTable, RuleSet, as_ruleset
 from skescore.rules._volumes import overlapping_pairs, union_volume
 
 __all__ = [
@@ -30,12 +30,12 @@ __all__ = [
 
 def rules_and_rows(
     what: str, rules: Any, X: Any, sample_weight: ArrayLike | None
-) -> tuple[RuleSet, Table, Floats]:
+) -> tuple[RuleSet, RowTable, Floats]:
     """Rules of anybody, the rows as they read them, and a weight for every row."""
     ruleset = as_ruleset(rules)
     if isinstance(X, RuleCounts):
         raise TypeError(f"{what} looks at every row, which counts of rows do not tell. Pass rows.")
-    table = Table.of(X, ruleset.feature_names)
+    table = RowTable.of(X, ruleset.feature_names)
     weights = checked_weights(sample_weight, len(table))
     return ruleset, table, np.ones(len(table)) if weights is None else weights
 
@@ -412,7 +412,7 @@ def _wider(condition: Condition) -> tuple[Condition | None, ...]:
 class _OneRulePerRow:
     """Rules of which one predicts each row."""
 
-    def __init__(self, ruleset: RuleSet, table: Table, counted: Flags) -> None:
+    def __init__(self, ruleset: RuleSet, table: RowTable, counted: Flags) -> None:
         self.ruleset, self.table, self.counted = ruleset, table, counted
         self._held = ruleset.match(table)
         self._order = ruleset.assignment_order
@@ -459,7 +459,7 @@ class _OneRulePerRow:
 class _Together:
     """Rules that predict together: each change is tried."""
 
-    def __init__(self, ruleset: RuleSet, table: Table, counted: Flags) -> None:
+    def __init__(self, ruleset: RuleSet, table: RowTable, counted: Flags) -> None:
         stand_in = Fallback(0.0 if ruleset.classes is None else ruleset.classes[0])
         self.ruleset, self.table, self.counted = ruleset.replace(fallback=stand_in), table, counted
         self._before = self._seen(self.ruleset)

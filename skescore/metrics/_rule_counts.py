@@ -26,7 +26,7 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.metrics._prediction import NO_RULE, LabelSums
-from skescore.rules import Fallback, RuleSet, Table
+from skescore.rules import Fallback, RowTable, RuleSet
 from skescore.rules._prediction import class_sums
 
 __all__ = [
@@ -563,7 +563,7 @@ class RowLooks:
     def __init__(
         self, ruleset: RuleSet, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> None:
-        self.ruleset, self.table = ruleset, Table.of(X, ruleset.feature_names)
+        self.ruleset, self.table = ruleset, RowTable.of(X, ruleset.feature_names)
         labels = one_per_row(y, len(self.table))
         self.weights = checked_weights(sample_weight, len(self.table))
         if ruleset.classes is None:

@@ -16,7 +16,7 @@ from skescore._validation import check_integer
 from skescore.metrics._fidelity import known_predictions
 from skescore.metrics._overlap import rules_and_rows
 from skescore.metrics._rule_counts import Floats
-from skescore.rules import AtLeast, Condition, Interval, Linear, RuleSet, Table, as_ruleset
+from skescore.rules import AtLeast, Condition, Interval, Linear, RowTable, RuleSet, as_ruleset
 
 __all__ = ["Stability", "prediction_agreement", "rule_similarity", "stability"]
 
@@ -92,7 +92,7 @@ def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
     """Inner quantiles of the columns that intervals compare with numbers, by name."""
     if X is None:
         return None
-    table = Table.of(X, ruleset.feature_names)
+    table = RowTable.of(X, ruleset.feature_names)
     if not len(table):
         raise ValueError("X must hold at least one row to take quantiles of, got 0 rows.")
     found = {}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skescore._validation import check_integer, label_order, python_value
-from skescore.rules import Condition, Interval, Missing, OneOf, Table
+from skescore.rules import Condition, Interval, Missing, OneOf, RowTable
 from skescore.rules._conditions import is_missing
 
 
@@ -121,7 +121,7 @@ class Cuts:
 
         Parameters
         ----------
-        X : array-like, DataFrame or Table of shape (n_rows, n_features)
+        X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
             The rows, with the columns that the cuts are of.
 
         Returns
@@ -129,7 +129,7 @@ class Cuts:
         Tests
             In the order of :meth:`pairs`.
         """
-        table = Table.of(X, _names(X))
+        table = RowTable.of(X, _names(X))
         seen: set[bytes] = set()
         kept: list[tuple[Condition, Condition]] = []
         lines: list[np.ndarray] = []
@@ -200,7 +200,7 @@ def candidate_cuts(
     5
     """
     check_integer("per_feature", per_feature, 1, optional=True)
-    table = Table.of(X, _names(X))
+    table = RowTable.of(X, _names(X))
     n_features = len(_names(X))
     declared = set(_categorical(X) if categories is None else categories)
     thresholds: dict[int, tuple[float, ...]] = {}
@@ -227,7 +227,7 @@ def candidate_cuts(
 
 
 def _names(X: Any) -> list[str]:
-    if isinstance(X, Table):
+    if isinstance(X, RowTable):
         return list(X.names)
     columns = getattr(X, "columns", None)
     if columns is not None:

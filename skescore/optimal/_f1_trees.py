@@ -27,7 +27,7 @@ from skescore._validation import (
 )
 from skescore.optimal._cuts import Cuts, candidate_cuts
 from skescore.optimal._trees import BLOCK, Families, RowErrors, RuleMaker, TreeSearch
-from skescore.rules import RuleSet, Table
+from skescore.rules import RowTable, RuleSet
 
 #: How often prices of rows beyond the limits are made better, before limits are parted.
 _PRICES = 5
@@ -158,7 +158,7 @@ def most_f1_of_trees(
             if columns is None
             else [str(c) for c in columns]
         )
-    table = Table.of(X, feature_names)
+    table = RowTable.of(X, feature_names)
     target = whole_labels("y", y)
     if len(table) == 0 or target.shape != (len(table),):
         raise ValueError(

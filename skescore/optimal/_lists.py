@@ -35,7 +35,7 @@ from skescore._validation import (
 from skescore.metrics._prediction import mean_of
 from skescore.optimal._cuts import Cuts, Tests, candidate_cuts
 from skescore.optimal._frontier import LOSSES, MOST_RULES, Frontier, check_targets
-from skescore.rules import Condition, Rule, RuleSet, RuleStatistics, Table
+from skescore.rules import Condition, RowTable, Rule, RuleSet, RuleStatistics
 
 #: Whole numbers up to this are exact in single precision.
 _EXACT = 2**24
@@ -775,7 +775,7 @@ class _Rows:
         if names is None:
             names = getattr(X, "columns", None)
             names = [f"x{j}" for j in range(np.shape(X)[1])] if names is None else map(str, names)
-        self.table = Table.of(X, list(names))
+        self.table = RowTable.of(X, list(names))
         n_rows = len(self.table)
         if n_rows == 0 or np.shape(y) != (n_rows,):
             raise ValueError(
@@ -972,7 +972,7 @@ class _Problem:
     def _translated(self, search: _Search, rules: RuleSet) -> tuple[int, ...]:
         """The premises nearest to those of a rule set, but for those that always hold."""
         check_instance("start", rules, RuleSet)
-        table = Table.of(self.given.table, rules.feature_names)
+        table = RowTable.of(self.given.table, rules.feature_names)
         weighed = self.group >= 0
         sizes = np.bincount(self.group[weighed], minlength=len(self.rows))
         result = []

@@ -39,10 +39,10 @@ from skescore.rules import (
     Condition,
     Fallback,
     Interval,
+    RowTable,
     Rule,
     RuleSet,
     RuleStatistics,
-    Table,
     truth_table,
 )
 
@@ -160,7 +160,7 @@ def optimal_trees(
         feature_names = (
             [f"x{j}" for j in range(n_features)] if columns is None else [str(c) for c in columns]
         )
-    table = Table.of(X, feature_names)
+    table = RowTable.of(X, feature_names)
     if len(table) == 0:
         raise ValueError("X must hold at least one row, got 0 rows.")
     if not isinstance(cuts, Cuts):
@@ -217,10 +217,10 @@ def optimal_trees(
     )
 
 
-def _matched(rules: RuleSet, table: Table) -> np.ndarray:
+def _matched(rules: RuleSet, table: RowTable) -> np.ndarray:
     """The first rule that holds for each row; as many as there are rules where none does."""
     check_instance("start", rules, RuleSet)
-    table = Table.of(table, rules.feature_names)
+    table = RowTable.of(table, rules.feature_names)
     result = np.full(len(table), len(rules))
     for place, rule in reversed(list(enumerate(rules))):
         held = np.ones(len(table), dtype=bool)
@@ -243,11 +243,11 @@ class Families:
     ----------
     cuts : Cuts
         Where features are cut.
-    table : Table
+    table : RowTable
         The rows.
     """
 
-    def __init__(self, cuts: Cuts, table: Table) -> None:
+    def __init__(self, cuts: Cuts, table: RowTable) -> None:
         families: dict[tuple[Any, ...], list[tuple[Condition, Condition]]] = {}
         for condition, negation in cuts.pairs():
             feature = condition.features[0]
@@ -358,7 +358,7 @@ class _Rows:
         return _Rows(self.index[mask], (np.cumsum(present) - 1)[levels], cut_of_level, columns)
 
     def below(self, dtype: Any) -> np.ndarray:
-        """Table of points by cuts: 1 below the cut."""
+        """RowTable of points by cuts: 1 below the cut."""
         return (self.levels[:, self.columns] <= self.at).astype(dtype)
 
 
@@ -1069,7 +1069,7 @@ class RuleMaker:
     def __init__(
         self,
         families: Families,
-        table: Table,
+        table: RowTable,
         target: np.ndarray,
         weights: np.ndarray,
         loss: str,

@@ -26,7 +26,7 @@ from skescore.plots._style import (
     pale,
     short,
 )
-from skescore.rules import Fallback, RuleSet, Table, as_ruleset
+from skescore.rules import Fallback, RowTable, RuleSet, as_ruleset
 
 __all__ = ["decision_boundaries", "decision_boundary"]
 
@@ -112,7 +112,7 @@ def predictions_of(
 
 
 def _fixed_values(
-    table: Table,
+    table: RowTable,
     names: Sequence[str],
     sides: tuple[Side, Side],
     others: Mapping[Any, Any] | None,
@@ -140,7 +140,7 @@ def _fixed_values(
 def _slice(
     models: Mapping[str, Any],
     X: Any,
-    table: Table,
+    table: RowTable,
     names: Sequence[str],
     sides: tuple[Side, Side],
     others: Mapping[Any, Any] | None,
@@ -360,7 +360,7 @@ def decision_boundaries(
     check_integer("resolution", resolution, 2)
     rulesets = [rules for model in named.values() if (rules := _rules_of(model)) is not None]
     names = _feature_names(X, rulesets)
-    table = Table(X, names)
+    table = RowTable(X, names)
     if not len(table):
         raise ValueError("X must hold at least one row to find ranges, got 0 rows.")
     pair = two_features(features, names, [r for r in rulesets if r.feature_names == names])

@@ -11,7 +11,7 @@ import numpy as np
 from skescore._text import did_you_mean
 from skescore._validation import label_order, python_value
 from skescore.plots._style import short
-from skescore.rules import AtLeast, Condition, Interval, Missing, OneOf, Rule, RuleSet, Table
+from skescore.rules import AtLeast, Condition, Interval, Missing, OneOf, RowTable, Rule, RuleSet
 
 #: Pixels of a category, which reaches from half before its number to half behind.
 _PER_CATEGORY = 12
@@ -129,7 +129,7 @@ def side_of(
     names: Sequence[str],
     *,
     ruleset: RuleSet | None = None,
-    table: Table | None = None,
+    table: RowTable | None = None,
     margin: float = 0.04,
 ) -> Side:
     """Find how far a feature reaches: over the domain, the rows and else the rules' own bounds.

@@ -33,9 +33,9 @@ from skescore.rules import (
     LinearOutput,
     Missing,
     OneOf,
+    RowTable,
     Rule,
     RuleSet,
-    Table,
     as_ruleset,
     truth_table,
 )
@@ -184,7 +184,7 @@ def rule_boxes(
     ruleset: RuleSet = as_ruleset(rules)
     if not len(ruleset):
         raise ValueError("rules must hold at least one rule to draw, got none.")
-    table = None if X is None else Table(X, ruleset.feature_names)
+    table = None if X is None else RowTable(X, ruleset.feature_names)
     names = ruleset.feature_names
     if len(names) == 1 and features is None:
         return _strips(ruleset, table, y, legend, ax)
@@ -201,7 +201,7 @@ def rule_boxes(
     return ax
 
 
-def _strips(ruleset: RuleSet, table: Table | None, y: Any, legend: bool, ax: Any) -> Any:
+def _strips(ruleset: RuleSet, table: RowTable | None, y: Any, legend: bool, ax: Any) -> Any:
     """Rules on one feature alone have no second side: they are strips."""
     first = side_of(
         feature_index(0, ruleset.feature_names), ruleset.feature_names, ruleset=ruleset, table=table
@@ -376,7 +376,7 @@ def parallel_rules(
         check_integer(name, value, 1)
     names = ruleset.feature_names
     chosen = _chosen(features, ruleset, max_features, max_rules)
-    table = None if X is None else Table(X, names)
+    table = None if X is None else RowTable(X, names)
     sides = [side_of(j, names, ruleset=ruleset, table=table, margin=0.0) for j in chosen]
     drawn = ruleset.rules[:max_rules]
     palette = Palette(ruleset)
@@ -515,7 +515,7 @@ def overlap_matrix(
         matrix = _common_rows(ruleset, X, n)
         what = "share of the rows" if share else "rows"
         if share:
-            matrix = matrix / len(Table(X, ruleset.feature_names))
+            matrix = matrix / len(RowTable(X, ruleset.feature_names))
     ax = axes_or_new(ax, (min(11.0, 4.2 + 0.36 * n), min(9.0, 3.0 + 0.32 * n)))
     # What a rule has in common with itself would drown the rest.
     pairs = np.ma.masked_array(matrix, np.eye(n, dtype=bool))
@@ -569,7 +569,7 @@ def _output_text(output: Any, task: str) -> str:
 
 
 def _common_rows(ruleset: RuleSet, X: Any, n: int) -> np.ndarray:
-    table = Table(X, ruleset.feature_names)
+    table = RowTable(X, ruleset.feature_names)
     if not len(table):
         raise ValueError("X must hold at least one row to count, got 0 rows.")
     holds = ruleset.match(table)[:, :n].astype(float)

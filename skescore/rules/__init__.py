@@ -5,6 +5,8 @@ predicts rows, is read by people and travels as JSON. :func:`as_ruleset` makes o
 libraries' models.
 """
 
+from skescore.rules._boxes import BoxTable
+from skescore.rules._conclusions import Conclusions
 from skescore.rules._conditions import (
     AtLeast,
     Condition,
@@ -17,7 +19,7 @@ from skescore.rules._conditions import (
 )
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._explanation import Explanation
-from skescore.rules._matching import BoxTable, Conclusions, Table
+from skescore.rules._row_table import RowTable, convert_rows
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._survival import (
@@ -40,15 +42,16 @@ __all__ = [
     "LinearOutput",
     "Missing",
     "OneOf",
+    "RowTable",
     "Rule",
     "RuleSet",
     "RuleStatistics",
     "SurvivalCurve",
     "SurvivalRules",
-    "Table",
     "TruthTable",
     "as_ruleset",
     "as_rulesets",
+    "convert_rows",
     "read_outcomes",
     "truth_table",
 ]

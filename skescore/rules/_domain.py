@@ -19,7 +19,7 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.rules._conditions import AtLeast, Condition, Missing, OneOf
-from skescore.rules._matching import Table
+from skescore.rules._row_table import RowTable
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -276,7 +276,7 @@ def label_array(labels: Sequence[Any]) -> np.ndarray:
 
 def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain:
     """The box around rows; see :meth:`RuleSet.domain_around`."""
-    table = Table(X, ruleset.feature_names)
+    table = RowTable(X, ruleset.feature_names)
     if len(table) == 0:
         raise ValueError("X must hold at least one row to find a domain, got 0 rows.")
     rows: Any = slice(None)

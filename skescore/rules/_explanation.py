@@ -21,7 +21,7 @@ from skescore._text import listed
 from skescore._validation import label_order, python_value
 from skescore.rules import _prediction
 from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf
-from skescore.rules._matching import Table
+from skescore.rules._row_table import RowTable
 from skescore.rules._rule import LinearOutput
 from skescore.rules._text import feature_name, format_label, format_number, output_number
 
@@ -81,7 +81,7 @@ class _Options(NamedTuple):
 class CounterfactualSearch:
     """Changes of one row."""
 
-    def __init__(self, ruleset: RuleSet, table: Table) -> None:
+    def __init__(self, ruleset: RuleSet, table: RowTable) -> None:
         self.ruleset = ruleset
         used: set[int] = set()
         self.cuts: dict[int, set[float]] = {}
@@ -115,7 +115,7 @@ class CounterfactualSearch:
         elif isinstance(condition, Missing):
             self.asked.add(condition.feature)
 
-    def choices(self, j: int, table: Table) -> _Options:
+    def choices(self, j: int, table: RowTable) -> _Options:
         """All values of a feature that make a difference, by their distance.
 
         A missing value may become known, but a known one does not become missing.
@@ -144,7 +144,7 @@ class CounterfactualSearch:
         order = order[np.isfinite(costs[order])]
         return _Options(places[order], costs[order])
 
-    def table(self, changes: list[dict[int, int]]) -> Table:
+    def table(self, changes: list[dict[int, int]]) -> RowTable:
         """The row with each of some changes; a change gives features the number of an option."""
         base = np.full(self.ruleset.n_features, None, dtype=object)
         for j, value in self.values.items():
@@ -153,19 +153,19 @@ class CounterfactualSearch:
         for row, change in zip(rows, changes, strict=True):
             for j, option in change.items():
                 row[j] = self.options[j].values[option]
-        return Table(rows, self.ruleset.feature_names)
+        return RowTable(rows, self.ruleset.feature_names)
 
     def cost(self, change: dict[int, int]) -> float:
         """Distance of a change."""
         return float(sum(self.options[j].costs[option] for j, option in change.items()))
 
-    def assigned(self, table: Table) -> np.ndarray:
+    def assigned(self, table: RowTable) -> np.ndarray:
         """Index of the rule that each row is assigned to; -1 for the fallback or a vote."""
         if self.ruleset.voting is not None:
             return np.full(len(table), -1)
         return _prediction.assigned_rule(self.ruleset, table)
 
-    def by_rules(self, table: Table) -> np.ndarray:
+    def by_rules(self, table: RowTable) -> np.ndarray:
         """Whether rules predict each row, rather than the fallback's own prediction."""
         if self.ruleset.voting is None:
             return np.asarray(self.assigned(table) >= 0)
@@ -422,7 +422,7 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
     return found
 
 
-def _explained(ruleset: RuleSet, row: Table) -> Explanation:
+def _explained(ruleset: RuleSet, row: RowTable) -> Explanation:
     search = CounterfactualSearch(ruleset, row)
     table = search.table([{}])
     prediction = python_value(ruleset.predict(table)[0])
@@ -453,7 +453,7 @@ def _explained(ruleset: RuleSet, row: Table) -> Explanation:
     )
 
 
-def _rows(ruleset: RuleSet, x: Any) -> Table:
+def _rows(ruleset: RuleSet, x: Any) -> RowTable:
     """Rows as a table; a mapping or series is one by name, anything flat one by position."""
     names = ruleset.feature_names
     if isinstance(x, pd.Series) and all(isinstance(name, str) for name in x.index):
@@ -470,13 +470,13 @@ def _rows(ruleset: RuleSet, x: Any) -> Table:
         values = np.empty((1, len(x)), dtype=object)
         values[0] = [None if value is pd.NA else python_value(value) for value in x]
         x = values
-    table = Table(x, names)
+    table = RowTable(x, names)
     if not len(table):
         raise ValueError("x must hold at least one row to explain, got 0 rows.")
     return table
 
 
-def _held_rule(ruleset: RuleSet, index: int, table: Table) -> HeldRule:
+def _held_rule(ruleset: RuleSet, index: int, table: RowTable) -> HeldRule:
     rule, text = ruleset.rules[index], ruleset.line(index)
     output: Any = rule.output
     if isinstance(output, LinearOutput):
@@ -496,7 +496,7 @@ def _held_rule(ruleset: RuleSet, index: int, table: Table) -> HeldRule:
     return HeldRule(index, text, output, weight, votes)
 
 
-def _checked(ruleset: RuleSet, condition: Condition, table: Table) -> CheckedCondition:
+def _checked(ruleset: RuleSet, condition: Condition, table: RowTable) -> CheckedCondition:
     inner = condition.conditions if isinstance(condition, AtLeast) else ()
     return CheckedCondition(
         condition.to_text(ruleset.feature_names),

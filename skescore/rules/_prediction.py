@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skescore._text import listed
+from skescore.rules._boxes import nearest_box
 from skescore.rules._conditions import Missing
 from skescore.rules._domain import Fallback, label_array
-from skescore.rules._matching import Table, for_each_part, nearest_box
+from skescore.rules._matching import for_each_part
+from skescore.rules._row_table import RowTable
 from skescore.rules._rule import LinearOutput
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
     return str(voting)
 
 
-def _pairs(ruleset: RuleSet, table: Table) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def _pairs(ruleset: RuleSet, table: RowTable) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Blocks of rows, with every pair of row (within its block) and rule that holds for it.
 
     A block of rows comes once per block of rules; each row meets its rules in their order.
@@ -63,7 +65,7 @@ def _pairs(ruleset: RuleSet, table: Table) -> Iterator[tuple[slice, np.ndarray, 
 def _values(
     constants: np.ndarray,
     functions: dict[int, LinearOutput],
-    table: Table,
+    table: RowTable,
     rows: slice,
     row: np.ndarray,
     rule: np.ndarray,
@@ -87,7 +89,7 @@ def _split(values: Any) -> tuple[np.ndarray, dict[int, LinearOutput]]:
     return np.asarray(numbers, dtype=float), functions
 
 
-def class_sums(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
+def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
     """Sums of votes, counts or log odds per row and class, and which rows some rule covers."""
     n_classes = len(ruleset.classes or ())
     sums, covered = np.zeros((len(table), n_classes)), np.zeros(len(table), dtype=bool)
@@ -126,7 +128,7 @@ def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
     return np.where(usable, sums / np.where(usable, total, 1.0), winner)
 
 
-def numbers(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
+def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
     """Predicted numbers, NaN where there is none, and which rows have one.
 
     A row has none where no rule holds, or the weights of a mean add up to 0 or less.
@@ -148,7 +150,7 @@ def numbers(ruleset: RuleSet, table: Table) -> tuple[np.ndarray, np.ndarray]:
     return np.where(predicted, totals, np.nan), predicted
 
 
-def assigned_rule(ruleset: RuleSet, table: Table) -> np.ndarray:
+def assigned_rule(ruleset: RuleSet, table: RowTable) -> np.ndarray:
     """The assigned rule of every row, by the nearest-box policy if asked for; -1 for none."""
     index = ruleset.assign(table)
     fallback = ruleset.fallback
@@ -178,7 +180,7 @@ def distance_units(ruleset: RuleSet) -> tuple[tuple[float, ...], float]:
     return tuple(high / 2 - low / 2 for low, high in pairs), 4.0
 
 
-def _known_instead(ruleset: RuleSet, table: Table, rows: np.ndarray) -> np.ndarray | None:
+def _known_instead(ruleset: RuleSet, table: RowTable, rows: np.ndarray) -> np.ndarray | None:
     """How many values of some rows each rule would have missing that are known."""
     if ruleset.boxes_only:
         return None
@@ -190,7 +192,7 @@ def _known_instead(ruleset: RuleSet, table: Table, rows: np.ndarray) -> np.ndarr
     return result
 
 
-def _fallback_for(ruleset: RuleSet, table: Table, lost: np.ndarray) -> Fallback:
+def _fallback_for(ruleset: RuleSet, table: RowTable, lost: np.ndarray) -> Fallback:
     if ruleset.fallback is None:
         used = sorted(ruleset.used_features)
         gaps = [j for j in used if table.missing(j, slice(None))[lost].any()]
@@ -209,7 +211,7 @@ def _fallback_for(ruleset: RuleSet, table: Table, lost: np.ndarray) -> Fallback:
     return ruleset.fallback
 
 
-def _vote(ruleset: RuleSet, table: Table) -> np.ndarray:
+def _vote(ruleset: RuleSet, table: RowTable) -> np.ndarray:
     """Predict every row where rules predict together."""
     if ruleset.task == "regression":
         values, predicted = numbers(ruleset, table)
@@ -222,7 +224,7 @@ def _vote(ruleset: RuleSet, table: Table) -> np.ndarray:
     return _labeled(ruleset, table, sums.argmax(axis=1), np.flatnonzero(~covered))
 
 
-def predict(ruleset: RuleSet, table: Table, n_jobs: int | None = None) -> np.ndarray:
+def predict(ruleset: RuleSet, table: RowTable, n_jobs: int | None = None) -> np.ndarray:
     """Predict every row; see :meth:`RuleSet.predict`."""
     if ruleset.voting is not None:
         return _vote(ruleset, table)
@@ -245,7 +247,7 @@ def predict(ruleset: RuleSet, table: Table, n_jobs: int | None = None) -> np.nda
     return _labeled(ruleset, table, codes, lost)
 
 
-def _constants_of(ruleset: RuleSet, table: Table, n_jobs: int | None) -> np.ndarray:
+def _constants_of(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.ndarray:
     """Predict every row by rules with constant outputs, a few rows at a time."""
     outputs = ruleset.conclusions.outputs
     if ruleset.classes is not None:
@@ -269,7 +271,7 @@ def _constants_of(ruleset: RuleSet, table: Table, n_jobs: int | None) -> np.ndar
     return result
 
 
-def _labeled(ruleset: RuleSet, table: Table, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:
+def _labeled(ruleset: RuleSet, table: RowTable, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:
     """Labels of the classes with the given codes, and the fallback's for rows without any."""
     labels: list[Any] = list(ruleset.classes or ())
     if len(lost):
@@ -282,7 +284,7 @@ def _labeled(ruleset: RuleSet, table: Table, codes: np.ndarray, lost: np.ndarray
     return label_array(labels)[codes]
 
 
-def predict_proba(ruleset: RuleSet, table: Table) -> np.ndarray:
+def predict_proba(ruleset: RuleSet, table: RowTable) -> np.ndarray:
     """Class probabilities of the assigned rule; see :meth:`RuleSet.predict_proba`."""
     n_classes = len(ruleset.classes or ())
     if ruleset.voting is not None:
@@ -308,7 +310,7 @@ def _fallback_probabilities(ruleset: RuleSet, fallback: Fallback) -> Any:
     return [float(label == fallback.output) for label in classes]
 
 
-def _numbers(ruleset: RuleSet, table: Table, index: np.ndarray) -> np.ndarray:
+def _numbers(ruleset: RuleSet, table: RowTable, index: np.ndarray) -> np.ndarray:
     """Outputs of the assigned rules; linear ones feature by feature for all rules at once."""
     conclusions = ruleset.conclusions
     constant = np.append(conclusions.outputs, np.nan)

@@ -21,10 +21,13 @@ from skescore._validation import (
     check_sequence,
     label_order,
 )
+from skescore.rules._boxes import BoxTable
+from skescore.rules._conclusions import Conclusions
 from skescore.rules._domain import Domain, Fallback, domain_around
 from skescore.rules._json import ruleset_from_json, ruleset_to_json
-from skescore.rules._matching import BoxTable, Conclusions, Matcher, Table, for_each_part
+from skescore.rules._matching import Matcher, for_each_part
 from skescore.rules._prediction import check_voting, predict, predict_proba
+from skescore.rules._row_table import RowTable
 from skescore.rules._rule import REFERENCES, LinearOutput, Rule, check_rules, combined
 from skescore.rules._text import NumberFormat, line, plain_number, to_text
 
@@ -461,7 +464,7 @@ class RuleSet(Sequence[Rule]):
         ndarray of bool, shape (n_rows, n_rules)
             Whether each rule's premise holds, whatever the order of the rules.
         """
-        return self.matcher.match(Table.of(X, self.feature_names))
+        return self.matcher.match(RowTable.of(X, self.feature_names))
 
     def iter_match(
         self, X: Any, *, batch_size: int | None = None
@@ -482,7 +485,7 @@ class RuleSet(Sequence[Rule]):
         held : ndarray of bool, shape (n_rows of the batch, n_rules)
             What :meth:`match` gives for them.
         """
-        table = Table.of(X, self.feature_names)
+        table = RowTable.of(X, self.feature_names)
         size = batch_size or max(_LEAST_ROWS, _PAIRS // max(1, len(self)))
         for begin in range(0, len(table), size):
             rows = slice(begin, min(begin + size, len(table)))
@@ -495,7 +498,7 @@ class RuleSet(Sequence[Rule]):
         -------
         ndarray of bool, shape (n_rows,)
         """
-        return self.matcher.covers(Table.of(X, self.feature_names))
+        return self.matcher.covers(RowTable.of(X, self.feature_names))
 
     def assign(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """Find the rule that each row is assigned to.
@@ -519,7 +522,7 @@ class RuleSet(Sequence[Rule]):
         """
         self.check_one_rule_per_row("assign")
         check_integer("n_jobs", n_jobs, -1, optional=True)
-        table = Table.of(X, self.feature_names)
+        table = RowTable.of(X, self.feature_names)
         result = np.empty(len(table), dtype=np.intp)
 
         def fill(rows: slice) -> None:
@@ -528,12 +531,12 @@ class RuleSet(Sequence[Rule]):
         for_each_part(fill, len(table), n_jobs)
         return result
 
-    def assigned(self, table: Table, rows: slice) -> np.ndarray:
+    def assigned(self, table: RowTable, rows: slice) -> np.ndarray:
         """Find the rule that each of some rows of a table is assigned to.
 
         Parameters
         ----------
-        table : Table
+        table : RowTable
             The table.
         rows : slice
             The rows, from a start to a stop.
@@ -545,12 +548,12 @@ class RuleSet(Sequence[Rule]):
         """
         return np.append(self.assignment_order, -1).take(self.first(table, rows), mode="clip")
 
-    def first(self, table: Table, rows: slice) -> np.ndarray:
+    def first(self, table: RowTable, rows: slice) -> np.ndarray:
         """Find the place in ``assignment_order`` of the rule that each row is assigned to.
 
         Parameters
         ----------
-        table : Table
+        table : RowTable
             The table.
         rows : slice
             The rows, from a start to a stop.
@@ -598,7 +601,7 @@ class RuleSet(Sequence[Rule]):
             If some row has no rule and there is no fallback.
         """
         check_integer("n_jobs", n_jobs, -1, optional=True)
-        return predict(self, Table.of(X, self.feature_names), n_jobs)
+        return predict(self, RowTable.of(X, self.feature_names), n_jobs)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, by what the assigned rule saw of each class.
@@ -611,7 +614,7 @@ class RuleSet(Sequence[Rule]):
         """
         if self.classes is None:
             raise AttributeError("predict_proba is for classification; this is a regression.")
-        return predict_proba(self, Table.of(X, self.feature_names))
+        return predict_proba(self, RowTable.of(X, self.feature_names))
 
     def simplify(self, X: Any = None, tolerance: float = 0.0) -> RuleSet:
         """Make rules fewer and shorter without changing predictions, or hardly.

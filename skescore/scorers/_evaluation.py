@@ -25,8 +25,7 @@ from skescore.metrics import (
     volume_completeness,
 )
 from skescore.metrics._prediction import metric_of_sums
-from skescore.rules import Fallback, RuleSet, SurvivalRules, Table, as_ruleset
-from skescore.rules._matching import as_known_rows
+from skescore.rules import Fallback, RowTable, RuleSet, SurvivalRules, as_ruleset, convert_rows
 from skescore.rules.importers import options_from_rows
 
 __all__ = ["RuleEvaluation", "evaluate_rules"]
@@ -255,7 +254,7 @@ def _inverse_target(model: Any) -> Callable[[Any], Any]:
 def rows_of_rules(ruleset: RuleSet, X: Any) -> Any:
     """X by the names of the rules' features, if it is a frame that has them, else by position."""
     by_name = set(map(str, getattr(X, "columns", ()))) >= set(ruleset.feature_names)
-    return X if by_name or isinstance(X, Table) else np.asarray(X)
+    return X if by_name or isinstance(X, RowTable) else np.asarray(X)
 
 
 def _evaluated_counts(estimator: Any, counts: RuleCounts, y: Any, weights: Any) -> RuleEvaluation:
@@ -324,7 +323,7 @@ def evaluate_rules(
             )
         return _evaluated_counts(estimator, X, y, sample_weight)
     model, transform, to_outer = unwrap(estimator)
-    X = as_known_rows(X)
+    X = convert_rows(X)
     X_inner = transform(X)
     try:
         ruleset = as_ruleset(model, **options_from_rows(model, X_inner))
@@ -361,7 +360,7 @@ def evaluate_rules(
     elif y is None:
         raise ValueError("reference='data' compares with y, but y is None; pass y.")
     else:
-        y_true = one_dimension("y", as_known_rows(y))
+        y_true = one_dimension("y", convert_rows(y))
     if y_true.shape != y_pred.shape:
         raise ValueError(
             f"y must have shape {y_pred.shape}, one prediction per row, got {y_true.shape}."

@@ -19,7 +19,7 @@ from skescore._text import listed
 from skescore._validation import check_instance, check_integer, one_dimension
 from skescore.metrics import METRICS, volume_completeness
 from skescore.metrics._completeness import unit_boxes
-from skescore.rules import Domain, Rule, RuleSet, RuleStatistics, Table
+from skescore.rules import Domain, RowTable, Rule, RuleSet, RuleStatistics
 from skescore.rules._volumes import sampling_stream, subtract, volume_outside
 from skescore.rules.simplification import RuleRows, Step
 from skescore.rules.simplification._on_rows import without_rule
@@ -527,7 +527,7 @@ def prune(
             )
         scorer = RuleScorer(scorer.name, scorer.measure, "data", scorer.settings)
     y = one_dimension("y_black_box", y_black_box)
-    table = Table(X, ruleset.feature_names)
+    table = RowTable(X, ruleset.feature_names)
     if y.shape != (len(table),):
         raise ValueError(
             f"y_black_box must hold one prediction per row, shape ({len(table)},), got shape "

@@ -30,8 +30,7 @@ from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
 from skescore.extractors import has_categories
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
-from skescore.rules import RuleSet
-from skescore.rules._matching import as_known_rows
+from skescore.rules import RuleSet, convert_rows
 from skescore.scorers import SCORE_SPECS, ScoreSpec, all_weights, find_score, measured_names
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._limits import SearchLimits
@@ -363,7 +362,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may stand for this one
-        task, X = black_box_task(self.estimator), as_known_rows(X)
+        task, X = black_box_task(self.estimator), convert_rows(X)
         self._given = self._check_extractors(task, X)
         self.extractors_ = tuple(self._given)
         objective = self._check_parameters()

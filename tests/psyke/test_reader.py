@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore._validation import python_value
 from skescore.extractors.psyke import load_psyke
-from skescore.rules import Fallback, RuleSet, Table, as_ruleset
+from skescore.rules import Fallback, RowTable, RuleSet, as_ruleset
 from skescore.rules.importers import read_psyke
 from skescore.rules.importers._psyke import (
     Columns,
@@ -208,7 +208,7 @@ def probes(X: pd.DataFrame, rules: RuleSet, n: int = 40) -> pd.DataFrame:
 # --- PSyKE's own predictions of rows in the user's units -----------------------------------------
 
 
-def columns_of(meanings: Discretization, table: Table, names: Sequence[str]) -> pd.DataFrame:
+def columns_of(meanings: Discretization, table: RowTable, names: Sequence[str]) -> pd.DataFrame:
     """The columns of 0 and 1 for rows of the features, by PSyKE's own tests."""
     columns = {}
     for feature in meanings.features:
@@ -240,7 +240,7 @@ def psyke_predictions(
     else:
         seen = literal_columns(extractor, family)
     columns = Columns.of(meanings.names or seen, feature_names)
-    table = Table(X, columns.names)
+    table = RowTable(X, columns.names)
     if meanings.features:
         frame = columns_of(meanings, table, columns.names)
     else:

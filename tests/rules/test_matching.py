@@ -27,15 +27,16 @@ from skescore.rules import (
     LinearOutput,
     Missing,
     OneOf,
+    RowTable,
     Rule,
     RuleSet,
     RuleStatistics,
-    Table,
 )
 from skescore.rules import (
     _matching as kernels,
 )
-from skescore.rules._matching import first_bit, nearest_box, pack_bits, unpack_bits
+from skescore.rules._boxes import nearest_box
+from skescore.rules._matching import first_bit, pack_bits, unpack_bits
 from skescore.rules._rule import combined
 from skescore.rules.importers._psyke import (
     Columns,
@@ -840,9 +841,9 @@ def box_table(lower, upper, lower_closed=False, upper_closed=True):
     ),
     flags=st.tuples(st.booleans(), st.booleans()),
 )
-def test_entry_cuts_are_exact(bounds, flags):
+def test_half_open_bounds_are_exact(bounds, flags):
     boxes = box_table(*bounds, *flags)
-    (start,), (stop,) = (cut[0].tolist() for cut in boxes.entry_cuts())
+    (start,), (stop,) = (cut[0].tolist() for cut in boxes.half_open_bounds())
     condition = Interval(0, *bounds, *flags)
     expected = condition.holds(lambda j: np.array(VALUES)).tolist()
     assert [start <= v < stop for v in VALUES] == expected
@@ -1197,7 +1198,7 @@ def test_what_is_neither_number_nor_label(kind):
 @pytest.mark.parametrize("negated", [False, True])
 def test_a_table_puts_conditions_to_the_values_of_text_once(negated):
     texts = np.array(["a", "b", None, "a", np.nan, "c"], dtype=object)
-    table = Table(pd.DataFrame({"t": texts, "n": np.arange(6.0)}), ["t", "n"])
+    table = RowTable(pd.DataFrame({"t": texts, "n": np.arange(6.0)}), ["t", "n"])
     for condition in (OneOf(0, ["a", "d"], negated), Missing(0, negated), Interval(1, 1, 3)):
         wanted = condition.holds(table.column)
         assert table.holds(condition).tolist() == wanted.tolist()
@@ -1206,7 +1207,7 @@ def test_a_table_puts_conditions_to_the_values_of_text_once(negated):
 
 
 def test_a_table_gives_columns_and_rows():
-    table = Table(pd.DataFrame(ROWS, columns=NAMES)[NAMES[::-1]], NAMES)
+    table = RowTable(pd.DataFrame(ROWS, columns=NAMES)[NAMES[::-1]], NAMES)
     assert len(table) == 4
     assert table.column(1)[1:3].tolist() == [4.0, 3.0]
     assert table.numbers(2, slice(0, 4)).dtype == float

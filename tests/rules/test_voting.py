@@ -19,10 +19,10 @@ from skescore.rules import (
     Interval,
     LinearOutput,
     OneOf,
+    RowTable,
     Rule,
     RuleSet,
     RuleStatistics,
-    Table,
 )
 from skescore.selection import prune
 
@@ -327,7 +327,7 @@ def test_weights_are_shown_where_they_mean_something():
 def test_a_frame_is_read_by_names():
     frame = pd.DataFrame(ROWS, columns=["x", "y"])[["y", "x"]]
     assert VOTES.predict(frame).tolist() == VOTES.predict(ROWS).tolist()
-    assert len(Table(frame, VOTES.feature_names)) == len(ROWS)
+    assert len(RowTable(frame, VOTES.feature_names)) == len(ROWS)
 
 
 def test_files_with_the_earlier_words_are_read():

@@ -31,7 +31,7 @@ from skescore.extractors._features import (
 )
 from skescore.extractors._sharing import Sharing, digest, once
 from skescore.extractors.cream._targets import Target, column_moments
-from skescore.rules import BoxTable, Conclusions, Table
+from skescore.rules import BoxTable, Conclusions, RowTable
 from skescore.rules._matching import Matcher
 
 # --- the densest parts, what boxes are first drawn around -----------------------------------------
@@ -340,7 +340,7 @@ def _closed(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
 def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> np.ndarray:
     """The first box that holds each row."""
     matcher = Matcher(_closed(lower, upper), [()] * len(lower))
-    first = matcher.first(Table(X, names), slice(0, len(X)))
+    first = matcher.first(RowTable(X, names), slice(0, len(X)))
     return np.append(np.arange(len(lower)), -1).take(first, mode="clip")
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from skescore._validation import check_number
+from skescore.rules._boxes import BoxTable
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import Domain
-from skescore.rules._matching import BoxTable, Table
+from skescore.rules._row_table import RowTable
 from skescore.rules._rule import LinearOutput
 from skescore.rules._text import decimals_for_range
 
@@ -41,7 +42,7 @@ def shorten_numbers(ruleset: RuleSet, X: Any, reach: float | None = None) -> Rul
     """Write the bounds of all conditions in the fewest digits; see :meth:`RuleSet.shorten`."""
     if reach is not None:
         reach = check_number("reach", reach, 0.0, remedy="It is a share of a feature's range.")
-    table = Table.of(X, ruleset.feature_names)
+    table = RowTable.of(X, ruleset.feature_names)
     if len(table) == 0:
         raise ValueError(
             "X must hold at least one row, got none: without rows any number would do for a bound."
@@ -86,7 +87,7 @@ def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
     RuleSet
         Rules that hold for the same rows. Its domain knows the values of two-valued columns.
     """
-    table = Table(X, ruleset.feature_names)
+    table = RowTable(X, ruleset.feature_names)
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
     if not nearest:  # which looks at how far bounds are away
         ruleset = _two_valued(ruleset, table)
@@ -189,7 +190,7 @@ def _bounds_of(ruleset: RuleSet) -> dict[_Quantity, dict[float, _Kinds]]:
     return result
 
 
-def _values(table: Table, quantity: _Quantity) -> np.ndarray:
+def _values(table: RowTable, quantity: _Quantity) -> np.ndarray:
     """The values of a quantity on the rows, sorted, without the missing ones."""
     rows = slice(None)
     if isinstance(quantity, int):
@@ -374,7 +375,7 @@ def _held(interval: Interval, values: np.ndarray) -> np.ndarray:
     return interval.holds(lambda _: values)
 
 
-def _two_valued(ruleset: RuleSet, table: Table) -> RuleSet:
+def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
     """Say of columns with two values alone which of them it is, instead of comparing them."""
     domain = ruleset.domain
     assert domain is not None

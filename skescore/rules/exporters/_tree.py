@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from skescore.rules._boxes import BoxTable
 from skescore.rules._conditions import AtLeast, Condition, Interval, Missing, OneOf, truth_table
-from skescore.rules._matching import BoxTable
 from skescore.rules._text import (
     NumberFormat,
     bounds_text,
@@ -47,7 +47,7 @@ def split_tree(boxes: BoxTable) -> Iterator[Node]:
     a tree are listed that way), then one that leaves no gap, then the most even. Missing values go
     to the side of the boxes that hold them; where boxes on both sides do, it is no split.
     """
-    start, stop = boxes.entry_cuts()
+    start, stop = boxes.half_open_bounds()
     stop = np.where(boxes.upper == np.inf, np.inf, stop)
     n_features = start.shape[1]
     whole = _Region(

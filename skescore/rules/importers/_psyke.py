@@ -23,7 +23,7 @@ from skescore._validation import (
 )
 from skescore.rules._conditions import AtLeast, Condition, Interval, OneOf
 from skescore.rules._domain import Domain, Fallback
-from skescore.rules._matching import Table
+from skescore.rules._row_table import RowTable
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._volumes import overlapping_pairs
@@ -205,7 +205,7 @@ def make_ruleset(
             )
             for d in drafts
         ]
-    table = None if X is None else Table(X, names)
+    table = None if X is None else RowTable(X, names)
     drafts = _with_outputs(drafts, table, y_black_box, names, settings, reading.notes)
     rules = [Rule(d.conditions, d.output, d.statistics) for d in drafts]
     ruleset = RuleSet(rules, names, **settings)
@@ -219,7 +219,7 @@ def make_ruleset(
 
 def _with_outputs(
     drafts: list[Draft],
-    table: Table | None,
+    table: RowTable | None,
     y_black_box: list[Any] | None,
     names: Sequence[str],
     settings: dict[str, Any],
@@ -415,7 +415,7 @@ class Discretization:
 
     def domain(self, names: Sequence[str], X: Any) -> Domain | None:
         """The box around rows of the features; None if a column cannot be measured."""
-        table = Table(X, names)
+        table = RowTable(X, names)
         by_name = {str(feature.name): feature for feature in self.features}
         matrix, categories = np.zeros((len(table), len(names))), {}
         for j, name in enumerate(names):

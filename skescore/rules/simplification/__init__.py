@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skescore._validation import check_number
-from skescore.rules._matching import Table
+from skescore.rules._row_table import RowTable
 from skescore.rules.simplification._exact import simplify_exactly
 from skescore.rules.simplification._on_rows import RuleRows, Step, simplify_on_rows
 from skescore.rules.simplification._standalone import standalone
@@ -27,7 +27,7 @@ def simplify(ruleset: RuleSet, X: Any, tolerance: float) -> RuleSet:
                 "tolerance=0 to change no prediction at all."
             )
         return simplify_exactly(ruleset, ruleset.domain)
-    table = Table.of(X, ruleset.feature_names)
+    table = RowTable.of(X, ruleset.feature_names)
     if len(table) == 0:
         raise ValueError("X must hold at least one row to compare predictions on, got 0 rows.")
     return simplify_on_rows(ruleset, table, tolerance)

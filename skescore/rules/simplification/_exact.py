@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skescore.rules._boxes import BoxTable, accepted_states
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain
-from skescore.rules._matching import BoxTable, accepted_states
 from skescore.rules._rule import Rule, RuleStatistics, combined
 from skescore.rules.simplification._merging import (
     Conditions,
@@ -128,7 +128,7 @@ def cell_boxes(sides: Sides, domain: Domain | None) -> CellBoxes:
     """Cut the axes at the faces of boxes."""
     before = sides.first_pieces()
     boxes = sides.boxes
-    start, stop = boxes.entry_cuts()
+    start, stop = boxes.half_open_bounds()
     free_below, free_above = boxes.lower == -np.inf, boxes.upper == np.inf
     shape = boxes.lower.shape
     low, high = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=np.int64)

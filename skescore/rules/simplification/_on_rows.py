@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skescore.rules._boxes import BoxTable, accepted_states
 from skescore.rules._conditions import Condition, Interval
-from skescore.rules._matching import BoxTable, Table, accepted_states
+from skescore.rules._row_table import RowTable
 from skescore.rules._rule import LinearOutput, Output, Rule, RuleStatistics
 from skescore.rules._volumes import adjacent_pairs
 from skescore.rules.simplification._exact import simplify_exactly
@@ -131,7 +132,7 @@ class Widened:
 
 def cuts(boxes: BoxTable) -> tuple[np.ndarray, np.ndarray]:
     """Boxes as ``start <= x < stop``, with free sides as infinity."""
-    start, stop = boxes.entry_cuts()
+    start, stop = boxes.half_open_bounds()
     return start, np.where(boxes.upper == np.inf, np.inf, stop)
 
 
@@ -190,7 +191,7 @@ class RuleRows:
     ----------
     ruleset : RuleSet
         The rules to begin with.
-    table : Table
+    table : RowTable
         The rows.
 
     Attributes
@@ -207,7 +208,7 @@ class RuleRows:
         Place of the rule that each has become a part of, -1 for those taken out.
     """
 
-    def __init__(self, ruleset: RuleSet, table: Table) -> None:
+    def __init__(self, ruleset: RuleSet, table: RowTable) -> None:
         self.ruleset = ruleset
         self.table = table
         self.rules = list(ruleset.rules)
@@ -529,7 +530,7 @@ def _shortened(
 _PAIRS = 500
 
 
-def simplify_on_rows(ruleset: RuleSet, table: Table, tolerance: float) -> RuleSet:
+def simplify_on_rows(ruleset: RuleSet, table: RowTable, tolerance: float) -> RuleSet:
     """Take the steps that cost few enough predictions on the rows, the cheapest first."""
     # Rows may lie anywhere, so nothing is taken for granted of the domain here.
     rows = RuleRows(_exactly_simplified(ruleset, table), table)
@@ -550,7 +551,7 @@ def simplify_on_rows(ruleset: RuleSet, table: Table, tolerance: float) -> RuleSe
     return _exactly_simplified(result, table)
 
 
-def _exactly_simplified(ruleset: RuleSet, table: Table) -> RuleSet:
+def _exactly_simplified(ruleset: RuleSet, table: RowTable) -> RuleSet:
     """The same predictions everywhere, with statistics that fit the rows."""
     short = simplify_exactly(ruleset, None)
     if short is ruleset:

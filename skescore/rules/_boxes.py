@@ -1,0 +1,246 @@
+"""Boxes: the intervals of many rules as arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skescore.rules._conditions import (
+    Condition,
+    Interval,
+    Missing,
+    interval_accepts_missing,
+    truth_table,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxTable:
+    """Boxes as arrays, one row per rule and one column per feature.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_rules, n_features)
+        Bounds; -inf and inf mark free sides.
+    lower_closed, upper_closed : ndarray of bool, same shape
+        Whether the face itself belongs to the box.
+    missing : ndarray of bool, same shape, optional
+        Whether a missing value too lies within the bounds of a feature; False by default. A side
+        without bounds holds missing values in any case, so its flag is set to False.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, a bound is NaN or a box is empty.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    lower_closed: np.ndarray
+    upper_closed: np.ndarray
+    missing: np.ndarray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.missing is None:
+            object.__setattr__(self, "missing", np.zeros(np.shape(self.lower), dtype=bool))
+        for name in ("lower", "upper", "lower_closed", "upper_closed", "missing"):
+            kind = float if name in ("lower", "upper") else bool
+            given = getattr(self, name)
+            array = np.asarray(given, dtype=kind)
+            if array is given and array.flags.writeable:
+                array = array.copy()  # the caller may go on to change it
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        shape = self.lower.shape
+        if self.lower.ndim != 2 or any(
+            a.shape != shape
+            for a in (self.upper, self.lower_closed, self.upper_closed, self.missing)
+        ):
+            raise ValueError(
+                "lower, upper and their flags must have one shape (n_rules, n_features), got "
+                f"{self.lower.shape}, {self.upper.shape}, {self.lower_closed.shape}, "
+                f"{self.upper_closed.shape} and {self.missing.shape}."
+            )
+        if (self.missing & ~self.bounded).any():
+            flags = self.missing & self.bounded
+            flags.flags.writeable = False
+            object.__setattr__(self, "missing", flags)
+        closed = self.lower_closed & self.upper_closed
+        filled = (self.lower < self.upper) | ((self.lower == self.upper) & closed)
+        if not filled.all():
+            row, feature = np.argwhere(~filled)[0].tolist()
+            raise ValueError(
+                f"Box {row} holds no number along feature {feature}: "
+                f"lower={self.lower[row, feature].item()!r}, "
+                f"upper={self.upper[row, feature].item()!r}, "
+                f"lower_closed={self.lower_closed[row, feature].item()}, "
+                f"upper_closed={self.upper_closed[row, feature].item()}. "
+                "Leave that box out, or exchange or close its bounds."
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Unpickled arrays would be writable; the constructor locks them.
+        return BoxTable, (
+            self.lower,
+            self.upper,
+            self.lower_closed,
+            self.upper_closed,
+            self.missing,
+        )
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @classmethod
+    def from_intervals(cls, rules: Sequence[Sequence[Interval]], n_features: int) -> BoxTable:
+        """Collect the intervals of many rules."""
+        shape = (len(rules), n_features)
+        lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
+        lower_closed, upper_closed, missing = (np.zeros(shape, bool) for _ in range(3))
+        for row, intervals in enumerate(rules):
+            for interval in intervals:
+                at = row, interval.feature
+                lower[at], upper[at] = interval.lower, interval.upper
+                lower_closed[at], upper_closed[at] = interval.lower_closed, interval.upper_closed
+                missing[at] = interval.missing
+        return cls(lower, upper, lower_closed, upper_closed, missing)
+
+    @property
+    def bounded(self) -> np.ndarray:
+        """Whether each box has a bound along each feature, shape (n_rules, n_features)."""
+        return (self.lower > -np.inf) | (self.upper < np.inf)
+
+    @property
+    def accepts_missing(self) -> np.ndarray:
+        """Acceptance of a missing value by each side, shape (n_rules, n_features).
+
+        A side without bounds has no condition and accepts any value.
+        """
+        return np.asarray(interval_accepts_missing(self) | ~self.bounded)
+
+    def intervals(self, row: int) -> tuple[Interval, ...]:
+        """The bounded sides of one box, in feature order."""
+        bounded = np.flatnonzero((self.lower[row] > -np.inf) | (self.upper[row] < np.inf))
+        return tuple(
+            Interval(
+                int(j),
+                float(self.lower[row, j]),
+                float(self.upper[row, j]),
+                bool(self.lower_closed[row, j]),
+                bool(self.upper_closed[row, j]),
+                bool(self.missing[row, j]),
+            )
+            for j in bounded
+        )
+
+    def take(self, rows: np.ndarray | slice) -> BoxTable:
+        """Some of the boxes, in the given order."""
+        return BoxTable(
+            self.lower[rows],
+            self.upper[rows],
+            self.lower_closed[rows],
+            self.upper_closed[rows],
+            self.missing[rows],
+        )
+
+    def half_open_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rewrite all boxes as ``start <= x < stop`` on floating-point numbers, exactly.
+
+        ``x > b`` and ``x <= b`` become ``x >= next`` and ``x < next`` with the float after b. A
+        stop of inf can mean either a free side or one that keeps out infinity alone: ``upper``
+        tells which.
+        """
+        with np.errstate(over="ignore"):  # infinity comes after the largest float
+            start = np.where(self.lower_closed, self.lower, np.nextafter(self.lower, np.inf))
+            stop = np.where(self.upper_closed, np.nextafter(self.upper, np.inf), self.upper)
+        return np.where(self.lower == -np.inf, -np.inf, start), stop
+
+
+def accepted_states(
+    boxes: BoxTable, others: Sequence[Sequence[Condition]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mark the states of each feature that premises accept by intervals and `Missing` conditions.
+
+    Parameters
+    ----------
+    boxes : BoxTable
+        The intervals of each premise.
+    others : sequence of sequences of conditions
+        Its other conditions.
+
+    Returns
+    -------
+    observed, missing : ndarray of bool, shape (n_rules, n_features)
+        Acceptance of observed values (within the bounds), and of missing values.
+    """
+    observed, missing = np.ones(boxes.lower.shape, dtype=bool), boxes.accepts_missing
+    for i, conditions in enumerate(others):
+        for condition in conditions:
+            if isinstance(condition, Missing):
+                truth = truth_table(condition)
+                observed[i, condition.feature] &= truth.passing
+                missing[i, condition.feature] &= truth.missing
+    return observed, missing
+
+
+def nearest_box(
+    boxes: BoxTable, X: np.ndarray, scale: np.ndarray, more: np.ndarray | None = None
+) -> np.ndarray:
+    """Index of the box with the nearest surface, the first of equally near ones.
+
+    Distances are in units of `scale`; features of scale 0 and missing values add none. The squares
+    of what else parts row and box come as `more`, shape (n_rows, n_rules).
+    """
+    used = np.flatnonzero((scale > 0) & np.isfinite(scale) & boxes.bounded.any(axis=0))
+    lower, upper, scale = boxes.lower[:, used], boxes.upper[:, used], scale[used]
+    result = np.empty(len(X), dtype=np.intp)
+    size = max(1, int(4e6 // (len(boxes) * max(1, len(used)))))
+    for begin in range(0, len(X), size):
+        rows = X[begin : begin + size, used][:, None, :]
+        part = np.zeros((len(rows), len(boxes))) if more is None else more[begin : begin + size]
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
+            # An infinite value is at no distance from a free side.
+            np.nan_to_num(gap, copy=False, nan=0.0, posinf=math.inf)
+            # Feature by feature, so that ties are ties however the processor adds.
+            total = part + 0.0
+            for k in range(len(used)):
+                total += (gap[:, :, k] / scale[k]) * (gap[:, :, k] / scale[k])
+        result[begin : begin + size] = total.argmin(axis=1)
+        least = total.min(axis=1)
+        beyond = np.flatnonzero((least == 0) | (least > _LARGEST_SQUARE))
+        if len(beyond):
+            distances = _scaled_distances(rows[beyond], lower, upper, scale, part[beyond])
+            result[begin + beyond] = distances.argmin(axis=1)
+    return result
+
+
+#: Sums of squares beyond it are compared by mantissas and exponents.
+_LARGEST_SQUARE = 1e300
+
+
+def _scaled_distances(
+    rows: np.ndarray, lower: np.ndarray, upper: np.ndarray, scale: np.ndarray, more: np.ndarray
+) -> np.ndarray:
+    """Squared distances whose squares are no floats: of each row as multiples of a power of two."""
+    nowhere = 10**6  # an exponent beyond all of floats
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
+        half = np.maximum(np.maximum(lower / 2 - rows / 2, rows / 2 - upper / 2), 0)
+        long = np.isinf(gap) & np.isfinite(half)
+        size, power = np.frexp(np.nan_to_num(np.where(long, half, gap), nan=0.0, posinf=math.inf))
+        unit, unit_power = np.frexp(scale)
+        size, power = size / unit, power.astype(np.int64) + long - unit_power
+        power = np.where(size == 0, -nowhere, np.where(np.isinf(size), nowhere, power))
+        extra = np.where(more > 0, np.frexp(more)[1] // 2, -nowhere)
+        greatest = np.max(power, axis=2, initial=-nowhere)
+        first = np.maximum(greatest, extra).min(axis=1, keepdims=True)
+        total = np.ldexp(more, np.clip(-2 * first, -2000, 2000).astype(np.int32))
+        shift = np.clip(power - first[:, :, None], -2000, 2000).astype(np.int32)
+        for k in range(size.shape[2]):
+            total += np.ldexp(size[:, :, k], shift[:, :, k]) ** 2
+    return np.asarray(total)

@@ -1,0 +1,239 @@
+"""Access to the columns of arrays, sparse matrices and data frames by feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from skescore._text import listed
+from skescore.rules._conditions import Condition, as_numbers, is_missing
+
+
+class RowTable:
+    """Uniform access to an array or data frame.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, pandas or polars DataFrame of shape (n_rows, n_features)
+        The rows. Columns of a frame are found by name, so their order does not matter and further
+        columns are ignored; columns of an array, or of a frame whose columns are only numbered,
+        are taken by position.
+    names : sequence of str
+        The feature names that the rules were made with.
+
+    Raises
+    ------
+    ValueError
+        If X is not two-dimensional, or columns are missing, ambiguous or too many.
+    """
+
+    def __init__(self, X: Any, names: Sequence[str]) -> None:
+        self._names = names
+        X = X if _is_arrow(X) else convert_rows(X)
+        self._frame: Any = X if _is_frame(X) or _is_arrow(X) else None
+        self._sparse = sparse.issparse(X)  # columns that are looked at are written out
+        self._cache: dict[int, np.ndarray] = {}
+        self._coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._held: dict[Condition, np.ndarray] = {}
+        if self._frame is not None:
+            columns = self._frame.schema.names if _is_arrow(X) else self._frame.columns
+            found = [str(c) for c in columns]
+            known = set(found)
+            missing = [n for n in names if n not in known]
+            if not missing:
+                self._position = _positions(names, found)
+                self._n_rows = len(self._frame)
+                return
+            if any(isinstance(c, str) for c in columns):
+                raise ValueError(
+                    f"X lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} "
+                    f"that the rules were made with; its columns are {listed(found)}."
+                )
+            self._frame = None  # numbered columns are no names: by position, then
+        array = X.tocsc() if self._sparse and X.ndim == 2 else _as_array(X)
+        if array.ndim != 2:
+            raise ValueError(
+                f"X must be two-dimensional (rows, features), got shape {array.shape}. "
+                "Reshape one row with X.reshape(1, -1)."
+            )
+        if array.shape[1] != len(names):
+            raise ValueError(
+                f"X has {array.shape[1]} features, but the rules were made with "
+                f"{len(names)}: {listed(names)}."
+            )
+        self._array: Any = array
+        self._n_rows = array.shape[0]
+
+    @classmethod
+    def of(cls, X: Any, names: Sequence[str]) -> RowTable:
+        """Make a table of rows; one that is a table already stays as it is."""
+        return X if isinstance(X, RowTable) else cls(X, names)
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The feature names."""
+        return tuple(self._names)
+
+    def column(self, feature: int) -> np.ndarray:
+        """All values of one feature, as they came."""
+        if self._frame is None and not self._sparse:
+            return self._checked(feature, self._array[:, feature])
+        if feature not in self._cache:
+            values = (
+                self._array[:, [feature]].toarray()[:, 0]
+                if self._frame is None
+                else self._series(feature)
+            )
+            self._cache[feature] = self._checked(feature, values)
+        return self._cache[feature]
+
+    def _series(self, feature: int) -> np.ndarray:
+        frame, at = self._frame, self._position[feature]
+        if _is_arrow(frame):  # only columns that are looked at are converted
+            frame, at = convert_rows(frame.select([at])), 0
+        if not hasattr(frame, "iloc"):
+            series = frame[:, at]
+            wide = str(series.dtype).endswith("Int128")  # which NumPy lacks
+            values = np.zeros(0) if wide else np.asarray(series.to_numpy())
+            if wide or (series.dtype.is_integer() and _rounded(values)):
+                values = np.array(series.to_list(), dtype=object)
+            return values
+        series = frame.iloc[:, at]
+        values = np.asarray(series.to_numpy())
+        if values.dtype.kind == "f" and _rounded(values) and _holds_integers(series):
+            values = series.astype(object).to_numpy()
+        return values
+
+    def _checked(self, feature: int, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind not in "biufOUT":
+            raise ValueError(
+                f"Rules know numbers and labels, but X holds {values.dtype} in feature "
+                f"{self._names[feature]!r}. Convert that column to numbers or text."
+            )
+        return values
+
+    def holds(self, condition: Condition, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Whether a condition holds for some rows.
+
+        A condition on one column of text is put to the different values of that column, once.
+        """
+        feature = condition.features[0]
+        if len(condition.features) > 1 or self.column(feature).dtype.kind not in "OUT":
+            return condition.holds(lambda j: self.column(j)[rows])
+        if feature not in self._coded:
+            values = self.column(feature).astype(object)
+            self._coded[feature] = pd.factorize(values, use_na_sentinel=False)
+        codes, values = self._coded[feature]
+        if condition not in self._held:
+            self._held[condition] = condition.holds(lambda _: values)
+        return np.asarray(self._held[condition][codes[rows]])
+
+    def numbers(self, feature: int, rows: slice) -> np.ndarray:
+        """Some values of one feature as contiguous floats."""
+        values = self.column(feature)[rows]
+        try:
+            return np.ascontiguousarray(as_numbers(values))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The rules compare feature {self._names[feature]!r} with numbers, but X holds "
+                f"{values.dtype} there: {error}. Convert that column to numbers."
+            ) from error
+
+    def floats(self, feature: int, rows: slice) -> np.ndarray:
+        """The same, in single precision if they came so."""
+        values = self.column(feature)
+        if values.dtype == np.float32:
+            return np.ascontiguousarray(values[rows])
+        return self.numbers(feature, rows)
+
+    def missing(self, feature: int, rows: slice) -> np.ndarray:
+        """Whether some values of one feature are missing."""
+        return is_missing(self.column(feature)[rows])
+
+    def matrix(self, rows: np.ndarray, features: Sequence[int]) -> np.ndarray:
+        """Some rows as one float matrix, NaN in all features but the given ones."""
+        result = np.full((len(rows), len(self._names)), np.nan)
+        for feature in features:
+            result[:, feature] = self.numbers(feature, slice(None))[rows]
+        return result
+
+
+def _is_arrow(X: Any) -> bool:
+    return all(hasattr(X, name) for name in ("columns", "to_pandas", "schema")) and not _is_frame(X)
+
+
+def _rounded(values: np.ndarray) -> bool:
+    """Whether whole numbers, made floats for the gaps among them, are no longer exact."""
+    return values.dtype.kind == "f" and bool((np.abs(values) >= 2.0**53).any())
+
+
+def _holds_integers(series: pd.Series) -> bool:
+    kind = series.cat.categories.dtype if hasattr(series, "cat") else series.dtype
+    return pd.api.types.is_integer_dtype(kind)
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_column"))
+
+
+def convert_rows(X: Any) -> Any:
+    """Give tables of other libraries as data frames: an array of them would lose their names.
+
+    Raises
+    ------
+    TypeError
+        If such a table is none of pandas, polars or Arrow.
+    """
+    if isinstance(X, np.ma.MaskedArray):  # what is masked is missing
+        numbers = np.ma.filled(X.astype(float), np.nan) if X.dtype.kind in "biuf" else None
+        if numbers is not None and (X.dtype.kind == "f" or not _rounded(numbers)):
+            return numbers
+        values = np.array(X, dtype=object)
+        values[np.ma.getmaskarray(X)] = None
+        return values
+    if not hasattr(X, "columns") or _is_frame(X) or isinstance(X, np.ndarray | RowTable):
+        return X
+    if _is_arrow(X):
+        frame = X.to_pandas()
+        for i, kind in enumerate(X.schema.types):
+            name = str(kind).replace("i", "I").replace("u", "U")  # as pandas calls it
+            if name.startswith(("Int", "UInt")) and _rounded(frame.iloc[:, i].to_numpy()):
+                frame.isetitem(i, pd.Series(X.column(i).to_pylist(), frame.index, dtype=name))
+        return frame
+    raise TypeError(
+        f"X must be an array or a data frame of pandas or polars, got a {type(X).__name__} of "
+        f"{type(X).__module__.partition('.')[0]}. Turn it into a pandas data frame first."
+    )
+
+
+def _as_array(X: Any) -> np.ndarray:
+    if hasattr(X, "toarray"):
+        raise TypeError(
+            f"X must be a sparse matrix of SciPy with rows and columns, got {type(X).__name__} of "
+            f"shape {getattr(X, 'shape', None)}. Pass X.toarray()."
+        )
+    array = np.asarray(X)
+    if not isinstance(X, np.ndarray) and (array.dtype.kind in "US" or _rounded(array)):
+        array = np.asarray(
+            X, dtype=object
+        )  # numbers among texts, or among floats, stay what they are
+    return array
+
+
+def _positions(names: Sequence[str], found: Sequence[str]) -> list[int]:
+    """Where each name is; found twice, it would be anyone's guess."""
+    place = {name: at for at, name in enumerate(found)}
+    if len(place) < len(found):
+        twice = [n for n in names if found.count(n) > 1]
+        if twice:
+            raise ValueError(
+                f"X has more than one column {listed(twice)}: rename or drop all but one of each."
+            )
+    return [place[name] for name in names]
