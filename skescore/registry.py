@@ -1,18 +1,18 @@
-"""The extractors by name: a table that searches, benchmarks, the command line and tests loop over.
+"""The extractors by name, for searches, benchmarks, the command line and tests.
 
-Four kinds of names are known. Built-in extractors, :data:`EXTRACTORS`, are what is tried by
-default, but for those that are not ``by_default``. Those of :data:`PSYKE_EXTRACTORS` need an extra
-of this package. :func:`register_extractor` adds a name in the running program. Installed packages
-add names of their own by an entry point of the group ``skescore.extractors``::
+There are four kinds of names. Built-in extractors are in :data:`EXTRACTORS`; searches try those
+that are ``by_default``. The extractors in :data:`PSYKE_EXTRACTORS` need an extra of this package.
+:func:`register_extractor` adds a name to the running program. Installed packages add names through
+an entry point of the group ``skescore.extractors``::
 
     [project.entry-points."skescore.extractors"]
     their-name = "their_package:TheirExtractor"
 
-The class says by attributes what it does: ``tasks``, such as ``("classification",)``, and
-``takes_categories`` if columns may be categorical. A class or static method
-``search_space(n_rows, y, task)`` gives Optuna distributions by parameter, and
-``starting_points(n_outputs)``, which may be left out, settings to try first. The first line of its
-docstring is its summary. :func:`skescore.testing.check_extractor` checks whether it will work.
+Everything else is declared on the class. The attribute ``tasks`` lists the tasks, such as
+``("classification",)``, and ``takes_categories`` states whether columns may be categorical. A class
+or static method ``search_space(n_rows, y, task)`` returns Optuna distributions by parameter. An
+optional ``starting_points(n_outputs)`` returns the settings to try first. The first line of the
+docstring is the summary. :func:`skescore.testing.check_extractor` checks that the class works.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -60,25 +61,25 @@ class ExtractorSpec(NamedTuple):
     location : str
         ``"module:Class"``; imported when it is used, unless the class has been registered.
     tasks : tuple of str
-        What it extracts rules for.
+        Tasks for which it extracts rules.
     summary : str
-        One line for help texts.
+        One-line description.
     takes_categories : bool, default=False
         Whether columns may be categorical.
     settings : mapping of str to value, default={}
-        Parameters that the name stands for, beside the class.
+        Parameters that the name fixes.
     extra : str, optional
-        The extra of this package that brings what it needs.
+        Extra of this package that installs its dependencies.
     search_space : mapping or callable, optional
-        Optuna distributions by parameter, or a function of ``(n_rows, y, task)`` that gives them.
-        None leaves it to the class.
+        Optuna distributions by parameter, or a function of ``(n_rows, y, task)`` that returns them.
+        None: the ``search_space`` of the class.
     label : str, optional
-        What texts call it, as its authors do; None leaves it at the name.
+        Name in texts and plots; None: the registered name.
     by_default : bool, default=True
         Whether searches and benchmarks try it where no names are given.
     small_tables : tuple of str, default=()
-        Tasks for which searches try it by default on tables of at most :data:`SMALL_TABLE` rows,
-        though not on larger ones, nor in benchmarks, as it would take too long.
+        Tasks for which searches try it by default on tables of at most :data:`SMALL_TABLE` rows.
+        It would take too long on larger tables and in benchmarks.
     """
 
     location: str
@@ -93,88 +94,67 @@ class ExtractorSpec(NamedTuple):
     small_tables: tuple[str, ...] = ()
 
 
-#: Adding an extractor is one line here, with its search space unless its class has one.
-EXTRACTORS: dict[str, ExtractorSpec] = {
-    "cart": ExtractorSpec(
-        "skescore.extractors:CARTExtractor",
-        _TASKS,
-        "decision tree on the black box's predictions",
-        True,
-        label="CART",
-    ),
-    "cream": ExtractorSpec(
-        "skescore.extractors:CREAMExtractor",
-        _TASKS,
-        "clusters within clusters, either side split",
-        True,
-        label="CREAM",
-    ),
-    "exact": ExtractorSpec(
-        "skescore.extractors:ExACTExtractor",
-        _TASKS,
-        "clusters within clusters, one inside another",
-        True,
-        label="ExACT",
-    ),
-    "gridex": ExtractorSpec(
-        "skescore.extractors:GridExExtractor",
-        _TASKS,
-        "recursive grid of disjoint boxes",
-        True,
-        label="GridEx",
-    ),
-    "gridrex": ExtractorSpec(
-        "skescore.extractors:GridRExExtractor",
-        ("regression",),
-        "recursive grid of boxes with linear outputs",
-        True,
-        label="GridREx",
-    ),
-    "iter": ExtractorSpec(
-        "skescore.extractors:ITERExtractor",
-        _TASKS,
-        "boxes that grow while predictions stay alike",
-        True,
-        label="ITER",
-    ),
-    "optimal-list": ExtractorSpec(
-        "skescore.extractors:OptimalListExtractor",
-        _TASKS,
-        "ordered list with the fewest errors, and a proof",
-        True,
-        label="OptimalList",
-        by_default=False,
-        small_tables=("classification",),
-    ),
-    "optimal-tree": ExtractorSpec(
-        "skescore.extractors:OptimalTreeExtractor",
-        _TASKS,
-        "decision tree with the fewest errors, and a proof",
-        True,
-        label="OptimalTree",
-        by_default=False,
-        small_tables=("classification",),
-    ),
-    "real": ExtractorSpec(
-        "skescore.extractors:REALExtractor",
-        ("classification",),
-        "conjunctions found by dropping what the black box does not look at",
-        True,
-        label="REAL",
-    ),
-    "trepan": ExtractorSpec(
-        "skescore.extractors:TrepanExtractor",
-        ("classification",),
-        "tree of M-of-N tests, grown by further queries",
-        True,
-        label="Trepan",
-    ),
+#: Where the built-in extractors are. A new one is one line here.
+_LOCATIONS = {
+    "cart": "skescore.extractors:CARTExtractor",
+    "cream": "skescore.extractors:CREAMExtractor",
+    "exact": "skescore.extractors:ExACTExtractor",
+    "gridex": "skescore.extractors:GridExExtractor",
+    "gridrex": "skescore.extractors:GridRExExtractor",
+    "iter": "skescore.extractors:ITERExtractor",
+    "optimal-list": "skescore.extractors:OptimalListExtractor",
+    "optimal-tree": "skescore.extractors:OptimalTreeExtractor",
+    "real": "skescore.extractors:REALExtractor",
+    "trepan": "skescore.extractors:TrepanExtractor",
 }
-
-#: Up to so many rows, searches also try extractors that take long.
+#: Built-in extractors that take long, with the tasks for which searches try them on small tables.
+_SLOW = {"optimal-list": ("classification",), "optimal-tree": ("classification",)}
+#: Number of rows up to which searches also try extractors that take long.
 SMALL_TABLE = 1000
-#: Those that searches and benchmarks try where no names are given, whatever the table.
-DEFAULT_EXTRACTORS = tuple(name for name, spec in EXTRACTORS.items() if spec.by_default)
+#: Extractors that searches and benchmarks try where no names are given, whatever the table.
+DEFAULT_EXTRACTORS = tuple(name for name in _LOCATIONS if name not in _SLOW)
+
+
+class _BuiltInSpecs(UserDict[str, ExtractorSpec]):
+    """Specifications by name, read from the class of an extractor when they are first needed."""
+
+    def __getitem__(self, name: str) -> ExtractorSpec:
+        if name in _LOCATIONS and name not in self.data:
+            location = _LOCATIONS[name]
+            spec = _read_spec(_import_class(location), location, f"The extractor {name!r}")
+            self.data[name] = spec._replace(
+                label=_built_in_label(name),
+                by_default=name not in _SLOW,
+                small_tables=_SLOW.get(name, ()),
+            )
+        return self.data[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*_LOCATIONS, *self.data)))
+
+    def __len__(self) -> int:
+        return len(_LOCATIONS.keys() | self.data.keys())
+
+    def __contains__(self, name: object) -> bool:
+        return name in _LOCATIONS or name in self.data
+
+
+def _import_class(location: str) -> Any:
+    """Import the object at a location such as ``"module:Class"``."""
+    module, _, attribute = location.partition(":")
+    value: Any = import_module(module)
+    for part in attribute.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _built_in_label(name: str) -> str:
+    """Return the name of a built-in extractor's class without "Extractor"; import nothing."""
+    return _LOCATIONS[name].partition(":")[2].removesuffix("Extractor")
+
+
+#: The built-in extractors. Iteration over the names imports nothing.
+EXTRACTORS: MutableMapping[str, ExtractorSpec] = _BuiltInSpecs()
 
 
 def _psyke(label: str, tasks: tuple[str, ...], summary: str) -> ExtractorSpec:
@@ -188,8 +168,7 @@ def _psyke(label: str, tasks: tuple[str, ...], summary: str) -> ExtractorSpec:
     )
 
 
-#: PSyKE's algorithms. They are found by name only: by default nothing is tried that not every
-#: installation has.
+#: PSyKE's algorithms. Searches try them only where they are named, because they need an extra.
 PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
     f"psyke:{label.lower()}": _psyke(label, tasks, summary)
     for label, tasks, summary in (
@@ -209,7 +188,7 @@ PSYKE_EXTRACTORS: dict[str, ExtractorSpec] = {
 }
 
 
-#: What :func:`register_extractor` has added, with the class.
+#: Specifications and classes that :func:`register_extractor` has added.
 _REGISTERED: dict[str, tuple[ExtractorSpec, type]] = {}
 
 
@@ -220,9 +199,9 @@ def register_extractor(
     *,
     replace: bool = False,
 ) -> None:
-    """Add an extractor of your own to the names that searches, benchmarks and the like know.
+    """Register your own extractor under a name that searches and benchmarks accept.
 
-    It lasts as long as the program; a package that others install had better use an entry point.
+    The registration lasts until the program ends. A package should use an entry point instead.
 
     Parameters
     ----------
@@ -232,19 +211,19 @@ def register_extractor(
         A class with ``fit`` whose first parameter is the black box, and with ``tasks``, such as
         ``("classification",)``. :func:`skescore.testing.check_extractor` checks its instances.
     search_space : mapping or callable, optional
-        Optuna distributions by parameter, or a function of ``(n_rows, y, task)`` that gives them.
-        By default the class's own ``search_space``, if it has one.
+        Optuna distributions by parameter, or a function of ``(n_rows, y, task)`` that returns them.
+        By default the ``search_space`` of the class, if it has one.
     replace : bool, default=False
-        Whether a name that was registered in this program before may be given again, as by a cell
-        of a notebook that is run twice.
+        Whether to replace an extractor that this program registered under the same name before, for
+        example in a notebook cell that is run twice.
 
     Raises
     ------
     ValueError
         If the name is taken.
     TypeError
-        If the name is no text, the class does not say what it does, or the space is neither a
-        mapping nor callable.
+        If the name is not a string, the class does not declare its tasks, or the space is neither
+        a mapping nor callable.
 
     Examples
     --------
@@ -258,32 +237,34 @@ def register_extractor(
     Stump(estimator=DecisionTreeClassifier(), max_depth=1)
     """
     if not isinstance(name, str) or not name:
-        raise TypeError(f"name must be a text that is not empty, got {name!r}.")
+        raise TypeError(f"name must be a non-empty string, got {name!r}.")
     if name in extractor_names() and not (replace and name in _REGISTERED):
-        hint = "; replace=True exchanges it" if name in _REGISTERED else ""
-        raise ValueError(f"The name {name!r} is taken by another extractor. Choose another{hint}.")
+        hint = ", or pass replace=True" if name in _REGISTERED else ""
+        raise ValueError(
+            f"The name {name!r} is taken by another extractor. Choose another name{hint}."
+        )
     if not (search_space is None or isinstance(search_space, Mapping) or callable(search_space)):
         raise TypeError(
             "search_space must be a dict of Optuna distributions, a function of (n_rows, y, task) "
-            f"that gives one, or None, got {search_space!r}."
+            f"that returns one, or None, got {search_space!r}."
         )
     location = ":".join(
         str(getattr(extractor_class, part, "")) for part in ("__module__", "__qualname__")
     )
-    spec = _spec_of(extractor_class, location, f"The extractor {name!r}")
+    spec = _read_spec(extractor_class, location, f"The extractor {name!r}")
     _REGISTERED[name] = spec._replace(search_space=search_space), extractor_class
 
 
 def extractor_names() -> tuple[str, ...]:
-    """List every known name: built-in, of an extra, registered, of installed packages.
+    """List the names of all extractors.
 
-    Use it for help texts and to check what a person typed. Nothing is imported, so that an
-    extractor which cannot be imported is listed as well.
+    These are the built-in extractors, those of PSyKE, registered ones, and those of installed
+    packages. Nothing is imported, so the list includes extractors whose import would fail.
 
     Returns
     -------
     tuple of str
-        The built-in ones first.
+        Names, the built-in extractors first.
 
     Examples
     --------
@@ -302,25 +283,25 @@ def suitable_extractors(
     n_rows: int | None = None,
     plugins: bool = False,
 ) -> tuple[str, ...]:
-    """Name the extractors that are tried by default on some data.
+    """List the extractors that searches try by default.
 
     Parameters
     ----------
     task : {"classification", "regression"}
-        What the rules are for.
+        The task.
     categories : bool, default=False
         Whether there are categorical columns.
     n_rows : int, optional
-        How many rows there are. Where they are few, extractors that take long are named as well,
-        the last of those of this package.
+        Number of rows. For small tables the list includes slow extractors, after the other built-in
+        ones.
     plugins : bool, default=False
-        Whether to name registered ones and those of installed packages as well, which imports
-        them. Without them the names are the same on every machine.
+        Whether to include registered extractors and those of installed packages, which are then
+        imported. Without them the names are the same on every machine.
 
     Returns
     -------
     tuple of str
-        Some of :data:`EXTRACTORS`, then some of the others.
+        Names of built-in extractors, then of the others.
 
     Raises
     ------
@@ -332,9 +313,11 @@ def suitable_extractors(
     >>> "cart" in suitable_extractors("regression", categories=True)
     True
     """
-    few = n_rows is not None and n_rows <= SMALL_TABLE
+    is_small = n_rows is not None and n_rows <= SMALL_TABLE
     specs = {name: spec for name, spec in EXTRACTORS.items() if spec.by_default}
-    specs |= {name: spec for name, spec in EXTRACTORS.items() if few and task in spec.small_tables}
+    specs |= {
+        name: spec for name, spec in EXTRACTORS.items() if is_small and task in spec.small_tables
+    }
     if plugins:
         others = {name: extractor_spec(name) for name in (*_REGISTERED, *sorted(_entry_points()))}
         specs |= {name: spec for name, spec in others.items() if spec.by_default}
@@ -346,74 +329,76 @@ def suitable_extractors(
 
 
 def registered_name(extractor: Any) -> str | None:
-    """Find the name that an extractor is known by.
+    """Find the registered name of an extractor.
 
     Parameters
     ----------
     extractor : extractor
-        An instance.
+        The extractor.
 
     Returns
     -------
     str or None
-        One of :func:`extractor_names`; None for an extractor of your own.
+        One of :func:`extractor_names`; None if the class is not registered.
     """
     kind = type(extractor)
     for name, (_, registered) in _REGISTERED.items():
         if registered is kind:
             return name
-    for name, spec in (EXTRACTORS | PSYKE_EXTRACTORS).items():
-        module, _, attribute = spec.location.partition(":")
-        if attribute != kind.__name__ or getattr(import_module(module), attribute) is not kind:
+    for name, spec in {**EXTRACTORS, **PSYKE_EXTRACTORS}.items():
+        if spec.location.rpartition(":")[2] != kind.__name__:
             continue
-        if all(getattr(extractor, key, None) == value for key, value in spec.settings.items()):
+        if _import_class(spec.location) is kind and all(
+            getattr(extractor, key, None) == value for key, value in spec.settings.items()
+        ):
             return name
     for name, entries in _entry_points().items():
-        # The module of an instance's class has been imported; no other has to be looked into.
+        # The module of the extractor's class has been imported, so other modules are skipped.
         module, _, attribute = entries[0].value.partition(":")
-        found: Any = sys.modules.get(module.strip())
+        entry_class: Any = sys.modules.get(module.strip())
         for part in attribute.partition("[")[0].strip().split("."):
-            found = getattr(found, part, None)
-        if found is kind and len(entries) == 1 and name not in EXTRACTORS | PSYKE_EXTRACTORS:
+            entry_class = getattr(entry_class, part, None)
+        if entry_class is kind and len(entries) == 1 and name not in EXTRACTORS | PSYKE_EXTRACTORS:
             return name
     return None
 
 
 def extractor_label(name: str) -> str:
-    """Tell what texts call an extractor, as its authors do.
+    """Return the name of an extractor in texts and plots, as its authors write it.
 
     Parameters
     ----------
     name : str
-        One of :func:`extractor_names`, or a name of your own.
+        One of :func:`extractor_names`, or any other name.
 
     Returns
     -------
     str
-        The name itself where nothing else is known. Nothing is imported.
+        The label; `name` itself if there is none. Nothing is imported.
 
     Examples
     --------
     >>> extractor_label("gridrex"), extractor_label("psyke:iter"), extractor_label("mine")
     ('GridREx', 'PSyKE ITER', 'mine')
     """
-    spec = EXTRACTORS.get(name) or PSYKE_EXTRACTORS.get(name)
+    if name in _LOCATIONS:
+        return _built_in_label(name)
+    spec = PSYKE_EXTRACTORS.get(name)
     return (spec.label if spec else None) or name
 
 
 def extractor_spec(name: str) -> ExtractorSpec:
-    """Look up what is known of an extractor.
+    """Look up the specification of an extractor.
 
     Parameters
     ----------
     name : str
-        One of :func:`extractor_names`. An installed package's extractor is imported for its
-        ``tasks`` and ``takes_categories``.
+        One of :func:`extractor_names`. Its class is imported.
 
     Returns
     -------
     ExtractorSpec
-        Where it is, and what it does.
+        The specification.
 
     Raises
     ------
@@ -422,7 +407,7 @@ def extractor_spec(name: str) -> ExtractorSpec:
     ImportError
         If an installed package's extractor cannot be imported.
     TypeError
-        If it is no class with ``fit``, or does not say what it does.
+        If it is not a class with ``fit``, or does not declare its tasks.
 
     Examples
     --------
@@ -434,19 +419,19 @@ def extractor_spec(name: str) -> ExtractorSpec:
     if name in _REGISTERED:
         return _REGISTERED[name][0]
     entries = _entry_points().get(name, []) if isinstance(name, str) else []
-    own = EXTRACTORS.get(name) or PSYKE_EXTRACTORS.get(name)
-    if own is not None and entries:
+    built_in = EXTRACTORS.get(name) or PSYKE_EXTRACTORS.get(name)
+    if built_in is not None and entries:
         raise ValueError(
-            f"The name {name!r} is skescore's own, but {_described(entries)} registers an extractor"
-            " under it. Uninstall that package, or let its authors choose another name."
+            f"The name {name!r} belongs to skescore, but {_packages_of(entries)} registers an "
+            "extractor under it. Uninstall that package, or ask its authors to choose another name."
         )
-    if own is not None:
-        return own
+    if built_in is not None:
+        return built_in
     if not entries:
         raise ValueError(f"There is no extractor {name!r}. {did_you_mean(name, extractor_names())}")
     if len(entries) > 1:
         raise ValueError(
-            f"Several packages register an extractor named {name!r}: {_described(entries)}. "
+            f"Several packages register an extractor named {name!r}: {_packages_of(entries)}. "
             "Uninstall all but one, or use the class itself."
         )
     return _plugin_spec(entries[0])
@@ -463,8 +448,8 @@ def extractor_class(name: str) -> Any:
     Returns
     -------
     type
-        The extractor's class. Where a name stands for settings too, as ``"psyke:gridex"`` does,
-        :func:`make_extractor` applies them.
+        The class. Some names also fix parameters, such as ``"psyke:gridex"``;
+        :func:`make_extractor` sets these.
 
     Raises
     ------
@@ -478,12 +463,7 @@ def extractor_class(name: str) -> Any:
     """
     if name in _REGISTERED:
         return _REGISTERED[name][1]
-    spec = extractor_spec(name)
-    module, _, attribute = spec.location.partition(":")
-    found: Any = import_module(module)
-    for part in attribute.split("."):
-        found = getattr(found, part)
-    return found
+    return _import_class(extractor_spec(name).location)
 
 
 def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
@@ -501,13 +481,13 @@ def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
     Returns
     -------
     extractor
-        Not fitted.
+        The unfitted extractor.
 
     Raises
     ------
     ValueError, ImportError, TypeError
         As :func:`extractor_spec`; a TypeError also for a parameter that the extractor does not
-        have or that the name decides.
+        have or that the name fixes.
 
     Examples
     --------
@@ -518,19 +498,19 @@ def make_extractor(name: str, estimator: Any, **parameters: Any) -> Any:
     settings = extractor_spec(name).settings
     if fixed := sorted(set(settings) & set(parameters)):
         raise TypeError(
-            f"The name {name!r} says {fixed[0]}={settings[fixed[0]]!r} already, got "
-            f"{fixed[0]}={parameters[fixed[0]]!r}. Ask for another name, or use the class."
+            f"The name {name!r} fixes {fixed[0]}={settings[fixed[0]]!r}, got "
+            f"{fixed[0]}={parameters[fixed[0]]!r}. Use another name, or the class itself."
         )
     return extractor_class(name)(estimator, **settings, **parameters)
 
 
 def _entry_points() -> dict[str, list[EntryPoint]]:
-    """The entry points by name; only metadata are read, and once for all that is installed."""
+    """Return the entry points by name; only metadata is read, once per set of packages."""
     return _entry_points_in(tuple((folder, _changed(folder)) for folder in sys.path))
 
 
 def _changed(folder: str) -> int | None:
-    """Return when something was last installed there; None where there is no such folder."""
+    """Return the time of the last installation in a folder; None if there is no such folder."""
     try:
         return os.stat(folder or os.curdir).st_mtime_ns
     except OSError:
@@ -539,13 +519,13 @@ def _changed(folder: str) -> int | None:
 
 @lru_cache(maxsize=1)
 def _entry_points_in(state: tuple[tuple[str, int | None], ...]) -> dict[str, list[EntryPoint]]:
-    found: dict[str, list[EntryPoint]] = {}
+    by_name: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=ENTRY_POINT_GROUP):
-        found.setdefault(entry.name, []).append(entry)
-    return found
+        by_name.setdefault(entry.name, []).append(entry)
+    return by_name
 
 
-def _described(entries: list[EntryPoint]) -> str:
+def _packages_of(entries: list[EntryPoint]) -> str:
     return " and ".join(
         f"the package {getattr(entry.dist, 'name', 'without a name')!r} ({entry.value!r})"
         for entry in entries
@@ -554,21 +534,21 @@ def _described(entries: list[EntryPoint]) -> str:
 
 def _plugin_spec(entry: EntryPoint) -> ExtractorSpec:
     who = (
-        f"The extractor {entry.name!r} of {_described([entry])}, entry point {entry.name!r} of "
+        f"The extractor {entry.name!r} of {_packages_of([entry])}, entry point {entry.name!r} of "
         f"{ENTRY_POINT_GROUP!r},"
     )
     try:
         kind = entry.load()
-    except Exception as error:  # whatever their modules do when they are imported
+    except Exception as error:  # a module of another package may raise anything when imported
         raise ImportError(
             f"{who} cannot be imported ({type(error).__name__}: {error}). Reinstall, upgrade or "
             "uninstall that package."
         ) from error
-    return _spec_of(kind, f"{entry.module}:{entry.attr}", who)
+    return _read_spec(kind, f"{entry.module}:{entry.attr}", who)
 
 
-def _spec_of(kind: Any, location: str, who: str) -> ExtractorSpec:
-    """Read from a class what it does; `who` begins the message if it does not say so."""
+def _read_spec(kind: Any, location: str, who: str) -> ExtractorSpec:
+    """Read the specification from a class; error messages begin with `who`."""
     if not (inspect.isclass(kind) and callable(getattr(kind, "fit", None))):
         raise TypeError(f"{who} must be a class with fit, got {kind!r}.")
     tasks = getattr(kind, "tasks", None)
@@ -578,10 +558,10 @@ def _spec_of(kind: Any, location: str, who: str) -> ExtractorSpec:
         or any(task not in _TASKS for task in tasks)
     ):
         raise TypeError(
-            f"{who} must say what it does by a class attribute such as tasks = {_TASKS!r}, with at "
-            f"least one of {listed(_TASKS)}, got {tasks!r}."
+            f"{who} must declare its tasks in a class attribute such as tasks = {_TASKS!r}, with "
+            f"at least one of {listed(_TASKS)}, got {tasks!r}."
         )
-    # A docstring that is inherited describes the parent.
+    # An inherited docstring describes the parent.
     text = inspect.cleandoc(vars(kind).get("__doc__") or kind.__name__)
-    takes = bool(getattr(kind, "takes_categories", False))
-    return ExtractorSpec(location, tuple(tasks), text.partition("\n")[0], takes)
+    takes_categories = bool(getattr(kind, "takes_categories", False))
+    return ExtractorSpec(location, tuple(tasks), text.partition("\n")[0], takes_categories)

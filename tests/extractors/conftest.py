@@ -1,6 +1,7 @@
 """Every registered extractor, for the tests that concern all of them.
 
-A new extractor needs an entry in `SETTINGS`, and each parameter that no other has one in `WRONG`.
+A new extractor is found through the registry. It may have an entry in `SETTINGS`, and parameters of
+its own may have entries in `WRONG`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from skescore.extractors import BaseExtractor
 from skescore.registry import EXTRACTORS, extractor_class
 from skescore.testing import parametrize_with_extractor_checks
 
-#: Settings under which each extractor is quick on some hundred rows, gives several rules, and draws
-#: random numbers if it ever does.
+#: Settings with which an extractor is quick on some hundred rows, returns several rules, and draws
+#: random numbers if it can.
 SETTINGS: dict[str, dict[str, Any]] = {
     "cart": {"max_leaf_nodes": 6, "max_features": 1},
     "cream": {"depth": 2, "max_samples": 100},
@@ -130,7 +131,7 @@ def bounds_as_computed(request):
 
 
 def make_extractor(name: str, black_box: Any, **options: Any) -> Any:
-    extractor = extractor_class(name)(black_box, **(SETTINGS[name] | options))
+    extractor = extractor_class(name)(black_box, **(SETTINGS.get(name, {}) | options))
     if "random_state" in extractor.get_params() and "random_state" not in options:
         extractor.set_params(random_state=7)
     return extractor
@@ -148,7 +149,7 @@ def wrong_values() -> list[Any]:
         if parameter != "estimator"
         for error, group in zip(
             (TypeError, ValueError),
-            WRONG.get(f"{name}.{parameter}") or WRONG[parameter],
+            WRONG.get(f"{name}.{parameter}") or WRONG.get(parameter, ([], [])),
             strict=True,
         )
         for value in group

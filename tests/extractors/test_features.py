@@ -9,26 +9,28 @@ from sklearn.base import clone
 
 from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors import CARTExtractor
-from skescore.registry import extractor_class
+from skescore.registry import EXTRACTORS, extractor_class
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (150, 4))
-NAMES = ["cart", "gridex", "iter", "cream", "exact", "trepan", "real"]
+CLASSIFYING = [
+    (name, "classification") for name, spec in EXTRACTORS.items() if "classification" in spec.tasks
+]
 
 
 def used(rules) -> set[int]:
     return {j for rule in rules.rules for c in rule.conditions for j in c.features}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_rules_name_these_alone_and_the_black_box_sees_all(name) -> None:
+@pytest.mark.parametrize("case", CLASSIFYING, ids=lambda case: case[0])
+def test_rules_use_only_the_chosen_features(make) -> None:
     shapes = set()
 
     def decide(rows: np.ndarray) -> np.ndarray:
         shapes.add(rows.shape[1])
         return (rows[:, 0] + rows[:, 3] > 1).astype(int)
 
-    extractor = extractor_class(name)(CallableClassifier(decide, classes=[0, 1]), features=[1, 3])
+    extractor = make(CallableClassifier(decide, classes=[0, 1]), features=[1, 3])
     rules = extractor.fit(X).rules_
     assert used(rules) <= {1, 3}
     assert 3 in used(rules)

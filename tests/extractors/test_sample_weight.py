@@ -9,12 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.ensemble import AdaBoostClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import has_fit_parameter
 
 from skescore.extractors import CARTExtractor, repeated_rows
-from skescore.registry import extractor_class
+from skescore.registry import EXTRACTORS, extractor_class
 from skescore.tuning import ExtractorSearchCV
 
 RNG = np.random.default_rng(0)
@@ -22,6 +23,12 @@ X = RNG.uniform(0, 1, (90, 3))
 Y = np.where(X[:, 0] + 0.3 * RNG.normal(size=90) > 0.5, "yes", "no")
 WEIGHTS = RNG.integers(0, 4, 90)
 REPEATED = np.repeat(np.arange(90), WEIGHTS)
+
+
+CASES = {
+    task: [(name, task) for name, spec in EXTRACTORS.items() if task in spec.tasks]
+    for task in ("classification", "regression")
+}
 
 
 def made(name: str, black_box):
@@ -32,7 +39,7 @@ def made(name: str, black_box):
     return extractor
 
 
-@pytest.mark.parametrize("name", ["cart", "gridex", "iter", "cream", "exact", "trepan", "real"])
+@pytest.mark.parametrize("case", CASES["classification"], ids=lambda case: case[0])
 @pytest.mark.parametrize(
     "black_box",
     [
@@ -40,23 +47,31 @@ def made(name: str, black_box):
         KNeighborsClassifier(3),
     ],
 )
-def test_whole_weights_are_repeated_rows(name, black_box) -> None:
-    weighted = made(name, black_box).fit(X, Y, sample_weight=WEIGHTS)
-    repeated = made(name, black_box).fit(X[REPEATED], Y[REPEATED])
+def test_integer_weights_equal_repeated_rows(make, black_box) -> None:
+    weighted = make(black_box).fit(X, Y, sample_weight=WEIGHTS)
+    repeated = make(black_box).fit(X[REPEATED], Y[REPEATED])
     assert weighted.rules_ == repeated.rules_
     assert weighted.coverage_ == repeated.coverage_
-    assert weighted.rules_ != made(name, black_box).fit(X, Y).rules_
+    assert weighted.rules_ != make(black_box).fit(X, Y).rules_
     if hasattr(weighted, "labels_"):
         assert len(weighted.labels_) == len(X)
 
 
-def test_whole_weights_are_repeated_rows_in_regression() -> None:
+@pytest.mark.parametrize("case", CASES["regression"], ids=lambda case: case[0])
+def test_integer_weights_equal_repeated_rows_in_regression(make) -> None:
     y = X[:, 0] ** 2 + X[:, 1]
-    black_box = DecisionTreeRegressor(max_depth=5, random_state=0)
-    for name in ("gridrex", "cart"):
-        weighted = made(name, black_box).fit(X, y, sample_weight=WEIGHTS.astype(float))
-        repeated = made(name, black_box).fit(X[REPEATED], y[REPEATED])
-        assert str(weighted.rules_) == str(repeated.rules_)  # means round otherwise
+    # A tree fitted on weights predicts means that round otherwise.
+    black_box = FrozenEstimator(DecisionTreeRegressor(max_depth=5, random_state=0).fit(X, y))
+    weighted = make(black_box).fit(X, y, sample_weight=WEIGHTS.astype(float))
+    repeated = make(black_box).fit(X[REPEATED], y[REPEATED])
+    assert weighted.rules_ == repeated.rules_
+
+
+def test_order_of_rows_does_not_matter_to_iter_and_cream() -> None:
+    order = RNG.permutation(len(X))
+    black_box = KNeighborsClassifier(3).fit(X, Y)
+    for name in ("iter", "cream"):
+        assert made(name, black_box).fit(X).rules_ == made(name, black_box).fit(X[order]).rules_
 
 
 def test_frames_and_black_boxes_that_are_fitted_already() -> None:

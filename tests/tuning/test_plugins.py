@@ -271,10 +271,10 @@ GOOD = """
     [
         ("Extractor = 3", "must be a class with fit, got 3"),
         ("class Extractor: pass", "must be a class with fit, got <class"),
-        ("class Extractor:\n    def fit(self): pass", "must say what it does .* got None"),
-        (GOOD + "        tasks = ('ranking',)", r"must say what it does .* got \('ranking',\)"),
-        (GOOD + "        tasks = ()", r"must say what it does .* got \(\)"),
-        (GOOD + "        tasks = 'regression'", "must say what it does .* got 'regression'"),
+        ("class Extractor:\n    def fit(self): pass", "must declare its tasks .* got None"),
+        (GOOD + "        tasks = ('ranking',)", r"must declare its tasks .* got \('ranking',\)"),
+        (GOOD + "        tasks = ()", r"must declare its tasks .* got \(\)"),
+        (GOOD + "        tasks = 'regression'", "must declare its tasks .* got 'regression'"),
     ],
 )
 def test_one_that_is_no_extractor_is_named(
@@ -290,7 +290,7 @@ def test_no_package_takes_a_name_of_ours(install: Callable[..., Path]) -> None:
     for name in ("gridex",):
         with pytest.raises(
             ValueError,
-            match=r"'gridex' is skescore's own, but the package 'their-thief' "
+            match=r"'gridex' belongs to skescore, but the package 'their-thief' "
             r"\('their_thief:Extractor'\) registers",
         ):
             extractor_class(name)
