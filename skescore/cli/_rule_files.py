@@ -138,7 +138,7 @@ def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
     pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
     known = dict(pairs)
     if not ruleset.boxes_only:
-        conditions = (c for rule in ruleset.rules for c in _parts(rule.others))
+        conditions = (c for rule in ruleset.rules for c in _parts(rule.non_intervals))
         pairs += [(c.feature, c.values) for c in conditions if isinstance(c, OneOf)]
     # Names that are numbers are compared as numbers.
     texts = {feature for feature, values in pairs if any(isinstance(v, str) for v in values)}

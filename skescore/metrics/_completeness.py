@@ -385,7 +385,7 @@ def _random_points(rng: np.random.Generator, domain: Domain, n_points: int) -> I
 
 def _check_no_categories(ruleset: RuleSet, varying: NDArray[np.bool_]) -> None:
     for number, rule in enumerate(ruleset.rules, 1):
-        for condition in _flat(rule.others):
+        for condition in _flat(rule.non_intervals):
             if (
                 isinstance(condition, OneOf)
                 and not _is_known(ruleset, condition)
@@ -477,7 +477,7 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
     allowed: dict[int, np.ndarray] = {}
     pieces: dict[int, list[_Piece]] = {}
     pure = True
-    for condition in rule.others:
+    for condition in rule.non_intervals:
         if isinstance(condition, Missing):
             truth = truth_table(condition)
             pieces[condition.feature] = [_Piece(None, truth.passing, truth.missing)]

@@ -172,7 +172,7 @@ class CounterfactualSearch:
         sums = _prediction.class_sums if self.ruleset.classes is not None else _prediction.numbers
         return sums(self.ruleset, table)[1]
 
-    def others(self, changes: list[dict[int, int]], prediction: Any) -> np.ndarray:
+    def changes_prediction(self, changes: list[dict[int, int]], prediction: Any) -> np.ndarray:
         """Whether each change gets another prediction than the one given."""
         ruleset, changes = self.ruleset, [{}, *changes]
         table, kept = self.table(changes), np.arange(len(changes))
@@ -223,7 +223,7 @@ class CounterfactualSearch:
         """What is left of a change without the parts, dear ones first, that it can do without."""
         for j in sorted(change, key=lambda j: -float(self.options[j].costs[change[j]])):
             fewer = {i: option for i, option in change.items() if i != j}
-            if fewer and self.others([fewer], prediction)[0]:
+            if fewer and self.changes_prediction([fewer], prediction)[0]:
                 return self.without_needless(fewer, prediction)
         return change
 
@@ -235,7 +235,7 @@ class CounterfactualSearch:
         """The first change that gets another prediction."""
         for begin in range(0, len(changes), _BATCH):
             batch = changes[begin : begin + _BATCH]
-            hits = np.flatnonzero(self.others(batch, prediction))
+            hits = np.flatnonzero(self.changes_prediction(batch, prediction))
             if len(hits):
                 return batch[hits[0]]
         return None

@@ -1,11 +1,12 @@
-"""Matching rows to rules, fast.
+"""Kernels that match rows to rules with bit masks.
 
-A rule whose conditions are intervals is a box. Per feature the faces of all boxes cut the axis
-into a few pieces, and one more piece holds missing values; a table holds, for every piece, one bit
-per box: does this box accept that piece? The boxes that hold a row are then the bitwise AND of one
-table entry per feature, 64 boxes at a time, and the first rule that predicts is the lowest bit set.
-A row costs one small comparison per cut and one look-up per few features, whatever the number of
-conditions. Only columns that rules use are touched, and single precision is compared as it is.
+A rule whose conditions are intervals is a box. The bounds of all boxes are thresholds that divide
+the axis of each feature into bins; one more bin holds the missing values. A lookup table stores one
+bit mask per bin, with one bit per box: 1 if the box accepts the bin. The boxes that contain a row
+are the bitwise AND of one mask per feature, 64 boxes per machine word, and the first rule that
+holds is the lowest bit set. The cost of a row depends on the number of thresholds and of used
+features, not on the number of conditions. Columns that no rule uses are not read, and
+single-precision values are compared without conversion.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from skescore.rules._boxes import BoxTable, accepted_states
 from skescore.rules._conditions import Condition, Missing
 from skescore.rules._row_table import RowTable
 
-#: Rules in one table: it holds a bit per rule for every cut, and large forests have a cut per rule,
-#: so that without blocks the memory would grow with the square of the number of rules.
+#: Number of rules per block. A lookup table stores one bit per rule and threshold. Large forests
+#: have a threshold per rule, so the memory of a single block would grow quadratically.
 _BLOCK = 1024
-#: Rows worked on at a time: a column of them stays in a core's cache.
+#: Number of rows processed at a time, so that a column of them fits into a core's cache.
 _CHUNK = 65536
-#: Up to so many cuts are counted one by one (vectorized); more are searched by bisection.
-_COUNTED_CUTS = 96
+#: Largest number of thresholds that are compared one by one; above it, bisection is faster.
+_COMPARED_THRESHOLDS = 96
 _WORD = 64
-#: Pieces of several features that have a table together: it stays in a core's cache.
-_TOGETHER = 16384
+#: Largest number of masks in the joint lookup table of several features: it fits into the cache.
+_MAX_JOINT_MASKS = 16384
 
 
-class _FeatureCuts:
-    """The cuts of one feature and the boxes that accept each piece between them."""
+class _FeatureBins:
+    """The bins of one feature, with the mask of the boxes that accept each of them."""
 
     def __init__(
         self,
@@ -45,84 +46,89 @@ class _FeatureCuts:
         free_below: np.ndarray,
         free_above: np.ndarray,
         accepts_missing: np.ndarray,
-        accepts_known: np.ndarray,
+        accepts_observed: np.ndarray,
         n_words: int,
     ) -> None:
         self.feature = feature
-        self.cuts = np.unique(np.concatenate([start[~free_below], stop[~free_above]]))
-        # Piece number k lies after the first k cuts; one more piece holds missing values.
-        first = np.searchsorted(self.cuts, start, side="right")  # 0 where start is -inf
-        after = np.searchsorted(self.cuts, stop, side="right")
-        after[free_above] = len(self.cuts) + 1
-        piece = np.arange(len(self.cuts) + 1)[:, None]
-        accepted = (piece >= first) & (piece < after) & accepts_known
+        self.thresholds = np.unique(np.concatenate([start[~free_below], stop[~free_above]]))
+        # Bin k lies above the first k thresholds. The last bin holds the missing values.
+        first = np.searchsorted(self.thresholds, start, side="right")  # 0 where start is -inf
+        after = np.searchsorted(self.thresholds, stop, side="right")
+        after[free_above] = len(self.thresholds) + 1
+        bins = np.arange(len(self.thresholds) + 1)[:, None]
+        accepted = (bins >= first) & (bins < after) & accepts_observed
         self.masks = pack_bits(np.vstack([accepted, accepts_missing]), n_words)
-        # Of single precision, just those numbers are at least a cut that are at least this one.
+        # The smallest single-precision number that is at least the threshold decides alike.
         with np.errstate(over="ignore"):
-            near = self.cuts.astype(np.float32)
-            above = np.nextafter(near, np.float32(np.inf))
-        self._single = np.where(near.astype(np.float64) < self.cuts, above, near)
+            rounded = self.thresholds.astype(np.float32)
+            above = np.nextafter(rounded, np.float32(np.inf))
+        is_below = rounded.astype(np.float64) < self.thresholds
+        self._single_thresholds = np.where(is_below, above, rounded)
 
-    def pieces(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Number of the piece that holds each value."""
-        n_cuts = len(self.cuts)
+    def find_bins(self, table: RowTable, rows: slice) -> np.ndarray:
+        """Return the index of the bin that contains each value."""
+        n_thresholds = len(self.thresholds)
         result: np.ndarray
-        if n_cuts == 0:  # only whether the value is missing counts, which may be a text
+        if n_thresholds == 0:  # only missingness is tested, so the column may hold text
             return table.missing(self.feature, rows).astype(np.uint8)
         values = table.floats(self.feature, rows)
-        cuts = self._single if values.dtype == np.float32 else self.cuts
-        if n_cuts <= _COUNTED_CUTS:
+        is_single = values.dtype == np.float32
+        thresholds = self._single_thresholds if is_single else self.thresholds
+        if n_thresholds <= _COMPARED_THRESHOLDS:
             result = np.empty(len(values), dtype=np.uint8)
-            np.greater_equal(values, cuts[0], out=result.view(bool))
+            np.greater_equal(values, thresholds[0], out=result.view(bool))
             flags = np.empty(len(values), dtype=bool)
-            for cut in cuts[1:]:
-                np.greater_equal(values, cut, out=flags)
+            for threshold in thresholds[1:]:
+                np.greater_equal(values, threshold, out=flags)
                 result += flags.view(np.uint8)
         else:
-            result = np.searchsorted(cuts, values, side="right")
+            result = np.searchsorted(thresholds, values, side="right")
         if len(values) and np.isnan(values.min()):
-            result[np.isnan(values)] = n_cuts + 1
+            result[np.isnan(values)] = n_thresholds + 1
         return result
 
 
-class _JointCuts:
-    """Features with few pieces together, so that one look-up tells which boxes accept all."""
+class _JointBins:
+    """Combinations of bins of several features that share a lookup table.
 
-    def __init__(self, features: list[_FeatureCuts]) -> None:
+    One lookup then returns the boxes that accept the values of all these features.
+    """
+
+    def __init__(self, features: list[_FeatureBins]) -> None:
         self._features = features
         self.masks = features[0].masks
         for feature in features[1:]:
-            both = self.masks[:, None, :] & feature.masks[None, :, :]
-            self.masks = both.reshape(-1, both.shape[2])
+            product = self.masks[:, None, :] & feature.masks[None, :, :]
+            self.masks = product.reshape(-1, product.shape[2])
 
     @classmethod
-    def of(cls, features: Sequence[_FeatureCuts], n_words: int) -> list[_JointCuts]:
-        """Put features together into few tables, of about the same length, that stay small."""
-        most = max(2, _TOGETHER // n_words)
+    def group(cls, features: Sequence[_FeatureBins], n_words: int) -> list[_JointBins]:
+        """Group features into few joint lookup tables of limited and similar size."""
+        max_masks = max(2, _MAX_JOINT_MASKS // n_words)
         ordered = sorted(features, key=lambda f: -len(f.masks))
-        filled = sum(min(1.0, math.log(len(f.masks), most)) for f in ordered)
+        filled = sum(min(1.0, math.log(len(f.masks), max_masks)) for f in ordered)
         n_groups = max(1, math.ceil(filled))
         while True:
-            groups: list[tuple[int, int, list[_FeatureCuts]]] = [
+            groups: list[tuple[int, int, list[_FeatureBins]]] = [
                 (1, k, []) for k in range(n_groups)
             ]
             for feature in ordered:
                 size, k, group = groups[0]
                 group.append(feature)
                 heapq.heapreplace(groups, (size * len(feature.masks), k, group))
-            if all(size <= most or len(group) == 1 for size, _, group in groups):
+            if all(size <= max_masks or len(group) == 1 for size, _, group in groups):
                 return [cls(group) for _, _, group in groups if group]
             n_groups += 1 + n_groups // 4
 
-    def pieces(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Number of the line of the table that each row has."""
-        result = self._features[0].pieces(table, rows)
+    def find_bins(self, table: RowTable, rows: slice) -> np.ndarray:
+        """Return the index of each row's combination of bins in the lookup table."""
+        result = self._features[0].find_bins(table, rows)
         if len(self._features) == 1:
             return result
         result = result.astype(np.uint16)
         for feature in self._features[1:]:
             result *= np.uint16(len(feature.masks))
-            np.add(result, feature.pieces(table, rows), out=result, casting="unsafe")
+            np.add(result, feature.find_bins(table, rows), out=result, casting="unsafe")
         return result
 
 
@@ -134,25 +140,39 @@ def pack_bits(flags: np.ndarray, n_words: int) -> np.ndarray:
 
 
 def unpack_bits(words: np.ndarray, n_flags: int) -> np.ndarray:
-    """Undo :func:`pack_bits`."""
+    """Unpack words of 64 bits into a boolean matrix; the inverse of :func:`pack_bits`."""
     as_bytes = np.ascontiguousarray(words).astype("<u8").view(np.uint8)
     return np.unpackbits(as_bytes, axis=1, count=n_flags, bitorder="little").astype(bool)
 
 
 class Matcher:
-    """Boxes and other conditions (mostly none), prepared for matching many rows.
+    """Matcher of rows to premises, prepared once for many rows.
 
-    Its `blocks` are some rules at a time, each with the index of the first of them.
+    Parameters
+    ----------
+    boxes : BoxTable
+        The intervals of each premise.
+    non_intervals : sequence of tuples of conditions
+        The other conditions of each premise.
+
+    Attributes
+    ----------
+    n_rules : int
+        Number of premises.
+    blocks : tuple of (int, RuleBlock)
+        Blocks of premises, each with the index of its first premise.
     """
 
-    def __init__(self, boxes: BoxTable, others: Sequence[tuple[Condition, ...]]) -> None:
+    def __init__(self, boxes: BoxTable, non_intervals: Sequence[tuple[Condition, ...]]) -> None:
         self.n_rules = len(boxes)
         starts = range(0, max(1, self.n_rules), _BLOCK)
-        pieces = [slice(begin, begin + _BLOCK) for begin in starts]
-        self.blocks = tuple((p.start, Block(boxes.take(p), others[p])) for p in pieces)
+        parts = [slice(begin, begin + _BLOCK) for begin in starts]
+        self.blocks = tuple(
+            (part.start, RuleBlock(boxes.take(part), non_intervals[part])) for part in parts
+        )
 
     def match(self, table: RowTable, rows: slice | None = None) -> np.ndarray:
-        """Every rule on every row (or a slice of them), shape (n_rows, n_rules)."""
+        """Return whether each premise holds for each row, shape (n_rows, n_rules)."""
         if len(self.blocks) == 1:
             return self.blocks[0][1].match(table, rows)
         n_rows = len(table) if rows is None else rows.stop - rows.start
@@ -162,131 +182,131 @@ class Matcher:
         return result
 
     def covers(self, table: RowTable) -> np.ndarray:
-        """Rows that some rule holds for."""
+        """Mark the rows for which at least one premise holds."""
         result = self.blocks[0][1].covers(table)
         for _, block in self.blocks[1:]:
             result |= block.covers(table)
         return result
 
     def first(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Index of the first rule that holds for each of some rows, `n_rules` or more for none."""
+        """Return the index of the first premise that holds for each row, or at least `n_rules`."""
         result = self.blocks[0][1].first(table, rows)
         for begin, block in self.blocks[1:]:
-            further = np.add(block.first(table, rows), begin, dtype=np.intp)
-            result = np.where(result < begin, result, further)
+            later = np.add(block.first(table, rows), begin, dtype=np.intp)
+            result = np.where(result < begin, result, later)
         return result
 
 
-class Block:
-    """Some rules of a matcher, in tables of their own."""
+class RuleBlock:
+    """Lookup tables of a limited number of premises."""
 
-    def __init__(self, boxes: BoxTable, others: Sequence[tuple[Condition, ...]]) -> None:
+    def __init__(self, boxes: BoxTable, non_intervals: Sequence[tuple[Condition, ...]]) -> None:
         self.n_rules = len(boxes)
         self.n_words = max(1, -(-self.n_rules // _WORD))
         start, stop = boxes.half_open_bounds()
         below, above = boxes.lower == -np.inf, boxes.upper == np.inf
         used = np.asarray(boxes.bounded.any(axis=0))
-        known, missing = accepted_states(boxes, others)
-        self._others: dict[int, list[Condition]] = {}
-        for i, conditions in enumerate(others):
+        observed, missing = accepted_states(boxes, non_intervals)
+        self._non_intervals: dict[int, list[Condition]] = {}
+        for i, conditions in enumerate(non_intervals):
             for condition in conditions:
                 if isinstance(condition, Missing):
                     used[condition.feature] = True
                 else:
-                    self._others.setdefault(i, []).append(condition)
-        cuts = [
-            _FeatureCuts(
+                    self._non_intervals.setdefault(i, []).append(condition)
+        bins = [
+            _FeatureBins(
                 j,
                 start[:, j],
                 stop[:, j],
                 below[:, j],
                 above[:, j],
                 missing[:, j],
-                known[:, j],
+                observed[:, j],
                 self.n_words,
             )
             for j in np.flatnonzero(used).tolist()
         ]
-        self._cuts = _JointCuts.of(cuts, self.n_words)
+        self._bins = _JointBins.group(bins, self.n_words)
         all_rules = np.ones((1, self.n_rules), dtype=bool)
         self._all = pack_bits(all_rules, self.n_words)[0]
 
-    def _words(self, table: RowTable, rows: slice) -> np.ndarray:
-        """The matching rules of some rows as bits, shape (n_rows, n_words)."""
+    def _match_words(self, table: RowTable, rows: slice) -> np.ndarray:
+        """Return a mask of the premises that hold for each row, shape (n_rows, n_words)."""
         n_rows = rows.stop - rows.start
         words = None
-        for feature in self._cuts:
-            # All pieces have a line, so that nothing is to be checked.
-            held = feature.masks.take(feature.pieces(table, rows), axis=0, mode="clip")
-            words = held if words is None else np.bitwise_and(words, held, out=words)
+        for group in self._bins:
+            # Every bin has a mask, so mode="clip" only skips the check of the indices.
+            masks = group.masks.take(group.find_bins(table, rows), axis=0, mode="clip")
+            words = masks if words is None else np.bitwise_and(words, masks, out=words)
         if words is None:
             words = np.broadcast_to(self._all, (n_rows, self.n_words)).copy()
-        for index, conditions in self._others.items():
+        for index, conditions in self._non_intervals.items():
             word, bit = divmod(index, _WORD)
             flag = np.uint64(1 << bit)
             reached = np.flatnonzero(words[:, word] & flag)
             if len(reached) == 0:
                 continue
-            held = np.ones(len(reached), dtype=bool)
+            satisfied = np.ones(len(reached), dtype=bool)
             for condition in conditions:
-                held &= table.holds(condition, rows.start + reached)
-            words[reached[~held], word] &= ~flag
+                satisfied &= table.holds(condition, rows.start + reached)
+            words[reached[~satisfied], word] &= ~flag
         return words
 
     def _chunks(self, stop: int, start: int = 0) -> Iterator[slice]:
-        # Many rules make long words; fewer rows at a time then keep the memory level.
+        # Many rules need many words per row: fewer rows at a time keep the memory constant.
         size = max(1, _CHUNK // min(max(1, self.n_words // 4), 16))
         return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
     def match(self, table: RowTable, rows: slice | None = None) -> np.ndarray:
-        """Every rule on every row (or a slice of them), shape (n_rows, n_rules)."""
+        """Return whether each premise holds for each row, shape (n_rows, n_rules)."""
         start, stop = (0, len(table)) if rows is None else (rows.start, rows.stop)
         result = np.empty((stop - start, self.n_rules), dtype=bool)
         for part in self._chunks(stop, start):
-            words = self._words(table, part)
+            words = self._match_words(table, part)
             result[part.start - start : part.stop - start] = unpack_bits(words, self.n_rules)
         return result
 
     def covers(self, table: RowTable) -> np.ndarray:
-        """Rows that some rule holds for."""
+        """Mark the rows for which at least one premise holds."""
         result = np.empty(len(table), dtype=bool)
         for rows in self._chunks(len(table)):
-            result[rows] = self._words(table, rows).any(axis=1)
+            result[rows] = self._match_words(table, rows).any(axis=1)
         return result
 
     def first(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Index of the first rule that holds for each of some rows, `n_rules` or more for none."""
+        """Return the index of the first premise that holds for each row, or at least `n_rules`."""
         parts = list(self._chunks(rows.stop, rows.start))
         if len(parts) == 1:
-            return first_bit(self._words(table, rows))
-        return np.concatenate([first_bit(self._words(table, part)) for part in parts])
+            return lowest_bit(self._match_words(table, rows))
+        return np.concatenate([lowest_bit(self._match_words(table, part)) for part in parts])
 
 
-def for_each_part(work: Callable[[slice], None], n_rows: int, n_jobs: int | None) -> None:
-    """Carry out some work for a few rows at a time, in threads if wanted."""
+def run_in_chunks(process: Callable[[slice], None], n_rows: int, n_jobs: int | None) -> None:
+    """Call a function on chunks of rows, in several threads if `n_jobs` asks for them."""
 
-    def some(begin: int, end: int) -> None:
+    def process_range(begin: int, end: int) -> None:
         for start in range(begin, end, _CHUNK):
-            work(slice(start, min(start + _CHUNK, end)))
+            process(slice(start, min(start + _CHUNK, end)))
 
     n_chunks = -(-n_rows // _CHUNK)
     threads = min(1 if n_jobs is None else effective_n_jobs(n_jobs), n_chunks)
     if threads <= 1:
-        some(0, n_rows)
+        process_range(0, n_rows)
         return
     ends = [n_chunks * i // threads * _CHUNK for i in range(1, threads)]
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(some, [0, *ends], [*ends, n_rows]))
+        list(pool.map(process_range, [0, *ends], [*ends, n_rows]))
 
 
-def first_bit(words: np.ndarray) -> np.ndarray:
-    """Index of the lowest bit set in each row of words, the number of all bits for none."""
+def lowest_bit(words: np.ndarray) -> np.ndarray:
+    """Return the index of the lowest bit set in each row; the number of bits if none is set."""
     word, index = words[:, 0], None
     if words.shape[1] > 1:
         index = (words != 0).argmax(axis=1)
         word = words[np.arange(len(words)), index]
         index[word == 0] = words.shape[1] - 1
-    # The bits below the lowest one set number its index; of no bit all 64 are.
+    # The number of zeros below the lowest bit is its index; it is 64 if no bit is set.
     below = word - np.uint64(1)
     np.bitwise_and(below, np.bitwise_not(word), out=below)
     number = np.bitwise_count(below)

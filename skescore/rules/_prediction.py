@@ -16,7 +16,7 @@ from skescore._text import listed
 from skescore.rules._boxes import nearest_box
 from skescore.rules._conditions import Missing
 from skescore.rules._domain import Fallback, label_array
-from skescore.rules._matching import for_each_part
+from skescore.rules._matching import run_in_chunks
 from skescore.rules._row_table import RowTable
 from skescore.rules._rule import LinearOutput
 
@@ -186,7 +186,7 @@ def _known_instead(ruleset: RuleSet, table: RowTable, rows: np.ndarray) -> np.nd
         return None
     result = np.zeros((len(rows), len(ruleset)))
     for i, rule in enumerate(ruleset.rules):
-        for condition in rule.others:
+        for condition in rule.non_intervals:
             if isinstance(condition, Missing) and not condition.negated:
                 result[:, i] += ~table.missing(condition.feature, slice(None))[rows]
     return result
@@ -265,7 +265,7 @@ def _constants_of(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.n
         if ruleset.fallback is None and first.size and first.max() >= len(ruleset):
             lost.append(np.flatnonzero(first >= len(ruleset)) + rows.start)
 
-    for_each_part(fill, len(table), n_jobs)
+    run_in_chunks(fill, len(table), n_jobs)
     if lost:
         _fallback_for(ruleset, table, np.concatenate(lost))  # which there is none for
     return result

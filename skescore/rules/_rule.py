@@ -249,7 +249,7 @@ class Rule:
         return tuple(c for c in self.conditions if isinstance(c, Interval))
 
     @property
-    def others(self) -> tuple[Condition, ...]:
+    def non_intervals(self) -> tuple[Condition, ...]:
         """The conditions that are not intervals."""
         return tuple(c for c in self.conditions if not isinstance(c, Interval))
 

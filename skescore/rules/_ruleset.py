@@ -25,7 +25,7 @@ from skescore.rules._boxes import BoxTable
 from skescore.rules._conclusions import Conclusions
 from skescore.rules._domain import Domain, Fallback, domain_around
 from skescore.rules._json import ruleset_from_json, ruleset_to_json
-from skescore.rules._matching import Matcher, for_each_part
+from skescore.rules._matching import Matcher, run_in_chunks
 from skescore.rules._prediction import check_voting, predict, predict_proba
 from skescore.rules._row_table import RowTable
 from skescore.rules._rule import REFERENCES, LinearOutput, Rule, check_rules, combined
@@ -352,7 +352,7 @@ class RuleSet(Sequence[Rule]):
             return RuleSet.from_boxes(boxes, self.conclusions, **settings)
         rules = [
             Rule(
-                (*boxes.intervals(i), *(rule.others if others is None else others[i])),
+                (*boxes.intervals(i), *(rule.non_intervals if others is None else others[i])),
                 rule.output,
                 rule.statistics,
                 rule.weight,
@@ -408,7 +408,7 @@ class RuleSet(Sequence[Rule]):
     @cached_property
     def boxes_only(self) -> bool:
         """Whether every rule is a pure box, so that :attr:`boxes` says it all."""
-        return self._rules is None or not any(rule.others for rule in self._rules)
+        return self._rules is None or not any(rule.non_intervals for rule in self._rules)
 
     @cached_property
     def assignment_order(self) -> np.ndarray:
@@ -447,7 +447,7 @@ class RuleSet(Sequence[Rule]):
     def _matcher(self, order: np.ndarray) -> Matcher:
         others: list[Any] = [()] * len(self)
         if not self.boxes_only:
-            others = [self.rules[i].others for i in order]
+            others = [self.rules[i].non_intervals for i in order]
         return Matcher(self.boxes.take(order), others)
 
     def match(self, X: Any) -> np.ndarray:
@@ -528,7 +528,7 @@ class RuleSet(Sequence[Rule]):
         def fill(rows: slice) -> None:
             result[rows] = self.assigned(table, rows)
 
-        for_each_part(fill, len(table), n_jobs)
+        run_in_chunks(fill, len(table), n_jobs)
         return result
 
     def assigned(self, table: RowTable, rows: slice) -> np.ndarray:

@@ -168,7 +168,7 @@ def test_categories(settings: Any) -> None:
     # Columns of a frame are found by name, here and there.
     assert_same(model, ours, shuffled(X), shuffled(X, unseen=True))
     assert_counted(model, ours, X, y)
-    complements = [c for r in ours for c in r.others if isinstance(c, OneOf) and c.negated]
+    complements = [c for r in ours for c in r.non_intervals if isinstance(c, OneOf) and c.negated]
     assert bool(complements) == ("complementary_conditions" in settings)
 
 
@@ -349,7 +349,7 @@ def test_its_text_says_the_same_within_the_printed_digits() -> None:
         read = read_rulekit_text(text, feature_names=list(X.columns), classes=exact.classes)
         assert [r.output for r in read] == [r.output for r in exact]
         assert [r.weight for r in read] == [r.weight for r in exact]
-        assert [r.others for r in read] == [r.others for r in exact]
+        assert [r.non_intervals for r in read] == [r.non_intervals for r in exact]
         for one, other in zip(read, exact, strict=True):
             assert [i.feature for i in one.intervals] == [i.feature for i in other.intervals]
             for rounded, interval in zip(one.intervals, other.intervals, strict=True):

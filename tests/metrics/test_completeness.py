@@ -272,7 +272,7 @@ TRIANGLE = Linear([(0, 1.0), (1, 1.0)], upper=1.0)
         ([[TRIANGLE, Interval(2, upper=0.25)]], 0.125),
     ],
 )
-def test_other_conditions_are_sampled(premises: list[list[Any]], truth: float) -> None:
+def test_non_intervals_are_sampled(premises: list[list[Any]], truth: float) -> None:
     rules = rule_set(*premises, domain=UNIT)
     held = 0
     for seed in range(20):
@@ -294,7 +294,7 @@ def test_estimates_stay_within_what_boxes_allow() -> None:
     assert 0.25 <= share.low <= share.value <= share.high <= 0.2505
 
 
-def test_other_conditions_that_make_no_difference_are_exact() -> None:
+def test_non_intervals_that_make_no_difference_are_exact() -> None:
     halves = [[Interval(0, upper=0.5)], [Interval(0, lower=0.5)]]
     assert volume_completeness(rule_set(*halves, [TRIANGLE], domain=UNIT)) == exactly(1.0)
     inside = [TRIANGLE, Interval(0, upper=0.25)]
@@ -305,7 +305,7 @@ def test_other_conditions_that_make_no_difference_are_exact() -> None:
     assert volume_completeness(rule_set(nowhere, domain=UNIT)) == exactly(0.0)
 
 
-def test_other_conditions_on_constant_features() -> None:
+def test_non_intervals_on_constant_features() -> None:
     constant = 7.3  # mixing such a number with itself does not give it back
     domain = Domain((0, constant, -3), (1, constant, 5))
     same = Interval(1, constant, constant, lower_closed=True, upper_closed=True)
@@ -317,7 +317,7 @@ def test_other_conditions_on_constant_features() -> None:
     ).low == pytest.approx(1.0, abs=1e-3)
 
 
-def test_boxes_beside_the_constant_do_not_count_among_other_conditions() -> None:
+def test_boxes_beside_the_constant_do_not_count_among_non_intervals() -> None:
     domain = Domain((0, 0, 7), (1, 1, 7))
     beside = [Interval(2, upper=6.5)]
     share = volume_completeness(rule_set(beside, [TRIANGLE], domain=domain), n_samples=20_000)
@@ -327,7 +327,7 @@ def test_boxes_beside_the_constant_do_not_count_among_other_conditions() -> None
     assert volume_completeness(never) == exactly(0.0)
 
 
-def test_other_conditions_are_asked_in_units_of_the_features() -> None:
+def test_non_intervals_are_asked_in_units_of_the_features() -> None:
     domain = Domain((100, -4), (300, 4))
     rules = rule_set([Linear([(0, 0.04), (1, 1.0)], upper=8.0)], domain=domain)
     share = volume_completeness(rules, n_samples=20_000)

@@ -97,7 +97,7 @@ def test_points_that_come_in_several_batches():
     assert result.value == pytest.approx(0.5, abs=0.05)
 
 
-def test_other_conditions_are_sampled_with_names():
+def test_non_intervals_are_sampled_with_names():
     both = AtLeast(2, [OneOf(0, ["red", "blue"]), Interval(1, upper=5), OneOf(2, ["round"])])
     result = volume_completeness(ruleset([both]))
     p, q, r = 1 / 2, 1 / 2, 1 / 3

@@ -283,7 +283,7 @@ def test_one_of_is_a_set():
         (Linear([(0, 1)], 1.00001, 1.00002), "1.00001 < x0 ≤ 1.00002"),
     ],
 )
-def test_text_of_other_conditions(condition, text):
+def test_text_of_non_intervals(condition, text):
     assert str(condition) == text
 
 

@@ -36,7 +36,7 @@ from skescore.rules import (
     _matching as kernels,
 )
 from skescore.rules._boxes import nearest_box
-from skescore.rules._matching import first_bit, pack_bits, unpack_bits
+from skescore.rules._matching import lowest_bit, pack_bits, unpack_bits
 from skescore.rules._rule import combined
 from skescore.rules.importers._psyke import (
     Columns,
@@ -370,7 +370,7 @@ def test_rules_in_blocks(case, block):
 @given(case=cases(intervals))
 def test_bisection_finds_what_counting_finds(case):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "_COUNTED_CUTS", 1)
+        patch.setattr(kernels, "_COMPARED_THRESHOLDS", 1)
         assert_same(*case)
 
 
@@ -441,7 +441,7 @@ def test_a_few_more_rules_than_fill_blocks(n_rules):
     assert ruleset.assign(X).tolist() == [0, 1023, n_rules - 1, -1]
 
 
-def test_more_rules_than_one_word_with_other_conditions():
+def test_more_rules_than_one_word_with_non_intervals():
     generator = np.random.default_rng(0)
     premises = [[OneOf(1, [i % 3]), Interval(0, upper=i / 10)] for i in range(140)]
     premises[70] = [AtLeast(2, [Interval(0, 2), OneOf(1, [1, 2]), Linear([(0, 1), (1, 1)], 9)])]
@@ -594,7 +594,7 @@ def test_bits_survive_packing(data, n_flags):
     assert words.dtype == np.uint64
     assert unpack_bits(words, n_flags).tolist() == flags.tolist()
     expected = [row.index(True) if any(row) else 64 * n_words for row in flags.tolist()]
-    assert first_bit(words).tolist() == expected
+    assert lowest_bit(words).tolist() == expected
     as_numbers = [sum(1 << i for i, flag in enumerate(row) if flag) for row in flags.tolist()]
     assert [sum(int(w) << 64 * i for i, w in enumerate(row)) for row in words] == as_numbers
 

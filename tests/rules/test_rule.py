@@ -106,7 +106,7 @@ def test_conditions_are_brought_into_one_form():
     assert rule == Rule((Interval(1, 3, 5), OneOf(2, ["red"])), "a")
     assert hash(rule) == hash(Rule((Interval(1, 3, 5), OneOf(2, ["red"])), "a"))
     assert rule.intervals == (Interval(1, 3, 5),)
-    assert rule.others == (OneOf(2, ["red"]),)
+    assert rule.non_intervals == (OneOf(2, ["red"]),)
     assert rule.n_conditions == 2
     assert rule.n_literals == 3
 

@@ -449,7 +449,7 @@ class _Function:
         """Whether each value is known that a rule would have missing."""
         return [
             self.names.missing(c.feature, negated=True)
-            for c in rule.others
+            for c in rule.non_intervals
             if isinstance(c, Missing) and not c.negated
         ]
 

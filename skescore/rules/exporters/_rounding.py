@@ -181,7 +181,7 @@ def _bounds_of(ruleset: RuleSet) -> dict[_Quantity, dict[float, _Kinds]]:
                 known.setdefault(bound, set()).add(kind)
     if not ruleset.boxes_only:
         for rule in ruleset.rules:
-            for quantity, condition in _bounded(rule.others):
+            for quantity, condition in _bounded(rule.non_intervals):
                 found = result.setdefault(quantity, {})
                 if condition.lower > -math.inf:
                     found.setdefault(condition.lower, set()).add(condition.lower_closed)
@@ -266,7 +266,7 @@ def _replaced(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]
     boxes = _moved_boxes(ruleset.boxes, {j: m for j, m in moved.items() if isinstance(j, int)})
     if ruleset.boxes_only:
         return ruleset.with_boxes(boxes)
-    others = [tuple(map(replace, rule.others)) for rule in ruleset.rules]
+    others = [tuple(map(replace, rule.non_intervals)) for rule in ruleset.rules]
     return ruleset.with_boxes(boxes, others)
 
 
@@ -437,7 +437,7 @@ def _intervals_by_feature(ruleset: RuleSet) -> dict[int, set[Interval]]:
         }
     if not ruleset.boxes_only:
         for rule in ruleset.rules:
-            for _, condition in _bounded(rule.others):
+            for _, condition in _bounded(rule.non_intervals):
                 if isinstance(condition, Interval):
                     found.setdefault(condition.feature, set()).add(condition)
     return found

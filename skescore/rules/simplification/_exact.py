@@ -71,19 +71,19 @@ class Sides:
     known: np.ndarray
     missing: np.ndarray
     speaks: np.ndarray
-    others: list[Conditions]
+    extra_conditions: list[Conditions]
 
     @classmethod
     def of(cls, ruleset: RuleSet, domain: Domain | None) -> Sides:
         """Take the sides of all rules, and the conditions that are none."""
         boxes = ruleset.boxes
-        known, missing = accepted_states(boxes, [rule.others for rule in ruleset.rules])
+        known, missing = accepted_states(boxes, [rule.non_intervals for rule in ruleset.rules])
         bounded = boxes.bounded
         numeric, speaks = bounded.any(axis=0), (missing & bounded).any(axis=0)
         others: list[Conditions] = []
         for rule in ruleset.rules:
             kept: list[Condition] = []
-            for condition in rule.others:
+            for condition in rule.non_intervals:
                 if isinstance(condition, Missing) and numeric[condition.feature]:
                     speaks[condition.feature] = True
                 else:
@@ -115,7 +115,7 @@ class Sides:
             ]
             for i, j in np.argwhere(aside).tolist():
                 (side,) = (c for c in self.boxes.intervals(i) if c.feature == j)
-                self.others[i] = (*self.others[i], side)
+                self.extra_conditions[i] = (*self.extra_conditions[i], side)
                 for column, free in zip(
                     columns, (-np.inf, np.inf, False, False, False), strict=True
                 ):
@@ -250,7 +250,9 @@ class ExactRules:
         self.code = np.array(
             [codes.setdefault(rule.output, len(codes)) for rule in ruleset.rules], dtype=np.intp
         )
-        self.others: list[Conditions] = [without_implied(others) for others in sides.others]
+        self.extra_conditions: list[Conditions] = [
+            without_implied(others) for others in sides.extra_conditions
+        ]
         self.statistics: list[RuleStatistics | None] = [r.statistics for r in ruleset.rules]
         self.alive = np.ones(len(ruleset), dtype=bool)
         self.by_priority = not (ruleset.ordered or ruleset.disjoint)
@@ -259,7 +261,7 @@ class ExactRules:
         self.rank = ranks_of(self.priority, self.by_priority)
         self.budget = Budget(_STEPS, _STEPS_PER_QUESTION)
         empty = np.asarray((self.low >= self.high).any(axis=1))
-        empty |= np.array([exclude(others, others) for others in self.others], dtype=bool)
+        empty |= np.array([exclude(others, others) for others in self.extra_conditions], dtype=bool)
         self.frozen = empty & self._touching_constants(domain)
         self.by_nearest = (
             ruleset.fallback is not None
@@ -283,7 +285,7 @@ class ExactRules:
         return np.asarray(missed.any(axis=1) & reached.all(axis=1))
 
     def _covers_everything(self) -> bool:
-        pure = np.array([not others for others in self.others], dtype=bool)
+        pure = np.array([not others for others in self.extra_conditions], dtype=bool)
         where = np.flatnonzero(pure & (self.low < self.high).all(axis=1))
         none = np.zeros(len(where), dtype=bool)
         whole = np.zeros(len(self.end), dtype=self.end.dtype), self.end
@@ -328,7 +330,9 @@ class ExactRules:
         where = [
             m
             for m in self.meeting(low, high).tolist()
-            if self.rank[m] < rank and m != leave_out and all_implied(given, self.others[m])
+            if self.rank[m] < rank
+            and m != leave_out
+            and all_implied(given, self.extra_conditions[m])
         ]
         none = np.zeros(len(where), dtype=bool)
         return (
@@ -410,7 +414,7 @@ class ExactRules:
                     said.append(Missing(j))
                 elif not gaps[i, j] and not boxes.bounded[i, j]:
                     said.append(Missing(j, negated=True))
-            conditions = (*said, *self.others[i])
+            conditions = (*said, *self.extra_conditions[i])
             made = Rule(conditions, old.output, self.statistics[i])
             rules.append(old if made == old else made)
         if tuple(rules) == self.ruleset.rules:
@@ -441,7 +445,9 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
 def _nearest_among_gaps(ruleset: RuleSet) -> bool:
     """Whether the nearest rule predicts, and how far one is depends on what is missing."""
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
-    return nearest and any(isinstance(c, Missing) for rule in ruleset.rules for c in rule.others)
+    return nearest and any(
+        isinstance(c, Missing) for rule in ruleset.rules for c in rule.non_intervals
+    )
 
 
 def _strike_needless(table: ExactRules) -> bool:
@@ -451,7 +457,7 @@ def _strike_needless(table: ExactRules) -> bool:
     before = int(table.alive.sum())
     for rule in table.open.tolist():
         if table.covered_before(
-            table.low[rule], table.high[rule], table.rank[rule], table.others[rule], rule
+            table.low[rule], table.high[rule], table.rank[rule], table.extra_conditions[rule], rule
         ):
             table.strike(rule)
     # From the end, so that a row of rules hands its statistics down to the last one.
@@ -461,15 +467,15 @@ def _strike_needless(table: ExactRules) -> bool:
 
 
 def _strike_if_predicted_alike(table: ExactRules, rule: int) -> None:
-    low, high, given = table.low[rule], table.high[rule], table.others[rule]
+    low, high, given = table.low[rule], table.high[rule], table.extra_conditions[rule]
     where, forbidden = [], []
     for m in table.meeting(low, high).tolist():
         later, differs = table.rank[m] > table.rank[rule], table.code[m] != table.code[rule]
-        known = all_implied(given, table.others[m])
+        known = all_implied(given, table.extra_conditions[m])
         if m == rule:
             continue
         if later and differs:
-            if not exclude(given, table.others[m]):
+            if not exclude(given, table.extra_conditions[m]):
                 where.append(m)
                 forbidden.append(True)
         elif known:
@@ -511,7 +517,7 @@ def _drop_implied(table: ExactRules) -> bool:
 def _can_grow(table: ExactRules, rule: int, wide: tuple[np.ndarray, np.ndarray]) -> bool:
     """Whether earlier rules cover all that a wider box would add to a rule."""
     more = slabs(*wide, table.low[rule], table.high[rule])
-    given, rank = table.others[rule], table.rank[rule]
+    given, rank = table.extra_conditions[rule], table.rank[rule]
     return all(table.covered_before(*slab, rank, given, rule) for slab in more)
 
 
@@ -552,7 +558,7 @@ def _runs(table: ExactRules, words: np.ndarray, feature: int) -> list[list[int]]
     open_rules = np.sort(table.open)
     kinds: dict[Any, int] = {}
     kind = [
-        kinds.setdefault((table.code[i], frozenset(table.others[i])), len(kinds))
+        kinds.setdefault((table.code[i], frozenset(table.extra_conditions[i])), len(kinds))
         for i in open_rules.tolist()
     ]
     rest = words.sum(axis=1, dtype=np.uint64) - words[:, feature]
@@ -589,7 +595,11 @@ def _merged_along(table: ExactRules, one: int, other: int, feature: int) -> int 
     same = (table.low[one] == table.low[other]) & (table.high[one] == table.high[other])
     same[feature] = table.low[other, feature] <= table.high[one, feature]
     alike = table.code[one] == table.code[other]
-    if not (same.all() and alike and set(table.others[one]) == set(table.others[other])):
+    if not (
+        same.all()
+        and alike
+        and set(table.extra_conditions[one]) == set(table.extra_conditions[other])
+    ):
         return None
     high = max(table.high[one, feature], table.high[other, feature])
     low = min(table.low[one, feature], table.low[other, feature])
@@ -626,11 +636,11 @@ def _may_move(
 ) -> bool:
     """Whether no prediction changes if a rule predicts at another one's new index."""
     was_before, is_before = table.rank < table.rank[part], rank < rank[kept]
-    given = table.others[part]
+    given = table.extra_conditions[part]
     for m in table.meeting(table.low[part], table.high[part]).tolist():
         if m in pair or table.code[m] == table.code[part] or was_before[m] == is_before[m]:
             continue
-        if exclude(given, table.others[m]):
+        if exclude(given, table.extra_conditions[m]):
             continue
         if table.by_priority:
             return False
@@ -638,7 +648,7 @@ def _may_move(
         low = np.maximum(table.low[part], table.low[m])
         high = np.minimum(table.high[part], table.high[m])
         limit = int(table.rank[m] if was_before[m] else table.rank[part])
-        if not table.covered_before(low, high, limit, (*given, *table.others[m]), part):
+        if not table.covered_before(low, high, limit, (*given, *table.extra_conditions[m]), part):
             return False
     return True
 
@@ -658,13 +668,17 @@ def _unite_with_numbers(table: ExactRules, rule: int, feature: int) -> bool:
         same = (table.low[rule] == table.low[partner]) & (table.high[rule] == table.high[partner])
         same[feature] = table.holds_numbers[partner, feature]
         alike = table.code[rule] == table.code[partner]
-        if not (same.all() and alike and set(table.others[rule]) == set(table.others[partner])):
+        if not (
+            same.all()
+            and alike
+            and set(table.extra_conditions[rule]) == set(table.extra_conditions[partner])
+        ):
             continue
         kept = _place(table, rule, partner)
         if kept is None:
             continue
         (side,) = (c for c in table.boxes.intervals(partner) if c.feature == feature)
-        table.others[kept] = (*table.others[kept], replace(side, missing=True))
+        table.extra_conditions[kept] = (*table.extra_conditions[kept], replace(side, missing=True))
         table.free(kept, feature, True)
         table.free(kept, feature, False)
         table.join(kept, rule + partner - kept)
@@ -684,18 +698,18 @@ def _unite_one_pair(table: ExactRules) -> bool:
     seen: dict[Any, list[tuple[int, OneOf | Interval | Missing]]] = {}
     for rule in np.sort(table.open).tolist():
         box = table.low[rule].tobytes(), table.high[rule].tobytes(), table.code[rule]
-        for condition in table.others[rule]:
+        for condition in table.extra_conditions[rule]:
             if not isinstance(condition, OneOf | Interval | Missing):
                 continue
-            rest = frozenset(c for c in table.others[rule] if c is not condition)
+            rest = frozenset(c for c in table.extra_conditions[rule] if c is not condition)
             alike = seen.setdefault((*box, condition.feature, rest), [])
             for partner, known in alike:
                 both = united(known, condition)
                 kept = None if both is None else _place(table, partner, rule)
                 if both is None or kept is None:
                     continue
-                others = (both if c is known else c for c in table.others[partner])
-                table.others[kept] = tuple(c for c in others if not c.is_trivial)
+                others = (both if c is known else c for c in table.extra_conditions[partner])
+                table.extra_conditions[kept] = tuple(c for c in others if not c.is_trivial)
                 table.join(kept, partner + rule - kept)
                 return True
             alike.append((rule, condition))

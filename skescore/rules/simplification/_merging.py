@@ -167,7 +167,7 @@ def hull(one: Rule, other: Rule) -> Rule:
     Of the other conditions it keeps those that both rules make, and joins values of one feature.
     """
     theirs: dict[int, Interval | Missing] = {i.feature: i for i in other.intervals}
-    gaps = [{c.feature: c for c in r.others if isinstance(c, Missing)} for r in (one, other)]
+    gaps = [{c.feature: c for c in r.non_intervals if isinstance(c, Missing)} for r in (one, other)]
     theirs |= gaps[1]
     conditions: list[Condition] = []
     ours: list[Interval | Missing] = [*one.intervals, *gaps[0].values()]
@@ -183,13 +183,13 @@ def hull(one: Rule, other: Rule) -> Rule:
             conditions.append(Interval(mine.feature, *both, accepts_missing))
         elif joint := united(mine, partner):
             conditions.append(joint)
-    for condition in one.others:
+    for condition in one.non_intervals:
         if isinstance(condition, Missing) and condition.feature in theirs:
             continue
-        if condition in other.others:
+        if condition in other.non_intervals:
             conditions.append(condition)
             continue
-        for rival in other.others:
+        for rival in other.non_intervals:
             if isinstance(condition, OneOf | Missing) and isinstance(rival, OneOf | Missing):
                 values = united(condition, rival)
                 if values is not None:

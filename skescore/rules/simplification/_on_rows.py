@@ -101,7 +101,7 @@ class Widened:
     def __init__(self, rows: RuleRows, news: Sequence[Rule], indices: tuple[int, ...]) -> None:
         self._rows = rows
         self._boxes = BoxTable.from_intervals([n.intervals for n in news], rows.ruleset.n_features)
-        self._others = [new.others for new in news]
+        self._others = [new.non_intervals for new in news]
         self._gaps = gaps_of(self._boxes, self._others)
         self._places = list(indices)
         self._seen = 0
@@ -217,7 +217,7 @@ class RuleRows:
         self.holds = np.ascontiguousarray(ruleset.match(table).T)
         self.lower, self.upper = ruleset.boxes.lower.copy(), ruleset.boxes.upper.copy()
         self._start, self._stop = cuts(ruleset.boxes)
-        self._gaps = gaps_of(ruleset.boxes, [rule.others for rule in self.rules])
+        self._gaps = gaps_of(ruleset.boxes, [rule.non_intervals for rule in self.rules])
         self.by_priority = not (ruleset.ordered or ruleset.disjoint)
         self._codes = {label: i for i, label in enumerate(ruleset.classes or ())}
         self._priority = np.array([self._priority_of(r) for r in self.rules], float).reshape(-1, 2)
@@ -447,7 +447,7 @@ class RuleRows:
         overlap = (overlap & known) | missing
         met[:, living] = overlap.all(axis=2)
         for i, j in np.argwhere(met).tolist() if any(others) else ():
-            met[i, j] = not exclude(others[i], self.rules[indices[j]].others)
+            met[i, j] = not exclude(others[i], self.rules[indices[j]].non_intervals)
         return met
 
     def _holds(self, conditions: Sequence[Condition]) -> np.ndarray:
@@ -490,7 +490,7 @@ class RuleRows:
             box = BoxTable.from_intervals([step.new.intervals], self.ruleset.n_features)
             self.lower[step.kept], self.upper[step.kept] = box.lower[0], box.upper[0]
             (self._start[step.kept],), (self._stop[step.kept],) = cuts(box)
-            (self._gaps[step.kept],) = gaps_of(box, [step.new.others])
+            (self._gaps[step.kept],) = gaps_of(box, [step.new.non_intervals])
         self.rank = rank
         self.assigned[rows] = assigned
         self.values[rows] = values

@@ -73,7 +73,7 @@ def test_3_of_5_is_one_test():
     assert apart.rules_[1].conditions == (AtLeast(3, [Interval(j, upper=0.5) for j in range(5)]),)
     ordinary = clone(extractor).set_params(max_literals=1, max_nodes=None).fit(rows)
     assert ordinary.n_rules_ == 20
-    assert not any(rule.others for rule in ordinary.rules_)
+    assert not any(rule.non_intervals for rule in ordinary.rules_)
 
 
 def test_two_of_three_facts_of_two_kinds_are_one_test():

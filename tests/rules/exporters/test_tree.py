@@ -194,7 +194,7 @@ def test_random_trees_that_tell_where_missing_values_go(seed):
     leaves = random_tree(rng, 3, 4, gaps=0.8)
     rules = [Rule(leaf, f"l{i}") for i, leaf in enumerate(leaves)]
     # A leaf of missing values alone is no box: such sets are written as lists.
-    boxes = [rule for rule in rules if not rule.others]
+    boxes = [rule for rule in rules if not rule.non_intervals]
     for kept in (rules, boxes):
         ruleset = RuleSet(
             kept, ["x0", "x1", "x2"], task="classification", ordered=False, disjoint=True

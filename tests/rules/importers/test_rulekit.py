@@ -115,7 +115,9 @@ def test_a_report_of_the_engine() -> None:
             # Below 0.1 two digits are printed.
             assert interval.lower == pytest.approx(lower, rel=0.05)
             assert interval.upper == pytest.approx(upper, rel=0.05)
-        for condition, (values, complement) in zip(rule.others, exact["colour"], strict=True):
+        for condition, (values, complement) in zip(
+            rule.non_intervals, exact["colour"], strict=True
+        ):
             assert condition == OneOf(1, values, negated=complement)
             negated += complement
     assert negated

@@ -276,7 +276,7 @@ def test_conditions_on_missing_values_go_where_rows_allow_it() -> None:
 @settings(deadline=None, max_examples=40)
 @given(ruleset=rule_sets())
 def test_completeness_does_not_change(ruleset: RuleSet) -> None:
-    pure = [rule for rule in ruleset.rules if not rule.others]
+    pure = [rule for rule in ruleset.rules if not rule.non_intervals]
     if ruleset.domain is None or not pure:
         return
     ruleset = ruleset.replace(rules=pure)
