@@ -320,34 +320,75 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ValueError, TypeError
             If the rows, the black box or a parameter cannot be used; the message says what to do.
         """
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         X = convert_rows(X)
-        check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
-        if self.abstain_label is not None:
-            check_label("abstain_label", self.abstain_label)
-        check_integer("batch_size", self.batch_size, 1, optional=True)
-        pruner = self._pruner()
+        pruner = self._check_settings_of_fit()
         task = self._task()
         self._check_parameters()
-        weights, given = sample_weight, (X, y)
-        if weights is not None:
-            places = repeated_rows(weights, _num_samples(X))
-            X, y = take_rows(X, places), None if y is None else take_rows(y, places)
-            kept = None if y is None or task != "classification" else pd.unique(np.ravel(y))
-            if kept is not None and len(kept) == 1:
-                raise ValueError(
-                    f"sample_weight leaves rows of only one class, {python_value(kept[0])!r}; "
-                    "rules that tell classes apart need at least 2."
-                )
+        black_box_data = X, y
+        if sample_weight is not None:
+            X, y = self._repeat_rows(X, y, sample_weight, task)
         rows, y = self.check_input(X, y, task)
-        if weights is None:
-            given = X, y
-        self.estimator_ = self._fitted_black_box(*given, fit_params, weights)
+        if sample_weight is None:
+            black_box_data = X, y
+        self.estimator_ = self._fit_black_box(*black_box_data, fit_params, sample_weight)
         names = getattr(self, "feature_names_in_", None)
         self.oracle_ = Oracle(
             self.estimator_, like=X, feature_names=names, batch_size=self.batch_size
         )
-        predictions = self.oracle_.query(X)
+        extraction = self._make_extraction(rows, y, self.oracle_.query(X), task, names)
+        extraction_start = time.perf_counter()
+        self.rules_ = self._extract_rules(extraction)
+        decoded_rows = X if self._encoder else rows
+        pruning_start = time.perf_counter()
+        predictions, classes = extraction.predictions, extraction.classes
+        if pruner is not None:
+            reference = predictions if classes is None else classes[predictions]
+            self.rules_ = pruner(self.rules_, decoded_rows, reference, self.prune)
+        if self.readable_bounds and classes is None:
+            self.rules_ = readable_outputs(self.rules_, predictions)
+        end_time = time.perf_counter()
+        # The names are those of `characteristics`.
+        self.times_ = {
+            "time_total_s": end_time - start_time,
+            "time_growing_s": pruning_start - extraction_start,
+            "time_pruning_s": end_time - pruning_start,
+        }
+        rows_per_rule = self.rules_.conclusions.n_rows
+        if self.rules_.disjoint and rows_per_rule is not None:
+            # Every row was counted by the only rule that holds for it.
+            self.coverage_ = float(rows_per_rule.sum()) / len(rows)
+        else:
+            self.coverage_ = float(np.mean(self.rules_.covers(decoded_rows)))
+        return self
+
+    def _check_settings_of_fit(self) -> Callable[..., RuleSet] | None:
+        """Check the parameters that all extractors have; return the function that prunes."""
+        check_choice("uncovered", self.uncovered, UNCOVERED_POLICIES)
+        if self.abstain_label is not None:
+            check_label("abstain_label", self.abstain_label)
+        check_integer("batch_size", self.batch_size, 1, optional=True)
+        return self._pruner()
+
+    @staticmethod
+    def _repeat_rows(X: Any, y: Any, sample_weight: Any, task: str) -> tuple[Any, Any]:
+        """Repeat rows and labels as often as they weigh."""
+        index = repeated_rows(sample_weight, _num_samples(X))
+        X = take_rows(X, index)
+        if y is None:
+            return X, None
+        y = take_rows(y, index)
+        if task == "classification" and len(labels := pd.unique(np.ravel(y))) == 1:
+            raise ValueError(
+                f"sample_weight leaves rows of only one class, {python_value(labels[0])!r}; "
+                "rules that distinguish classes need at least 2."
+            )
+        return X, y
+
+    def _make_extraction(
+        self, rows: np.ndarray, y: Any, predictions: np.ndarray, task: str, names: Any
+    ) -> Extraction:
+        """Collect the input of the algorithm; set or delete `classes_`."""
         classes = None
         if task == "classification":
             classes = self.classes_ = self._known_classes(y, predictions)
@@ -355,55 +396,31 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         else:
             self.__dict__.pop("classes_", None)  # an earlier fit may have been a classification
             predictions = finite_predictions(predictions)
+        encoder = self._encoder
         settings = {
             "feature_names": [f"x{j}" for j in range(rows.shape[1])] if names is None else names,
             "task": task,
             "classes": None if classes is None else classes.tolist(),
-            "domain": Domain.around(rows, self._domain_margin, self._encoder.categories),
+            "domain": Domain.around(rows, self._domain_margin, encoder.categories),
             "fallback": self._fallback(predictions, classes),
         }
-        encoder = self._encoder
-        extraction = Extraction(
-            rows,
-            predictions,
-            task,
-            classes,
-            self.oracle_,
-            settings,
-            encoder.categories,
-            encoder.decode if encoder else None,
+        decode = encoder.decode if encoder else None
+        return Extraction(
+            rows, predictions, task, classes, self.oracle_, settings, encoder.categories, decode
         )
-        growing = time.perf_counter()
+
+    def _extract_rules(self, extraction: Extraction) -> RuleSet:
+        """Learn the rules on the chosen features and make their bounds readable."""
         if self.features is None:
-            self.rules_ = self._named_rules(extraction)
+            rules = self._named_rules(extraction)
         else:
             chosen = chosen_features(self.features, extraction.settings["feature_names"])
-            rules = self._named_rules(narrowed(extraction, chosen))
-            self.rules_ = widened(rules, chosen, settings)
-        self.rules_ = self.rules_.replace(reference="black_box")
+            narrow_rules = self._named_rules(narrowed(extraction, chosen))
+            rules = widened(narrow_rules, chosen, extraction.settings)
+        rules = rules.replace(reference="black_box")
         if self.readable_bounds:
-            self.rules_ = readable_bounds(self.rules_, rows).without_repeated_end()
-        shown = X if encoder else rows
-        pruning = time.perf_counter()
-        if pruner is not None:
-            reference = predictions if classes is None else classes[predictions]
-            self.rules_ = pruner(self.rules_, shown, reference, self.prune)
-        if self.readable_bounds and classes is None:
-            self.rules_ = readable_outputs(self.rules_, predictions)
-        ended = time.perf_counter()
-        # By the names that `characteristics` gives them.
-        self.times_ = {
-            "time_total_s": ended - began,
-            "time_growing_s": pruning - growing,
-            "time_pruning_s": ended - pruning,
-        }
-        seen = self.rules_.conclusions.n_rows
-        if self.rules_.disjoint and seen is not None:
-            # Every row was counted by the one rule that holds for it.
-            self.coverage_ = float(seen.sum()) / len(rows)
-        else:
-            self.coverage_ = float(np.mean(self.rules_.covers(shown)))
-        return self
+            rules = readable_bounds(rules, extraction.X).without_repeated_end()
+        return rules
 
     def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:
         """Learn the features' names, and the values of those that are categorical."""
@@ -519,12 +536,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             # A frozen black box learns nothing from y, so that it may be of one class.
             if len(np.unique(y)) < 2 and not isinstance(self.estimator, FrozenEstimator):
                 raise ValueError(
-                    f"y holds only one class, {np.unique(y).tolist()[0]!r}; rules that tell "
-                    "classes apart need at least 2."
+                    f"y holds only one class, {np.unique(y).tolist()[0]!r}; rules that "
+                    "distinguish classes need at least 2."
                 )
         return rows, y
 
-    def _fitted_black_box(
+    def _fit_black_box(
         self, X: Any, y: Any, fit_params: dict[str, Any], sample_weight: Any = None
     ) -> Any:
         if y is None:
@@ -564,7 +581,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 f"The black box predicts {python_value(predictions[0])!r} for all "
                 f"{len(predictions)} rows, so one rule says it all.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return classes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -348,7 +348,7 @@ class MofNSearch:
             return seed.test
         needed = self._needed_gain(total, len(binned.codes) - len(taken))
         for _ in range(1, self.max_literals):
-            beam = self._extended(binned, total, beam, taken, needed)
+            beam = self._extend(binned, total, beam, taken, needed)
             if not beam:
                 break
             if beam[0].gain > best.gain:
@@ -368,7 +368,7 @@ class MofNSearch:
         level = self.significance / max(1, 4 * n_features)
         return float(chdtri(degrees, level)) / (2 * math.log(2) * total[:-1].sum())
 
-    def _extended(
+    def _extend(
         self,
         binned: Binned,
         total: np.ndarray,
@@ -376,37 +376,44 @@ class MofNSearch:
         taken: Sequence[int],
         needed: float,
     ) -> list[_Candidate]:
-        """The best extensions by one literal that are worth it, best first."""
-        found: list[tuple[float, _Candidate, Test]] = []
-        for candidate in beam:
-            used = {literal.feature for literal in candidate.test.literals} | set(taken)
-            for more in (0, 1):
-                m = candidate.test.m + more
-                # Those that lack one literal pass if the new one holds; the others are decided.
-                open_ones = np.flatnonzero(candidate.held == m - 1)
-                sure = binned.count(np.flatnonzero(candidate.held >= m))
-                for feature in range(len(binned.codes)):
-                    if feature in used or not len(open_ones):
-                        continue
-                    table = binned.table(feature, open_ones)
-                    for gain, literal in self._best_literals(
-                        binned, feature, table, sure, total, (False, True)
-                    ):
-                        if literal is not None and gain - candidate.gain >= needed:
-                            test = Test(m, (*candidate.test.literals, literal))
-                            found.append((gain, candidate, test))
-        found.sort(key=lambda entry: -entry[0])  # stable: the first found wins ties
-        kept: list[_Candidate] = []
-        seen: list[tuple[int, frozenset[Literal]]] = []
-        for gain, parent, test in found:
+        """Return the best extensions by one literal that gain at least `needed`, best first."""
+        extensions = [
+            (gain, candidate, test)
+            for candidate in beam
+            for m in (candidate.test.m, candidate.test.m + 1)
+            for gain, test in self._extensions(binned, total, candidate, m, taken)
+            if gain - candidate.gain >= needed
+        ]
+        extensions.sort(key=lambda entry: -entry[0])  # stable, so the first of equal gains wins
+        new_beam: dict[tuple[int, frozenset[Literal]], _Candidate] = {}
+        for gain, parent, test in extensions:
             key = test.m, frozenset(test.literals)
-            if key in seen:
-                continue
-            seen.append(key)
-            kept.append(_Candidate(gain, test, parent.held + binned.holds(test.literals[-1])))
-            if len(kept) == self.beam_width:
+            if key not in new_beam:
+                held = parent.held + binned.holds(test.literals[-1])
+                new_beam[key] = _Candidate(gain, test, held)
+            if len(new_beam) == self.beam_width:
                 break
-        return kept
+        return list(new_beam.values())
+
+    def _extensions(
+        self, binned: Binned, total: np.ndarray, candidate: _Candidate, m: int, taken: Sequence[int]
+    ) -> Iterator[tuple[float, Test]]:
+        """Yield the m-of-n tests that extend a candidate by a literal on each unused feature."""
+        used = {literal.feature for literal in candidate.test.literals} | set(taken)
+        # Instances that lack one literal pass if the new one holds; the others are decided.
+        undecided = np.flatnonzero(candidate.held == m - 1)
+        if not len(undecided):
+            return
+        passing = binned.count(np.flatnonzero(candidate.held >= m))
+        for feature in range(len(binned.codes)):
+            if feature in used:
+                continue
+            table = binned.table(feature, undecided)
+            for gain, literal in self._best_literals(
+                binned, feature, table, passing, total, (False, True)
+            ):
+                if literal is not None:
+                    yield gain, Test(m, (*candidate.test.literals, literal))
 
     def _best_seed(self, binned: Binned, total: np.ndarray) -> _Candidate | None:
         """The best test of one feature, turned so that it speaks for the later classes."""

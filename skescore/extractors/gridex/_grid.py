@@ -629,11 +629,12 @@ def cut_domain(
 
 
 @dataclass(eq=False)
-class _Node:
-    """A box that may be cut along one feature: the best one, and how much scatter that takes away.
+class _GridNode:
+    """A box that may be cut along one feature.
 
-    `depth` is how often it has been cut along each feature, `place` the order of being made. Once
-    it has been cut into so many slices, there are its `parts`.
+    `feature` is the best feature to cut along and `gain` the scatter that this cut removes. `depth`
+    counts the cuts along each feature so far, `number` is the order of creation. After a cut into
+    `n_slices` slices the node has `parts`.
     """
 
     box: Boxes
@@ -641,12 +642,12 @@ class _Node:
     depth: np.ndarray
     feature: int = 0
     gain: float = 0.0
-    place: int = 0
+    number: int = 0
     n_slices: int = 0
-    parts: list[_Node] = field(default_factory=list)
+    parts: list[_GridNode] = field(default_factory=list)
 
-    def __lt__(self, other: _Node) -> bool:
-        return (-self.gain, self.place) < (-other.gain, other.place)
+    def __lt__(self, other: _GridNode) -> bool:
+        return (-self.gain, self.number) < (-other.gain, other.number)
 
 
 def cut_adaptively(
@@ -658,100 +659,130 @@ def cut_adaptively(
     whole: Histogram | None = None,
     fetch: Fetch | None = None,
 ) -> tuple[BoxTable, list[Boxes]]:
-    """Cut one box at a time along one feature, where it says most; gives at most `max_rules` boxes.
+    """Cut one box at a time along the best feature, into at most `max_rules` boxes.
 
-    Along each feature boxes are cut once per level, so that their faces are those of the grid that
-    :func:`cut_domain` refines, unless there is no room for so many slices. Gives the same as that.
-    In place of the extraction's rows, boxes may have histograms: those that will probably be cut
-    before more is known are looked at together.
+    Each feature is cut once per level, so the faces are those of the grid that :func:`cut_domain`
+    refines, unless `max_rules` leaves no room for so many slices. Returns the same as
+    :func:`cut_domain`. Boxes may have histograms instead of rows; `fetch` then gets the histograms
+    of all boxes that will probably be cut next.
     """
     domain = extraction.settings["domain"]
     lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
-    root: Any = whole
-    if whole is None:
-        n_rows = len(extraction.X)
-        root = _Points(extraction.X, extraction.predictions, np.zeros(n_rows, np.intp), n_rows)
-    points = root.along(0)
-    table = collect(points.X, points.predictions, points.box, 1)
-    everything = Boxes(
-        lower[None],
-        upper[None],
-        np.zeros(1, np.uint64),
-        table.closed(lower[None], upper[None]),
-        np.array([points.n_rows]),
-    )
-    least = max(0.0, _LEAST_GAIN * float(table.scatter[0]))
-    # What is of one class only may yet be cut into parts of several.
-    pure = extraction.classes is not None
+    cutter = _AdaptiveCutter(extraction, levels, seed, collect, fetch)
+    finished = cutter.cut(lower, upper, whole, max_rules)
+    lower_bounds = np.concatenate([part.lower for part in finished])
+    upper_bounds = np.concatenate([part.upper for part in finished])
+    return _open_at_border(lower_bounds, upper_bounds, lower, upper), finished
 
-    def is_final(node: _Node) -> bool:
-        return bool(node.box.statistics.impurity[0] < levels[0].threshold)
 
-    def find_cut(node: _Node) -> None:
-        if not is_final(node):
-            n_slices = _next_slices(levels, node.depth)
-            node.feature, node.gain = _best_cut(node.box, node.points, n_slices, collect)
+class _AdaptiveCutter:
+    """Best-first search for :func:`cut_adaptively`, whose parameters it has."""
 
-    def cut(node: _Node, room: int) -> None:
-        level = levels[node.depth[node.feature]]
-        slices = np.ones_like(level.n_slices)
-        node.n_slices = slices[node.feature] = min(level.n_slices[node.feature], room)
-        region = Regions(node.box.lower, node.box.upper, combine(node.box.key, node.feature))
-        parts = _cut(
-            extraction,
-            node.points.along(node.feature),
-            region,
-            replace(level, n_slices=slices),
-            seed,
-            collect,
-            pure,
+    def __init__(
+        self,
+        extraction: Any,
+        levels: list[Level],
+        seed: int,
+        collect: Collector,
+        fetch: Fetch | None,
+    ) -> None:
+        self._extraction, self._levels, self._seed = extraction, levels, seed
+        self._collect, self._fetch = collect, fetch
+        # A box of one class only may still be cut into parts of several classes.
+        self._pure = extraction.classes is not None
+
+    def cut(
+        self, lower: np.ndarray, upper: np.ndarray, whole: Histogram | None, max_rules: int
+    ) -> list[Boxes]:
+        """Cut the box with the given bounds; return the final boxes."""
+        root, least_gain = self._root(lower, upper, whole)
+        queue, finished = [root], list[Boxes]()
+        numbers = itertools.count(1)
+        while queue:
+            best = heapq.heappop(queue)
+            room = max_rules - len(queue) - len(finished)
+            if best.gain <= least_gain or room < 2:
+                finished.append(best.box)
+                continue
+            n_slices = int(self._levels[best.depth[best.feature]].n_slices[best.feature])
+            if best.n_slices != min(n_slices, room):
+                nodes = [best]
+                if self._fetch is not None:
+                    nearest = heapq.nsmallest(room - 2, queue)
+                    nodes += [n for n in nearest if n.gain > least_gain and not n.n_slices]
+                self._divide(nodes, room)
+            for part in best.parts:
+                part.number = next(numbers)
+                queue.append(part)
+            heapq.heapify(queue)
+        return finished
+
+    def _root(
+        self, lower: np.ndarray, upper: np.ndarray, whole: Histogram | None
+    ) -> tuple[_GridNode, float]:
+        """Return the node of the whole domain and the gain that a cut must exceed."""
+        source: Any = whole
+        if whole is None:
+            X, n_rows = self._extraction.X, len(self._extraction.X)
+            source = _Points(X, self._extraction.predictions, np.zeros(n_rows, np.intp), n_rows)
+        points = source.along(0)
+        table = self._collect(points.X, points.predictions, points.box, 1)
+        box = Boxes(
+            lower[None],
+            upper[None],
+            np.zeros(1, np.uint64),
+            table.closed(lower[None], upper[None]),
+            np.array([points.n_rows]),
         )
-        depth = node.depth.copy()
-        depth[node.feature] += 1
-        node.parts = [
-            _Node(parts.take(np.array([i])), points, depth)
-            for i, points in enumerate(node.points.parts(parts, node.feature))
-        ]
+        root = _GridNode(box, source, np.zeros(len(lower), dtype=np.intp))
+        self._find_cut(root)
+        return root, max(0.0, _LEAST_GAIN * float(table.scatter[0]))
 
-    def divide(nodes: list[_Node], room: int) -> None:
+    def _is_final(self, node: _GridNode) -> bool:
+        return bool(node.box.statistics.impurity[0] < self._levels[0].threshold)
+
+    def _find_cut(self, node: _GridNode) -> None:
+        """Find the best feature to cut a node along."""
+        if not self._is_final(node):
+            n_slices = _next_slices(self._levels, node.depth)
+            node.feature, node.gain = _best_cut(node.box, node.points, n_slices, self._collect)
+
+    def _divide(self, nodes: list[_GridNode], room: int) -> None:
+        """Cut nodes and find the best cuts of their parts."""
         for node in nodes:
-            cut(node, room)
-        if fetch is not None:
-            fetch(
+            self._cut_node(node, room)
+        if self._fetch is not None:
+            self._fetch(
                 [
                     (node.points, [part.points for part in node.parts])
                     for node in nodes
-                    if not all(map(is_final, node.parts))
+                    if not all(map(self._is_final, node.parts))
                 ]
             )
         for node in nodes:
             for part in node.parts:
-                find_cut(part)
+                self._find_cut(part)
 
-    places = itertools.count()
-    queue = [_Node(everything, root, np.zeros(len(lower), dtype=np.intp), place=next(places))]
-    find_cut(queue[0])
-    done: list[Boxes] = []
-    while queue:
-        best = heapq.heappop(queue)
-        room = max_rules - len(queue) - len(done)
-        if best.gain <= least or room < 2:
-            done.append(best.box)
-            continue
-        most = int(levels[best.depth[best.feature]].n_slices[best.feature])
-        if best.n_slices != min(most, room):
-            some = [best]
-            if fetch is not None:
-                near = heapq.nsmallest(room - 2, queue)
-                some += [node for node in near if node.gain > least and not node.n_slices]
-            divide(some, room)
-        for part in best.parts:
-            part.place = next(places)
-            queue.append(part)
-        heapq.heapify(queue)
-    lower_bounds = np.concatenate([part.lower for part in done])
-    upper_bounds = np.concatenate([part.upper for part in done])
-    return _open_at_border(lower_bounds, upper_bounds, lower, upper), done
+    def _cut_node(self, node: _GridNode, room: int) -> None:
+        """Cut a node along its feature into at most `room` slices."""
+        level = self._levels[node.depth[node.feature]]
+        slices = np.ones_like(level.n_slices)
+        node.n_slices = slices[node.feature] = min(level.n_slices[node.feature], room)
+        parts = _cut(
+            self._extraction,
+            node.points.along(node.feature),
+            Regions(node.box.lower, node.box.upper, combine(node.box.key, node.feature)),
+            replace(level, n_slices=slices),
+            self._seed,
+            self._collect,
+            self._pure,
+        )
+        depth = node.depth.copy()
+        depth[node.feature] += 1
+        node.parts = [
+            _GridNode(parts.take(np.array([i])), points, depth)
+            for i, points in enumerate(node.points.parts(parts, node.feature))
+        ]
 
 
 def _next_slices(levels: list[Level], depth: np.ndarray) -> np.ndarray:

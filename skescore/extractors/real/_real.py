@@ -267,27 +267,33 @@ class PremiseGrower:
         return premise
 
     def _widen(self, premise: Premise, kinds: Sequence[_Kind]) -> Premise:
-        """Allow more codes, one by one, as long as the rule stays precise; most rows first.
+        """Allow more codes, one by one, while the rule stays precise; those with most rows first.
 
-        Categories that nothing speaks against are allowed all at once.
+        Categories without contradicting points are allowed all at once.
         """
         premise = [allowed.copy() for allowed in premise]
-        while True:
-            literals = [j for j, allowed in enumerate(premise) if not allowed.all()]
-            nearby = [kind.nearby(premise, literals) for kind in kinds]
-            best: tuple[float, int, list[int]] | None = None
-            for at, j in enumerate(literals):
-                for codes in self._extensions(j, premise[j], [gains[at] for _, gains in nearby]):
-                    if all(
-                        _precise(held + gains[at][codes].sum(axis=0), self.least)
-                        for held, gains in nearby
-                    ):
-                        against, agreeing = nearby[0][1][at][codes].sum(axis=0)
-                        if best is None or agreeing - against > best[0]:
-                            best = float(agreeing - against), j, codes
-            if best is None:
-                return premise
-            premise[best[1]][best[2]] = True
+        while (extension := self._best_extension(premise, kinds)) is not None:
+            feature, codes = extension
+            premise[feature][codes] = True
+        return premise
+
+    def _best_extension(
+        self, premise: Premise, kinds: Sequence[_Kind]
+    ) -> tuple[int, list[int]] | None:
+        """Return the feature and codes to allow next; None if no extension is precise."""
+        literals = [j for j, allowed in enumerate(premise) if not allowed.all()]
+        nearby = [kind.nearby(premise, literals) for kind in kinds]
+        best_surplus, best_extension = -np.inf, None
+        for at, j in enumerate(literals):
+            for codes in self._extensions(j, premise[j], [gains[at] for _, gains in nearby]):
+                added = [gains[at][codes].sum(axis=0) for _, gains in nearby]
+                pairs = (held + pair for (held, _), pair in zip(nearby, added, strict=True))
+                if not all(_precise(pair, self.least) for pair in pairs):
+                    continue
+                against, agreeing = added[0]
+                if agreeing - against > best_surplus:
+                    best_surplus, best_extension = agreeing - against, (j, codes)
+        return best_extension
 
     def _extensions(
         self, feature: int, allowed: np.ndarray, gains: Sequence[np.ndarray]
