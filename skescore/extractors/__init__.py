@@ -3,9 +3,20 @@
 from skescore._deadline import ExtractionTimeoutError, time_limit
 from skescore._rows import repeated_rows
 from skescore.extractors._base import BaseExtractor
+from skescore.extractors._binned import (
+    Column,
+    HistogramSource,
+    LabelMoments,
+    MeasuredColumn,
+)
 from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._discretizer import Discretizer
-from skescore.extractors._input import CategoryEncoder, category_order, has_categories
+from skescore.extractors._input import (
+    CategoryEncoder,
+    category_order,
+    has_categories,
+    is_categorical,
+)
 from skescore.extractors._optimal import OptimalListExtractor, OptimalTreeExtractor
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
 from skescore.extractors._surrogate import SurrogateExtractor
@@ -29,13 +40,17 @@ __all__ = [
     "CREAMExtractor",
     "CachedBlackBox",
     "CategoryEncoder",
+    "Column",
     "Discretizer",
     "ExACTClusterer",
     "ExACTExtractor",
     "ExtractionTimeoutError",
     "GridExExtractor",
     "GridRExExtractor",
+    "HistogramSource",
     "ITERExtractor",
+    "LabelMoments",
+    "MeasuredColumn",
     "OptimalListExtractor",
     "OptimalTreeExtractor",
     "Oracle",
@@ -46,6 +61,7 @@ __all__ = [
     "TrepanExtractor",
     "category_order",
     "has_categories",
+    "is_categorical",
     "repeated_rows",
     "time_limit",
 ]

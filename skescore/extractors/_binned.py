@@ -1,4 +1,4 @@
-"""Tables of which only histograms are known, as an algorithm that needs no more sees them."""
+"""Tables that are known only through histograms, for algorithms that need no rows."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from skescore.rules import (
 )
 from skescore.rules.exporters import readable_outputs
 
-#: Equations about measured columns, one in a line: the constant, then the coefficients.
+#: Linear equations of measured columns, one per row: the constant, then the coefficients.
 Equations: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and the bins that it is divided into.
+    """A column of a table and the bins that it is divided into.
 
     Parameters
     ----------
@@ -48,8 +48,9 @@ class Column:
 
     Examples
     --------
-    >>> from skescore.extractors._binned import Column
-    >>> Column("age", 0.0, 99.0, (18.0, 65.0)).n_bins, Column("color", values=("red",)).n_bins
+    >>> from skescore.extractors import Column
+    >>> age = Column("age", 0.0, 99.0, (18.0, 65.0))
+    >>> age.n_bins, Column("color", values=("red",)).n_bins
     (3, 1)
     """
 
@@ -61,11 +62,11 @@ class Column:
 
     @property
     def n_bins(self) -> int:
-        """Bins of known values."""
+        """Number of bins, without the one for missing values."""
         return len(self.cuts) + 1 if self.values is None else len(self.values)
 
     def values_in(self, bins: NDArray[np.intp]) -> NDArray[Any]:
-        """A value of each of some bins; NaN or None for that after the last."""
+        """Return a value in each of the given bins; NaN or None for the bin of missing values."""
         if self.values is not None:
             values = np.empty(len(self.values) + 1, dtype=object)
             values[:] = [*self.values, None]
@@ -76,14 +77,14 @@ class Column:
 
 @dataclass(frozen=True)
 class LabelMoments:
-    """Labels of the rows of a node: what they weigh, their mean and standard deviation."""
+    """Weight, mean and standard deviation of the labels of a node's rows."""
 
     weight: float
     mean: float
     standard_deviation: float
 
-    def told_by(self, rule: Rule) -> Rule:
-        """The rule of that node, which concludes the mean unless it has an equation."""
+    def describe_rule(self, rule: Rule) -> Rule:
+        """Add the moments to the rule of the node; its output is the mean unless it is linear."""
         statistics = RuleStatistics(
             self.weight, mean=self.mean, standard_deviation=self.standard_deviation
         )
@@ -92,36 +93,36 @@ class LabelMoments:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A column that equations are about: its numbers are told as steps from a center.
+class MeasuredColumn:
+    """A column in linear equations, whose numbers are expressed as steps from a center.
 
     Parameters
     ----------
     name : str
         The column.
-    place : int
-        Its number.
+    index : int
+        Its index among the columns.
     center : float
-        A number that is at most its least.
+        A number not larger than any number of the column.
     step : float
-        A power of two, so large that no number is more than one step away.
+        A power of two, so large that every number is within one step of the center.
     """
 
     name: str
-    place: int
+    index: int
     center: float
     step: float
 
 
 class HistogramSource(Protocol):
-    """Rows of which only sums are known.
+    """Rows that are known only through sums.
 
-    Sums are whole numbers, so that they do not depend on the order of the rows. In a
-    classification there is one for each class, in a regression the weight, the label times the
-    weight, and its square times the weight; labels are told as they differ from `center`, and units
-    turn sums into what they stand for. Once columns are measured, the sums of these follow, those
-    of the products of each with itself and those after it, and those of its products with labels;
-    all times the weight.
+    Sums are whole numbers, so they do not depend on the order of the rows. A classification has one
+    sum of weights per class. A regression has the sums of the weight, of the label and of its
+    square, both times the weight; labels are differences from `center`. Multiply a sum by its unit
+    to get its value. If columns are measured, the sums of these columns follow, then the sums of
+    the products of each with itself and the columns after it, and then the sums of their products
+    with the labels; all times the weight.
     """
 
     @property
@@ -134,61 +135,60 @@ class HistogramSource(Protocol):
 
     @property
     def label_range(self) -> tuple[float, float]:
-        """The least and the greatest label of a regression."""
+        """Smallest and largest label of a regression."""
 
     @property
     def weighted(self) -> bool:
-        """Whether rows have weights."""
+        """True if rows have weights."""
 
     @property
     def unit(self) -> float:
-        """The weight that a sum of 1 stands for."""
+        """Weight of a sum of 1."""
 
     @property
     def label_unit(self) -> float:
-        """What a sum of labels of 1 stands for."""
+        """Value of a sum of labels of 1."""
 
     @property
     def square_unit(self) -> float:
-        """What a sum of squares of 1 stands for."""
+        """Value of a sum of squares of 1."""
 
     @property
     def center(self) -> float:
-        """What labels differ from."""
+        """Number that is subtracted from the labels."""
 
     @property
-    def measured(self) -> Sequence[Measured]:
-        """The columns that equations are about."""
+    def measured(self) -> Sequence[MeasuredColumn]:
+        """Columns that linear equations may use."""
 
     @property
     def product_unit(self) -> float:
-        """What a sum of 1 of measured columns and their products stands for."""
+        """Value of a sum of 1 of measured columns and their products."""
 
     def use(self, columns: Sequence[int], measured: Sequence[int] = ()) -> None:
-        """Sum by the bins of some columns only; some columns are measured from now on."""
+        """Restrict the sums to the bins of some columns, and set the measured columns."""
 
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
-        """Sums of each node's rows: per column an array of shape (n_bins + 1, n_sums).
+        """Return the sums of each node's rows, one array of shape (n_bins + 1, n_sums) per column.
 
-        The last line is that of rows without a value. The nodes are rules of which no two hold
-        for a row; None stands for all rows, as one node. It is an error if the sums are not those
-        of the nodes' `totals`, where these are known. All rows are in the first bin of a column
-        that is not used.
+        The last row of an array is for rows with a missing value. The nodes are disjoint rules;
+        None means one node with all rows. It is an error if the sums differ from the nodes'
+        `totals`, where these are known. In a column that is not used all rows are in the first bin.
         """
 
     def cells(self) -> tuple[NDArray[np.intp], Sums]:
-        """The bins in which rows lie together, one column each, and the sums of these rows."""
+        """Return the occupied combinations of bins, one column per feature, and their sums."""
 
     def labels(self, nodes: RuleSet) -> list[LabelMoments]:
-        """Labels of each node's rows, of a regression."""
+        """Return the moments of the labels of each node's rows in a regression."""
 
     def residuals(
         self, nodes: RuleSet, equations: Sequence[Equations], totals: Sequence[Sums]
     ) -> list[list[Fraction]]:
-        """Absolute residuals of labels from some equations, times the weight, summed.
+        """Return the weighted sums of absolute residuals of the labels from equations.
 
-        Each node has equations of its own: one line each, a constant and the coefficients of the
-        measured columns in steps, which give how far a label is from the center.
+        Each node has its own equations. They predict the difference of the label from the center,
+        from a constant and the coefficients of the measured columns in steps.
         """
 
 
@@ -198,26 +198,26 @@ def needs_rows(extractor: Any, **settings: bool | str) -> None:
     Parameters
     ----------
     extractor : BaseExtractor
-        Whose settings they are.
+        The extractor with the settings.
     **settings : bool or str
-        Whether it does, or what can be done then beside leaving it out.
+        For each setting whether it needs rows, or the remedy if it does.
     """
-    for name, wrong in settings.items():
-        if wrong:
-            remedy = wrong if isinstance(wrong, str) else "leave it out"
+    for name, needed in settings.items():
+        if needed:
+            remedy = needed if isinstance(needed, str) else "leave it out"
             raise ValueError(
-                f"{name}={getattr(extractor, name)!r} needs the rows themselves, but of these only "
+                f"{name}={getattr(extractor, name)!r} needs the rows themselves, but only their "
                 f"sums are known: {remedy}, or fit a sample."
             )
 
 
 class BinnedTable:
-    """The columns of a source without gaps and categories: everything is a number of a bin.
+    """The columns of a source as bin numbers, without missing values and categories.
 
-    As of rows in memory, a numeric column that lacks values becomes two, its numbers, filled where
-    there are none with the end of their range that has labels most like those, and whether a value
-    is missing; the values of a category, a missing one among them, are in the order of their mean
-    label.
+    A numeric column with missing values becomes two features, as for rows in memory. The first has
+    its numbers, with missing values at the end of the range whose labels are most similar. The
+    second tells whether a value is missing. The values of a category, including a missing one, are
+    ordered by their mean label.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class BinnedTable:
     domain : Domain
         The box around the rows.
     category_order : dict of str to list
-        The values of each category in order; None stands for a missing one.
+        Ordered values of each categorical column; None is the missing value.
     """
 
     def __init__(self, source: HistogramSource) -> None:
@@ -262,7 +262,7 @@ class BinnedTable:
 
     @property
     def names(self) -> list[str]:
-        """The features that rules of the algorithm are about."""
+        """Names of the algorithm's features."""
         names = [column.name for column in self._source.columns]
         return names + [f"{names[j]} is missing" for j in self._terms.fill]
 
@@ -270,33 +270,33 @@ class BinnedTable:
         return sums.sum(axis=-1) if self._source.classes is not None else sums[..., 0]
 
     def _profile(self, sums: Sums) -> NDArray[np.float64]:
-        """Class probabilities, or the mean."""
+        """Return class probabilities, or the mean label."""
         means = sums if self._source.classes is not None else sums[..., 1:2]
         return np.asarray(means / np.maximum(self._weights(sums), 1)[..., None])
 
     def _order(self, sums: Sums) -> NDArray[np.intp]:
         means = sums if self._source.classes is not None else sums[:, 1:2]
         weights = self._weights(sums)
-        there = np.flatnonzero(weights)  # a value may have rows of no weight only
-        order = there[order_of_means(weights[there], means[there])]
+        occupied = np.flatnonzero(weights)  # a value may have rows of weight 0 only
+        order = occupied[order_of_means(weights[occupied], means[occupied])]
         return np.concatenate([order, np.flatnonzero(weights == 0)])
 
     def _fill(self, sums: Sums) -> int:
-        """The bin that rows without a value are put into."""
-        known = np.flatnonzero(self._weights(sums[:-1]))
-        if not len(known):
+        """Return the bin for rows with a missing value."""
+        occupied = np.flatnonzero(self._weights(sums[:-1]))
+        if not len(occupied):
             return 0
-        least, greatest = int(known[0]), int(known[-1])
-        weights = np.cumsum(self._weights(sums[known]))
+        lowest, highest = int(occupied[0]), int(occupied[-1])
+        weights = np.cumsum(self._weights(sums[occupied]))
         half = int(np.searchsorted(2 * weights, weights[-1]))
-        median = known[half] / 1
+        median = occupied[half] / 1
         if 2 * weights[half] == weights[-1]:
-            median = (known[half] + known[half + 1]) / 2
-        low = known <= median
+            median = (occupied[half] + occupied[half + 1]) / 2
+        low = occupied <= median
         if low.all():
-            return least
-        halves = (self._profile(sums[known[side]].sum(axis=0)) for side in (low, ~low))
-        return least if is_nearer(self._profile(sums[-1]), *halves) else greatest
+            return lowest
+        halves = (self._profile(sums[occupied[side]].sum(axis=0)) for side in (low, ~low))
+        return lowest if is_nearer(self._profile(sums[-1]), *halves) else highest
 
     def _domain(self, root: list[Sums]) -> Domain:
         columns = self._source.columns
@@ -309,22 +309,22 @@ class BinnedTable:
         )
 
     def _features(self, raw: list[Sums]) -> list[Sums]:
-        """Histograms of the algorithm's features, from those of the columns."""
-        result, told = [], []
+        """Return histograms of the algorithm's features from those of the columns."""
+        result, gap_histograms = [], []
         for j, sums in enumerate(raw):
             if j in self._orders:
                 result.append(sums[self._orders[j]])
                 continue
-            known = sums[:-1]
+            filled = sums[:-1]
             if j in self._terms.fill:
-                known = known.copy()
-                known[int(self._terms.fill[j])] += sums[-1]
-                told.append(np.stack([sums[:-1].sum(axis=0), sums[-1]]))
-            result.append(known)
-        return result + told
+                filled = filled.copy()
+                filled[int(self._terms.fill[j])] += sums[-1]
+                gap_histograms.append(np.stack([sums[:-1].sum(axis=0), sums[-1]]))
+            result.append(filled)
+        return result + gap_histograms
 
     def important_features(self, n: int | None) -> NDArray[np.intp]:
-        """The features that say most of the labels, see :func:`important_features`."""
+        """Return the most important features, see :func:`important_features`."""
         assert self._first is not None
         features = self._first[0]
         weights = [self._weights(sums) * self._source.unit for sums in features]
@@ -338,16 +338,16 @@ class BinnedTable:
         return important_histograms(weights, means, scatter, n, self._terms.categories)
 
     def use(self, features: NDArray[np.intp], *, measure: bool = False) -> None:
-        """Tell of some features only, and of the numbers in columns without gaps."""
+        """Restrict histograms to some features; `measure` columns without missing values."""
         self._used = frozenset(features.tolist())
         assert self._first is not None
         self._first = [self._narrowed(features) for features in self._first]
         columns = {self._terms.marked.get(j, j) for j in self._used}
         measured = []
         if measure:
-            told = {*self._terms.fill, *self._orders}
-            measured = [j for j in range(len(self._source.columns)) if j not in told]
-            self._first = None  # which says nothing of these
+            unmeasured = {*self._terms.fill, *self._orders}
+            measured = [j for j in range(len(self._source.columns)) if j not in unmeasured]
+            self._first = None  # it lacks the sums of measured columns
         self._source.use(sorted(columns), measured)
 
     def _narrowed(self, features: list[Sums]) -> list[Sums]:
@@ -359,33 +359,33 @@ class BinnedTable:
         ]
 
     def moments(self, sums: Sums) -> NDArray[np.float64]:
-        """Weight, mean and summed squared deviation of labels, of sums of a regression."""
+        """Return weight, mean and summed squared deviation of the labels from sums."""
         source, result = self._source, np.empty((len(sums), 3))
-        for place, (weight, first, second, *_) in enumerate(sums.tolist()):
-            whole = Fraction(source.unit) * weight
+        for row, (weight, first, second, *_) in enumerate(sums.tolist()):
+            total_weight = Fraction(source.unit) * weight
             of_labels = Fraction(source.label_unit) * first
             squares = Fraction(source.square_unit) * second
-            mean = of_labels / whole
+            mean = of_labels / total_weight
             deviation = max(squares - of_labels * mean, Fraction(0))
-            result[place] = whole, mean + Fraction(source.center), deviation
+            result[row] = total_weight, mean + Fraction(source.center), deviation
         return result
 
     def box(self, margin: float) -> Domain:
-        """The domain of the algorithm: numbers of bins that hold rows, widened by a share."""
+        """Return the box around the bins with rows, widened by a share of its sides."""
         assert self._first is not None
         held = [np.flatnonzero(self._weights(sums)) for sums in self._first[0]]
         ends = np.array([[bins[side] if len(bins) else 0.0 for bins in held] for side in (0, -1)])
         return Domain.around(ends, margin, self._terms.categories)
 
     def look(self, paths: Sequence[Path], totals: Sequence[Sums] | None) -> list[list[Sums]]:
-        """Histograms of the nodes at the ends of some ways.
+        """Return the histograms of the nodes at the ends of paths.
 
         Parameters
         ----------
         paths : sequence of tuple
-            The ways from the root.
+            Paths from the root.
         totals : sequence of ndarray or None
-            What the rows of each node sum up to; None for the root.
+            Sums of the rows of each node; None for the root.
 
         Returns
         -------
@@ -393,14 +393,14 @@ class BinnedTable:
             Per node and feature.
         """
         if list(paths) == [()] and self._first is not None:
-            found, self._first = self._first, None
-            return found
-        found = self._source.histograms(self.named(self._nodes(paths)), totals)
-        return [self._narrowed(self._features(raw)) for raw in found]
+            histograms, self._first = self._first, None
+            return histograms
+        histograms = self._source.histograms(self.named(self._nodes(paths)), totals)
+        return [self._narrowed(self._features(raw)) for raw in histograms]
 
     def _nodes(self, paths: Sequence[Path]) -> RuleSet:
         rules = [
-            Rule(tuple(_step(*step) for step in path), place) for place, path in enumerate(paths)
+            Rule(tuple(_step(*step) for step in path), number) for number, path in enumerate(paths)
         ]
         return RuleSet(
             rules,
@@ -414,12 +414,12 @@ class BinnedTable:
     def residuals(
         self, paths: Sequence[Path], equations: Sequence[Equations], totals: Sequence[Sums]
     ) -> list[list[Fraction]]:
-        """Summed absolute residuals of the labels of some nodes, see :meth:`look`."""
+        """Return summed absolute residuals of the labels of nodes, see :meth:`look`."""
         return self._source.residuals(self.named(self._nodes(paths)), equations, totals)
 
     def sides(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How long boxes of numbers of bins are, as far as the rows reach."""
-        sides = np.zeros(lower.shape)  # also of columns that tell gaps
+        """Return the side lengths of boxes of bins, in the units of the columns."""
+        sides = np.zeros(lower.shape)  # columns that mark missing values have 0
         for j, column in enumerate(self._source.columns):
             if column.values is None:
                 ends = np.array([column.low, *column.cuts, column.high])
@@ -428,13 +428,13 @@ class BinnedTable:
                 sides[:, j] = np.maximum(ends[behind] - ends[first], 0.0)
         return sides
 
-    def told(self, rules: RuleSet) -> RuleSet:
-        """Rules that conclude the means of the rows for which they hold, one each."""
+    def with_means(self, rules: RuleSet) -> RuleSet:
+        """Set the output of each rule to the mean label of its rows."""
         moments = self._source.labels(rules)
-        return rules.replace(rules=list(map(LabelMoments.told_by, moments, rules.rules)))
+        return rules.replace(rules=list(map(LabelMoments.describe_rule, moments, rules.rules)))
 
     def finished(self, rules: RuleSet, uncovered: str, abstain_label: Any) -> RuleSet:
-        """Rules about the table, with what is said where none holds, as a fit leaves them."""
+        """Add the fallback and make the outputs readable, as :meth:`BaseExtractor.fit` does."""
         source, rules = self._source, rules.without_repeated_end()
         if source.classes is not None:
             counts = (self.total * source.unit).tolist()
@@ -449,44 +449,46 @@ class BinnedTable:
         return readable_outputs(rules, np.array(source.label_range))
 
     def named(self, ruleset: RuleSet) -> RuleSet:
-        """Rules about numbers of bins, in terms of the table.
+        """Express rules about bin numbers in the units of the table.
 
         Parameters
         ----------
         ruleset : RuleSet
-            Rules of the algorithm.
+            Rules about bin numbers.
 
         Returns
         -------
         RuleSet
-            Rules about the columns of the source, in the box around its rows.
+            Rules about the columns of the source; the domain is the box around its rows.
         """
         columns = self._source.columns
         ranked = name_categories(ruleset, self._ranked)
         names = [column.name for column in columns]
-        found = self._terms.named(ranked, names, self.domain)
+        named_rules = self._terms.named(ranked, names, self.domain)
         rules = [
             replace(rule, conditions=tuple(self._in_units(c) for c in rule.conditions))
-            for rule in found.rules
+            for rule in named_rules.rules
         ]
-        return found.replace(rules=rules)
+        return named_rules.replace(rules=rules)
 
     def _in_units(self, condition: Condition) -> Condition:
         if not isinstance(condition, Interval):
             return condition
-        # The last bin that lies below it, and the last one in it.
+        # The last bin below the interval, and the last one inside.
         cuts, low, high = self._source.columns[condition.feature].cuts, -np.inf, np.inf
         if not np.isinf(condition.lower):
-            at = condition.lower
-            low = _cut_above(cuts, math.ceil(at) - 1 if condition.lower_closed else math.floor(at))
+            lower = condition.lower
+            last = math.ceil(lower) - 1 if condition.lower_closed else math.floor(lower)
+            low = _cut_above(cuts, last)
         if not np.isinf(condition.upper):
-            at = condition.upper
-            high = _cut_above(cuts, math.floor(at) if condition.upper_closed else math.ceil(at) - 1)
+            upper = condition.upper
+            last = math.floor(upper) if condition.upper_closed else math.ceil(upper) - 1
+            high = _cut_above(cuts, last)
         return Interval(condition.feature, low, high, missing=condition.missing)
 
 
 def _cut_above(cuts: Sequence[float], bin_: int) -> float:
-    """Where a bin ends."""
+    """Return the upper end of a bin."""
     if bin_ < 0:
         return -np.inf
     return cuts[bin_] if bin_ < len(cuts) else np.inf

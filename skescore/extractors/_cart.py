@@ -193,7 +193,7 @@ class CARTExtractor(BaseExtractor):
             # A leaf of the tree holds where its rule is the first of an ordered list to hold.
             leaves = tree_to_ruleset(model, feature_names=table.names, missing=False)
             moments = source.labels(table.named(leaves))
-            rules = rules.replace(rules=list(map(LabelMoments.told_by, moments, rules.rules)))
+            rules = rules.replace(rules=list(map(LabelMoments.describe_rule, moments, rules.rules)))
         elif source.weighted:
             weights = model.tree_.weighted_n_node_samples[model.tree_.children_left < 0]
             rules = rules.replace(rules=list(map(_with_weight, rules.rules, weights.tolist())))

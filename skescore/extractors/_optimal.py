@@ -343,7 +343,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
                 return None
             found = rules.replace(domain=table.domain)
             if classes is None and rules is frontier.rules[-1]:
-                found = table.told(found)
+                found = table.with_means(found)
             return table.finished(found, self.uncovered, self.abstain_label)
 
         self._keep(replace(frontier, rules=tuple(map(finished, frontier.rules))))

@@ -12,8 +12,7 @@ from sklearn.base import clone
 from skescore._text import did_you_mean, listed
 from skescore._validation import check_choice, check_integer, check_number
 from skescore.black_boxes import black_box_task, is_fitted
-from skescore.extractors import BaseExtractor
-from skescore.extractors._binned import Column
+from skescore.extractors import BaseExtractor, Column
 from skescore.rules import RuleSet
 from skescore.sources._histograms import Histograms, Rows, Scale, quantile_cuts
 from skescore.sources._reading import SourceReading

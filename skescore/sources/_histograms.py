@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from skescore._text import listed
 from skescore._validation import one_dimension, python_value
-from skescore.extractors._binned import Column, Equations, LabelMoments, Measured
-from skescore.extractors._input import is_categorical
+from skescore.extractors import Column, LabelMoments, MeasuredColumn, is_categorical
+from skescore.extractors._binned import Equations
 from skescore.rules import Rule, RuleSet
 from skescore.rules.exporters._sql import SqlParts, sql_parts, translated
 from skescore.sources._tables import ColumnError, SourceError, SqlTable, failing
@@ -178,7 +178,7 @@ class Scale:
         What their squares are.
     of_labels : bool, default=True
         Whether there are sums of labels or classes beside those of weights.
-    measured : tuple of Measured, default=()
+    measured : tuple of MeasuredColumn, default=()
         Columns of which, and of whose products, there are sums in a regression.
     """
 
@@ -189,7 +189,7 @@ class Scale:
     square_unit: float = 1.0
     bits: int = _BITS
     of_labels: bool = True
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[MeasuredColumn, ...] = ()
 
     @classmethod
     def of(cls, survey: Survey, classes: tuple[Any, ...] | None, *, weighted: bool) -> Scale:
@@ -241,14 +241,14 @@ class Scale:
         return np.floor(values / unit + 0.5)
 
 
-def measured_column(column: Column, place: int) -> Measured | None:
+def measured_column(column: Column, place: int) -> MeasuredColumn | None:
     """A column of numbers, as equations are about it; None if it is none or does not vary."""
     half = column.high / 2 - column.low / 2
     if column.values is not None or not _LEAST_STEP < half < 1 / _LEAST_STEP:
         return None
     whole = _unit(half, -1)
     center = math.floor(column.low / whole) * whole
-    return Measured(column.name, place, center, _unit(column.high - center, 0))
+    return MeasuredColumn(column.name, place, center, _unit(column.high - center, 0))
 
 
 def _unit(largest: float, bits: int) -> float:
@@ -392,7 +392,7 @@ class Histograms:
         self.n_passes = 0
 
     @property
-    def measured(self) -> Sequence[Measured]:
+    def measured(self) -> Sequence[MeasuredColumn]:
         """The columns that equations are about."""
         return self._scale.measured
 

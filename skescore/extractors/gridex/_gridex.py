@@ -294,7 +294,7 @@ class GridExExtractor(BaseExtractor):
             boxes, conclusions = _joined(boxes, conclusions)
         rules = RuleSet.from_boxes(boxes, conclusions, ordered=False, disjoint=True, **settings)
         named = table.named(rules)
-        named = table.told(named) if classes is None else named
+        named = table.with_means(named) if classes is None else named
         self._learn_sums(source, table.finished(named, self.uncovered, self.abstain_label))
         return self
 

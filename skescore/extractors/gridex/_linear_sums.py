@@ -41,7 +41,7 @@ class LinearSums:
         columns = source.columns
         ends = np.zeros((2, len(table.names)))
         for m in source.measured:
-            ends[:, m.place] = columns[m.place].low, columns[m.place].high
+            ends[:, m.index] = columns[m.index].low, columns[m.index].high
         self.units = Units.of(ends[0], ends[1], np.array(source.label_range))
         self._known: dict[tuple[Path, bytes], Fraction] = {}
         self._wanted: dict[tuple[Path, bytes], tuple[LinearSumsBox, np.ndarray]] = {}
@@ -67,9 +67,9 @@ class LinearSums:
         fits.n[:] = moments[:, 0]
         fits.mean[:, -1] = (moments[:, 1] - units.origin[-1]) / units.unit[-1]
         fits.gram[:, -1, -1] = moments[:, 2] / units.unit[-1] ** 2
-        places = np.array([each.place for each in measured], dtype=np.intp)
-        steps = np.array([each.step for each in measured]) / units.unit[places]
-        starts = np.array([each.center for each in measured])
+        places = np.array([column.index for column in measured], dtype=np.intp)
+        steps = np.array([column.step for column in measured]) / units.unit[places]
+        starts = np.array([column.center for column in measured])
         first, second = np.triu_indices(m)
         for place, box in enumerate(boxes):
             sums = box.total.tolist()
@@ -153,8 +153,8 @@ class LinearSums:
         result, range_ = np.zeros(1 + len(source.measured)), units.unit[-1]
         result[0] = units.origin[-1] - source.center - vector[-1] * range_
         for place, m in enumerate(source.measured, start=1):
-            slope = -vector[m.place] * (range_ / units.unit[m.place])
-            result[0] += slope * (m.center - units.origin[m.place])
+            slope = -vector[m.index] * (range_ / units.unit[m.index])
+            result[0] += slope * (m.center - units.origin[m.index])
             result[place] = slope * m.step
         return result
 
