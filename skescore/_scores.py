@@ -332,8 +332,8 @@ def evaluate_formula(
             kind = name if name in domains else "weight"
             values[variable] = as_numbers(name, value, **domains[kind], remedy=_REMEDIES[kind])
     check_shapes(**{arguments[variable][0]: value for variable, value in values.items()})
-    # A sigmoid whose exponent overflows is 0 to the last bit.
-    with np.errstate(over="ignore", under="ignore"):
+    # An exponent that overflows gives a sigmoid of 0; an undefined score is NaN.
+    with np.errstate(all="ignore"):
         return plain(np.asarray(formula.evaluate(values)))
 
 

@@ -1,9 +1,11 @@
-"""A further score is one row: everything that knows FiRe, Q and ICE then knows it as well."""
+"""One declaration adds a score to scorers, searches, pruning, benches, pages and survival."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,40 +20,33 @@ from sklearn.neighbors import KNeighborsClassifier
 from skescore.bench import config_from, rank_extractors, read_rows, run_bench, summarize
 from skescore.cli import main
 from skescore.extractors import CARTExtractor
-from skescore.metrics import volume_completeness
+from skescore.metrics import survival_scores, volume_completeness
 from skescore.report import write_report
+from skescore.rules import SurvivalRules
 from skescore.scorers import (
     SCORE_SPECS,
     SCORERS,
     ScoreSpec,
+    Variable,
     Weight,
     get_rule_scorer,
     make_knowledge_scorer,
     make_rule_scorer,
     make_score_scorer,
+    make_survival_scorer,
     register_score,
 )
 from skescore.selection import prune, selection_effect
 from skescore.tuning import ExtractorSearchCV
 
-
-def formula() -> Callable[..., Any]:
-    # As a function inside of another, it goes to other processes by value.
-    def terse(loss: Any, size: Any, completeness: Any, *, tau: Any) -> Any:
-        return (loss + tau * np.log2(size)) / np.maximum(completeness, 1e-9)
-
-    return terse
-
-
-terse = formula()
 TERSE = ScoreSpec(
     "terse",
-    terse,
+    (Variable("p") + Variable("tau") * Variable("r").log2()) / Variable("c"),
     greater_is_better=False,
     prediction="loss",
     label="Terse",
     metrics={"classification": "balanced_accuracy", "regression": "mean_squared_error"},
-    weights=(Weight("tau", "price of doubling the rules", default=0.1),),
+    weights=(Weight("tau", "price of doubling the rules", "τ", default=0.1, direction=-1),),
 )
 
 X, Y = load_iris(return_X_y=True)
@@ -77,7 +72,7 @@ def by_hand(model: Any, X: Any, y: Any, tau: float = 0.1) -> float:
 # --- scorers -------------------------------------------------------------------------------------
 
 
-def test_it_is_a_scorer_by_name_with_weights_and_settings() -> None:
+def test_score_is_a_scorer_with_weights_and_settings() -> None:
     model = CARTExtractor(BLACK_BOX, max_leaf_nodes=4, random_state=0).fit(X, Y)
     scorer = get_rule_scorer("terse")
     assert scorer is get_rule_scorer("neg_terse") is SCORERS["neg_terse"]
@@ -91,7 +86,7 @@ def test_it_is_a_scorer_by_name_with_weights_and_settings() -> None:
     assert get_rule_scorer("knowledge")(model, X, Y).keys() == whole.keys()
 
 
-def test_grid_search() -> None:
+def test_score_selects_parameters_in_grid_search() -> None:
     search = GridSearchCV(
         CARTExtractor(BLACK_BOX, random_state=0), {"max_leaf_nodes": [3, 6]}, scoring="accuracy"
     ).set_params(scoring=get_rule_scorer("terse"))
@@ -105,7 +100,7 @@ def test_grid_search() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_extractor_search(n_jobs: int | None) -> None:
+def test_score_guides_extractor_search(n_jobs: int | None) -> None:
     search = ExtractorSearchCV(
         BLACK_BOX,
         extractors=("cart", "gridex"),
@@ -129,7 +124,7 @@ def test_extractor_search(n_jobs: int | None) -> None:
     assert search.best_for(psi=1)["extractor"] in ("cart", "gridex")
 
 
-def test_a_score_that_is_not_registered_can_be_searched_for() -> None:
+def test_search_accepts_unregistered_score() -> None:
     own = ScoreSpec(
         "own",
         lambda performance, size: performance - 0.01 * size,
@@ -158,7 +153,7 @@ def test_a_score_that_is_not_registered_can_be_searched_for() -> None:
 # --- pruning -------------------------------------------------------------------------------------
 
 
-def test_pruning_follows_it_as_if_it_were_asked_each_time() -> None:
+def test_pruning_equals_scoring_every_step_anew() -> None:
     black_box = KNeighborsClassifier(1).fit(X, Y)
     rules = CARTExtractor(black_box, max_leaf_nodes=9, max_depth=6, random_state=0).fit(X, Y).rules_
     y = black_box.predict(X)
@@ -182,19 +177,22 @@ def embedded(page: Path) -> dict[str, Any]:
     return content
 
 
-def assert_shown(page: Path, recorded: list[float]) -> None:
-    """The page offers the score with what was recorded, and keeps its direction."""
+def assert_computed_by_page(page: Path) -> None:
+    """Check that the page offers the score with its weights and formula."""
     assert '<input type="radio" name="score" value="terse"> Terse' in page.read_text("utf-8")
     content = embedded(page)
-    told = content["scores"]["terse"]
-    assert (told["label"], told["greater"], told["weights"]) == ("Terse", False, [])
-    found = [v for c in content["groups"][0]["candidates"] for v in c["folds"]["terse"]]
-    assert found == pytest.approx(recorded)
+    spec = content["scores"]["terse"]
+    assert (spec["label"], spec["greater"], spec["weights"]) == ("Terse", False, ["tau"])
+    assert (spec["formula"], spec["text"]) == (
+        ["/", ["+", "p", ["*", "tau", ["log2", "r"]]], "c"],
+        "(p + τ · log₂(r)) / c",
+    )
+    assert all(c["folds"][spec["kept_as"]] for c in content["groups"][0]["candidates"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_bench_and_its_page(tmp_path: Path, n_jobs: int | None) -> None:
+def test_score_is_a_column_of_benches_and_their_page(tmp_path: Path, n_jobs: int | None) -> None:
     config = config_from(
         {
             "data": ["iris"],
@@ -216,7 +214,8 @@ def test_bench_and_its_page(tmp_path: Path, n_jobs: int | None) -> None:
     rows = run_bench(config, tmp_path, measures=measures, n_jobs=n_jobs).rows
     assert (rows["state"] == "complete").all(), rows["error"].tolist()
     expected = [
-        terse(r.loss_terse, r.size, r.completeness_volume, tau=0.1) for r in rows.itertuples()
+        (row.loss_terse + 0.1 * np.log2(row.size)) / row.completeness_volume
+        for row in rows.itertuples()
     ]
     assert rows["terse"].tolist() == pytest.approx(expected)
     assert (rows["lift"] > 1).all()
@@ -225,16 +224,18 @@ def test_bench_and_its_page(tmp_path: Path, n_jobs: int | None) -> None:
     assert summarize(rows)["lift_mean"].notna().all()
     assert rank_extractors(rows, "terse")[0].score == "terse"
     assert rank_extractors(rows, "lift")[0].score == "lift"
-    assert_shown(write_report(tmp_path), rows["terse"].tolist())
+    assert_computed_by_page(write_report(tmp_path))
 
 
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_ranks_searches_and_scores_by_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bench, tune = tmp_path / "bench", tmp_path / "tune"
     options = ["--black-boxes", "knn", "--extractors", "cart", "--folds", "2", "--quiet"]
     told = ["bench", "--data", "iris", *options, "--rank-by", "terse", "--output", str(bench)]
     assert main(told) == 0
     out = capsys.readouterr().out
-    assert "Terse" in out
+    assert "FiRe and Q and Terse: less is better" in " ".join(out.split())
     assert "terse" in read_rows(bench / "rows.csv")
     told = [
         "tune",
@@ -261,16 +262,57 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (run["search"]["scoring"], run["search"]["weights"]["tau"]) == ("neg_terse", 0.5)
     page = write_report(tune)
     assert embedded(page)["start"]["score"] == "terse"
-    kept = json.loads((tune / "candidates.json").read_text(encoding="utf-8"))["candidates"]
-    assert_shown(page, [-value for one in kept for value in one["folds"]["score"]])
+    assert_computed_by_page(page)
     assert main(["score", str(tune / "rules.json"), "iris", "--tau", "2"]) == 0
     assert "less is better (tau 2)" in capsys.readouterr().out
 
 
-# --- what cannot be a score ----------------------------------------------------------------------
+def test_built_in_score_is_one_entry_of_the_table() -> None:
+    """A new entry, made before anything else is imported, appears wherever scores are named."""
+    program = """
+from skescore._scores import SCORE_SPECS, ScoreSpec, Variable, Weight
+SCORE_SPECS["brief"] = ScoreSpec(
+    "brief", Variable("p") + Variable("beta") * Variable("r"), greater_is_better=False,
+    prediction="loss", label="Brief", weights=(Weight("beta", "price of a rule"),),
+    metrics={"classification": "accuracy", "regression": "mean_absolute_error"},
+)
+import contextlib, io
+from skescore.cli import main
+for words in (["tune", "--help"], ["certify", "--help"]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        main(words)
+    assert "brief" in out.getvalue()
+    assert words[0] == "certify" or "--beta" in out.getvalue()
+from skescore.bench import row_columns
+from skescore.report._candidates_file import kept_names
+from skescore.scorers import SCORERS, make_survival_scorer
+assert "neg_brief" in SCORERS
+assert repr(make_survival_scorer("brief", beta=2.0)) == "make_survival_scorer('brief', beta=2.0)"
+assert {"brief", "loss_brief"} <= set(row_columns())
+assert "loss_brief" in kept_names()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_best_score_is_that_of_perfect_rules() -> None:
+def test_survival_rules_have_the_score() -> None:
+    pytest.importorskip("sksurv")
+    from sksurv.util import Surv
+
+    random = np.random.default_rng(0)
+    rows = random.uniform(size=(120, 2))
+    outcomes = Surv.from_arrays(random.random(120) < 0.8, random.exponential(1 + 3 * rows[:, 0]))
+    tree = CARTExtractor(BLACK_BOX, max_leaf_nodes=3, random_state=0).fit(rows, rows[:, 0] > 0.5)
+    rules = SurvivalRules.fit(tree.rules_, rows, outcomes)
+    scores = survival_scores(rules, rows, outcomes, tau=0.5)
+    expected = (scores["brier"] + 0.5 * np.log2(scores["n_rules"])) / scores["completeness"]
+    assert scores["terse"] == pytest.approx(expected)
+    assert make_survival_scorer("terse", tau=0.5)(rules, rows, outcomes) == -scores["terse"]
+
+
+# --- refused declarations ------------------------------------------------------------------------
+
+
+def test_best_score_is_that_of_perfect_rules() -> None:
     specs = [SCORE_SPECS[name] for name in ("fire", "q", "ice", "terse")]
     best = [spec.best({weight.name: weight.default for weight in spec.weights}) for spec in specs]
     assert best == [0.0, 0.0, pytest.approx(1 / (1 + np.exp(-5)) / (1 + np.exp(0.3 - 5))), 0.0]
@@ -281,7 +323,7 @@ def test_the_best_score_is_that_of_perfect_rules() -> None:
     assert [spec.sign for spec in specs] == [-1.0, -1.0, 1.0, -1.0]
 
 
-def test_registering_it_again_changes_nothing() -> None:
+def test_register_score_twice_changes_nothing() -> None:
     scorer = SCORERS["neg_terse"]
     register_score(TERSE)
     assert SCORERS["neg_terse"] is scorer
@@ -297,18 +339,20 @@ def test_registering_it_again_changes_nothing() -> None:
         ({"name": "other", "uncovered": "skip"}, "uncovered must be one of ignore, penalize"),
         ({"name": "other", "metrics": {"classification": "r2"}}, r"metrics\['classification'\]"),
         ({"name": "other", "formula": lambda p, r, c, tau: np.nan}, "a number for perfect rules"),
+        ({"name": "other", "formula": Variable("p") / (Variable("c") - 1.0)}, "perfect rules"),
+        ({"name": "other", "formula": Variable("p") * Variable("sigma")}, "got 'sigma'"),
     ],
 )
-def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
-    given = {
+def test_score_spec_refuses_invalid_declarations(changes: dict[str, Any], message: str) -> None:
+    declaration = {
         "name": TERSE.name,
-        "formula": terse,
+        "formula": TERSE.formula,
         "greater_is_better": False,
         "prediction": "loss",
         "metrics": TERSE.metrics,
         "weights": TERSE.weights,
     }
     with pytest.raises(ValueError, match=message):
-        register_score(ScoreSpec(**given | changes))
+        register_score(ScoreSpec(**declaration | changes))
     with pytest.raises(TypeError, match=r"Terse has no weight 'psi'. Known: tau"):
         make_score_scorer("terse", psi=1.0)
