@@ -13,30 +13,29 @@ from typing import Any
 
 import pytest
 
-# Where Python is told to keep no bytecode, as in containers, each of the many processes here would
-# compile all libraries anew, and pytest all tests and its plugin Hypothesis, imported after this.
-# What they compile is kept apart from sources.
+# If Python writes no bytecode, as in containers, every test process compiles all libraries and tests
+# again. Store the bytecode outside the sources instead.
 if sys.dont_write_bytecode:
-    kept = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
-    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(kept)
+    bytecode_folder = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(bytecode_folder)
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from hypothesis import settings
 
-# A slow machine is no fault of the code, so that no example has a deadline. Every run brings
-# other examples, so that a third of the usual number suffices in each.
+# Examples have no deadline, because the machine may be slow. Every run draws new examples, so a third
+# of Hypothesis' default number suffices.
 settings.register_profile("skescore", deadline=None, max_examples=35)
 settings.load_profile("skescore")
 
-# What the command line keeps of searches that break off is not to be found by other runs.
+# Interrupted searches of the tests must not be resumed by later runs.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="skescore-tests-")
 
-# The tables here are small: threads of several processes would wait for one another.
+# The tables are small, and threads of several processes would slow each other down.
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
-#: Beside other programs and libraries, for `tox -e engines`.
+#: Tests that need other programs and libraries and run in `tox -e engines`.
 ENGINES = (
     "browser",
     "interop",
@@ -49,34 +48,34 @@ ENGINES = (
 )
 
 
-#: What is written in the files of tests that run in `tox -e engines` and in `tox -e slow`.
+#: Text in the files of tests that run in `tox -e engines` and in `tox -e slow`.
 _MARKS = {"engine": "mark.engine", "slow and not engine": "mark.slow"}
 
 
 def _engine(path: Path) -> str | None:
-    """The engine that a folder or file needs, by its place."""
-    place = os.path.relpath(path, Path(__file__).parent)
-    return next((name for name in ENGINES if f"{place}/".startswith(f"{name}/")), None)
+    """Return the engine that the tests in a folder or file need, or None."""
+    relative_path = os.path.relpath(path, Path(__file__).parent)
+    return next((name for name in ENGINES if f"{relative_path}/".startswith(f"{name}/")), None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Whether no test of a file is asked for: then no process has to import what it needs."""
-    wanted = config.option.markexpr
-    if wanted == "not slow and not engine":
+    """Ignore files without selected tests, so that no process imports their dependencies."""
+    mark_expression = config.option.markexpr
+    if mark_expression == "not slow and not engine":
         return _engine(collection_path) is not None or None
-    if wanted not in _MARKS or collection_path.suffix != ".py":
+    if mark_expression not in _MARKS or collection_path.suffix != ".py":
         return None
     if _engine(collection_path):
-        return wanted != "engine" or None
-    return _MARKS[wanted] not in collection_path.read_text(encoding="utf-8") or None
+        return mark_expression != "engine" or None
+    return _MARKS[mark_expression] not in collection_path.read_text(encoding="utf-8") or None
 
 
-@pytest.hookimpl(tryfirst=True)  # before those are named after their groups that run together
+@pytest.hookimpl(tryfirst=True)  # before xdist appends the names of groups to the node ids
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs an engine by the folder that it is in.
+    """Mark tests that need an engine by their folder.
 
-    With `--dist loadgroup`, one process runs all that need Java, which it can start only once, and
-    which serves both where RuleKit comes first; and one all that need a browser.
+    With `--dist loadgroup`, a single process runs all tests that need Java, because a process can
+    start Java only once, and a single process runs all tests that need a browser.
     """
     engines = {path: _engine(path) for path in {item.path for item in items}}
     for item in items:
@@ -88,10 +87,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let the collector of garbage pass over all that was imported and collected.
+    """Exclude imported modules and collected tests from garbage collection.
 
-    Twelve thousand tests are many objects that stay; looking through them again and again takes
-    a tenth of the whole time.
+    Scanning the objects of twelve thousand tests again and again takes a tenth of the total time.
     """
     gc.collect()
     gc.freeze()
@@ -99,13 +97,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Give back what was set aside, as libraries tell of what is left at the end."""
+    """Undo the exclusion, because libraries report objects that are left at the end."""
     gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
 def psyke_rounding() -> Callable[[], Any]:
-    """A context in which grids round as PSyKE does."""
+    """Return a context manager in which grids round as PSyKE does."""
     path = Path(__file__).parent / "psyke_rounding.py"
     spec = importlib.util.spec_from_file_location("psyke_rounding", path)
     assert spec is not None

@@ -23,7 +23,7 @@ MARGIN = 2e-6
 
 
 class RoundedEdges(_grid.Edges):
-    """Edges of joined boxes as PSyKE has them."""
+    """Edges of joined boxes, rounded as in PSyKE."""
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> None:
         super().__init__(lower, upper, n_slices)
@@ -38,15 +38,15 @@ class RoundedEdges(_grid.Edges):
         ]
 
     def join(self, parent, at, low, high, other_low, other_high):
-        """Edge numbers of a union: rounded copies of the first box's, but for feature `at`."""
+        """Return the edges of a union: rounded copies of those of the first box, except feature `at`."""
         values = self._values[parent]
 
         def rounded(feature: int, edge: int) -> int:
-            known = values[feature]
-            value = round(known[edge], DECIMALS)
-            if value not in known:
-                known.append(value)
-            return known.index(value)
+            edges = values[feature]
+            value = round(edges[edge], DECIMALS)
+            if value not in edges:
+                edges.append(value)
+            return edges.index(value)
 
         new_low = [rounded(f, e) for f, e in enumerate(low)]
         new_high = [rounded(f, e) for f, e in enumerate(high)]
@@ -55,7 +55,7 @@ class RoundedEdges(_grid.Edges):
         return new_low, new_high, range(len(low))
 
     def boxes(self, parent, low, high):
-        """Bounds of boxes, from their parents and edge numbers."""
+        """Return the bounds of boxes from their parents and edge numbers."""
         lower, upper = super().boxes(parent, np.zeros_like(low), np.zeros_like(high))
         lower[:, self._cut], upper[:, self._cut] = self._of(parent, low), self._of(parent, high)
         return lower, upper
@@ -67,13 +67,13 @@ class RoundedEdges(_grid.Edges):
 
 
 def rounded_domain(X: np.ndarray, *_: Any) -> Domain:
-    """PSyKE's box around the training rows."""
+    """Return PSyKE's box around the training rows."""
     lower = np.round(X.min(axis=0) - MARGIN, DECIMALS)
     return Domain(tuple(lower), tuple(np.round(X.max(axis=0) + MARGIN, DECIMALS)))
 
 
 def first_met(predictions: np.ndarray, box: np.ndarray, n_boxes: int, n_classes: int) -> Any:
-    """Count classes; of equally common ones a box takes the one met first in row order."""
+    """Count classes; ties go to the class that comes first in row order."""
     counts = np.zeros((n_boxes, n_classes))
     first = np.full((n_boxes, n_classes), len(predictions))
     np.add.at(counts, (box, predictions), 1)
@@ -85,7 +85,7 @@ def first_met(predictions: np.ndarray, box: np.ndarray, n_boxes: int, n_classes:
 
 @contextmanager
 def psyke_rounding() -> Iterator[None]:
-    """Let all grids that are fitted meanwhile round as PSyKE does."""
+    """Make all grids fitted in this context round as PSyKE does."""
     with (
         patch.object(_grid, "Edges", RoundedEdges),
         patch.object(ClassCountsTable, "collect", first_met),

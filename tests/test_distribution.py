@@ -1,4 +1,4 @@
-"""What is handed out: wheel, sdist, the conda recipe and the citation file."""
+"""Tests of the distributed files: wheel, sdist, conda recipe and citation file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _python(*words: object, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> tuple[Path, Path]:
-    """The wheel, made from the sdist, and the sdist."""
+    """Build the sdist, and the wheel from the sdist."""
     for tool in ("build", "hatchling", "twine", "check_wheel_contents"):
         pytest.importorskip(tool)
     folder = tmp_path_factory.mktemp("dist")
@@ -42,20 +42,23 @@ def built(tmp_path_factory) -> tuple[Path, Path]:
 
 
 @pytest.mark.slow
-def test_wheel_and_sdist_pass_the_checks_of_the_index(built):
+def test_distributions_pass_twine_checks(built):
     assert _python("-m", "twine", "check", "--strict", *built).count("PASSED") == 2
     assert "OK" in _python("-m", "check_wheel_contents", built[0])
 
 
 @pytest.mark.slow
-def test_wheel_and_sdist_hold_what_they_must(built):
+def test_distributions_contain_required_files(built):
     wheel, sdist = built
     license = (ROOT / "LICENSE").read_bytes()
     with zipfile.ZipFile(wheel) as files:
         names = set(files.namelist())
-        (found,) = (name for name in names if name.endswith("licenses/LICENSE"))
-        assert files.read(found) == license
-        assert {name.partition("/")[0] for name in names} == {"skescore", found.partition("/")[0]}
+        (license_file,) = (name for name in names if name.endswith("licenses/LICENSE"))
+        assert files.read(license_file) == license
+        assert {name.partition("/")[0] for name in names} == {
+            "skescore",
+            license_file.partition("/")[0],
+        }
     sources = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "skescore").rglob("*")
@@ -69,7 +72,7 @@ def test_wheel_and_sdist_hold_what_they_must(built):
 
 
 @pytest.mark.slow
-def test_it_installs_from_the_sdist_and_runs(built, tmp_path):
+def test_sdist_installs_and_runs(built, tmp_path):
     _python(
         "-m",
         "pip",
@@ -86,8 +89,8 @@ def test_it_installs_from_the_sdist_and_runs(built, tmp_path):
     assert "IF sex = female THEN yes" in _python(*words, "--quiet", PYTHONPATH=str(tmp_path))
 
 
-def test_the_recipe_says_what_the_package_says():
-    """And keeps the rules of conda-forge's linter that need no network and no public address."""
+def test_conda_recipe_matches_pyproject():
+    """The recipe also follows those rules of conda-forge's linter that need no network."""
     text = RECIPE.read_text(encoding="utf-8")
     stated = dict(re.findall(r'{% set (\w+) = "(.+?)" %}', text))
     assert stated["name"] == PROJECT["name"]
@@ -119,7 +122,7 @@ def test_the_recipe_says_what_the_package_says():
     assert len(summary) < 100
 
 
-def test_the_citation_is_of_this_version():
+def test_citation_names_this_version():
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {PROJECT['version']}\n" in text
     assert f"\nlicense: {PROJECT['license']}\n" in text

