@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-# If Python writes no bytecode, as in containers, every test process compiles all libraries and tests
-# again. Store the bytecode outside the sources instead.
+# If Python writes no bytecode, as in containers, every test process compiles all libraries and
+# tests again. Store the bytecode outside the sources instead.
 if sys.dont_write_bytecode:
     bytecode_folder = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(bytecode_folder)
@@ -23,8 +23,8 @@ if sys.dont_write_bytecode:
 
 from hypothesis import settings
 
-# Examples have no deadline, because the machine may be slow. Every run draws new examples, so a third
-# of Hypothesis' default number suffices.
+# Examples have no deadline, because the machine may be slow. Every run draws new examples, so a
+# third of Hypothesis' default number suffices.
 settings.register_profile("skescore", deadline=None, max_examples=35)
 settings.load_profile("skescore")
 

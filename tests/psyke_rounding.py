@@ -38,7 +38,7 @@ class RoundedEdges(_grid.Edges):
         ]
 
     def join(self, parent, at, low, high, other_low, other_high):
-        """Return the edges of a union: rounded copies of those of the first box, except feature `at`."""
+        """Return the edges of a union: those of the first box, rounded, except for `at`."""
         values = self._values[parent]
 
         def rounded(feature: int, edge: int) -> int:

@@ -61,9 +61,9 @@ def test_public_names_exist_and_are_documented(name: str) -> None:
     text = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
     assert text
     summary, _, details = inspect.cleandoc(text).partition("\n")
-    assert first.endswith(".")
+    assert summary.endswith(".")
     for section in ("Parameters", "Examples"):
-        assert f"\n{section}\n---" in rest, f"{name} documents no {section}"
+        assert f"\n{section}\n---" in details, f"{name} documents no {section}"
     assert name in dir(skescore)
     assert pickle.loads(pickle.dumps(value)) is value
 
