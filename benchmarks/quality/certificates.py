@@ -29,7 +29,7 @@ from skescore.certificates import certify, check_certificate
 from skescore.datasets import read_packaged
 from skescore.extractors import CARTExtractor
 from skescore.metrics import ice_score
-from skescore.optimal import Cuts, candidate_cuts
+from skescore.optimal import Cuts, SearchSpace, SolverLimits, candidate_cuts
 from skescore.scorers import make_score_scorer
 
 #: A gap that is narrow enough.
@@ -99,12 +99,10 @@ def main() -> None:
             certificate = certify(
                 rules,
                 X,
+                space=SearchSpace(size, cuts=options.cuts if options.features is None else cuts),
                 kinds=[kind],
-                max_rules=size,
-                cuts_per_feature=options.cuts,
-                cuts=None if options.features is None else cuts,
-                time_limit=options.seconds,
                 tolerance=NARROW,
+                limits=SolverLimits(time_limit=options.seconds),
             )
             seconds, used = time.perf_counter() - began, time.process_time() - used
             reached, possible = certificate.interval(kind)

@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.metrics import accuracy_score
 
-from skescore.optimal import candidate_cuts, optimal_trees
+from skescore.optimal import SearchSpace, SolverLimits, candidate_cuts, optimal_trees
 
 TABLES: dict[str, Callable[..., Any]] = {
     "iris": load_iris,
@@ -42,7 +42,9 @@ def answers(X: np.ndarray, cuts: Any) -> np.ndarray:
 
 
 def ours(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
-    frontier = optimal_trees(X, y, max_rules=leaves, cuts=cuts, time_limit=seconds)
+    frontier = optimal_trees(
+        X, y, SearchSpace(leaves, cuts=cuts), limits=SolverLimits(time_limit=seconds)
+    )
     return float(frontier.upper[-1]), frontier.status[-1] == "optimal"
 
 
@@ -76,7 +78,7 @@ def large(n_rows: int = 100_000) -> None:
     X = rng.normal(size=(n_rows, 10))
     y = ((X[:, 0] > 0.2) & (X[:, 1] < 0.5)) ^ (rng.random(n_rows) < 0.1)
     began = time.process_time()
-    frontier = optimal_trees(X, y.astype(int), max_rules=3, cuts=None)
+    frontier = optimal_trees(X, y.astype(int), SearchSpace(3, cuts=None))
     seconds = time.process_time() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print("| rows | leaves | errors | status | processor seconds | memory (GiB) |")
@@ -106,7 +108,9 @@ def marks() -> None:
     }
     for half, (X, y) in halves.items():
         for cuts in (8, 16, None):
-            frontier = optimal_trees(X, y, max_rules=4, cuts=cuts, time_limit=60.0)
+            frontier = optimal_trees(
+                X, y, SearchSpace(4, cuts=cuts), limits=SolverLimits(time_limit=60.0)
+            )
             for size, rules, status in zip(
                 frontier.sizes, frontier.rules, frontier.status, strict=True
             ):

@@ -13,12 +13,13 @@ from sklearn.ensemble import RandomForestClassifier
 
 from skescore.certificates import certify
 from skescore.extractors import CARTExtractor
+from skescore.optimal import SearchSpace, SolverLimits
 from skescore.plots import CorridorDisplay
 
 X, y = load_wine(return_X_y=True, as_frame=True)
 black_box = RandomForestClassifier(20, random_state=0)
 extractor = CARTExtractor(black_box, max_leaf_nodes=4, random_state=0).fit(X, y)
-certificate = certify(extractor, X, max_rules=5, max_nodes=60, cuts_per_feature=4)
+certificate = certify(extractor, X, space=SearchSpace(5, cuts=4), limits=SolverLimits(max_nodes=60))
 
 fig, axes = plt.subplots(1, 2, figsize=(12, 3.6), layout="constrained")
 CorridorDisplay.from_certificate(certificate, ax=axes[0], legend=False)

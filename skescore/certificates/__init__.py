@@ -1,23 +1,21 @@
-"""Certificates: how far rules are from the best possible ones of a stated kind, proven.
+"""Certificates: proofs of how far rules are from the best possible ones of a stated kind.
 
-:func:`certify` finds, for decision trees and decision lists of every size, the least loss between
-two bounds. A score that gets no better by errors or rules then has its best value between two
-bounds as well, whatever its weights. A certificate speaks of complete rules, of the rows that it
-was made on, and never of new rows. :func:`check_certificate` checks one by a program of its own.
+:func:`certify` proves, for decision trees and decision lists of every size, a lower bound of the
+loss, and so a bound of the best score, whatever its weights. A certificate compares complete rules
+on the rows it was made for; it does not hold for new rows. :func:`check_certificate` checks a
+certificate with an independent program.
 """
 
-from skescore.certificates._bounds import most_weighted_f1
+from skescore.certificates._bounds import bound_weighted_f1
 from skescore.certificates._certificate import (
     Certificate,
     CertificateSettings,
-    CertifiedRows,
-    GivenRules,
     HeldOut,
-    Interval,
-    certify,
-    rows_checksum,
+    ScoreBounds,
 )
+from skescore.certificates._certify import certify
 from skescore.certificates._check import CheckResult, check_certificate
+from skescore.certificates._problem import CertifiedRows, GivenRules, rows_checksum
 
 __all__ = [
     "Certificate",
@@ -26,9 +24,9 @@ __all__ = [
     "CheckResult",
     "GivenRules",
     "HeldOut",
-    "Interval",
+    "ScoreBounds",
+    "bound_weighted_f1",
     "certify",
     "check_certificate",
-    "most_weighted_f1",
     "rows_checksum",
 ]

@@ -1,4 +1,4 @@
-"""What predictions can at best be worth, given how many errors they have at least."""
+"""Upper bounds of the weighted F1 of predictions with a given number of errors."""
 
 from __future__ import annotations
 
@@ -11,127 +11,158 @@ import numpy as np
 
 from skescore._validation import check_integer, check_number
 
-#: Most choices of classes that are looked at one by one.
-_CHOICES = 12
-_STEPS = 40
-#: Most numbers in one table, and most intervals that the rows missed of a class are parted into.
-_TABLE, _INTERVALS = 6_000, 200
+#: Up to this many sets of predicted classes, all of them are bounded one by one.
+_MAX_CLASS_SETS = 12
+#: Steps of the bisection for the Lagrange multiplier.
+_BISECTION_STEPS = 40
+#: Largest number of entries of a table, and of intervals of the missed rows of a class.
+_TABLE_SIZE, _MAX_INTERVALS = 6_000, 200
 
 
-def most_weighted_f1(
+def bound_weighted_f1(
     class_weights: Sequence[float], errors: float, max_classes: int | None = None
 ) -> float:
-    r"""Bound the weighted F1 of predictions that have at least some errors.
+    r"""Bound the weighted F1 of predictions with at least this weight of errors from above.
 
     Parameters
     ----------
     class_weights : sequence of float
-        How many rows each class has, or their weight.
+        Weight of the rows of each class.
     errors : float
-        The least weight of rows that are predicted wrongly.
+        Smallest weight of the rows with a wrong prediction.
     max_classes : int, optional
-        Most classes that are predicted at all, as many as there are rules.
+        Largest number of classes that are predicted; a rule set predicts at most as many as it has
+        rules.
 
     Returns
     -------
     float
-        No predictions have a greater weighted F1.
+        No predictions have a larger weighted F1.
 
     Raises
     ------
     TypeError, ValueError
-        If a weight or the errors are negative or no numbers, or `max_classes` is below 1.
+        If a weight or the errors are negative or not numbers, or `max_classes` is below 1.
 
     Notes
     -----
-    Let :math:`a_k` be the rows of class k that are missed, :math:`b_k` those that are taken for it
-    and e all errors. Then :math:`F_k = 2 (n_k - a_k) / (2 n_k - a_k + b_k)` is concave in
-    :math:`a_k` and convex in :math:`b_k`, both sum to e, and :math:`b_k \leq e - a_k`, as rows that
-    are taken for a class are not of it. So at the most one class has :math:`b_k = e - a_k`, another
-    one the :math:`a_k` that are left, and all others none. For each two classes and each interval
-    of :math:`a_k` the best other a is bounded by Lagrange's dual, whose every value is a bound.
+    Let :math:`a_k` be the missed rows of class k, :math:`b_k` the rows of other classes that are
+    predicted as k, and e all errors. Then :math:`F_k = 2 (n_k - a_k) / (2 n_k - a_k + b_k)` is
+    concave in :math:`a_k` and convex in :math:`b_k`. Both sum to e, and :math:`b_k \leq e - a_k`,
+    as rows predicted as k by mistake are not of class k. So in the best case one class has
+    :math:`b_k = e - a_k`, another one the remaining :math:`a_k`, and all others have none. For each
+    pair of classes and each interval of :math:`a_k`, the Lagrangian dual bounds the best other a;
+    each of its values is an upper bound.
 
-    Where not all classes are predicted, let the larger class k take the place of the smaller class
-    i, with as many hits and false alarms: :math:`n_k F_k \geq n_i F_i` at the same errors, and
+    If not all classes are predicted, let a larger class k replace a smaller class i, with as many
+    hits and false alarms: then :math:`n_k F_k \geq n_i F_i` at the same errors, and
     :math:`b_k \leq e - a_k + n_k - n_i`.
 
     Examples
     --------
-    >>> from skescore.certificates import most_weighted_f1
-    >>> most_weighted_f1([50, 50, 50], 0)
+    >>> from skescore.certificates import bound_weighted_f1
+    >>> bound_weighted_f1([50, 50, 50], 0)
     1.0
-    >>> round(most_weighted_f1([50, 50, 50], 6), 4)
+    >>> round(bound_weighted_f1([50, 50, 50], 6), 4)
     0.9607
-    >>> round(most_weighted_f1([50, 50, 50], 6, max_classes=2), 4)
+    >>> round(bound_weighted_f1([50, 50, 50], 6, max_classes=2), 4)
     0.5556
     """
     check_number("errors", errors, 0)
     check_integer("max_classes", max_classes, 1, optional=True)
-    given = np.asarray(class_weights, dtype=float)
-    if given.ndim != 1 or not (np.isfinite(given) & (given >= 0)).all():
+    weights = np.asarray(class_weights, dtype=float)
+    if weights.ndim != 1 or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(
             f"class_weights must be finite numbers of 0 or more, one per class, got "
-            f"{given.tolist()!r}."
+            f"{weights.tolist()!r}."
         )
-    falling = np.sort(given[given > 0])[::-1]
-    most = len(falling) if max_classes is None else min(max_classes, len(falling))
-    return _most(tuple(falling.tolist()), float(errors), most) if len(falling) else 1.0
+    sorted_weights = np.sort(weights[weights > 0])[::-1]
+    n_classes = len(sorted_weights)
+    if not n_classes:
+        return 1.0
+    n_predicted = n_classes if max_classes is None else min(max_classes, n_classes)
+    return _cached_bound(tuple(sorted_weights.tolist()), float(errors), n_predicted)
 
 
 @lru_cache(maxsize=4096)
-def _most(weights: tuple[float, ...], errors: float, most: int) -> float:
-    """The same of weights that fall; certificates ask for it again and again."""
-    falling = np.array(weights)
-    total = float(falling.sum())
-    if comb(len(weights), most) <= _CHOICES:
-        chosen = {tuple(falling[list(kept)]) for kept in combinations(range(len(falling)), most)}
-        bound = max(_of_classes(np.array(kept), total, errors, 0.0) for kept in chosen)
+def _cached_bound(weights: tuple[float, ...], errors: float, n_predicted: int) -> float:
+    """Bound the weighted F1 for decreasing weights of classes."""
+    class_weights = np.array(weights)
+    total = float(class_weights.sum())
+    if comb(len(weights), n_predicted) <= _MAX_CLASS_SETS:
+        class_sets = {
+            tuple(class_weights[list(classes)])
+            for classes in combinations(range(len(weights)), n_predicted)
+        }
+        bound = max(_bound_for_classes(np.array(n), total, errors, 0.0) for n in class_sets)
     else:
-        # The largest classes are no worse than others, but for what is known of false alarms.
-        apart = float((falling[:most] - falling[-most:]).max())
-        bound = _of_classes(falling[:most], total, errors, apart)
+        # The largest classes are at least as good as others, with a weaker limit on false alarms.
+        slack = float((class_weights[:n_predicted] - class_weights[-n_predicted:]).max())
+        bound = _bound_for_classes(class_weights[:n_predicted], total, errors, slack)
     return min(1.0, bound * (1 + 1e-12))
 
 
-def _of_classes(n: np.ndarray, total: float, errors: float, apart: float) -> float:
-    """Bound F1 where other classes are never predicted.
+def _bound_for_classes(n: np.ndarray, total: float, errors: float, slack: float) -> float:
+    """Bound the weighted F1 of predictions of some classes.
 
-    Each class may be taken for so many rows of its own as classes are `apart`.
+    Parameters
+    ----------
+    n : ndarray of shape (n_predicted,)
+        Weights of the predicted classes.
+    total : float
+        Weight of all classes.
+    errors : float
+        Smallest weight of the errors.
+    slack : float
+        Weight of the rows of its own that may count as false alarms of a class.
+
+    Returns
+    -------
+    float
+        The bound.
     """
     errors = max(errors, total - float(n.sum()))
     missed = errors - (total - float(n.sum()))
-    # As if misses knew nothing of false alarms, which are all of one class.
+    # A first bound ignores the relation of false alarms, all of one class, and missed rows.
     m = len(n)
-    bound = float(_dual(n, errors * np.eye(m), np.full(m, missed), total).max())
+    bound = float(_dual_bound(n, errors * np.eye(m), np.full(m, missed), total).max())
     if m == 1:
         return bound
     pairs = np.array([(k, j) for k in range(m) for j in range(m) if k != j])
-    n_intervals = max(6, min(_INTERVALS, _TABLE // (len(pairs) * m)))
-    own = n[pairs[:, 0]][:, None]
-    steps = np.minimum(own, missed) * np.linspace(0, 1, n_intervals + 1)
-    low, high = steps[:, :-1], steps[:, 1:]  # how many are missed of the pair's first class
-    f = own / total * 2 * (own - low) / (2 * own - low + np.maximum(errors - high, 0))
+    n_intervals = max(6, min(_MAX_INTERVALS, _TABLE_SIZE // (len(pairs) * m)))
+    n_first = n[pairs[:, 0]][:, None]
+    # Intervals of the missed rows of the first class of each pair.
+    ends = np.minimum(n_first, missed) * np.linspace(0, 1, n_intervals + 1)
+    low, high = ends[:, :-1], ends[:, 1:]
+    hits = n_first - low
+    f1 = n_first / total * 2 * hits / (2 * n_first - low + np.maximum(errors - high, 0))
     others = np.array([[i for i in range(m) if i != k] for k, _ in pairs])
-    taken = np.where(
-        (others == pairs[:, 1:])[:, None, :], np.maximum(low - apart, 0)[:, :, None], 0.0
-    )
-    rest = n[others][:, None, :]
-    missed_there = np.clip(missed - high, 0, rest.sum(axis=-1))
-    return min(bound, float((f + _dual(rest, taken, missed_there, total)).max()))
+    is_second = (others == pairs[:, 1:])[:, None, :]
+    false_alarms = np.where(is_second, np.maximum(low - slack, 0)[:, :, None], 0.0)
+    n_others = n[others][:, None, :]
+    missed_others = np.clip(missed - high, 0, n_others.sum(axis=-1))
+    dual = _dual_bound(n_others, false_alarms, missed_others, total)
+    return min(bound, float((f1 + dual).max()))
 
 
-def _dual(n: np.ndarray, b: np.ndarray, missed: np.ndarray, total: float) -> np.ndarray:
-    """Most Σ n/total · F over a with Σ a = missed, from above; sums are over the last axis."""
-    shape = np.broadcast_shapes(b.shape[:-1], missed.shape)
+def _dual_bound(
+    n: np.ndarray, false_alarms: np.ndarray, missed: np.ndarray, total: float
+) -> np.ndarray:
+    """Bound the weighted F1 over all distributions of the missed rows to classes.
+
+    The last axis holds the classes. The multiplier of the sum of missed rows is found by bisection.
+    """
+    shape = np.broadcast_shapes(false_alarms.shape[:-1], missed.shape)
     low, high = np.full(shape, 1e-12 / total), np.full(shape, 1e3 / total)
     best = np.full(shape, np.inf)
-    for _ in range(_STEPS):
-        slope = np.sqrt(low * high)
-        price = slope[..., None]
-        root = np.sqrt(2 * n * (n + b) / (total * price))
-        a = np.clip(2 * n + b - root, 0, n)
-        f = n / total * 2 * (n - a) / (2 * n - a + b)
-        best = np.minimum(best, (f + price * a).sum(axis=-1) - slope * missed)
-        more = a.sum(axis=-1) > missed
-        low, high = np.where(more, low, slope), np.where(more, slope, high)
+    for _ in range(_BISECTION_STEPS):
+        multiplier = np.sqrt(low * high)
+        class_multiplier = multiplier[..., None]
+        root = np.sqrt(2 * n * (n + false_alarms) / (total * class_multiplier))
+        a = np.clip(2 * n + false_alarms - root, 0, n)
+        f1 = n / total * 2 * (n - a) / (2 * n - a + false_alarms)
+        dual = (f1 + class_multiplier * a).sum(axis=-1) - multiplier * missed
+        best = np.minimum(best, dual)
+        exceeds = a.sum(axis=-1) > missed
+        low, high = np.where(exceeds, low, multiplier), np.where(exceeds, multiplier, high)
     return best

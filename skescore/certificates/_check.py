@@ -388,8 +388,8 @@ class _Check:
             if part["status"][i] not in known or (part["status"][i] == "optimal" and low < high):
                 raise _WrongError(f"the bounds {low} and {high} are not {part['status'][i]!r}")
             self._found(part, i, tests)
-        for told in part.get("f1", ()):
-            if kind != "tree" or told["size"] not in range(1, n_sizes + 1):
+        for told in part.get("f1_bounds", ()):
+            if kind != "tree" or told["max_leaves"] not in range(1, n_sizes + 1):
                 raise _WrongError("it bounds the F1 of rules that it does not speak of")
             self._found_by_f1(part, told, tests)
         return f"{kind}: the rules found have the losses that it says."
@@ -429,9 +429,9 @@ class _Check:
 
     def _found_by_f1(self, part: Any, told: Any, tests: Sequence[int]) -> None:
         """The tree that has the best weighted F1 found."""
-        rules, size = told["rules"], told["size"]
+        rules, size = told["rules"], told["max_leaves"]
         if rules is None:
-            self._same("the F1 of no rules", [told["found"]], [0])
+            self._same("the F1 of no rules", [told["incumbent"]], [0])
             return
         if not 1 <= len(rules["rules"]) <= size or rules["ordered"]:
             raise _WrongError(f"the rules found for F1 are no tree of at most {size} leaves")
@@ -441,7 +441,7 @@ class _Check:
             raise _WrongError("several leaves of a tree hold for the same row")
         self._check_tree(self._firsts(rules), tests)
         value = self._metric("f1_weighted", answers, range(len(answers)))
-        self._same("the F1 found", [told["found"]], [value])
+        self._same("the F1 found", [told["incumbent"]], [value])
 
     def _in_space(self, part: Any, rules: Any) -> None:
         thresholds = part["space"]["cuts"]["thresholds"]
@@ -490,7 +490,7 @@ class _Check:
 
     def _cuts_are_those_told(self, cuts: Any) -> None:
         """Whether these are the cuts of which the certificate's sentence speaks, and no others."""
-        if self.data["settings"].get("stated"):  # the sentence says how many they are
+        if self.data["settings"].get("stated_cuts"):  # the sentence says how many they are
             return
         most = self.data["settings"]["cuts_per_feature"]
         if most is not None and (isinstance(most, bool) or not most >= 1 or int(most) != most):
@@ -537,7 +537,7 @@ class _Check:
         now = time.monotonic()
         end = now + (self.end - now) / n_parts
         last = end
-        if part.get("f1"):  # which has the other half
+        if part.get("f1_bounds"):  # which has the other half
             end = now + (end - now) / 2
         cuts, kind, loss = part["space"]["cuts"], part["kind"], part["loss"]
         self._cuts_are_those_told(cuts)
@@ -596,8 +596,8 @@ class _Check:
                 f"{kind}: the bounds for {_listed(open_)} rules are not checked; there are too "
                 f"many rules for the {'time' if search else 'memory'} limit."
             )
-        for told in part.get("f1", ()):
-            size, most = told["size"], told["most"]
+        for told in part.get("f1_bounds", ()):
+            size, most = told["max_leaves"], told["upper_bound"]
             if most >= 1:
                 continue
             try:
@@ -611,13 +611,13 @@ class _Check:
 
     def _f1_bound(self, told: Any, held: Any, end: float) -> None:
         """Check, part by part, that no trees have a greater weighted F1."""
-        size, most, proof = told["size"], told["most"], told["proof"]
+        size, most, proof = told["max_leaves"], told["upper_bound"], told["proof"]
         labels = {value: code for code, value in enumerate(_values(proof["classes"]))}
         y, w = np.array([labels[value] for value in self.y]), np.array(self.w)
         n = np.bincount(y, w, len(labels))
-        total, enough = float(n.sum()), proof["enough"]
+        total, enough = float(n.sum()), proof["target"]
         whole = bool((w == np.floor(w)).all())
-        if told["found"] > most + _ROUNDING:
+        if told["incumbent"] > most + _ROUNDING:
             raise _WrongError(f"a tree has an F1 of {told['found']}, more than the bound {most}")
         if enough > most:
             raise _WrongError(f"it asks for an F1 of {enough}, but says {most}")
@@ -630,9 +630,9 @@ class _Check:
                 high = np.minimum(high, total - (low.sum() - low))
             if (low > high + 1e-9 * total).any():
                 return
-            if "parts" in part:
-                below, above = part["at"]
-                first, second = part["parts"]
+            if "branches" in part:
+                below, above = part["between"]
+                first, second = part["branches"]
                 if not above <= below + float(whole and below == math.floor(below)):
                     raise _WrongError(f"no part has between {below} and {above} predictions")
                 k = np.arange(len(n)) == part["class"]
@@ -649,7 +649,7 @@ class _Check:
         # Where F1 is more than enough in all, each class has at least this.
         f1 = np.maximum(1 - total * (1 - enough) / n, 0.0)
         high = np.where(f1 > 0, n * (2 / np.where(f1 > 0, f1, 1) - 1), total)
-        check(proof["parts"], f1 * n / (2 - f1), np.minimum(high, total))
+        check(proof["root"], f1 * n / (2 - f1), np.minimum(high, total))
 
     def _held(self, sets: Sequence[int]) -> Any:
         """Sets of rows as a table."""
@@ -1002,7 +1002,7 @@ class _LeastEarned(_LeastTree):
         self.n = n = np.bincount(y, w, len(low))
         self.low, self.high = low, high
         self.linear = np.isin(np.arange(len(n)), part["linear"])
-        prices = np.array(part["prices"], dtype=float)
+        prices = np.array(part["multipliers"], dtype=float)
         most = np.minimum(np.minimum(n, high) / (n + low), 0.5)  # of hits / (n + predictions)
         slope = n * most / (n + high) * self.linear
         row = slope + prices

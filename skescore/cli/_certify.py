@@ -132,6 +132,7 @@ def run(options: argparse.Namespace) -> str:
         return _check(options)
     check_output(options.output, overwrite=options.overwrite)
     from skescore.certificates import certify
+    from skescore.optimal import SearchSpace, SolverLimits
 
     ruleset = read_rules(options.rules)
     dataset = _data(options, ruleset, ruleset.feature_names)
@@ -139,15 +140,13 @@ def run(options: argparse.Namespace) -> str:
     made = certify(
         ruleset,
         dataset.X,
-        dataset.y if black_box is None else None,
-        black_box=black_box,
+        dataset.y if black_box is None else black_box,
+        space=SearchSpace(options.max_rules, cuts=options.cuts),
         scoring=arguments.scorer_from(options),
         kinds=options.kinds,
-        max_rules=options.max_rules,
-        cuts_per_feature=options.cuts,
         tolerance=options.tolerance,
-        time_limit=options.seconds,
         sample_weight=arguments.class_weights_from(options, dataset),
+        limits=SolverLimits(time_limit=options.seconds),
     )
     if options.output is not None:
         write_output(options.output, made.to_json() + "\n")

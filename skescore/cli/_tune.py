@@ -728,6 +728,7 @@ def _certificate(
 ) -> Certificate:
     """How far the rules are from the best possible ones on all rows."""
     from skescore.certificates import certify
+    from skescore.optimal import SolverLimits
 
     scoring: Any = arguments.scorer_from(options)
     made = certify(
@@ -736,11 +737,12 @@ def _certificate(
         dataset.y if options.reference == "data" else None,
         scoring=scoring,
         tolerance=options.tolerance,
-        time_limit=0.7 * options.certify,
         sample_weight=arguments.class_weights_from(options, dataset),
+        limits=SolverLimits(time_limit=0.7 * options.certify),
     )
     try:  # the search weighs classes itself
-        return made.with_held_out(search, dataset.X, dataset.y, time_limit=0.3 * options.certify)
+        limits = SolverLimits(time_limit=0.3 * options.certify)
+        return made.with_held_out(search, dataset.X, dataset.y, limits=limits)
     except ValueError as error:  # the proof holds all the same
         notes.add(f"the best rules found are not measured on held-out rows: {error}")
         return made

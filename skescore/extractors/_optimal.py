@@ -12,8 +12,8 @@ import pandas as pd
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
-from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_lists, optimal_trees
-from skescore.rules import Condition, Interval, Missing, OneOf, Rule, RuleSet
+from skescore.optimal import SOLVERS, Cuts, Frontier, SearchSpace, SolverLimits, candidate_cuts
+from skescore.rules import Condition, Interval, Missing, OneOf, RowTable, Rule, RuleSet
 
 _CRITERIA = {
     "classification": ("errors",),
@@ -33,9 +33,16 @@ class BaseOptimalExtractor(BaseExtractor):
     max_nodes: int | None
     time_limit: float | None
 
+    #: Kind of the rules, a key of :data:`skescore.optimal.SOLVERS`.
+    _kind: str
+
     @abstractmethod
-    def _search(self, extraction: Extraction, **options: Any) -> Frontier:
-        """Find the frontier; the options are those of all kinds."""
+    def _space(self, cuts: Cuts) -> SearchSpace:
+        """Return the space of rules over some cuts."""
+
+    def _node_limit(self, extraction: Extraction) -> int | None:
+        """Return the largest number of nodes of the search."""
+        return self.max_nodes
 
     def _check_parameters(self) -> None:
         self._check_settings(self._task())
@@ -60,14 +67,15 @@ class BaseOptimalExtractor(BaseExtractor):
         return self._extract(extraction)  # which takes missing values as they are
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        frontier = self._search(
-            extraction,
+        cuts = _cuts_to_compare(extraction, self.cuts_per_feature, self.n_features_to_select)
+        frontier = SOLVERS[self._kind](
+            RowTable.of(extraction.X, extraction.settings["feature_names"]),
+            extraction.predictions,
+            self._space(cuts),
             loss=self.criterion or _CRITERIA[extraction.task][0],
-            cuts=_cuts_to_compare(extraction, self.cuts_per_feature, self.n_features_to_select),
             classes=None if extraction.classes is None else range(len(extraction.classes)),
-            feature_names=extraction.settings["feature_names"],
-            time_limit=self.time_limit,
             start=[] if self.start is None else [_coded_rules(self._start(), extraction)],
+            limits=SolverLimits(self.time_limit, self._node_limit(extraction)),
         )
         self._keep(_named_frontier(frontier, extraction))
         rules = self.frontier_.rules[-1]
@@ -235,6 +243,8 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     ([99.0, 49.0, 4.0], 0.0, 'optimal')
     """
 
+    _kind = "tree"
+
     def __init__(
         self,
         estimator: Any,
@@ -325,17 +335,15 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
             y, weights = np.concatenate([mean - spread, mean + spread]), np.tile(weight / 2, 2)
         names = [column.name for column in columns]
         values = {c.name: c.values_in(bins[cell, j]) for j, c in enumerate(columns)}
-        frontier = optimal_trees(
+        frontier = SOLVERS[self._kind](
             pd.DataFrame(values, columns=names),
             y,
+            self._space(cuts),
             loss="errors" if classes is not None else "squared_error",
-            max_rules=self.max_leaf_nodes,
-            cuts=cuts,
             classes=classes,
             sample_weight=weights,
             start=[] if self.start is None else [self._start()],
-            time_limit=self.time_limit,
-            max_nodes=self.max_nodes,
+            limits=SolverLimits(self.time_limit, self.max_nodes),
         )
 
         def finished(rules: RuleSet | None) -> RuleSet | None:
@@ -351,14 +359,8 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         self._learn_sums(source, self.frontier_.rules[-1])
         return self
 
-    def _search(self, extraction: Extraction, **options: Any) -> Frontier:
-        return optimal_trees(
-            extraction.X,
-            extraction.predictions,
-            max_rules=self.max_leaf_nodes,
-            max_nodes=self.max_nodes,
-            **options,
-        )
+    def _space(self, cuts: Cuts) -> SearchSpace:
+        return SearchSpace(self.max_leaf_nodes, cuts=cuts)
 
 
 # --- lists ----------------------------------------------------------------------------------------
@@ -434,6 +436,8 @@ class OptimalListExtractor(BaseOptimalExtractor):
     ([100.0, 50.0, 2.0], 0.0, 'optimal')
     """
 
+    _kind = "list"
+
     def __init__(
         self,
         estimator: Any,
@@ -472,13 +476,9 @@ class OptimalListExtractor(BaseOptimalExtractor):
         check.check_integer("max_conditions", self.max_conditions, 1, 3)
         super()._check_parameters()
 
-    def _search(self, extraction: Extraction, **options: Any) -> Frontier:
+    def _space(self, cuts: Cuts) -> SearchSpace:
+        return SearchSpace(self.max_rules, self.max_conditions, cuts)
+
+    def _node_limit(self, extraction: Extraction) -> int:
         nodes = max(_FEWEST_NODES, min(_MOST_NODES[extraction.task], _ROWS // len(extraction.X)))
-        return optimal_lists(
-            extraction.X,
-            extraction.predictions,
-            max_rules=self.max_rules,
-            max_conditions=self.max_conditions,
-            max_nodes=nodes if self.max_nodes is None else self.max_nodes,
-            **options,
-        )
+        return nodes if self.max_nodes is None else self.max_nodes

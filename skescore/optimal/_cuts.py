@@ -1,4 +1,4 @@
-"""Cuts: the tests on single features that rules of a space are made of."""
+"""Cuts: the tests of single features from which the rules of a search space are built."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from skescore.rules._conditions import is_missing
 
 
 def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Numbers between neighboring values: at least the lower, less than the higher."""
+    """Return numbers between neighboring values: at least the lower, less than the higher."""
     middle = low / 2 + high / 2
     return np.where((low <= middle) & (middle < high), middle, low)
 
 
 def pack(rows: np.ndarray) -> np.ndarray:
-    """Bit sets of rows: 64 rows of each line of a table of True and False in one number.
+    """Pack sets of rows into bit sets, 64 rows per number.
 
     Parameters
     ----------
     rows : ndarray of bool, shape (n_sets, n_rows)
-        The sets.
+        Sets of rows as masks.
 
     Returns
     -------
     ndarray of uint64, shape (n_sets, ceil(n_rows / 64))
-        Bits behind the last row are 0.
+        Bits after the last row are 0.
     """
     n_sets, n_rows = rows.shape
     packed = np.zeros((n_sets, -(-n_rows // 64) * 8), dtype=np.uint8)
@@ -40,21 +40,21 @@ def pack(rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Tests:
-    """Tests with two sides, and the rows on the first of them.
+    """Binary tests, and the rows for which each of them holds.
 
     Parameters
     ----------
     conditions : tuple of conditions
-        What holds on the first side of each test.
+        Condition of each test.
     negations : tuple of conditions
-        What holds on the other side: exactly where the condition does not hold.
+        Condition that holds exactly where the condition of the test does not hold.
     rows : ndarray of uint64, shape (n_tests, n_words)
-        The rows where the condition holds, one bit each, the first row lowest.
+        Bit set of the rows where the condition holds; the first row is the lowest bit.
     n_rows : int
-        How many rows there are.
+        Number of rows.
     """
 
-    __test__ = False  # for pytest
+    __test__ = False  # pytest would collect the class.
 
     conditions: tuple[Condition, ...]
     negations: tuple[Condition, ...]
@@ -67,22 +67,22 @@ class Tests:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where the features of a table are cut: the space of the conditions of rules.
+    """Cuts of the features of a table: the space of the conditions of rules.
 
     A number is compared with its cuts, ``x ≤ c`` or ``x > c``; a category with each of its values,
-    ``x = v`` or ``x ≠ v``. A feature that lacks values is asked for them as well, ``x is missing``
-    or ``x is known``, and each of its comparisons is there with and without ``or missing``.
+    ``x = v`` or ``x ≠ v``. For a feature with missing values there are also ``x is missing`` and
+    ``x is known``, and each of its comparisons with and without ``or missing``.
 
     Parameters
     ----------
     n_features : int
-        Columns of the table.
+        Number of columns of the table.
     thresholds : mapping of int to tuple of float
         The cuts of numeric features, increasing.
     categories : mapping of int to tuple
         The values of categorical features.
     lacking : tuple of int
-        The features that lack values in some row.
+        The features with missing values.
     """
 
     n_features: int
@@ -91,12 +91,12 @@ class Cuts:
     lacking: tuple[int, ...] = ()
 
     def pairs(self) -> Iterator[tuple[Condition, Condition]]:
-        """Give each test as its condition and the negation of it, in the order of features.
+        """Yield each test as its condition and its negation, in the order of the features.
 
         Yields
         ------
         tuple of two conditions
-            One of them holds for each row that the cuts are of.
+            Exactly one of them holds for each row.
         """
         for j in range(self.n_features):
             for gap in (False, True) if j in self.lacking else (False,):
@@ -115,46 +115,47 @@ class Cuts:
                 yield Missing(j), Missing(j, negated=True)
 
     def tests(self, X: Any) -> Tests:
-        """Put each test to the rows of a table.
+        """Evaluate each test on the rows of a table.
 
-        Tests that part no rows are left out, as are those that part them like one before.
+        Tests that do not split the rows are left out, and so are tests that split them as an
+        earlier test does.
 
         Parameters
         ----------
         X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
-            The rows, with the columns that the cuts are of.
+            The rows, with as many columns as the cuts have features.
 
         Returns
         -------
         Tests
             In the order of :meth:`pairs`.
         """
-        table = RowTable.of(X, _names(X))
-        seen: set[bytes] = set()
-        kept: list[tuple[Condition, Condition]] = []
-        lines: list[np.ndarray] = []
+        table = RowTable.of(X, column_names(X))
+        partitions: set[bytes] = set()
+        distinct_pairs: list[tuple[Condition, Condition]] = []
+        bit_sets: list[np.ndarray] = []
         for condition, negation in self.pairs():
-            held = table.holds(condition)
-            if held.all() or not held.any():
+            holds = table.holds(condition)
+            if holds.all() or not holds.any():
                 continue
-            line = pack(held[None])
-            key = (pack(~held[None]) if held[0] else line).tobytes()
-            if key not in seen:
-                seen.add(key)
-                kept.append((condition, negation))
-                lines.append(line)
+            bit_set = pack(holds[None])
+            partition = (pack(~holds[None]) if holds[0] else bit_set).tobytes()
+            if partition not in partitions:
+                partitions.add(partition)
+                distinct_pairs.append((condition, negation))
+                bit_sets.append(bit_set)
         n_words = -(-len(table) // 64)
-        rows = np.concatenate(lines) if lines else np.zeros((0, n_words), dtype=np.uint64)
-        conditions, negations = (tuple(pair[side] for pair in kept) for side in (0, 1))
+        rows = np.concatenate(bit_sets) if bit_sets else np.zeros((0, n_words), dtype=np.uint64)
+        conditions, negations = (tuple(pair[side] for pair in distinct_pairs) for side in (0, 1))
         return Tests(conditions, negations, rows, len(table))
 
     def to_json(self) -> dict[str, Any]:
-        """State the cuts in plain JSON values.
+        """Return the cuts as JSON values.
 
         Returns
         -------
         dict
-            Features by their index, as text.
+            Cuts by the index of the feature, as text.
         """
         return {
             "n_features": self.n_features,
@@ -167,24 +168,24 @@ class Cuts:
 def candidate_cuts(
     X: Any, per_feature: int | None = None, *, categories: Sequence[int] | None = None
 ) -> Cuts:
-    """Find where the features of a table can be cut.
+    """Choose candidate cuts of the features of a table.
 
     Parameters
     ----------
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows; NaN or None for missing values.
     per_feature : int, optional
-        Most cuts of a number: those nearest to its quantiles. By default it is cut between any two
-        neighboring values, which separates all rows that it can separate. Categories always have
-        all their values.
+        Largest number of cuts of a numeric feature: those nearest to its quantiles. By default it
+        is cut between any two neighboring values. Categorical features always have all their
+        values.
     categories : sequence of int, optional
-        The columns to be taken for categorical ones; by default those that hold text or booleans,
-        or are declared categories.
+        Indices of the categorical columns; by default those that hold text or booleans, or are
+        declared categories.
 
     Returns
     -------
     Cuts
-        The cuts, half-way between values of the rows.
+        The cuts, halfway between values of the rows.
 
     Examples
     --------
@@ -200,33 +201,35 @@ def candidate_cuts(
     5
     """
     check_integer("per_feature", per_feature, 1, optional=True)
-    table = RowTable.of(X, _names(X))
-    n_features = len(_names(X))
-    declared = set(_categorical(X) if categories is None else categories)
+    names = column_names(X)
+    table = RowTable.of(X, names)
+    declared = set(_categorical_columns(X) if categories is None else categories)
     thresholds: dict[int, tuple[float, ...]] = {}
     values: dict[int, tuple[Any, ...]] = {}
     lacking = []
-    for j in range(n_features):
+    for j in range(len(names)):
         column = table.column(j)
-        gaps = is_missing(column)
-        if gaps.any() and not gaps.all():
+        missing = is_missing(column)
+        if missing.any() and not missing.all():
             lacking.append(j)
-        known = column[~gaps]
+        observed = column[~missing]
         if j in declared or column.dtype.kind in "OUTb":
-            if j not in declared and not any(isinstance(value, str) for value in known.tolist()):
-                try:  # numbers beside None; texts are none, "01" and "1" differ
-                    thresholds[j] = _between(known.astype(float), per_feature)
+            has_text = any(isinstance(value, str) for value in observed.tolist())
+            if j not in declared and not has_text:
+                try:  # An object column may hold numbers and None.
+                    thresholds[j] = _cuts_between(observed.astype(float), per_feature)
                     continue
                 except (TypeError, ValueError):
                     pass
-            found = {python_value(value) for value in known.tolist()}
-            values[j] = tuple(sorted(found, key=label_order))
+            distinct = {python_value(value) for value in observed.tolist()}
+            values[j] = tuple(sorted(distinct, key=label_order))
         else:
-            thresholds[j] = _between(known.astype(float), per_feature)
-    return Cuts(n_features, thresholds, values, tuple(lacking))
+            thresholds[j] = _cuts_between(observed.astype(float), per_feature)
+    return Cuts(len(names), thresholds, values, tuple(lacking))
 
 
-def _names(X: Any) -> list[str]:
+def column_names(X: Any) -> list[str]:
+    """Return the names of the columns; those of an array are x0, x1, ..."""
     if isinstance(X, RowTable):
         return list(X.names)
     columns = getattr(X, "columns", None)
@@ -235,22 +238,22 @@ def _names(X: Any) -> list[str]:
     return [f"x{j}" for j in range(np.shape(X)[1])]
 
 
-def _categorical(X: Any) -> list[int]:
-    """Columns of a frame that hold text, booleans or declared categories."""
+def _categorical_columns(X: Any) -> list[int]:
+    """Return the columns of a frame that hold booleans or declared categories."""
     dtypes = getattr(X, "dtypes", None)
     if dtypes is None or not hasattr(X, "columns"):
         return []
     return [j for j, dtype in enumerate(dtypes) if str(dtype) in {"category", "bool", "boolean"}]
 
 
-def _between(known: np.ndarray, most: int | None) -> tuple[float, ...]:
-    """Cuts half-way between neighboring values, or the ones nearest to the quantiles."""
-    values, counts = np.unique(known, return_counts=True)
+def _cuts_between(observed: np.ndarray, max_cuts: int | None) -> tuple[float, ...]:
+    """Return cuts halfway between neighboring values, or only those nearest to the quantiles."""
+    values, counts = np.unique(observed, return_counts=True)
     cuts = halfway(values[:-1], values[1:])
-    if most is not None and len(cuts) > most:
-        wanted = np.arange(1, most + 1) * (len(known) / (most + 1))
-        below = np.cumsum(counts)[:-1]  # rows below each cut
-        right = np.searchsorted(below, wanted).clip(1, len(below) - 1)
-        nearer_left = wanted - below[right - 1] <= below[right] - wanted
+    if max_cuts is not None and len(cuts) > max_cuts:
+        quantile_ranks = np.arange(1, max_cuts + 1) * (len(observed) / (max_cuts + 1))
+        rows_below = np.cumsum(counts)[:-1]
+        right = np.searchsorted(rows_below, quantile_ranks).clip(1, len(rows_below) - 1)
+        nearer_left = quantile_ranks - rows_below[right - 1] <= rows_below[right] - quantile_ranks
         cuts = cuts[np.unique(np.where(nearer_left, right - 1, right))]
     return tuple(cuts.tolist())

@@ -1,9 +1,10 @@
-"""The best weighted F1 of decision trees of at most so many leaves, bounded from above.
+"""Upper bounds of the weighted F1 of decision trees with a limited number of leaves.
 
-The weighted F1 is no sum over leaves, as the false alarms of one leaf make the hits of another one
-with the same class worth less. But between two limits of how many rows each class is predicted for,
-sums over leaves bound it, for which the search of optimal trees finds the best tree. Limits are
-parted where that is too wide.
+The weighted F1 is not a sum over leaves: the false alarms of one leaf reduce the value of the hits
+of other leaves with the same class. But where the number of rows predicted for each class lies
+between a lower and an upper limit, sums over leaves bound the F1, and the search for optimal trees
+maximizes these sums. Lagrange multipliers penalize trees that exceed the limits. Branch and bound
+narrows the limits of one class at a time where the bound is not tight enough.
 """
 
 from __future__ import annotations
@@ -17,94 +18,83 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from skescore._validation import (
-    check_integer,
-    check_number,
-    label_order,
-    python_value,
-    row_weights,
-    whole_labels,
-)
-from skescore.optimal._cuts import Cuts, candidate_cuts
-from skescore.optimal._trees import BLOCK, Families, RowErrors, RuleMaker, TreeSearch
-from skescore.rules import RowTable, RuleSet
+from skescore._validation import check_integer, check_number
+from skescore.optimal._cuts import Cuts
+from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows
+from skescore.optimal._trees import CutColumns, Misclassification, TreeConverter, TreeSearch
+from skescore.rules import RuleSet
 
-#: How often prices of rows beyond the limits are made better, before limits are parted.
-_PRICES = 5
-#: What single precision may change, relative to the largest loss.
-_ROUNDING = 2e-6
+#: Subgradient steps on the Lagrange multipliers before branching on the predicted counts.
+_N_MULTIPLIER_STEPS = 5
+#: Largest error of single precision, relative to the largest loss.
+_ROUNDING_ERROR = 2e-6
 
 
 @dataclass(frozen=True, eq=False)
 class F1Bound:
-    """How large the weighted F1 of decision trees of at most so many leaves can be.
+    """Proven upper bound of the weighted F1 of decision trees with a limited number of leaves.
 
     Parameters
     ----------
-    size : int
-        The most leaves.
-    most : float
-        No such tree has a greater weighted F1.
-    found : float
-        That of the best tree found; 0 if there is none.
+    max_leaves : int
+        Largest number of leaves the bound covers.
+    upper_bound : float
+        No tree with at most `max_leaves` leaves has a larger weighted F1.
+    incumbent : float
+        Weighted F1 of the best tree found; 0 if none was found.
     rules : RuleSet or None
-        Its leaves.
+        Leaves of the best tree found.
     proof : mapping
-        What was proven, part by part, in plain JSON values: ``"classes"``, ``"enough"`` and
-        ``"parts"``. A part is parted by how many rows a class is predicted for (``"class"``,
-        ``"at"``: at most so many, at least so many; ``"parts"``), or it has ``"prices"`` of the
-        rows predicted for each class, and classes for which a ``"linear"`` bound was taken.
+        The branch-and-bound tree as JSON values: ``"classes"``, ``"target"`` and its ``"root"``.
+        An inner node divides the number of rows predicted for a class (``"class"``): in the first
+        of its ``"branches"`` it is at most the first number of ``"between"``, in the other at least
+        the second. A leaf has the Lagrange ``"multipliers"`` of the classes, and the classes with a
+        ``"linear"`` bound.
     seconds : float
-        How long the search took.
+        Wall time of the search.
     """
 
-    size: int
-    most: float
-    found: float
+    max_leaves: int
+    upper_bound: float
+    incumbent: float
     rules: RuleSet | None
     proof: dict[str, Any]
     seconds: float
 
 
-def most_f1_of_trees(
+def bound_f1_of_trees(
     X: Any,
     y: Any,
-    size: int,
+    max_leaves: int,
     *,
-    enough: float = 0.0,
+    target: float = 0.0,
     cuts: Cuts | int | None = 16,
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
-    feature_names: Sequence[str] | None = None,
-    time_limit: float | None = None,
-    max_nodes: int | None = None,
+    limits: SolverLimits | None = None,
 ) -> F1Bound:
-    r"""Bound the weighted F1 of decision trees of at most so many leaves.
+    r"""Bound the weighted F1 of decision trees with at most `max_leaves` leaves from above.
 
     Parameters
     ----------
-    X : array-like or DataFrame of shape (n_rows, n_features)
+    X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
         The rows; NaN or None for missing values, which go to either side of a split.
     y : array-like of shape (n_rows,)
         Labels.
-    size : int
-        Most leaves, at least 1.
-    enough : float, default=0.0
-        A bound that is small enough: the search ends where it is proven, or where a tree is found
-        that is better. With 0 it ends with the first tree.
+    max_leaves : int
+        Largest number of leaves, at least 1.
+    target : float, default=0.0
+        An upper bound that suffices: the search ends when it is proven, or when a tree with a
+        larger F1 is found. With 0 it ends with the first tree.
     cuts : Cuts, int or None, default=16
-        Where features may be split; a number is passed to :func:`candidate_cuts`, None cuts between
-        any two neighboring values.
+        Cuts of the features; an integer is passed to :func:`candidate_cuts`, None cuts between any
+        two neighboring values.
     classes : sequence, optional
-        The labels, in the order of the rules' class counts; by default the sorted ones of y.
+        The labels, in the order of the rules' class counts; by default the sorted labels of y.
     sample_weight : array-like of shape (n_rows,), optional
-        How much each row counts.
-    feature_names : sequence of str, optional
-        Names of the features; by default those of a frame.
-    time_limit : float, optional
-        Seconds after which the bound is what was proven until then; None for none.
-    max_nodes : int, optional
-        The same with a number of sets of rows, so that the result does not depend on the machine.
+        Weight of each row.
+    limits : SolverLimits, optional
+        Limits of time and nodes; by default none.
 
     Returns
     -------
@@ -118,384 +108,399 @@ def most_f1_of_trees(
 
     Notes
     -----
-    Let class k have the weight :math:`n_k` of all W, let :math:`q_k` be predicted to be of it and
-    :math:`t_k` of these rightly, so that :math:`W F / 2 = \sum_k n_k t_k / (n_k + q_k)`. Where
-    :math:`l_k \leq q_k \leq u_k`, a term is at most
+    Let class k have the weight :math:`n_k` of the total W, let :math:`q_k` be the weight predicted
+    as class k and :math:`t_k` the hits among these, so that
+    :math:`W F / 2 = \sum_k n_k t_k / (n_k + q_k)`. If :math:`l_k \leq q_k \leq u_k`, the term of
+    class k is bounded by two sums over its leaves:
 
-    - the sum over its leaves of :math:`n_k c_k / (n_k + \max(s, l_k))`, where a leaf of weight s
-      has the weight :math:`c_k` of that class, which is all there is to it if a class has one leaf;
-    - and at most :math:`n_k t_k / (n_k + u_k) + n_k m_k (u_k - q_k) / (n_k + u_k)`, where no
-      :math:`t_k / (n_k + q_k)` is more than :math:`m_k`, which is at most 1/2 as :math:`t_k` is at
-      most :math:`n_k` and :math:`q_k`.
+    - :math:`n_k c_k / (n_k + \max(s, l_k))` per leaf of weight s with the weight :math:`c_k` of
+      class k; this is exact if class k has one leaf;
+    - :math:`n_k t_k / (n_k + u_k) + n_k m_k (u_k - q_k) / (n_k + u_k)`, where :math:`m_k` bounds
+      :math:`t_k / (n_k + q_k)`; it is at most 1/2, as :math:`t_k \leq \min(n_k, q_k)`.
 
-    Both are sums over leaves, as are prices of the rows that exceed a limit, by Lagrange. The
-    largest sum is found by the search of :func:`optimal_trees`, whose bounds hold for it: a row
-    more adds between 0 and a constant to the weight of a leaf less what it earns. Rows of one class
-    earn at most :math:`n_k c_k / (n_k + c_k)`, so that few leaves cannot earn much where classes
-    are many. Where F > f, each class has an F1 of at least :math:`1 - W (1 - f) / n_k`, which gives
-    limits to begin with.
+    Lagrange multipliers of the limits add further sums over leaves. The search of
+    :func:`optimal_trees` maximizes the total. Its bounds apply, because each added row increases
+    the weight of a leaf less its gain by a number between 0 and a constant. Rows of one class gain
+    at most :math:`n_k c_k / (n_k + c_k)`, which bounds the gain of fewer leaves than classes. If
+    F > f, each class has an F1 of at least :math:`1 - W (1 - f) / n_k`; the initial limits follow.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from skescore.optimal import most_f1_of_trees
+    >>> from skescore.optimal import bound_f1_of_trees
     >>> X, y = load_iris(return_X_y=True)
-    >>> bound = most_f1_of_trees(X, y, 3, enough=0.97)
-    >>> bound.most, round(bound.found, 4)
+    >>> bound = bound_f1_of_trees(X, y, 3, target=0.97)
+    >>> bound.upper_bound, round(bound.incumbent, 4)
     (0.97, 0.9599)
     """
-    began = time.monotonic()
-    check_integer("size", size, 1)
-    check_number("enough", enough, 0)
-    check_number("time_limit", time_limit, 0, optional=True)
-    check_integer("max_nodes", max_nodes, 1, optional=True)
-    if not (cuts is None or isinstance(cuts, Cuts)):
-        cuts = check_integer("cuts", cuts, 1)
-    columns = getattr(X, "columns", None)
-    if feature_names is None:
-        feature_names = (
-            [f"x{j}" for j in range(np.shape(X)[1])]
-            if columns is None
-            else [str(c) for c in columns]
-        )
-    table = RowTable.of(X, feature_names)
-    target = whole_labels("y", y)
-    if len(table) == 0 or target.shape != (len(table),):
-        raise ValueError(
-            f"y must hold one label for each of the rows, at least one, got shape {target.shape} "
-            f"for {len(table)} rows."
-        )
-    weights = row_weights(
-        np.ones(len(table)) if sample_weight is None else sample_weight, len(table)
-    )
-    found = {python_value(value) for value in target.tolist()}
-    labels = tuple(sorted(found, key=label_order)) if classes is None else tuple(classes)
-    index = {label: i for i, label in enumerate(labels)}
-    if not found <= set(index):
-        unknown = sorted(found - set(index), key=label_order)[0]
-        raise ValueError(f"classes must hold all labels of y, but it lacks {unknown!r}.")
-    codes = np.array([index[python_value(value)] for value in target.tolist()], dtype=np.intp)
-    families = Families(cuts if isinstance(cuts, Cuts) else candidate_cuts(X, cuts), table)
-    search = TreeSearch(
-        families, codes, weights, "errors", labels, max(2, size), began, time_limit, max_nodes
-    )
-    bounding = _Bounding(search, size, enough)
+    started = time.monotonic()
+    check_integer("max_leaves", max_leaves, 1)
+    check_number("target", target, 0)
+    rows = TrainingRows.read(X, y, loss="errors", classes=classes, sample_weight=sample_weight)
+    columns = CutColumns(SearchSpace(cuts=cuts).cuts_of(X), rows.table)
+    limits = limits or SolverLimits()
+    search = TreeSearch(columns, rows, max(2, max_leaves), limits, started)
+    solver = _F1BranchAndBound(search, max_leaves, target)
     with threadpool_limits(1):
-        most, parts = bounding.run()
+        upper_bound, root = solver.run()
     rules = None
-    if bounding.found > 0:
-        makes = RuleMaker(families, table, codes, weights, "errors", labels, feature_names)
-        rules = makes.rules(bounding.tree, bounding.conclusions)
-    proof = {"classes": list(labels), "enough": enough, "parts": parts}
-    seconds = time.monotonic() - began
-    return F1Bound(size, most, bounding.found, rules, proof, seconds)
+    if solver.incumbent > 0:
+        rules = TreeConverter(columns, rows).rules(solver.tree, solver.leaf_classes)
+    proof = {"classes": list(rows.classes or ()), "target": target, "root": root}
+    seconds = time.monotonic() - started
+    return F1Bound(max_leaves, upper_bound, solver.incumbent, rules, proof, seconds)
 
 
-class _Earned(RowErrors):
-    """The weight of the rows less what leaves earn, within limits of how much is predicted.
+def _linear_slope(n: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the gain of the linear bound per row that is not predicted."""
+    max_ratio = np.minimum(n, high) / np.maximum(n + low, 1e-300)
+    return np.asarray(n * np.minimum(0.5, max_ratio) / np.maximum(n + high, 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class _CountLimits:
+    """Limits of the weight predicted as each class.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_classes,)
+        The limits.
+    total : float
+        Weight of all rows.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    total: float
+
+    @classmethod
+    def tightened(cls, low: np.ndarray, high: np.ndarray, total: float) -> _CountLimits:
+        """Tighten limits with the equation that all predicted weights sum to the total."""
+        for _ in range(3):
+            low = np.maximum(low, total - (high.sum() - high))
+            high = np.minimum(high, total - (low.sum() - low))
+        return cls(low, high, total)
+
+    @property
+    def is_infeasible(self) -> bool:
+        """Whether no prediction satisfies the limits."""
+        return bool((self.low > self.high + 1e-9 * self.total).any())
+
+    def branch(self, k: int, upper: float, lower: float) -> tuple[_CountLimits, _CountLimits]:
+        """Return the limits with at most `upper`, and with at least `lower`, of class k."""
+        low, high = self.low.copy(), self.high.copy()
+        high[k], low[k] = upper, lower
+        return (
+            self.tightened(self.low, high, self.total),
+            self.tightened(low, self.high, self.total),
+        )
+
+
+class _LagrangianLoss(Misclassification):
+    """Weight of the rows less the gains of the leaves in the relaxed weighted F1.
 
     Parameters
     ----------
     counts : ndarray of shape (n_points, n_classes)
-        Weight of each class among rows alike.
-    low, high : ndarray of shape (n_classes,)
-        Between what limits each class is predicted.
-    linear : ndarray of bool, shape (n_classes,)
-        For which classes the linear bound is taken.
-    prices : ndarray of shape (n_classes,)
-        What a row beyond the upper limit costs; negative: a row short of the lower one.
+        Weight of each class at each point.
+    limits : _CountLimits
+        Limits of the weight predicted as each class.
+    is_linear : ndarray of bool, shape (n_classes,)
+        Classes with the linear bound.
+    multipliers : ndarray of shape (n_classes,)
+        Lagrange multipliers: positive for the upper limit, negative for the lower limit.
     """
 
-    whole = False
+    is_integral = False
+    _needs_weights = True
 
     def __init__(
         self,
         counts: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        linear: np.ndarray,
-        prices: np.ndarray,
+        limits: _CountLimits,
+        is_linear: np.ndarray,
+        multipliers: np.ndarray,
     ) -> None:
         self.stats = counts
+        low, high = limits.low, limits.high
         n = self._n = counts.sum(axis=0)
-        self._low, self._linear = low, linear
-        self._hit = np.divide(n, n + high, out=np.zeros_like(n), where=n > 0)  # where linear
-        slope = _slope(n, low, high)
-        row = np.where(linear, slope, 0.0) + prices
-        #: What no tree has to pay, beside the weight of all rows.
-        self.free = float(
-            np.where(linear, slope * high, 0.0).sum()
-            + np.where(prices > 0, prices * high, prices * low).sum()
-            - row.min() * n.sum()
+        self._low, self._is_linear = low, is_linear
+        self._linear_gain = np.divide(n, n + high, out=np.zeros_like(n), where=n > 0)
+        slope = _linear_slope(n, low, high)
+        row_cost = np.where(is_linear, slope, 0.0) + multipliers
+        #: Part of the objective that does not depend on the tree.
+        self.constant = float(
+            np.where(is_linear, slope * high, 0.0).sum()
+            + np.where(multipliers > 0, multipliers * high, multipliers * low).sum()
+            - row_cost.min() * n.sum()
         )
-        self._row = row - row.min()  # each row is predicted for one class: only differences count
-        self.heaviest = counts.sum(axis=1) * (1.25 + float(self._row.max()))
-        self.equal = self.of_sums(counts)
-        exact = bool((counts == np.floor(counts)).all())
-        self._dtype = np.float32 if exact and counts.sum() < 2**24 else np.float64
-        self.rounding = _ROUNDING * float(self.heaviest.sum())
+        # Each row is predicted once, so that only differences between the costs matter.
+        self._row_cost = row_cost - row_cost.min()
+        self.max_costs = counts.sum(axis=1) * (1.25 + float(self._row_cost.max()))
+        self.min_costs = self.loss_of_sums(counts)
+        self._choose_dtype()
+        self.rounding_error = _ROUNDING_ERROR * float(self.max_costs.sum())
 
-    def earned(self, sums: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """What leaves of that weight earn with each of the classes."""
+    def gains_of_leaves(self, sums: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the gain of leaves for each class that they could predict."""
         weight = weight[..., None]
-        return self.earned_of(sums, np.maximum(weight, self._low), weight)
+        return self._gains_of_hits(sums, np.maximum(weight, self._low), weight)
 
-    def of_sums(self, sums: np.ndarray) -> np.ndarray:
-        """The loss of leaves by the sums of their points' statistics."""
+    def loss_of_sums(self, sums: np.ndarray) -> np.ndarray:
+        """Return the loss of leaves from the sums of their points' statistics."""
         weight = sums.sum(axis=-1)
-        return np.asarray(weight - self.earned(sums, weight).max(axis=-1))
+        return np.asarray(weight - self.gains_of_leaves(sums, weight).max(axis=-1))
 
-    def least(self, sums: np.ndarray, most: int) -> np.ndarray:
-        """The same of 2, 3, ... leaves, from below.
+    def bounds_by_leaves(self, sums: np.ndarray, max_leaves: int) -> np.ndarray:
+        """Return lower bounds of the loss for 2, 3, ... leaves.
 
-        Each class earns no more than all its rows would by themselves, and one leaf has all rows of
-        other classes, as what leaves earn is convex in these: beyond the lower limits.
+        Each predicted class gains at most as much as a pure leaf with all its rows would. As the
+        gain is convex in the weight of the other classes above the lower limits, one leaf contains
+        all these rows in the best case.
         """
         weight = sums.sum(axis=-1)
-        pure = np.maximum(self.earned_of(sums, np.maximum(sums, self._low), sums), 0.0)
-        best = np.cumsum(-np.sort(-pure, axis=-1), axis=-1)
+        pure = np.maximum(self._gains_of_hits(sums, np.maximum(sums, self._low), sums), 0.0)
+        best_pure = np.cumsum(-np.sort(-pure, axis=-1), axis=-1)
         largest = np.cumsum(-np.sort(-sums, axis=-1), axis=-1)
         n_classes = sums.shape[-1]
-        chosen = np.minimum(np.arange(2, most + 1), n_classes) - 1
-        free = np.where(self._linear, 0.0, np.maximum(self._low - sums, 0.0)).sum(axis=-1)
-        others = np.maximum((weight - free)[..., None] - largest[..., chosen], 0.0)[..., None]
-        some = sums[..., None, :]
-        last = self.earned_of(some, np.maximum(some, self._low) + others, some + others)
-        last = np.maximum(last.max(axis=-1, initial=0.0), 0.0)
-        before = best[..., np.minimum(np.arange(1, most), n_classes) - 1]
-        earned = np.minimum(best[..., chosen], before + last)
-        return np.asarray(np.maximum(weight[..., None] - earned, 0.0))
+        n_predicted = np.minimum(np.arange(2, max_leaves + 1), n_classes) - 1
+        shortfall = np.where(self._is_linear, 0.0, np.maximum(self._low - sums, 0.0)).sum(axis=-1)
+        others = np.maximum((weight - shortfall)[..., None] - largest[..., n_predicted], 0.0)
+        others, hits = others[..., None], sums[..., None, :]
+        impure = self._gains_of_hits(hits, np.maximum(hits, self._low) + others, hits + others)
+        impure = np.maximum(impure.max(axis=-1, initial=0.0), 0.0)
+        remaining = best_pure[..., np.minimum(np.arange(1, max_leaves), n_classes) - 1]
+        gains = np.minimum(best_pure[..., n_predicted], remaining + impure)
+        return np.asarray(np.maximum(weight[..., None] - gains, 0.0))
 
-    def earned_of(self, hits: np.ndarray, among: np.ndarray, taken: np.ndarray) -> np.ndarray:
-        """What so many hits earn among so many predictions, with prices for those taken."""
-        n = self._n
-        curved = n * hits / np.maximum(n + among, 1e-300)
-        return np.asarray(np.where(self._linear, self._hit * hits, curved) - self._row * taken)
+    def _gains_of_hits(
+        self, hits: np.ndarray, predicted: np.ndarray, charged: np.ndarray
+    ) -> np.ndarray:
+        """Return the gains of hits among predicted rows, less the costs of the charged rows."""
+        curved = self._n * hits / np.maximum(self._n + predicted, 1e-300)
+        gains = np.where(self._is_linear, self._linear_gain * hits, curved)
+        return np.asarray(gains - self._row_cost * charged)
 
-    def _pairs_named(
-        self, quarters: Sequence[np.ndarray], weights: Sequence[np.ndarray], k: int
-    ) -> list[np.ndarray]:
-        """What quarters earn with one class."""
-        dtype = self._dtype
-        earned = []
-        for hits, weight in zip(quarters, weights, strict=True):
-            if self._linear[k]:
-                result = dtype(self._hit[k]) * hits
-            else:
-                result = np.maximum(weight, dtype(self._low[k]))
-                result += dtype(self._n[k])
-                np.divide(hits, result, out=result)
-                result *= dtype(self._n[k])
-            if self._row[k]:
-                result -= dtype(self._row[k]) * weight
-            earned.append(result)
-        return earned
-
-    def split_sides(self, rows: Any, sums: np.ndarray, total: np.ndarray) -> tuple[Any, ...]:
-        """The least loss of both sides of every cut with two leaves each, and the cuts of it."""
-        dtype = self._dtype
-        below, stats = rows.below(dtype), self.stats[rows.index].astype(dtype)
-        weight = sums.sum(axis=1)
-        n_cuts = len(weight)
-        named = np.empty((2, n_cuts))
-        at = np.empty((2, n_cuts), dtype=np.intp)
-        step = max(1, BLOCK // max(1, n_cuts))
-        used = [k for k in range(stats.shape[1]) if total[k] > 0]
-        columns = [*(stats[:, k] for k in used), stats.sum(axis=1)]
-        one = [*(sums[:, k].astype(dtype) for k in used), weight.astype(dtype)]
-        every = [*(dtype(total[k]) for k in used), dtype(total.sum())]
-        weighted = [below * values[:, None] for values in columns]
-        for begin in range(0, n_cuts, step):
-            some = slice(begin, begin + step)
-
-            def quarters(i: int, some: slice = some) -> tuple[np.ndarray, ...]:
-                both = below[:, some].T @ weighted[i]
-                first, second = one[i][some, None], one[i][None]
-                neither = second - both
-                return both, first - both, neither, (every[i] - first) - neither
-
-            weights = quarters(len(used))
-            best: list[np.ndarray] = []
-            for i, k in enumerate(used):
-                earned = self._pairs_named(quarters(i), weights, k)
-                if not best:
-                    best = earned
-                for kept, other in zip(best, earned, strict=True):
-                    np.maximum(kept, other, out=kept)
-            for side in (0, 1):
-                together = best[2 * side] + best[2 * side + 1]
-                at[side, some] = together.argmax(axis=1)
-                named[side, some] = together[np.arange(len(together)), at[side, some]]
-        return weight - named[0], total.sum() - weight - named[1], at[0], at[1]
+    def _gains(self, hits: np.ndarray, weights: np.ndarray, class_index: int) -> np.ndarray:
+        """Return the gains of leaves that predict a class, in the precision of the search."""
+        dtype, k = self._dtype, class_index
+        if self._is_linear[k]:
+            gains = np.asarray(dtype(self._linear_gain[k]) * hits)
+        else:
+            gains = np.maximum(weights, dtype(self._low[k]))
+            gains += dtype(self._n[k])
+            np.divide(hits, gains, out=gains)
+            gains *= dtype(self._n[k])
+        if self._row_cost[k]:
+            gains -= dtype(self._row_cost[k]) * weights
+        return gains
 
 
-def _slope(n: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """What the linear bound gains by each row less that is predicted."""
-    most = np.minimum(n, high) / np.maximum(n + low, 1e-300)
-    return np.asarray(n * np.minimum(0.5, most) / np.maximum(n + high, 1e-300))
+@dataclass
+class _Node:
+    """Node of the branch and bound over the predicted counts.
+
+    Parameters
+    ----------
+    limits : _CountLimits
+        Limits of the weight predicted as each class.
+    hits, predicted : ndarray of shape (n_classes,)
+        Hits and predicted weight of each class in the tree of the parent node.
+    multipliers : ndarray of shape (n_classes,)
+        Lagrange multipliers of the parent node.
+    proof : dict
+        Part of the proof that the node fills in.
+    """
+
+    limits: _CountLimits
+    hits: np.ndarray
+    predicted: np.ndarray
+    multipliers: np.ndarray
+    proof: dict[str, Any]
 
 
-class _Limits:
-    """Between what limits each class is predicted; both are tightened as all sum to the weight."""
+class _F1BranchAndBound:
+    """Branch and bound over the limits of the predicted counts.
 
-    def __init__(self, low: np.ndarray, high: np.ndarray, total: float) -> None:
-        for _ in range(3):
-            low = np.maximum(low, total - (high.sum() - high))
-            high = np.minimum(high, total - (low.sum() - low))
-        self.low, self.high, self.total = low, high, total
-        self.empty = bool((low > high + 1e-9 * total).any())
+    Parameters
+    ----------
+    search : TreeSearch
+        Search for the tree with the largest sum of gains.
+    max_leaves : int
+        Largest number of leaves.
+    target : float
+        Upper bound that suffices.
+    """
 
-    def parted(self, k: int, most: float, least: float) -> tuple[_Limits, _Limits]:
-        """At most, and at least, so much of a class."""
-        low, high = self.low.copy(), self.high.copy()
-        high[k], low[k] = most, least
-        return _Limits(self.low, high, self.total), _Limits(low, self.high, self.total)
-
-
-class _Bounding:
-    """Branch and bound over limits of how much each class is predicted."""
-
-    def __init__(self, search: TreeSearch, size: int, enough: float) -> None:
-        self._search, self._size, self._enough = search, size, enough
+    def __init__(self, search: TreeSearch, max_leaves: int, target: float) -> None:
+        self._search, self._max_leaves, self._target = search, max_leaves, target
         self._counts = search.loss.stats
         self._n = self._counts.sum(axis=0)
         self._total = float(self._n.sum())
-        #: Whether predictions of a class are whole numbers.
-        self._whole = bool((self._counts == np.floor(self._counts)).all())
-        #: The best tree found, its weighted F1, and what its leaves conclude.
-        self.found, self.tree, self.conclusions = 0.0, None, ()
+        #: Whether predicted counts are whole numbers.
+        self._is_whole = bool((self._counts == np.floor(self._counts)).all())
+        #: Best tree, its weighted F1, and the classes that its leaves predict.
+        self.incumbent, self.tree, self.leaf_classes = 0.0, None, ()
 
     def run(self) -> tuple[float, dict[str, Any]]:
-        """The bound and its proof."""
-        n, total = self._n, self._total
-        least = np.divide(total * (1 - self._enough), n, out=np.ones_like(n), where=n > 0)
-        f = np.maximum(1 - least, 0.0)
-        low = f * n / (2 - f)
-        high = np.where(f > 0, n * (2 / np.where(f > 0, f, 1) - 1), total)
-        parts: dict[str, Any] = {}
-        first = _Limits(low, np.minimum(high, total), total)
-        stack = [(first, 0.7 * n, n.copy(), np.zeros(len(n)), parts)]
-        most = self._enough
+        """Return the upper bound and the root of its proof."""
+        n = self._n
+        root: dict[str, Any] = {}
+        stack = [_Node(self._initial_limits(), 0.7 * n, n.copy(), np.zeros(len(n)), root)]
+        upper_bound = self._target
         while stack:
-            limits, hits, taken, prices, part = stack.pop()
-            if limits.empty:
+            node = stack.pop()
+            if node.limits.is_infeasible:
                 continue
-            bound, tree, prices = self._priced(limits, hits, taken, prices, part)
-            if bound <= self._enough:
+            bound, tree = self._bound_node(node)
+            if bound <= self._target:
                 continue
-            if tree is None or self.found > self._enough:
-                most = max(most, bound)
+            if tree is None or self.incumbent > self._target:
+                upper_bound = max(upper_bound, bound)
                 continue
-            hits, taken, k = self._widest(limits, tree, part)
+            k = self._choose_class(node, tree)
             if k is None:
-                most = max(most, bound)
+                upper_bound = max(upper_bound, bound)
                 continue
-            fewest, largest = float(limits.low[k]), float(limits.high[k])
-            tenth = (largest - fewest) / 10
-            at = min(max(float(taken[k]), fewest + tenth), largest - tenth)
-            between = (math.floor(at), math.floor(at) + 1.0) if self._whole else (at, at)
-            sides = limits.parted(k, *between)
-            part.clear()
-            part.update({"class": k, "at": list(between), "parts": [{}, {}]})
-            for side, below in zip(sides, part["parts"], strict=True):
-                stack.append((side, hits, np.clip(taken, side.low, side.high), prices, below))
-        return min(most, 1.0), parts
+            stack += self._branch(node, k)
+        return min(upper_bound, 1.0), root
 
-    def _priced(
-        self,
-        limits: _Limits,
-        hits: np.ndarray,
-        taken: np.ndarray,
-        prices: np.ndarray,
-        part: dict[str, Any],
-    ) -> tuple[float, Any, np.ndarray]:
-        """Bound F1 within limits, the tree that the bound is of if time is not over, and prices."""
-        linear = self._linear(limits, hits, taken)
-        best: tuple[float, Any, np.ndarray] = (math.inf, None, prices)
-        beyond, step = np.zeros(len(prices)), 1.0
-        for _ in range(_PRICES):
-            loss = _Earned(self._counts, limits.low, limits.high, linear, prices)
-            target = self._total + loss.free - self._enough * self._total / 2 + loss.rounding
-            low, tree = self._search.least(loss, self._size, target)
-            bound = 2 * (self._total + loss.free - low + loss.rounding) / self._total
-            self._try(loss, tree)
-            if bound < best[0]:
-                best = bound, tree, prices
-                part.update({"linear": np.flatnonzero(linear).tolist(), "prices": prices.tolist()})
-                predicted = self._predicted(loss, tree)[1]
-                beyond = predicted - np.clip(predicted, limits.low, limits.high)
+    def _initial_limits(self) -> _CountLimits:
+        """Return the limits that all trees with an F1 above the target satisfy."""
+        n, total = self._n, self._total
+        loss = np.divide(total * (1 - self._target), n, out=np.ones_like(n), where=n > 0)
+        f1 = np.maximum(1 - loss, 0.0)
+        high = np.where(f1 > 0, n * (2 / np.where(f1 > 0, f1, 1) - 1), total)
+        return _CountLimits.tightened(f1 * n / (2 - f1), np.minimum(high, total), total)
+
+    def _branch(self, node: _Node, k: int) -> list[_Node]:
+        """Divide the limits of class k near the count that the tree predicts."""
+        low, high = float(node.limits.low[k]), float(node.limits.high[k])
+        margin = (high - low) / 10
+        middle = min(max(float(node.predicted[k]), low + margin), high - margin)
+        floor = math.floor(middle)
+        between = (floor, floor + 1.0) if self._is_whole else (middle, middle)
+        node.proof.clear()
+        node.proof.update({"class": k, "between": list(between), "branches": [{}, {}]})
+        return [
+            _Node(
+                limits,
+                node.hits,
+                np.clip(node.predicted, limits.low, limits.high),
+                node.multipliers,
+                proof,
+            )
+            for limits, proof in zip(
+                node.limits.branch(k, *between), node.proof["branches"], strict=True
+            )
+        ]
+
+    def _bound_node(self, node: _Node) -> tuple[float, Any]:
+        """Bound the F1 within the limits by subgradient steps on the multipliers.
+
+        The node keeps the best multipliers. The tree of the best bound is None if a limit of the
+        search ended the steps.
+        """
+        limits, multipliers = node.limits, node.multipliers
+        is_linear = self._choose_linear(node)
+        best_bound, best_tree = math.inf, None
+        violation, step = np.zeros(len(multipliers)), 1.0
+        for _ in range(_N_MULTIPLIER_STEPS):
+            loss = _LagrangianLoss(self._counts, limits, is_linear, multipliers)
+            sufficient = (
+                self._total + loss.constant - self._target * self._total / 2 + loss.rounding_error
+            )
+            lower, tree = self._search.minimize(loss, self._max_leaves, sufficient)
+            bound = 2 * (self._total + loss.constant - lower + loss.rounding_error) / self._total
+            self._update_incumbent(loss, tree)
+            if bound < best_bound:
+                best_bound, best_tree, node.multipliers = bound, tree, multipliers
+                linear_classes = np.flatnonzero(is_linear).tolist()
+                node.proof.update({"linear": linear_classes, "multipliers": multipliers.tolist()})
+                predicted = self._predictions(loss, tree)[1]
+                violation = predicted - np.clip(predicted, limits.low, limits.high)
             else:
                 step /= 3
-            if bound <= self._enough or self.found > self._enough:
-                return best
-            if self._search.stopped:
-                return best[0], None, best[2]
-            if not beyond.any():
-                return best
-            over = (best[0] - self._enough) * self._total / 2
-            prices = best[2] + beyond * over * step / (beyond**2).sum()
-        return best
+            if bound <= self._target or self.incumbent > self._target:
+                break
+            if self._search.is_stopped:
+                return best_bound, None
+            if not violation.any():
+                break
+            excess = (best_bound - self._target) * self._total / 2
+            multipliers = node.multipliers + violation * excess * step / (violation**2).sum()
+        return best_bound, best_tree
 
-    def _linear(self, limits: _Limits, hits: np.ndarray, taken: np.ndarray) -> np.ndarray:
-        """For which classes the linear bound is the lower one, for a tree known."""
-        n, low, high = self._n, limits.low, limits.high
-        one = hits / np.maximum(n + np.where(low > 0, low, taken), 1e-300)
-        one, slope = n * one, _slope(n, low, high)
-        other = n * hits / np.maximum(n + high, 1e-300) + slope * (high - taken)
-        return np.asarray((other < one) & (high < self._total))
+    def _choose_linear(self, node: _Node) -> np.ndarray:
+        """Return the classes whose linear bound is lower for the tree of the parent node."""
+        n, low, high = self._n, node.limits.low, node.limits.high
+        hits, predicted = node.hits, node.predicted
+        curved = n * (hits / np.maximum(n + np.where(low > 0, low, predicted), 1e-300))
+        linear = n * hits / np.maximum(n + high, 1e-300)
+        linear = linear + _linear_slope(n, low, high) * (high - predicted)
+        return np.asarray((linear < curved) & (high < self._total))
 
-    def _predicted(self, loss: _Earned, tree: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Right and all predictions by class, and the leaves' classes."""
-        counts = self._search.leaves(tree)
-        named = loss.earned(counts, counts.sum(axis=1)).argmax(axis=1)
-        return (*self._sums(counts, named), named)
+    def _predictions(
+        self, loss: _LagrangianLoss, tree: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return hits and predicted weight by class, and the class of each leaf."""
+        counts = self._search.leaf_stats(tree)
+        leaf_classes = loss.gains_of_leaves(counts, counts.sum(axis=1)).argmax(axis=1)
+        return (*self._count_predictions(counts, leaf_classes), leaf_classes)
 
-    def _sums(self, counts: np.ndarray, named: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        hits, taken = np.zeros(len(self._n)), np.zeros(len(self._n))
-        np.add.at(hits, named, counts[np.arange(len(named)), named])
-        np.add.at(taken, named, counts.sum(axis=1))
-        return hits, taken
+    def _count_predictions(
+        self, counts: np.ndarray, leaf_classes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sum hits and predicted weight of the leaves by their class."""
+        hits, predicted = np.zeros(len(self._n)), np.zeros(len(self._n))
+        np.add.at(hits, leaf_classes, counts[np.arange(len(leaf_classes)), leaf_classes])
+        np.add.at(predicted, leaf_classes, counts.sum(axis=1))
+        return hits, predicted
 
-    def _terms(self, hits: np.ndarray, taken: np.ndarray) -> np.ndarray:
-        return np.asarray(self._n * hits / np.maximum(self._n + taken, 1e-300))
+    def _f1_terms(self, hits: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """Return the term of each class in the weighted F1, times half of the total weight."""
+        return np.asarray(self._n * hits / np.maximum(self._n + predicted, 1e-300))
 
-    def _try(self, loss: _Earned, tree: Any) -> None:
-        """Remember a tree if it is better, with the classes that earn most or are most."""
-        counts = self._search.leaves(tree)
-        for named in (
-            loss.earned(counts, counts.sum(axis=1)).argmax(axis=1),
+    def _update_incumbent(self, loss: _LagrangianLoss, tree: Any) -> None:
+        """Keep a tree if it is better, with the classes of the largest gain or weight."""
+        counts = self._search.leaf_stats(tree)
+        for leaf_classes in (
+            loss.gains_of_leaves(counts, counts.sum(axis=1)).argmax(axis=1),
             counts.argmax(axis=1),
         ):
-            value = 2 * float(self._terms(*self._sums(counts, named)).sum()) / self._total
-            if value > self.found:
-                self.found, self.tree, self.conclusions = value, tree, tuple(named.tolist())
+            terms = self._f1_terms(*self._count_predictions(counts, leaf_classes))
+            f1 = 2 * float(terms.sum()) / self._total
+            if f1 > self.incumbent:
+                self.incumbent, self.tree = f1, tree
+                self.leaf_classes = tuple(leaf_classes.tolist())
 
-    def _widest(
-        self, limits: _Limits, tree: Any, part: dict[str, Any]
-    ) -> tuple[np.ndarray, np.ndarray, int | None]:
-        """Predictions of a tree, and the class for which its bound is the farthest above."""
-        linear = np.zeros(len(self._n), dtype=bool)
-        linear[part["linear"]] = True
-        prices = np.array(part["prices"])
-        loss = _Earned(self._counts, limits.low, limits.high, linear, prices)
-        hits, taken, named = self._predicted(loss, tree)
-        bounded = np.zeros(len(self._n))
-        low, high, n = limits.low, limits.high, self._n
-        for counts, k in zip(self._search.leaves(tree), named.tolist(), strict=True):
-            weight = n[k] + max(float(counts.sum()), low[k])
-            bounded[k] += n[k] * counts[k] / (n[k] + high[k] if linear[k] else weight)
-        slope = _slope(n, low, high)
-        bounded += np.where(linear, slope * (high - taken), 0.0)
-        above = bounded - self._terms(hits, taken)
+    def _choose_class(self, node: _Node, tree: Any) -> int | None:
+        """Choose the class whose bound is farthest above its term in the F1 of the tree.
+
+        The node keeps the predictions of the tree. The result is None if all limits are too narrow
+        to be divided.
+        """
+        low, high, n = node.limits.low, node.limits.high, self._n
+        is_linear = np.zeros(len(n), dtype=bool)
+        is_linear[node.proof["linear"]] = True
+        multipliers = np.array(node.proof["multipliers"])
+        loss = _LagrangianLoss(self._counts, node.limits, is_linear, multipliers)
+        hits, predicted, leaf_classes = self._predictions(loss, tree)
+        node.hits, node.predicted = hits, predicted
+        bounds = np.zeros(len(n))
+        for counts, k in zip(self._search.leaf_stats(tree), leaf_classes.tolist(), strict=True):
+            denominator = n[k] + (high[k] if is_linear[k] else max(float(counts.sum()), low[k]))
+            bounds[k] += n[k] * counts[k] / denominator
+        bounds += np.where(is_linear, _linear_slope(n, low, high) * (high - predicted), 0.0)
+        excess = bounds - self._f1_terms(hits, predicted)
         width = high - low
-        inside = (
-            (width >= (1 if self._whole else 1e-3 * n))
-            & (low <= taken)
-            & (taken <= high)
-            & (above > 0)
+        can_branch = (
+            (width >= (1 if self._is_whole else 1e-3 * n))
+            & (low <= predicted)
+            & (predicted <= high)
+            & (excess > 0)
         )
-        if inside.any():
-            return hits, taken, int(np.where(inside, above, -np.inf).argmax())
+        if can_branch.any():
+            return int(np.where(can_branch, excess, -np.inf).argmax())
         k = int(width.argmax())
-        wide = 1 if self._whole else 1e-3 * self._total
-        return hits, taken, k if width[k] >= wide else None
+        return k if width[k] >= (1 if self._is_whole else 1e-3 * self._total) else None

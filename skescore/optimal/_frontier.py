@@ -1,4 +1,4 @@
-"""The frontier: for every number of rules the least loss, between two proven bounds."""
+"""Frontiers: for every number of rules, proven bounds of the least loss."""
 
 from __future__ import annotations
 
@@ -9,60 +9,46 @@ from typing import Any
 import numpy as np
 
 from skescore._validation import check_choice, check_instance, check_number
+from skescore.optimal._problem import LOSSES
 from skescore.rules import RuleSet
 
 KINDS = ("tree", "list")
-LOSSES = ("errors", "squared_error", "absolute_error")
-#: What is more is a mistake: each size takes a search of its own.
-MOST_RULES = 10_000
 STATUSES = ("optimal", "target", "time_limit", "node_limit", "memory_limit", "interrupted")
-
-
-def check_targets(targets: Any, max_rules: int) -> np.ndarray:
-    """Read the lower bounds that are enough, for each size; infinite ones if there are none."""
-    if targets is None:
-        return np.full(max_rules, np.inf)
-    found = np.array(targets, dtype=float)
-    if found.shape != (max_rules,) or np.isnan(found).any():
-        raise ValueError(
-            f"targets must hold one number for each of the {max_rules} sizes, got {targets!r}."
-        )
-    return found
 
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """The least loss of rules of one kind on some rows, for every number of rules.
+    """Proven bounds of the least loss of one kind of rules, for every number of rules.
 
-    No rules of that kind, taken from the stated space, have a smaller loss on these rows than
-    `lower`; `rules` have the loss `upper`. A number of rules is a limit: a list of two rules is
-    one of at most three as well, so that neither bound grows.
+    No rules of the kind from the stated space have a smaller loss on these rows than `lower`; the
+    incumbents `rules` have the loss `upper`. Each size is an upper limit: a list of two rules is
+    also a list of at most three rules. So neither bound grows with the number of rules.
 
     Parameters
     ----------
     kind : {"tree", "list"}
         Decision trees, whose leaves are the rules, or decision lists, whose last rule always holds
-        and counts.
+        and counts as a rule.
     loss : {"errors", "squared_error", "absolute_error"}
-        What is summed over the rows, each times its weight.
+        Loss, summed over the rows with their weights.
     sizes : sequence of int
-        The most rules: 1, 2, 3, ...
+        Largest numbers of rules: 1, 2, 3, ...
     lower : array-like of shape (n_sizes,)
         Proven lower bounds of the least loss.
     upper : array-like of shape (n_sizes,)
-        The loss of the rules found; the least loss is at most that.
+        Loss of the incumbents: upper bounds of the least loss.
     rules : sequence of RuleSet or None
-        Rules that have the loss `upper`, per size; None where only the number is known.
+        Incumbents: rules with the loss `upper`, per size; None where only their loss is known.
     total_weight : float
         Sum of the rows' weights.
     space : mapping
-        What rules were compared, in plain JSON values.
+        Space of the rules that were compared, as JSON values.
     status : sequence of {"optimal", "target", "time_limit", "node_limit", "memory_limit", \
 "interrupted"}
-        Per size: whether the bounds are equal, and else what ended the search; "target" if as much
-        is proven as was asked for.
+        Per size: "optimal" if both bounds are equal, "target" if the requested lower bound is
+        proven, and otherwise the limit that ended the search.
     seconds : float, default=0.0
-        How long the search took.
+        Wall time of the search in seconds.
 
     Raises
     ------
@@ -93,15 +79,17 @@ class Frontier:
         check_choice("kind", self.kind, KINDS)
         check_choice("loss", self.loss, LOSSES)
         check_instance("space", self.space, Mapping)
-        put = object.__setattr__
-        put(self, "total_weight", check_number("total_weight", self.total_weight, 0, finite=True))
-        put(self, "seconds", check_number("seconds", self.seconds, 0))
-        for name in ("sizes", "rules", "status"):
-            put(self, name, tuple(getattr(self, name)))
+        checked: dict[str, Any] = {
+            "total_weight": check_number("total_weight", self.total_weight, 0, finite=True),
+            "seconds": check_number("seconds", self.seconds, 0),
+        }
+        checked |= {name: tuple(getattr(self, name)) for name in ("sizes", "rules", "status")}
+        checked |= {name: np.array(getattr(self, name), float) for name in ("lower", "upper")}
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
         if not self.sizes or self.sizes != tuple(range(1, len(self.sizes) + 1)):
             raise ValueError(f"sizes must be 1, 2, 3, ..., got {list(self.sizes)!r}.")
         for name in ("lower", "upper"):
-            put(self, name, np.array(getattr(self, name), dtype=float))
             getattr(self, name).setflags(write=False)
         for name in ("lower", "upper", "rules", "status"):
             if len(getattr(self, name)) != len(self.sizes):
@@ -111,11 +99,12 @@ class Frontier:
                 )
         for status in self.status:
             check_choice("status", status, STATUSES)
-        for found in self.rules:
-            check_instance("rules", found, RuleSet, optional=True)
+        for incumbent in self.rules:
+            check_instance("rules", incumbent, RuleSet, optional=True)
         self._check_bounds()
 
     def _check_bounds(self) -> None:
+        """Raise a ValueError where the bounds contradict each other, the status or the rules."""
         for name in ("lower", "upper"):
             bounds = getattr(self, name)
             if not (np.isfinite(bounds).all() and (bounds >= 0).all()):
@@ -124,13 +113,9 @@ class Frontier:
                 raise ValueError(
                     f"{name} must not grow with the number of rules, got {bounds.tolist()!r}."
                 )
-        for size, low, high, status, found in zip(
-            self.sizes,
-            self.lower.tolist(),
-            self.upper.tolist(),
-            self.status,
-            self.rules,
-            strict=True,
+        bounds_by_size = zip(self.lower.tolist(), self.upper.tolist(), strict=True)
+        for size, (low, high), status, incumbent in zip(
+            self.sizes, bounds_by_size, self.status, self.rules, strict=True
         ):
             if low > high:
                 raise ValueError(
@@ -140,16 +125,18 @@ class Frontier:
                 raise ValueError(
                     f"status must not be 'optimal' for {size} rules, between {low!r} and {high!r}."
                 )
-            if found is not None and len(found) > size:
-                raise ValueError(f"rules must hold at most {size} rules there, got {len(found)}.")
+            if incumbent is not None and len(incumbent) > size:
+                raise ValueError(
+                    f"rules must hold at most {size} rules at size {size}, got {len(incumbent)}."
+                )
 
     @property
     def gap(self) -> np.ndarray:
-        """How much smaller than `upper` the least loss could be, per size."""
+        """Difference between the upper and the lower bound, per size."""
         return np.asarray(self.upper - self.lower)
 
     def with_bounds(self, other: Frontier) -> Frontier:
-        """Join what two searches among the same rules have found and proven.
+        """Combine the bounds of two searches over the same space.
 
         Parameters
         ----------
@@ -159,8 +146,8 @@ class Frontier:
         Returns
         -------
         Frontier
-            Per size the larger lower bound, the smaller upper one with its rules, and how this
-            frontier's search ended unless both are equal.
+            Per size the larger lower bound, the smaller upper bound with its rules, and the status
+            of this frontier, or "optimal" where both bounds are equal.
         """
         if (self.kind, self.loss, self.sizes, self.space) != (
             other.kind,
@@ -171,7 +158,7 @@ class Frontier:
             raise ValueError("other must be a frontier of the same kind, loss, sizes and space.")
         lower = np.maximum(self.lower, other.lower)
         upper = np.minimum(self.upper, other.upper)
-        lower = np.minimum(lower, upper)  # where numbers were rounded
+        lower = np.minimum(lower, upper)  # Rounding may have put them in the wrong order.
         pairs = zip(self.upper, other.upper, self.rules, other.rules, strict=True)
         rules = tuple(mine if a <= b else theirs for a, b, mine, theirs in pairs)
         status = tuple(np.where(lower == upper, "optimal", self.status).tolist())

@@ -1,8 +1,8 @@
-"""Optimal decision lists: the fewest errors that an ordered list of so many rules can have.
+"""Optimal decision lists: proven bounds of the least loss of lists with a limited number of rules.
 
-Branch and bound over the first rule, then over the first rule of what is left, and so on. The last
-two rules are never enumerated: the sums of all conjunctions of two tests over some rows come from
-one matrix product, and the best conjunction from these.
+Branch and bound over the first rule, then over the first rule for the remaining rows, and so on.
+The last two rules are never enumerated: one matrix product gives the sums of all conjunctions of
+two tests over some rows, and with them the best conjunction.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,48 +21,47 @@ from threadpoolctl import threadpool_limits
 
 from skescore._deadline import check_deadline
 from skescore._processes import parallel
-from skescore._validation import (
-    check_choice,
-    check_instance,
-    check_integer,
-    check_number,
-    check_squares,
-    finite_numbers,
-    python_value,
-    row_weights,
-    whole_labels,
-)
+from skescore._validation import check_instance
 from skescore.metrics._prediction import mean_of
-from skescore.optimal._cuts import Cuts, Tests, candidate_cuts
-from skescore.optimal._frontier import LOSSES, MOST_RULES, Frontier, check_targets
-from skescore.rules import Condition, RowTable, Rule, RuleSet, RuleStatistics
+from skescore.optimal._cuts import Tests
+from skescore.optimal._frontier import Frontier
+from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
+from skescore.rules import Condition, Rule, RuleSet, RuleStatistics
 
-#: Whole numbers up to this are exact in single precision.
-_EXACT = 2**24
-
-
-#: Of lists to be made longer, how many are kept at each length, among how many that are best at
-#: once, and what share of the rows two must at least part otherwise.
-_BEGUN, _LOOKED_AT, _ALIKE = 8, 100, 0.02
-#: More than is needed is proven of what is left behind a premise, for the sake of similar ones.
-_MARGIN = 0.05
+#: Whole numbers below this are exact in single precision.
+_EXACT_LIMIT = 2**24
+#: Beam search for first incumbents: lists kept per length, candidates considered for each of them,
+#: and the share of the rows in which the remaining rows of two kept lists must differ.
+_BEAM_WIDTH, _MAX_CANDIDATES, _MIN_DIFFERENCE = 8, 100, 0.02
+#: Share by which the search exceeds the bound a child needs, as it also bounds similar premises.
+_BOUND_MARGIN = 0.05
 
 
 class _Premises:
-    """All conjunctions of some sides of tests, by number, and sums over their rows.
+    """All conjunctions of tests and negated tests, by number, and sums over their rows.
 
-    Of tests ``t`` and two conditions, number ``(0, i, j)`` is ``t_i and t_j`` for i <= j (one test
-    by itself for i = j), ``not t_i and not t_j`` for i > j; ``(1, i, j)`` is ``t_i and not t_j``
-    (``not t_i`` by itself for i = j). Of three conditions the same follows for each test, and for
-    the other side of it, with the tests after it.
+    For tests ``t`` and two conditions, the numbers are an array (2, n_tests, n_tests):
+    ``(0, i, j)`` is ``t_i and t_j`` for i <= j (a single test for i = j), and
+    ``not t_i and not t_j`` for i > j; ``(1, i, j)`` is ``t_i and not t_j`` (``not t_i`` for i = j).
+    For three conditions one such array follows for each test, and one for its negation, with the
+    tests after it.
+
+    Parameters
+    ----------
+    tests : ndarray of bool, shape (n_rows, n_tests)
+        Rows where each test holds.
+    max_conditions : {1, 2, 3}
+        Largest number of tests in a premise.
+    dtype : dtype
+        Type of the sums.
     """
 
     def __init__(self, tests: np.ndarray, max_conditions: int, dtype: Any) -> None:
         self.table: np.ndarray = np.ascontiguousarray(tests, dtype=dtype)
-        self.held = np.ascontiguousarray(tests.T, dtype=bool)
+        self.test_masks = np.ascontiguousarray(tests.T, dtype=bool)
         self.max_conditions = max_conditions
         self.n_tests = m = tests.shape[1]
-        #: Of each block of numbers: where it begins, its third condition, its first other test.
+        #: Per array of numbers: its first number, its third condition, and its first other test.
         self.blocks: list[tuple[int, tuple[tuple[int, bool], ...], int]] = [(0, (), 0)]
         self.size = 2 * m ** min(max_conditions, 2)
         if max_conditions == 3:
@@ -70,29 +69,30 @@ class _Premises:
                 for side in (True, False):
                     self.blocks.append((self.size, ((test, side),), test + 1))
                     self.size += 2 * (m - test - 1) ** 2
-        self._begins = [begin for begin, *_ in self.blocks]
-        self._below: Any = np.tri(m, k=-1, dtype=dtype) if max_conditions > 1 else None
+        self._block_starts = [begin for begin, *_ in self.blocks]
+        self._lower_triangle: Any = np.tri(m, k=-1, dtype=dtype) if max_conditions > 1 else None
 
     def sums(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Sum values of some rows over those that each premise holds for."""
+        """Sum the values of some rows over the rows where each premise holds."""
         table = self.table[rows]
         if self.max_conditions == 1:
             inside = values @ table
             return np.concatenate([inside, values.sum() - inside])
-        result = np.empty(self.size, dtype=table.dtype)
-        for begin, third, first in self.blocks:
-            some, among = values, table[:, first:]
-            for test, side in third:
-                kept = self.held[test][rows] == side
-                some, among = values[kept], among[kept]
-            self._pairs(among, some, result[begin : begin + 2 * among.shape[1] ** 2])
-        return result
+        sums = np.empty(self.size, dtype=table.dtype)
+        for begin, third_condition, first_test in self.blocks:
+            block_values, block_table = values, table[:, first_test:]
+            for test, side in third_condition:
+                mask = self.test_masks[test][rows] == side
+                block_values, block_table = values[mask], block_table[mask]
+            block = sums[begin : begin + 2 * block_table.shape[1] ** 2]
+            self._sum_pairs(block_table, block_values, block)
+        return sums
 
-    def _pairs(self, table: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
-        """The same of pairs of the columns of a table."""
+    def _sum_pairs(self, table: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+        """Write the sums of the premises with two tests of a table to `out`."""
         m, total = table.shape[1], values.sum()
-        ones = len(values) == 0 or (values[0] == 1 and (values == 1).all())
-        weighted = table if ones else table * values[:, None]
+        all_ones = len(values) == 0 or (values[0] == 1 and (values == 1).all())
+        weighted = table if all_ones else table * values[:, None]
         first, second = out.reshape(2, m, m)
         np.matmul(weighted.T, table, out=first)
         diagonal = np.arange(m) * (m + 1)
@@ -100,604 +100,704 @@ class _Premises:
         np.subtract(single[:, None], first, out=second)
         second.reshape(-1)[diagonal] = total - single
         neither = total - single[:, None] - single
-        neither *= self._below[:m, :m]
+        neither *= self._lower_triangle[:m, :m]
         first += neither
 
     def sides(self, number: int) -> list[tuple[int, bool]]:
-        """The tests of a premise, each with the side that it takes."""
+        """Return the tests of a premise, each with the value that it must have."""
         if self.max_conditions == 1:
             block, i = divmod(number, self.n_tests)
             return [(i, block == 0)]
-        begin, third, first = self.blocks[bisect_right(self._begins, number) - 1]
-        m = self.n_tests - first
-        block, at = divmod(number - begin, m**2)
-        i, j = (first + test for test in divmod(at, m))
+        begin, third_condition, first_test = self.blocks[
+            bisect_right(self._block_starts, number) - 1
+        ]
+        m = self.n_tests - first_test
+        block, pair = divmod(number - begin, m**2)
+        i, j = (first_test + test for test in divmod(pair, m))
         if i == j:
-            return [*third, (i, block == 0)]
-        return [*third, *([(i, True), (j, False)] if block else [(i, i < j), (j, i < j)])]
+            return [*third_condition, (i, block == 0)]
+        return [*third_condition, *([(i, True), (j, False)] if block else [(i, i < j), (j, i < j)])]
 
     def holds(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Whether a premise holds for some rows."""
-        result = np.ones(len(rows), dtype=bool)
+        """Return the mask of the rows for which a premise holds."""
+        mask = np.ones(len(rows), dtype=bool)
         for test, side in self.sides(number):
-            held = self.held[test][rows]
-            result &= held if side else ~held
-        return result
+            test_mask = self.test_masks[test][rows]
+            mask &= test_mask if side else ~test_mask
+        return mask
+
+    def find_redundant(self) -> np.ndarray:
+        """Return the mask of the premises that no list needs.
+
+        They hold for no row, for all rows, or for the same rows as a premise with fewer tests.
+        """
+        n_rows = len(self.table)
+        n_covered = self.sums(np.arange(n_rows), np.ones(n_rows, dtype=self.table.dtype))
+        is_redundant = (n_covered == 0) | (n_covered == n_rows)
+        if self.max_conditions == 1 or not self.n_tests:
+            return is_redundant
+        m = self.n_tests
+        pairs = n_covered[: 2 * m * m].reshape(2, m, m)
+        for begin, third_condition, first_test in self.blocks:
+            size = m - first_test
+            block = slice(begin, begin + 2 * size**2)
+            same_sides, first_only = n_covered[block].reshape(2, size, size)
+            yes, no = same_sides.diagonal(), first_only.diagonal()
+            is_negated = np.tri(size, k=-1, dtype=bool)
+            equals_part = np.stack(
+                [
+                    (same_sides == np.where(is_negated, no[:, None], yes[:, None]))
+                    | (same_sides == np.where(is_negated, no, yes)),
+                    (first_only == yes[:, None]) | (first_only == no),
+                ]
+            )
+            single = np.arange(size)
+            # With a third condition, the diagonal is a pair of the first array.
+            equals_part[:, single, single] = bool(third_condition)
+            if third_condition:
+                shape = equals_part.shape
+                equals_part |= n_covered[block].reshape(shape) == pairs[:, first_test:, first_test:]
+            is_redundant[block] |= equals_part.reshape(-1)
+        return is_redundant
 
 
-class _Pieces:
-    """The loss of the pieces that each premise parts some rows into, and sums that it is of."""
+class _PremiseLosses:
+    """Losses of the rows that each premise covers, and of the others, with one conclusion each.
 
-    __slots__ = ("cap", "inside", "outside", "sums")
+    Parameters
+    ----------
+    covered, remaining : ndarray of shape (n_premises,)
+        The losses.
+    max_costs : ndarray of shape (n_premises,)
+        Largest cost of the covered rows in any list.
+    sums : sequence of ndarray of shape (n_premises,)
+        Sums by class from which the losses were computed.
+    """
+
+    __slots__ = ("covered", "max_costs", "remaining", "sums")
 
     def __init__(
         self,
-        inside: np.ndarray,
-        outside: np.ndarray,
-        cap: np.ndarray,
+        covered: np.ndarray,
+        remaining: np.ndarray,
+        max_costs: np.ndarray,
         sums: Sequence[np.ndarray] = (),
     ) -> None:
-        self.inside, self.outside, self.cap, self.sums = inside, outside, cap, sums
+        self.covered, self.remaining, self.max_costs, self.sums = (
+            covered,
+            remaining,
+            max_costs,
+            sums,
+        )
 
 
-#: What is known of some more rows, and the others of these.
-_Wider = tuple[_Pieces, np.ndarray]
+#: Losses for a superset of some rows, and the rows that it has in addition.
+_Superset = tuple[_PremiseLosses, np.ndarray]
 
 
-class _Errors:
-    """Weighted errors, over the least that rows alike must have.
+class _ListErrors:
+    """Weighted errors, above the errors that no list can avoid.
 
     Parameters
     ----------
     counts : ndarray of shape (n_rows, n_classes)
-        Weight of each class among rows alike.
+        Weight of each class in each equivalence class of rows.
     """
 
     def __init__(self, counts: np.ndarray) -> None:
         reduced = counts - counts.min(axis=1, keepdims=True)
-        self.caps = reduced.max(axis=1)
-        self.constant = float((counts.sum(axis=1) - counts.max(axis=1)).sum())
+        self.max_costs = reduced.max(axis=1)
+        self.unavoidable_loss = float((counts.sum(axis=1) - counts.max(axis=1)).sum())
         total = counts.sum()
-        self.exact = bool((counts == np.round(counts)).all()) and total < _EXACT
-        self.dtype = np.float32 if self.exact else np.float64
+        self.is_exact = bool((counts == np.round(counts)).all()) and total < _EXACT_LIMIT
+        self.dtype = np.float32 if self.is_exact else np.float64
         self._gains = reduced.astype(self.dtype)
-        self._pure = bool(((reduced > 0).sum(axis=1) <= 1).all())
-        self._class = reduced.argmax(axis=1)
-        self.tolerance = 0.0 if self.exact else 1e-10 * max(float(total), 1e-300)
+        self._is_pure = bool(((reduced > 0).sum(axis=1) <= 1).all())
+        self._majority = reduced.argmax(axis=1)
+        self.tolerance = 0.0 if self.is_exact else 1e-10 * max(float(total), 1e-300)
 
-    def of(self, rows: np.ndarray) -> float:
-        """The loss of the best constant."""
-        return float(self.caps[rows].sum() - self._gains[rows].sum(axis=0, dtype=float).max())
+    def loss_of(self, rows: np.ndarray) -> float:
+        """Return the loss of the best constant."""
+        best_gain = self._gains[rows].sum(axis=0, dtype=float).max()
+        return float(self.max_costs[rows].sum() - best_gain)
 
-    def pieces(self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None) -> _Pieces:
-        """The loss where each premise holds, where not, and the most it could cost."""
-        # Of whole numbers few rows can be taken off, where they are the fewer ones.
-        less = self.exact and wider is not None and len(wider[1]) < len(rows)
-        counted = wider[1] if less and wider is not None else rows
-        kept: list[np.ndarray] = []
-        cap: Any = None
-        most: Any = None
-        other: Any = None
+    def premise_losses(
+        self, premises: _Premises, rows: np.ndarray, superset: _Superset | None = None
+    ) -> _PremiseLosses:
+        """Return the losses of the covered and the remaining rows of each premise."""
+        # Sums of whole numbers can be updated by the smaller set of rows without rounding errors.
+        if self.is_exact and superset is not None and len(superset[1]) < len(rows):
+            base: _PremiseLosses | None = superset[0]
+            counted = superset[1]
+        else:
+            base, counted = None, rows
+        class_sums: list[np.ndarray] = []
+        max_costs: Any = None
+        covered_gain: Any = None
+        remaining_gain: Any = None
         for k in range(self._gains.shape[1]):
-            here = counted[self._class[counted] == k] if self._pure else counted
-            sums = premises.sums(here, self._gains[here, k])
-            if less and wider is not None:
-                np.subtract(wider[0].sums[k], sums, out=sums)
-            kept.append(sums)
-            left = self._gains[rows, k].sum() - sums
-            if cap is None:
-                cap, most, other = sums.copy(), sums.copy(), left
+            class_rows = counted[self._majority[counted] == k] if self._is_pure else counted
+            sums = premises.sums(class_rows, self._gains[class_rows, k])
+            if base is not None:
+                np.subtract(base.sums[k], sums, out=sums)
+            class_sums.append(sums)
+            remaining_sums = self._gains[rows, k].sum() - sums
+            if max_costs is None:
+                max_costs, covered_gain, remaining_gain = sums.copy(), sums.copy(), remaining_sums
             else:
-                cap += sums
-                np.maximum(most, sums, out=most)
-                np.maximum(other, left, out=other)
-        if not self._pure:
-            cap = premises.sums(counted, self.caps[counted].astype(self.dtype))
-            if less and wider is not None:
-                np.subtract(wider[0].cap, cap, out=cap)
-        total = self.caps[rows].sum().astype(self.dtype)
-        np.subtract(cap, most, out=most)
-        np.subtract(total - cap, other, out=other)
-        return _Pieces(most, other, cap, kept)
+                max_costs += sums
+                np.maximum(covered_gain, sums, out=covered_gain)
+                np.maximum(remaining_gain, remaining_sums, out=remaining_gain)
+        if not self._is_pure:
+            max_costs = premises.sums(counted, self.max_costs[counted].astype(self.dtype))
+            if base is not None:
+                np.subtract(base.max_costs, max_costs, out=max_costs)
+        total = self.max_costs[rows].sum().astype(self.dtype)
+        np.subtract(max_costs, covered_gain, out=covered_gain)
+        np.subtract(total - max_costs, remaining_gain, out=remaining_gain)
+        return _PremiseLosses(covered_gain, remaining_gain, max_costs, class_sums)
 
 
-class _Squared:
-    """Weighted squared errors of a constant, over the least that rows alike must have."""
+class _ListSquaredErrors:
+    """Weighted squared errors of a constant, above those that no list can avoid.
 
-    exact = False
+    Parameters
+    ----------
+    y, weights : ndarray of shape (n_rows,)
+        Numbers and weights.
+    groups : ndarray of int, shape (n_rows,)
+        Equivalence class of each row.
+    n_groups : int
+        Number of equivalence classes.
+    """
+
+    is_exact = False
     dtype = np.float64
 
-    def __init__(self, y: np.ndarray, weights: np.ndarray, groups: np.ndarray, n: int) -> None:
-        self._w = np.bincount(groups, weights, n)
-        mean = mean_of(y, weights)
-        y = y - mean
-        sums = np.bincount(groups, weights * y, n)
-        means = sums / self._w
-        self.constant = float((weights * (y - means[groups]) ** 2).sum())
-        self._y = sums
-        self._squares = sums * means
+    def __init__(
+        self, y: np.ndarray, weights: np.ndarray, groups: np.ndarray, n_groups: int
+    ) -> None:
+        self._weights = np.bincount(groups, weights, n_groups)
+        y = y - mean_of(y, weights)
+        self._sums = np.bincount(groups, weights * y, n_groups)
+        means = self._sums / self._weights
+        self.unavoidable_loss = float((weights * (y - means[groups]) ** 2).sum())
+        self._squares = self._sums * means
         low, high = means.min(), means.max()
-        self.caps = self._w * np.maximum((means - low) ** 2, (high - means) ** 2)
+        self.max_costs = self._weights * np.maximum((means - low) ** 2, (high - means) ** 2)
         self.tolerance = 1e-10 * max(float((weights * y * y).sum()), 1e-300)
 
-    def of(self, rows: np.ndarray) -> float:
-        """The loss of the best constant."""
+    def loss_of(self, rows: np.ndarray) -> float:
+        """Return the loss of the best constant."""
         if not len(rows):
             return 0.0
-        total = float(self._y[rows].sum())
-        return max(0.0, float(self._squares[rows].sum()) - total * total / self._w[rows].sum())
+        total = float(self._sums[rows].sum())
+        squares = float(self._squares[rows].sum())
+        return max(0.0, squares - total * total / self._weights[rows].sum())
 
-    def pieces(self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None) -> _Pieces:
-        """The loss where each premise holds, where not, and the most it could cost."""
-        w, y, squares = (premises.sums(rows, of[rows]) for of in (self._w, self._y, self._squares))
-        inside = _squared(w, y, squares)
-        outside = _squared(
-            self._w[rows].sum() - w, self._y[rows].sum() - y, self._squares[rows].sum() - squares
-        )
-        return _Pieces(inside, outside, premises.sums(rows, self.caps[rows]))
-
-
-def _squared(w: np.ndarray, y: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    some = w > 0
-    means = np.divide(y, w, out=np.zeros_like(y), where=some)
-    return np.where(some, np.maximum(squares - means * y, 0.0), 0.0)
+    def premise_losses(
+        self, premises: _Premises, rows: np.ndarray, superset: _Superset | None = None
+    ) -> _PremiseLosses:
+        """Return the losses of the covered and the remaining rows of each premise."""
+        moments = [values[rows] for values in (self._weights, self._sums, self._squares)]
+        covered = [premises.sums(rows, values) for values in moments]
+        remaining = [values.sum() - sums for values, sums in zip(moments, covered, strict=True)]
+        max_costs = premises.sums(rows, self.max_costs[rows])
+        return _PremiseLosses(_squared_loss(*covered), _squared_loss(*remaining), max_costs)
 
 
-class _Absolute:
-    """Weighted absolute errors of a constant."""
+def _squared_loss(weights: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Return the squared errors of the means."""
+    has_weight = weights > 0
+    means = np.divide(sums, weights, out=np.zeros_like(sums), where=has_weight)
+    return np.where(has_weight, np.maximum(squares - means * sums, 0.0), 0.0)
 
-    exact = False
+
+class _ListAbsoluteErrors:
+    """Weighted absolute errors of a constant.
+
+    Parameters
+    ----------
+    y, weights : ndarray of shape (n_rows,)
+        Numbers and weights.
+    """
+
+    is_exact = False
     dtype = np.float64
-    constant = 0.0
+    unavoidable_loss = 0.0
 
     def __init__(self, y: np.ndarray, weights: np.ndarray) -> None:
-        self._y, self._w = y, weights
-        self.caps = weights * np.maximum(y - y.min(), y.max() - y)
-        self.tolerance = 1e-10 * max(float(self.caps.sum()), 1e-300)
+        self._y, self._weights = y, weights
+        self.max_costs = weights * np.maximum(y - y.min(), y.max() - y)
+        self.tolerance = 1e-10 * max(float(self.max_costs.sum()), 1e-300)
 
-    def of(self, rows: np.ndarray) -> float:
-        """The loss of the best constant."""
+    def loss_of(self, rows: np.ndarray) -> float:
+        """Return the loss of the best constant."""
         if not len(rows):
             return 0.0
-        y, w = self._y[rows], self._w[rows]
+        y, weights = self._y[rows], self._weights[rows]
         order = np.argsort(y, kind="stable")
-        middle = np.searchsorted(np.cumsum(w[order]), w.sum() / 2)
-        return float((w * np.abs(y - y[order[min(middle, len(y) - 1)]])).sum())
+        middle = np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)
+        median = y[order[min(middle, len(y) - 1)]]
+        return float((weights * np.abs(y - median)).sum())
 
-    def pieces(self, premises: _Premises, rows: np.ndarray, wider: _Wider | None = None) -> _Pieces:
-        """The loss where each premise holds, where not, and the most it could cost."""
-        y, w = self._y[rows], self._w[rows]
-        inside: Any = None
-        outside: Any = None
+    def premise_losses(
+        self, premises: _Premises, rows: np.ndarray, superset: _Superset | None = None
+    ) -> _PremiseLosses:
+        """Return the losses of the covered and the remaining rows of each premise."""
+        y, weights = self._y[rows], self._weights[rows]
+        max_costs = premises.sums(rows, self.max_costs[rows])
+        covered: Any = None
+        remaining: Any = None
         for value in np.unique(y):
-            costs = w * np.abs(y - value)
+            costs = weights * np.abs(y - value)
             sums = premises.sums(rows, costs)
-            left = costs.sum() - sums
-            inside = sums if inside is None else np.minimum(inside, sums, out=inside)
-            outside = left if outside is None else np.minimum(outside, left, out=outside)
-        cap = premises.sums(rows, self.caps[rows])
-        if inside is None:
-            return _Pieces(cap, cap, cap)
-        return _Pieces(np.maximum(inside, 0.0), np.maximum(outside, 0.0), cap)
+            remaining_sums = costs.sum() - sums
+            covered = sums if covered is None else np.minimum(covered, sums, out=covered)
+            remaining = (
+                remaining_sums
+                if remaining is None
+                else np.minimum(remaining, remaining_sums, out=remaining)
+            )
+        if covered is None:
+            return _PremiseLosses(max_costs, max_costs, max_costs)
+        return _PremiseLosses(np.maximum(covered, 0.0), np.maximum(remaining, 0.0), max_costs)
 
 
 @dataclass
-class _Node:
-    """What is known of the best list for some rows."""
+class _ListNode:
+    """Bounds of the best list for some rows.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Proven lower bound, and loss of the incumbent.
+    premises : tuple of int
+        The incumbent.
+    max_costs : ndarray of shape (n_premises,)
+        Largest cost of the rows that each premise covers.
+    remaining_bounds : ndarray of shape (n_premises,), optional
+        Lower bounds of the loss of the rows that each premise leaves; None for two rules.
+    """
 
     lower: float
     upper: float
     premises: tuple[int, ...]
-    #: The most that the rows of each premise could cost.
-    cap: np.ndarray
-    #: Lower bounds of the loss of what is left behind each premise; None where none were needed.
-    rest: np.ndarray | None = None
+    max_costs: np.ndarray
+    remaining_bounds: np.ndarray | None = None
 
 
-class _Search:
-    """Branch and bound for the rows of one table."""
+@dataclass
+class _ListSubproblem:
+    """Search for the best list for some rows.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        The rows.
+    n_rules : int
+        Largest number of rules, at least 2, including the last rule, which always holds.
+    target : float
+        A lower bound that suffices.
+    similarity_bounds : ndarray, optional
+        Lower bounds of the loss of the rows that each premise leaves.
+    bound_of_fewer : float, default=0.0
+        Lower bound of the loss with one rule less.
+    bounds_of_fewer : ndarray, optional
+        Lower bounds of the loss of the rows that each premise leaves, with one rule less.
+    superset : tuple, optional
+        Losses for a superset of the rows, and its additional rows.
+    """
+
+    rows: np.ndarray
+    n_rules: int
+    target: float
+    similarity_bounds: np.ndarray | None = None
+    bound_of_fewer: float = 0.0
+    bounds_of_fewer: np.ndarray | None = None
+    superset: _Superset | None = field(default=None, repr=False)
+
+
+class _ListSearch:
+    """Branch and bound for decision lists.
+
+    Parameters
+    ----------
+    premises : _Premises
+        The premises.
+    loss : _ListErrors, _ListSquaredErrors or _ListAbsoluteErrors
+        The loss.
+    """
 
     def __init__(self, premises: _Premises, loss: Any) -> None:
         self.premises, self.loss = premises, loss
-        self.stopped: str | None = None
-        #: On the clock of all processes.
+        #: Limit that ended the search; None while it goes on.
+        self.stopped_by: str | None = None
         self.deadline = math.inf
-        self.most_nodes = math.inf
+        self.node_limit = math.inf
         self.n_nodes = 0
-        #: How many vectors of bounds each node may keep, and first rules tried side by side.
-        self.most_kept, self.n_beside = 0, 1
-        #: Processes that solve what is beside each other; None for this one.
+        #: Vectors of bounds that a node may keep, and first rules that are tried at once.
+        self.max_stored_bounds, self.batch_size = 0, 1
+        #: Processes that solve the subproblems of a batch; None for this process.
         self.pool: Parallel | None = None
-        useless = _useless(premises)
-        self._barrier = np.where(useless, 4 * (float(loss.caps.sum()) + 1), 0.0).astype(loss.dtype)
+        redundant_cost = 4 * (float(loss.max_costs.sum()) + 1)
+        self._redundancy_costs = np.where(premises.find_redundant(), redundant_cost, 0.0).astype(
+            loss.dtype
+        )
 
-    def pieces(self, rows: np.ndarray, wider: _Wider | None = None) -> _Pieces:
-        """The pieces of some rows; premises that nobody needs cost more than anything."""
+    def premise_losses(self, rows: np.ndarray, superset: _Superset | None = None) -> _PremiseLosses:
+        """Return the losses of each premise; redundant premises cost more than any list."""
         self.n_nodes += 1
-        found: _Pieces = self.loss.pieces(self.premises, rows, wider)
-        found.inside += self._barrier
-        return found
+        losses: _PremiseLosses = self.loss.premise_losses(self.premises, rows, superset)
+        losses.covered += self._redundancy_costs
+        return losses
 
-    def exhausted(self) -> bool:
-        """Whether time or nodes are over."""
+    def check_limits(self) -> bool:
+        """Return whether a limit has ended the search."""
         check_deadline()
-        if self.stopped is None:
-            if self.n_nodes >= self.most_nodes:
-                self.stopped = "node_limit"
+        if self.stopped_by is None:
+            if self.n_nodes >= self.node_limit:
+                self.stopped_by = "node_limit"
             elif time.monotonic() >= self.deadline:
-                self.stopped = "time_limit"
-        return self.stopped is not None
+                self.stopped_by = "time_limit"
+        return self.stopped_by is not None
 
-    def solve(
-        self,
-        rows: np.ndarray,
-        n_rules: int,
-        target: float,
-        hint: np.ndarray | None = None,
-        known: float = 0.0,
-        before: np.ndarray | None = None,
-        wider: _Wider | None = None,
-    ) -> _Node:
-        """Find the least loss of a list of at most so many rules, if it is less than `target`.
+    def solve(self, problem: _ListSubproblem) -> _ListNode:
+        """Find the list with the least loss, if that is below the target.
 
-        Whatever ends it, no list has less than the node's `lower`; if that is less than `target`
-        and nothing stopped the search, it is the least loss.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-            The rows.
-        n_rules : int
-            At least 2, the last one included, which always holds.
-        target : float
-            A lower bound of this much is enough.
-        hint : ndarray, optional
-            Lower bounds of the loss behind each premise.
-        known : float, default=0.0
-            A lower bound of the loss with one rule less.
-        before : ndarray, optional
-            Lower bounds of the loss behind each premise with one rule less.
-        wider : tuple, optional
-            The pieces of some more rows, and the others of these.
+        No list has a smaller loss than the `lower` of the node. If `lower` is below the target and
+        no limit ended the search, it is the least loss.
         """
-        pieces = self.pieces(rows, wider)
-        inside, cap = pieces.inside, pieces.cap
-        pair = np.add(inside, pieces.outside, out=pieces.outside)
-        at = int(pair.argmin())
+        rows, n_rules = problem.rows, problem.n_rules
+        losses = self.premise_losses(rows, problem.superset)
+        covered, max_costs = losses.covered, losses.max_costs
+        totals = np.add(covered, losses.remaining, out=losses.remaining)
+        first = int(totals.argmin())
         premises: tuple[int, ...] = ()
-        best, two = self.loss.of(rows), float(pair[at])
-        if two < best:
-            best, premises = two, (at,)
+        best, best_of_two = self.loss.loss_of(rows), float(totals[first])
+        if best_of_two < best:
+            best, premises = best_of_two, (first,)
         tolerance = self.loss.tolerance
         if n_rules == 2 or best <= tolerance:
-            return _Node(best, best, premises, cap)
-        # Behind a premise is at least what there is in all, but for its rows.
-        lower = np.subtract(max(known, best) if n_rules == 3 else known, cap, out=pair)
+            return _ListNode(best, best, premises, max_costs)
+        # The covered rows reduce the loss of the remaining rows by at most their largest cost.
+        bound_of_fewer = problem.bound_of_fewer
+        known_bound = max(bound_of_fewer, best) if n_rules == 3 else bound_of_fewer
+        lower = np.subtract(known_bound, max_costs, out=totals)
         np.maximum(lower, 0.0, out=lower)
-        if hint is not None:
-            np.maximum(lower, hint, out=lower)
-        lower += inside
-        kept = _Kept(self.most_kept if n_rules > 3 else 0, len(lower), lower.dtype)
+        if problem.similarity_bounds is not None:
+            np.maximum(lower, problem.similarity_bounds, out=lower)
+        lower += covered
+        stored = _StoredBounds(
+            self.max_stored_bounds if n_rules > 3 else 0, len(lower), lower.dtype
+        )
         try:
-            while not self.exhausted():
-                bound = min(best, target)
-                beyond = _MARGIN * bound if n_rules > 3 else 0.0
-                if self.loss.exact:  # no part of a whole number is needed
-                    beyond = math.floor(beyond)
-                tried = self._next(rows, lower, cap, bound - tolerance, n_rules)
-                if not tried:
+            while not self.check_limits():
+                bound = min(best, problem.target)
+                margin = _BOUND_MARGIN * bound if n_rules > 3 else 0.0
+                if self.loss.is_exact:  # Losses are whole numbers.
+                    margin = math.floor(margin)
+                batch = self._choose_premises(rows, lower, max_costs, bound - tolerance, n_rules)
+                if not batch:
                     break
-                held = [self.premises.holds(a, rows) for a in tried]
-                asked = [
-                    (
-                        rows[~some],
+                masks = [self.premises.holds(a, rows) for a in batch]
+                bounds_of_fewer = problem.bounds_of_fewer
+                children = [
+                    _ListSubproblem(
+                        rows[~mask],
                         n_rules - 1,
-                        bound + beyond - float(inside[a]),
-                        kept.behind(a),
-                        0.0 if before is None else float(before[a]),
+                        bound + margin - float(covered[a]),
+                        stored.bounds_after(a),
+                        0.0 if bounds_of_fewer is None else float(bounds_of_fewer[a]),
                         None,
-                        None if self.pool is not None else (pieces, rows[some]),
+                        None if self.pool is not None else (losses, rows[mask]),
                     )
-                    for a, some in zip(tried, held, strict=True)
+                    for a, mask in zip(batch, masks, strict=True)
                 ]
-                for a, child in zip(tried, self._children(asked), strict=True):
-                    price = float(inside[a])
-                    if price + child.upper < best:
-                        best, premises = price + child.upper, (a, *child.premises)
-                    lower[a] = max(lower[a], price + child.lower)
-                    # Rows that a premise leaves behind, but this one does not, cost their cap at
-                    # most, so that the loss behind it is no more than that below this one's.
-                    shift = np.subtract(inside, child.cap)
-                    shift += child.lower
-                    np.maximum(lower, shift, out=lower)
-                    kept.add(a, child)
+                for a, child in zip(batch, self._solve_batch(children), strict=True):
+                    cost = float(covered[a])
+                    if cost + child.upper < best:
+                        best, premises = cost + child.upper, (a, *child.premises)
+                    lower[a] = max(lower[a], cost + child.lower)
+                    # Similarity bound: the remaining rows of another premise lack at most the rows
+                    # that it covers, which reduces their loss by at most their largest cost.
+                    similar = np.subtract(covered, child.max_costs)
+                    similar += child.lower
+                    np.maximum(lower, similar, out=lower)
+                    stored.add(a, child)
         except KeyboardInterrupt:
-            self.stopped = "interrupted"
+            self.stopped_by = "interrupted"
         bound = min(best, float(lower.min()))
-        return _Node(bound, best, premises, cap, np.subtract(lower, inside, out=lower))
+        remaining_bounds = np.subtract(lower, covered, out=lower)
+        return _ListNode(bound, best, premises, max_costs, remaining_bounds)
 
-    def _next(
-        self, rows: np.ndarray, lower: np.ndarray, cap: np.ndarray, bound: float, n_rules: int
+    def _choose_premises(
+        self,
+        rows: np.ndarray,
+        lower: np.ndarray,
+        max_costs: np.ndarray,
+        bound: float,
+        n_rules: int,
     ) -> list[int]:
-        """First rules to try: of the least bound, those of most rows, but no two much alike.
+        """Choose first rules to branch on: those with the least bound, if possible dissimilar.
 
-        Before the last two rules, behind others, that of most rows: all have to be tried or bounded
-        there, and what is found of large premises bounds more of the others.
+        Among ties the premise that covers most is chosen. Below the root, with three rules left,
+        the premise that covers most of all is chosen: all premises must be solved or bounded
+        there, and large premises bound more of the others.
         """
         if n_rules == 3 and len(rows) < len(self.premises.table):
-            wide = np.where(lower < bound, cap, -1)
-            a = int(wide.argmax())
-            return [a] if wide[a] >= 0 else []
-        tried: list[int] = []
-        open_: np.ndarray = lower
-        beside = self.n_beside if n_rules > 3 else 1
+            open_costs = np.where(lower < bound, max_costs, -1)
+            a = int(open_costs.argmax())
+            return [a] if open_costs[a] >= 0 else []
+        batch: list[int] = []
+        open_bounds: np.ndarray = lower
+        batch_size = self.batch_size if n_rules > 3 else 1
         while True:
-            low = open_.min()
-            if low >= bound:
-                return tried
-            ties = np.flatnonzero(open_ == low)
-            a = int(ties[cap[ties].argmax()])
-            tried.append(a)
-            if len(tried) == beside:
-                return tried
-            left = rows[~self.premises.holds(a, rows)]
-            apart = self.premises.sums(left, self.loss.caps[left].astype(cap.dtype))
-            open_ = np.where(apart <= cap / 4, np.inf, open_)
+            least = open_bounds.min()
+            if least >= bound:
+                return batch
+            ties = np.flatnonzero(open_bounds == least)
+            a = int(ties[max_costs[ties].argmax()])
+            batch.append(a)
+            if len(batch) == batch_size:
+                return batch
+            remaining = rows[~self.premises.holds(a, rows)]
+            costs = self.loss.max_costs[remaining].astype(max_costs.dtype)
+            difference = self.premises.sums(remaining, costs)
+            open_bounds = np.where(difference <= max_costs / 4, np.inf, open_bounds)
 
-    def _children(self, asked: list[tuple[Any, ...]]) -> list[_Node]:
-        if len(asked) == 1 and self.n_beside == 1:
-            return [self.solve(*asked[0])]
+    def _solve_batch(self, children: list[_ListSubproblem]) -> list[_ListNode]:
+        """Solve subproblems, in other processes if there are any."""
+        if len(children) == 1 and self.batch_size == 1:
+            return [self.solve(children[0])]
         searches = []
-        for _ in asked:
+        for _ in children:
             search = copy.copy(self)
-            search.n_nodes, search.n_beside, search.pool = 0, 1, None
+            search.n_nodes, search.batch_size, search.pool = 0, 1, None
             searches.append(search)
-        if self.pool is None or len(asked) == 1:
-            found: list[tuple[_Node, int, str | None]] = []
-            for search, given in zip(searches, asked, strict=True):
-                if found and found[-1][2] == "interrupted":
-                    search.stopped = "interrupted"
-                found.append(_solved(search, given))
+        jobs = zip(searches, children, strict=True)
+        results: list[tuple[_ListNode, int, str | None]] = []
+        if self.pool is not None and len(children) > 1:
+            results = self.pool(delayed(_solve_in_process)(*job) for job in jobs)
         else:
-            jobs = zip(searches, asked, strict=True)
-            found = self.pool(delayed(_solved_alone)(*job) for job in jobs)
-        for _, n_nodes, stopped in found:
+            for search, child in jobs:
+                if results and results[-1][2] == "interrupted":
+                    search.stopped_by = "interrupted"
+                results.append(_solve_alone(search, child))
+        for _, n_nodes, stopped_by in results:
             self.n_nodes += n_nodes
-            self.stopped = self.stopped or stopped
-        return [node for node, *_ in found]
+            self.stopped_by = self.stopped_by or stopped_by
+        return [node for node, *_ in results]
 
-    # --- good lists, without a proof ---
+    # --- heuristics for the incumbent ---
 
     def loss_of(self, rows: np.ndarray, premises: Sequence[int]) -> float:
-        """The loss of a list, whose last rule is added."""
-        return sum(self.loss.of(piece) for _, piece in self.walk(rows, premises))
+        """Return the loss of a list, to which the last rule is added."""
+        return sum(self.loss.loss_of(part) for part in self._rows_by_rule(rows, premises))
 
-    def walk(
-        self, rows: np.ndarray, premises: Sequence[int]
-    ) -> Iterator[tuple[int | None, np.ndarray]]:
-        """Give each premise with the rows that it takes, and at last those left."""
+    def _rows_by_rule(self, rows: np.ndarray, premises: Sequence[int]) -> Iterator[np.ndarray]:
+        """Yield the rows that each rule predicts, and then those of the last rule."""
         for a in premises:
-            held = self.premises.holds(a, rows)
-            yield a, rows[held]
-            rows = rows[~held]
-        yield None, rows
+            mask = self.premises.holds(a, rows)
+            yield rows[mask]
+            rows = rows[~mask]
+        yield rows
 
     def insert(self, rows: np.ndarray, premises: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        """Put the best further rule at the best place of a list."""
-        taken = [piece for _, piece in self.walk(rows, premises)]
-        ahead = np.cumsum([0.0] + [self.loss.of(piece) for piece in taken])
-        best, result = math.inf, premises
-        behind: Any = 0.0
-        for place in reversed(range(len(taken))):
-            later, reached = taken[place], np.concatenate(taken[place:])
+        """Insert the best further rule at the best position of a list."""
+        parts = list(self._rows_by_rule(rows, premises))
+        loss_before = np.cumsum([0.0] + [self.loss.loss_of(part) for part in parts])
+        best, best_premises = math.inf, premises
+        loss_after: Any = 0.0
+        for position in reversed(range(len(parts))):
+            later, reached = parts[position], np.concatenate(parts[position:])
             if len(later):
-                behind = behind + self.pieces(later).outside
-            total = self.pieces(reached).inside
-            total += behind
+                loss_after = loss_after + self.premise_losses(later).remaining
+            total = self.premise_losses(reached).covered
+            total += loss_after
             a = int(total.argmin())
-            if ahead[place] + float(total[a]) <= best:
-                best = float(ahead[place]) + float(total[a])
-                result = (*premises[:place], a, *premises[place:])
-        return best, result
+            if loss_before[position] + float(total[a]) <= best:
+                best = float(loss_before[position]) + float(total[a])
+                best_premises = (*premises[:position], a, *premises[position:])
+        return best, best_premises
 
     def grow(self, rows: np.ndarray, max_rules: int) -> list[tuple[int, ...]]:
-        """Good lists of 2, 3, ... rules: a few of each length are made longer.
+        """Find good lists of 2, 3, ... rules by a beam search.
 
-        Of premises that part the rows nearly alike only the best is taken.
+        Of lists that leave nearly the same rows, only the best stays in the beam.
         """
-        grown: list[tuple[int, ...]] = []
-        begun: list[tuple[float, tuple[int, ...], np.ndarray]] = [(0.0, (), rows)]
-        while len(grown) + 1 < max_rules and not self.exhausted():
-            longer = []
-            for ahead, premises, left in begun:
-                found = self.pieces(left)
-                total = ahead + found.inside
-                total += found.outside
-                first = np.argsort(total, kind="stable")[:_LOOKED_AT]
-                longer += [
-                    (float(total[a]), ahead + float(found.inside[a]), (*premises, int(a)), left)
-                    for a in first
+        best_lists: list[tuple[int, ...]] = []
+        beam: list[tuple[float, tuple[int, ...], np.ndarray]] = [(0.0, (), rows)]
+        while len(best_lists) + 1 < max_rules and not self.check_limits():
+            extended = []
+            for loss_before, premises, remaining in beam:
+                losses = self.premise_losses(remaining)
+                total = loss_before + losses.covered
+                total += losses.remaining
+                candidates = np.argsort(total, kind="stable")[:_MAX_CANDIDATES]
+                extended += [
+                    (
+                        float(total[a]),
+                        loss_before + float(losses.covered[a]),
+                        (*premises, int(a)),
+                        remaining,
+                    )
+                    for a in candidates
                 ]
-            longer.sort(key=lambda one: one[:3])
-            grown.append(longer[0][2])
-            begun, sets = [], np.zeros((0, len(self.premises.table)), dtype=bool)
-            for _, ahead, premises, before in longer:
-                rest = before[~self.premises.holds(premises[-1], before)]
-                held = np.zeros(sets.shape[1], dtype=bool)
-                held[rest] = True
-                if ((sets != held).sum(axis=1) > _ALIKE * len(rows)).all() and len(rest):
-                    begun.append((ahead, premises, rest))
-                    sets = np.vstack([sets, held])
-                    if len(begun) == _BEGUN:
-                        break
-            if not begun:
+            extended.sort(key=lambda candidate: candidate[:3])
+            best_lists.append(extended[0][2])
+            beam = self._dissimilar(extended, len(rows))
+            if not beam:
                 break
-        return grown
+        return best_lists
+
+    def _dissimilar(
+        self, candidates: list[tuple[float, float, tuple[int, ...], np.ndarray]], n_rows: int
+    ) -> list[tuple[float, tuple[int, ...], np.ndarray]]:
+        """Choose the best candidates whose remaining rows differ."""
+        beam: list[tuple[float, tuple[int, ...], np.ndarray]] = []
+        masks = np.zeros((0, len(self.premises.table)), dtype=bool)
+        for _, loss_before, premises, rows in candidates:
+            remaining = rows[~self.premises.holds(premises[-1], rows)]
+            mask = np.zeros(masks.shape[1], dtype=bool)
+            mask[remaining] = True
+            n_different = (masks != mask).sum(axis=1)
+            if (n_different > _MIN_DIFFERENCE * n_rows).all() and len(remaining):
+                beam.append((loss_before, premises, remaining))
+                masks = np.vstack([masks, mask])
+                if len(beam) == _BEAM_WIDTH:
+                    break
+        return beam
 
     def improve(self, rows: np.ndarray, premises: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        """Exchange one rule of a list at a time, as long as that makes it better."""
+        """Replace one rule of a list at a time, as long as that reduces the loss."""
         best = self.loss_of(rows, premises)
-        again = True
-        while again and not self.exhausted():
-            again = False
+        is_improved = True
+        while is_improved and not self.check_limits():
+            is_improved = False
             for i in range(len(premises)):
-                found = self.insert(rows, premises[:i] + premises[i + 1 :])
-                if found[0] < best - self.loss.tolerance:
-                    best, premises = found
-                    again = True
+                loss, replaced = self.insert(rows, premises[:i] + premises[i + 1 :])
+                if loss < best - self.loss.tolerance:
+                    best, premises = loss, replaced
+                    is_improved = True
                     break
         return best, premises
 
-    def nearest(self, rows: np.ndarray, held: np.ndarray) -> int:
-        """The premise that holds for nearly the same rows as given."""
+    def nearest_premise(self, rows: np.ndarray, mask: np.ndarray) -> int:
+        """Return the premise that covers most nearly the rows of a mask."""
         dtype = self.loss.dtype
-        inner, outer = rows[held], rows[~held]
-        apart = self.premises.sums(outer, self.loss.caps[outer].astype(dtype))
-        apart -= self.premises.sums(inner, self.loss.caps[inner].astype(dtype))
-        return int((apart + self._barrier).argmin())
+        inner, outer = rows[mask], rows[~mask]
+        distance = self.premises.sums(outer, self.loss.max_costs[outer].astype(dtype))
+        distance -= self.premises.sums(inner, self.loss.max_costs[inner].astype(dtype))
+        return int((distance + self._redundancy_costs).argmin())
 
 
-def _solved(search: _Search, asked: tuple[Any, ...]) -> tuple[_Node, int, str | None]:
-    node = search.solve(*asked)
-    return node, search.n_nodes, search.stopped
+def _solve_alone(
+    search: _ListSearch, problem: _ListSubproblem
+) -> tuple[_ListNode, int, str | None]:
+    """Solve a subproblem with a search of its own."""
+    node = search.solve(problem)
+    return node, search.n_nodes, search.stopped_by
 
 
-def _solved_alone(search: _Search, asked: tuple[Any, ...]) -> tuple[_Node, int, str | None]:
-    """The same in a process of its own, whose number of threads is its own as well."""
+def _solve_in_process(
+    search: _ListSearch, problem: _ListSubproblem
+) -> tuple[_ListNode, int, str | None]:
+    """Solve a subproblem in another process, whose number of threads must be limited, too."""
     with threadpool_limits(1):
-        return _solved(search, asked)
+        return _solve_alone(search, problem)
 
 
-class _Kept:
-    """Bounds of what is left behind two premises, by the first of them."""
+class _StoredBounds:
+    """Bounds of the rows that two premises leave, by the first of the premises.
 
-    def __init__(self, most: int, size: int, dtype: Any) -> None:
-        self._most = most
+    Parameters
+    ----------
+    capacity : int
+        Largest number of vectors of bounds.
+    n_premises : int
+        Number of premises.
+    dtype : dtype
+        Type of the bounds.
+    """
+
+    def __init__(self, capacity: int, n_premises: int, dtype: Any) -> None:
+        self._capacity = capacity
         self._numbers: list[int] = []
-        self._rest: list[np.ndarray] = []
-        if most:
-            self._distance = np.full(size, np.inf, dtype=dtype)
-            self._nearest = np.zeros(size, dtype=np.int32)
+        self._bounds: list[np.ndarray] = []
+        if capacity:
+            self._distance = np.full(n_premises, np.inf, dtype=dtype)
+            self._nearest = np.zeros(n_premises, dtype=np.int32)
 
-    def add(self, number: int, node: _Node) -> None:
-        """Remember what was found behind a premise."""
-        if node.rest is None or len(self._numbers) >= self._most:
+    def add(self, number: int, node: _ListNode) -> None:
+        """Store the bounds of the rows that a premise leaves."""
+        if node.remaining_bounds is None or len(self._numbers) >= self._capacity:
             return
-        closer = node.cap < self._distance
-        self._distance[closer] = node.cap[closer]
-        self._nearest[closer] = len(self._numbers)
+        is_closer = node.max_costs < self._distance
+        self._distance[is_closer] = node.max_costs[is_closer]
+        self._nearest[is_closer] = len(self._numbers)
         self._numbers.append(number)
-        self._rest.append(node.rest)
+        self._bounds.append(node.remaining_bounds)
 
-    def behind(self, number: int) -> np.ndarray | None:
-        """Bounds of what is left behind a premise and each further one."""
+    def bounds_after(self, number: int) -> np.ndarray | None:
+        """Return bounds of the rows that a premise and each further premise leave."""
         if not self._numbers:
             return None
-        result: np.ndarray = self._rest[self._nearest[number]] - self._distance[number]
-        # Two premises leave the same behind, whichever is the first.
-        turned = [rest[number] for rest in self._rest]
-        result[self._numbers] = np.maximum(result[self._numbers], turned)
-        return result
-
-
-def _useless(premises: _Premises) -> np.ndarray:
-    """Premises that hold for no row or for all, or for the same rows as some of their tests."""
-    n_rows = len(premises.table)
-    held = premises.sums(np.arange(n_rows), np.ones(n_rows, dtype=premises.table.dtype))
-    useless = (held == 0) | (held == n_rows)
-    if premises.max_conditions == 1 or not premises.n_tests:
-        return useless
-    m = premises.n_tests
-    pairs = held[: 2 * m * m].reshape(2, m, m)
-    for begin, third, first in premises.blocks:
-        size = m - first
-        some = slice(begin, begin + 2 * size**2)
-        both, one = held[some].reshape(2, size, size)
-        yes, no = both.diagonal(), one.diagonal()
-        below = np.tri(size, k=-1, dtype=bool)
-        same = np.stack(
-            [
-                (both == np.where(below, no[:, None], yes[:, None]))
-                | (both == np.where(below, no, yes)),
-                (one == yes[:, None]) | (one == no),
-            ]
-        )
-        single = np.arange(size)
-        same[:, single, single] = bool(third)  # that is a pair
-        if third:
-            same |= held[some].reshape(same.shape) == pairs[:, first:, first:]
-        useless[some] |= same.reshape(-1)
-    return useless
+        bounds: np.ndarray = self._bounds[self._nearest[number]] - self._distance[number]
+        # Two premises leave the same rows in either order.
+        swapped = [stored[number] for stored in self._bounds]
+        bounds[self._numbers] = np.maximum(bounds[self._numbers], swapped)
+        return bounds
 
 
 def optimal_lists(
     X: Any,
     y: Any,
+    space: SearchSpace | None = None,
     *,
     loss: str = "errors",
-    max_rules: int = 4,
-    max_conditions: int = 2,
-    cuts: Cuts | int | None = 8,
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
     start: Sequence[RuleSet] = (),
     targets: Sequence[float] | None = None,
-    feature_names: Sequence[str] | None = None,
-    time_limit: float | None = None,
-    max_nodes: int | None = None,
-    memory_limit: float = 2**30,
-    n_jobs: int | None = None,
+    limits: SolverLimits | None = None,
 ) -> Frontier:
-    r"""Find the fewest errors of decision lists of at most 1, 2, 3, ... rules.
+    r"""Find decision lists with the least loss among all lists of at most 1, 2, 3, ... rules.
 
-    A list is read from the top: the first rule that holds predicts, and the last one always holds
-    and counts. The premise of each other rule is a conjunction of at most `max_conditions` tests of
-    a feature against a cut or a category; an interval with two bounds is two of them. Rules predict
-    the class, or number, that is best for the rows they are left.
+    The first rule of a list that holds predicts; the last rule always holds and counts as a rule.
+    The premise of each other rule is a conjunction of at most `max_conditions` tests of a feature
+    against a cut or a category; an interval with two bounds is two tests. Each rule predicts the
+    class, or number, with the least loss for its rows.
 
     Parameters
     ----------
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows; categories and missing values as they are.
+    X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
+        The rows, with categories and missing values.
     y : array-like of shape (n_rows,)
-        Labels, or numbers where the loss is not ``"errors"``.
+        Labels, or numbers if the loss is not ``"errors"``.
+    space : SearchSpace, optional
+        Largest number of rules and conditions, and the cuts; by default 4 rules with 2 conditions
+        and 8 cuts per feature.
     loss : {"errors", "squared_error", "absolute_error"}, default="errors"
-        What is summed over the rows. Absolute errors take far longer than the others.
-    max_rules : int, default=4
-        The largest size of the frontier, up to 10,000.
-    max_conditions : {1, 2, 3}, default=2
-        Most tests in a premise. With 3 time and memory grow with the third power of the tests.
-    cuts : Cuts, int or None, default=8
-        Where features are cut; a number is passed to :func:`candidate_cuts`, None cuts between any
-        two neighboring values.
+        Loss that is summed over the rows. Absolute errors take much longer than the others.
     classes : sequence, optional
-        The labels in order; by default the sorted ones of y.
+        The labels, in the order of the rules' class counts; by default the sorted labels of y.
     sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows.
+        Weight of each row.
     start : sequence of RuleSet, default=()
-        Rules to begin with. What they ask is replaced by what is nearest to it among the premises.
+        Initial incumbents. Each of their premises is replaced by the nearest one of the space.
     targets : sequence of float, optional
-        Lower bounds that are enough, for 1, 2, ... rules: no more is proven of lists of that size,
-        unless their least loss is smaller. By default the least loss is looked for.
-    feature_names : sequence of str, optional
-        Names for the rules of an array.
-    time_limit : float, optional
-        Seconds after which the bounds found so far are returned. Each size but the last has half
-        of the time that is left.
-    max_nodes : int, optional
-        The same with a number of nodes, so that the result does not depend on the machine.
-    memory_limit : float, default=2**30
-        Bytes that the bounds of premises may take. Where that is too little, only constants are
-        compared, and the lower bounds of more rules are trivial.
-    n_jobs : int, optional
-        Processes. The result does not depend on it, unless the time is over; with `max_nodes` one
-        works alone.
+        Lower bounds that suffice for 1, 2, ... rules: the search for a size ends when its bound is
+        proven. By default it ends when the least loss is proven.
+    limits : SolverLimits, optional
+        Limits of time, nodes and memory, and the number of processes. By default only the memory
+        is limited. Each size but the last may use half of the remaining time.
 
     Returns
     -------
     Frontier
-        The bounds, and rules that have the upper ones. Interrupted from the keyboard, what was
-        proven until then.
+        For each number of rules a proven lower bound, and the best list found. A keyboard
+        interrupt ends the search like a limit.
 
     Raises
     ------
@@ -706,18 +806,18 @@ def optimal_lists(
 
     Notes
     -----
-    Rows that no test tells apart are joined, which counts errors that no list can avoid. Let
+    Rows that no test separates form one equivalence class, with errors that no list can avoid. Let
     :math:`f_q(S)` be the least loss of q rules on the rows S. Then
-    :math:`f_q(S) \leq f_q(T) + \sum_{i \in S \setminus T} c_i` and, for
-    :math:`T \subseteq S`, :math:`f_q(T) \leq f_q(S)`, where :math:`c_i` is the most that row i
-    can cost. So what was proven of the rows that one premise leaves behind bounds what all similar
-    premises leave behind (Demirović et al., 2022, call it the similarity bound of trees); premises
-    whose rows a better one contains, and other orders of the same premises, go the same way. First
-    rules are tried by their bound, those of most rows first. The best list of two rules, and its
-    bound for all others, comes from one product of the matrix of tests with itself.
+    :math:`f_q(S) \leq f_q(T) + \sum_{i \in S \setminus T} c_i` and, for :math:`T \subseteq S`,
+    :math:`f_q(T) \leq f_q(S)`, where :math:`c_i` is the largest cost of row i. So a bound for the
+    rows that one premise leaves also bounds what similar premises leave (the similarity bound of
+    Demirović et al., 2022, for trees). The same inequality covers premises whose rows a better
+    premise contains, and other orders of the same premises. First rules are tried in the order of
+    their bounds. The best list of two rules, and its bound for all others, comes from one product
+    of the matrix of tests with itself.
 
-    Bounds are exact where weights are whole numbers with a sum below 2**24; else they are rounded
-    as floats are, and taken 1e-9 of the largest possible loss lower.
+    Bounds are exact if weights are whole numbers with a sum below 2**24; otherwise they are reduced
+    by 1e-9 of the largest possible loss, which covers rounding errors.
 
     References
     ----------
@@ -730,9 +830,9 @@ def optimal_lists(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from skescore.optimal import optimal_lists
+    >>> from skescore.optimal import SearchSpace, optimal_lists
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> frontier = optimal_lists(X, y, max_rules=4)
+    >>> frontier = optimal_lists(X, y, SearchSpace(max_rules=4))
     >>> frontier.lower.tolist(), frontier.upper.tolist()
     ([100.0, 50.0, 7.0, 4.0], [100.0, 50.0, 7.0, 4.0])
     >>> print(frontier.rules[2])  # doctest: +NORMALIZE_WHITESPACE
@@ -741,102 +841,259 @@ def optimal_lists(
        [50 rows, 100 % of this class]
     3. ELSE 2   [51 rows, 92 % of this class]
     """
-    began = time.monotonic()
-    check_choice("loss", loss, LOSSES)
-    check_integer("max_rules", max_rules, 1, MOST_RULES)
-    check_integer("max_conditions", max_conditions, 1, 3)
-    check_number("time_limit", time_limit, 0, optional=True)
-    check_integer("max_nodes", max_nodes, 1, optional=True)
-    check_number("memory_limit", memory_limit, 0)
-    enough = check_targets(targets, max_rules)
-    if not (cuts is None or isinstance(cuts, Cuts)):
-        cuts = check_integer("cuts", cuts, 1)
-    given = _Rows(X, y, loss, classes, sample_weight, feature_names)
-    space = cuts if isinstance(cuts, Cuts) else candidate_cuts(given.table, cuts)
-    problem = _Problem(given, space, max_conditions)
-    search = problem.search(max_rules, memory_limit)
+    started = time.monotonic()
+    space, limits = space or SearchSpace(), limits or SolverLimits()
+    max_rules = space.max_rules or 4
+    target_bounds = read_targets(targets, max_rules)
+    rows = TrainingRows.read(X, y, loss=loss, classes=classes, sample_weight=sample_weight)
+    if not rows.weights.any():
+        raise ValueError("sample_weight must hold a positive number, got zeros only.")
+    for rules in start:
+        check_instance("start", rules, RuleSet)
+    problem = _ListProblem(rows, space, X)
+    search = problem.make_search(max_rules, limits.memory_limit)
     if search is not None:
-        search.deadline = math.inf if time_limit is None else began + time_limit
-        search.most_nodes = math.inf if max_nodes is None else max_nodes
-        search.n_beside = 4 if max_nodes is None else 1
+        search.deadline, search.node_limit = limits.deadline(started), limits.node_limit
+        search.batch_size = 4 if limits.max_nodes is None else 1
     # Products of small matrices gain nothing from threads.
-    with threadpool_limits(1), parallel(n_jobs) as pool:
-        if search is not None and max_rules > 3 and effective_n_jobs(n_jobs) > 1:
+    with threadpool_limits(1), parallel(limits.n_jobs) as pool:
+        if search is not None and max_rules > 3 and effective_n_jobs(limits.n_jobs) > 1:
             search.pool = pool
-        return problem.frontier(search, enough, start, began)
+        return problem.solve(search, target_bounds, start, started)
 
 
-class _Rows:
-    """Rows, what is to be predicted for them, and their weights."""
+class _ListProblem:
+    """Equivalence classes of rows, and the search for their lists.
 
-    def __init__(
-        self, X: Any, y: Any, loss: str, classes: Any, sample_weight: Any, names: Any
-    ) -> None:
-        if names is None:
-            names = getattr(X, "columns", None)
-            names = [f"x{j}" for j in range(np.shape(X)[1])] if names is None else map(str, names)
-        self.table = RowTable.of(X, list(names))
-        n_rows = len(self.table)
-        if n_rows == 0 or np.shape(y) != (n_rows,):
-            raise ValueError(
-                f"y must hold one value for each of the rows, at least one, got shape {np.shape(y)}"
-                f" for {n_rows} rows."
-            )
-        ones = np.ones(n_rows) if sample_weight is None else sample_weight
-        self.weights = row_weights(ones, n_rows)
-        if not self.weights.any():
-            raise ValueError("sample_weight must hold a positive number, got zeros only.")
-        self.loss = loss
-        self.classes: tuple[Any, ...] | None = None
-        self.settings: dict[str, Any] = {"task": "regression"}
-        if loss != "errors":
-            self.y = finite_numbers("y", y)
-            check_squares("y", self.y)
-            return
-        labels = whole_labels("y", y)
-        found = np.unique(labels) if classes is None else np.asarray(classes)
-        self.classes = tuple(map(python_value, found.tolist()))
-        codes = {label: code for code, label in enumerate(self.classes)}
+    Parameters
+    ----------
+    rows : TrainingRows
+        The rows.
+    space : SearchSpace
+        The space of lists.
+    X : array-like or DataFrame
+        The rows as they were passed, from which cuts are chosen.
+    """
+
+    def __init__(self, rows: TrainingRows, space: SearchSpace, X: Any) -> None:
+        self._training_rows, self._max_conditions = rows, space.max_conditions
+        self._cuts = space.cuts_of(X)
+        self._tests: Tests = self._cuts.tests(rows.table)
+        bits = np.unpackbits(
+            self._tests.rows.astype("<u8").view(np.uint8), axis=1, bitorder="little"
+        )[:, : self._tests.n_rows]
+        weighted = np.flatnonzero(rows.weights > 0)
+        weights, y = rows.weights[weighted], rows.target[weighted]
+        points, group = np.unique(bits.T[weighted], axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        #: Equivalence class of each row; -1 for rows without weight.
+        self._group = np.full(len(rows.weights), -1)
+        self._group[weighted] = group
+        if rows.classes is not None:
+            counts = np.zeros((len(points), len(rows.classes)))
+            np.add.at(counts, (group, y), weights)
+            self._loss: Any = _ListErrors(counts)
+        elif rows.loss == "squared_error":
+            self._loss = _ListSquaredErrors(y, weights, group, len(points))
+        else:
+            # Medians need the rows themselves.
+            self._loss = _ListAbsoluteErrors(y, weights)
+            points, self._group[weighted] = bits.T[weighted], np.arange(len(weighted))
+        self._points = points
+        self._all_points = np.arange(len(points))
+
+    def make_search(self, max_rules: int, memory_limit: float) -> _ListSearch | None:
+        """Return the search for the lists; None if its bounds need more memory."""
+        n_points, n_tests = self._points.shape
+        item_size = np.dtype(self._loss.dtype).itemsize
+        vector_size = 2 * item_size * max(1, n_tests) ** self._max_conditions
+        n_sums = len(self._training_rows.classes or ())
+        needed = 4 * item_size * n_points * n_tests + vector_size * (12 + (6 + n_sums) * max_rules)
+        free_memory = memory_limit - needed
+        if free_memory < 0:
+            return None
+        premises = _Premises(self._points, self._max_conditions, self._loss.dtype)
+        search = _ListSearch(premises, self._loss)
+        # Nodes store bounds at each level below the first and above the last two rules.
+        capacity = int(free_memory / vector_size / max(1, max_rules - 3))
+        search.max_stored_bounds = min(256, capacity)
+        return search
+
+    def solve(
+        self,
+        search: _ListSearch | None,
+        targets: np.ndarray,
+        start: Sequence[RuleSet],
+        started: float,
+    ) -> Frontier:
+        """Search the lists of at most 1, 2, ... rules, each with the bounds for fewer rules."""
+        loss, rows, max_rules = self._loss, self._all_points, len(targets)
+        constant_loss = loss.loss_of(rows)
+        lower, status = [constant_loss], ["optimal"]
+        incumbents: list[tuple[int, ...]] = [()]
+        best: tuple[float, tuple[int, ...]] = (constant_loss, ())
+        bounds_of_fewer: np.ndarray | None = None
+        initial: list[tuple[int, ...]] = []
+        for n_rules in range(2, max_rules + 1):
+            bound, remaining_bounds, ended_by = 0.0, None, "memory_limit"
+            target = float(targets[n_rules - 1]) - loss.unavoidable_loss
+            if search is not None and len(rows) and search.premises.n_tests:
+                try:
+                    if n_rules == 2:
+                        initial = [self._nearest_list(search, rules) for rules in start]
+                        initial += search.grow(rows, max_rules)
+                    if targets[n_rules - 1] > loss.unavoidable_loss:
+                        best = self._improve_incumbent(search, n_rules, best, initial)
+                    problem = _ListSubproblem(
+                        rows,
+                        n_rules,
+                        min(best[0], target),
+                        bound_of_fewer=lower[-1],
+                        bounds_of_fewer=bounds_of_fewer,
+                    )
+                    node = self._solve_size(search, problem, is_last=n_rules == max_rules)
+                    bound, remaining_bounds = node.lower, node.remaining_bounds
+                    if node.upper < best[0] - loss.tolerance:
+                        best = node.upper, node.premises
+                except KeyboardInterrupt:
+                    search.stopped_by = "interrupted"
+                ended_by = search.stopped_by or "target"
+                if ended_by == "node_limit" or (ended_by == "time_limit" and n_rules < max_rules):
+                    search.stopped_by = None  # The next size has a share of its own.
+            elif search is not None:
+                bound = best[0]  # Without tests there are only constants.
+            bounds_of_fewer = remaining_bounds
+            if bound >= best[0] - loss.tolerance:
+                bound, ended_by = best[0], "optimal"
+            elif bound >= target:
+                ended_by = "target"
+            lower.append(bound)
+            incumbents.append(best[1])
+            status.append(ended_by)
+        # A bound for more rules holds for fewer rules, too.
+        bounds = np.maximum.accumulate(np.array(lower)[::-1])[::-1]
+        return self._make_frontier(bounds, incumbents, status, time.monotonic() - started)
+
+    def _improve_incumbent(
+        self,
+        search: _ListSearch,
+        n_rules: int,
+        best: tuple[float, tuple[int, ...]],
+        initial: list[tuple[int, ...]],
+    ) -> tuple[float, tuple[int, ...]]:
+        """Find a good list of some size from the best shorter list and the initial lists."""
+        candidates = [search.insert(self._all_points, best[1])[1]]
+        candidates += [premises for premises in initial if len(premises) == n_rules - 1]
+        for premises in candidates:
+            improved = search.improve(self._all_points, premises)
+            if improved[0] < best[0] - self._loss.tolerance:
+                best = improved
+        return best
+
+    @staticmethod
+    def _solve_size(search: _ListSearch, problem: _ListSubproblem, *, is_last: bool) -> _ListNode:
+        """Solve a problem, with half of the remaining time and nodes unless it is the last."""
+        deadline, node_limit = search.deadline, search.node_limit
+        if not is_last:
+            now = time.monotonic()
+            search.deadline = now + (deadline - now) / 2
+            search.node_limit = search.n_nodes + (node_limit - search.n_nodes) // 2
         try:
-            self.y = np.array([codes[label] for label in labels.tolist()], dtype=np.intp)
-        except KeyError as error:
-            raise ValueError(
-                f"classes must hold all labels of y, but lacks {error.args[0]!r}."
-            ) from None
-        self.settings = {"task": "classification", "classes": self.classes}
+            return search.solve(problem)
+        finally:
+            search.deadline, search.node_limit = deadline, node_limit
+
+    def _nearest_list(self, search: _ListSearch, rules: RuleSet) -> tuple[int, ...]:
+        """Return the nearest premises to those of a rule set, except for empty premises."""
+        is_weighted = self._group >= 0
+        n_points = len(self._all_points)
+        sizes = np.bincount(self._group[is_weighted], minlength=n_points)
+        premises = []
+        for rule, holds in zip(rules, self._training_rows.holds(rules), strict=True):
+            if rule.conditions:
+                counts = np.bincount(self._group[is_weighted & holds], minlength=n_points)
+                premises.append(search.nearest_premise(self._all_points, 2 * counts >= sizes))
+        return tuple(premises)
+
+    def _make_frontier(
+        self,
+        bounds: np.ndarray,
+        incumbents: list[tuple[int, ...]],
+        status: list[str],
+        seconds: float,
+    ) -> Frontier:
+        """Build the frontier, with losses measured on the rows."""
+        premises = _Premises(self._points, self._max_conditions, self._loss.dtype)
+        lists = [self._make_rules(premises, numbers) for numbers in incumbents]
+        upper = np.minimum.accumulate([loss for _, loss in lists])
+        lower = bounds + self._loss.unavoidable_loss
+        if not self._loss.is_exact:
+            lower = np.maximum(0.0, lower - 10 * self._loss.tolerance)
+        is_optimal = np.array([size_status == "optimal" for size_status in status])
+        lower = np.where(is_optimal, upper, np.minimum(lower, upper))
+        lower = np.maximum.accumulate(lower[::-1])[::-1]
+        rows = self._training_rows
+        space = {
+            "kind": "list",
+            "max_conditions": self._max_conditions,
+            "default_counts": True,
+            "cuts": self._cuts.to_json(),
+            "n_tests": len(self._tests),
+            "n_rows": len(rows.weights),
+            "classes": None if rows.classes is None else list(rows.classes),
+        }
+        return Frontier(
+            "list",
+            rows.loss,
+            tuple(range(1, len(lists) + 1)),
+            lower,
+            upper,
+            tuple(rules for rules, _ in lists),
+            float(rows.weights.sum()),
+            space,
+            tuple(np.where(lower == upper, "optimal", status).tolist()),
+            seconds,
+        )
+
+    def _make_rules(self, premises: _Premises, numbers: tuple[int, ...]) -> tuple[RuleSet, float]:
+        """Return a list as a rule set, without rules that predict no row, and its loss."""
+        training_rows = self._training_rows
+        remaining = self._group >= 0
+        rules: list[Rule] = []
+        total = 0.0
+        for number in (*numbers, None):
+            holds = remaining.copy()
+            conditions: tuple[Condition, ...] = ()
+            if number is not None:
+                holds[remaining] = premises.holds(number, self._group[remaining])
+                conditions = tuple(
+                    self._tests.conditions[test] if side else self._tests.negations[test]
+                    for test, side in premises.sides(number)
+                )
+            remaining &= ~holds
+            if holds.any():
+                output, loss, statistics = training_rows.fit_constant(holds)
+                rules.append(Rule(conditions, output, statistics))
+                total += loss
+        classes = {} if training_rows.classes is None else {"classes": training_rows.classes}
+        ruleset = RuleSet(
+            _merge_last_rules(rules), training_rows.table.names, task=training_rows.task, **classes
+        )
+        return ruleset, total
 
 
-def _conclusion(given: _Rows, held: np.ndarray) -> tuple[Any, RuleStatistics, float]:
-    """The best constant of some rows, what was seen there, and its loss."""
-    y, weights = given.y[held], given.weights[held]
-    total = float(weights.sum())
-    if given.classes is not None:
-        counts = np.bincount(y, weights, len(given.classes))
-        k = int(counts.argmax())
-        statistics = RuleStatistics(total, tuple(counts.tolist()))
-        return given.classes[k], statistics, float(np.delete(counts, k).sum())
-    mean = mean_of(y, weights)
-    deviation = math.sqrt(np.average((y - mean) ** 2, weights=weights))
-    statistics = RuleStatistics(total, None, mean, deviation)
-    if given.loss == "squared_error":
-        return mean, statistics, float((weights * (y - mean) ** 2).sum())
-    order = np.argsort(y, kind="stable")
-    place = int(np.searchsorted(np.cumsum(weights[order]), total / 2))
-    median = float(y[order[min(place, len(y) - 1)]])
-    return median, statistics, float((weights * np.abs(y - median)).sum())
+def _merge_last_rules(rules: list[Rule]) -> list[Rule]:
+    """Merge the last rules of a list as long as they predict the same; the last always holds."""
+    merged = list(rules)
+    while len(merged) > 1 and merged[-1].output == merged[-2].output:
+        statistics = _merge_statistics(merged[-2].statistics, merged[-1].statistics)
+        merged[-2:] = [Rule((), merged[-1].output, statistics)]
+    last = merged[-1]
+    return [*merged[:-1], Rule((), last.output, last.statistics)]
 
 
-def _shortened(rules: list[Rule]) -> list[Rule]:
-    """Let the last rule always hold, and take those before it along that say the same."""
-    result = list(rules)
-    while len(result) > 1 and result[-1].output == result[-2].output:
-        seen = [rule.statistics for rule in result[-2:]]
-        result[-2:] = [Rule((), result[-1].output, _together(*seen))]
-    last = result[-1]
-    return [*result[:-1], Rule((), last.output, last.statistics)]
-
-
-def _together(first: Any, second: Any) -> RuleStatistics | None:
+def _merge_statistics(first: Any, second: Any) -> RuleStatistics:
+    """Return the statistics of the rows of two rules."""
     n_rows = first.n_rows + second.n_rows
     if first.class_counts is not None:
         pairs = zip(first.class_counts, second.class_counts, strict=True)
@@ -846,208 +1103,3 @@ def _together(first: Any, second: Any) -> RuleStatistics | None:
     squares = share * (first.standard_deviation**2 + (first.mean - mean) ** 2)
     squares += (1 - share) * (second.standard_deviation**2 + (second.mean - mean) ** 2)
     return RuleStatistics(n_rows, None, mean, math.sqrt(squares))
-
-
-class _Problem:
-    """A table's rows joined by what the tests say of them, and the search among its lists."""
-
-    def __init__(self, given: _Rows, cuts: Cuts, max_conditions: int) -> None:
-        self.given, self.cuts, self.max_conditions = given, cuts, max_conditions
-        self.tests: Tests = cuts.tests(given.table)
-        bits = np.unpackbits(
-            self.tests.rows.astype("<u8").view(np.uint8), axis=1, bitorder="little"
-        )[:, : self.tests.n_rows]
-        weighed = np.flatnonzero(given.weights > 0)
-        weights, y = given.weights[weighed], given.y[weighed]
-        joined, group = np.unique(bits.T[weighed], axis=0, return_inverse=True)
-        group = group.reshape(-1)
-        self.group = np.full(len(given.weights), -1)
-        self.group[weighed] = group
-        if given.classes is not None:
-            counts = np.zeros((len(joined), len(given.classes)))
-            np.add.at(counts, (group, y.astype(np.intp)), weights)
-            loss: Any = _Errors(counts)
-        elif given.loss == "squared_error":
-            loss = _Squared(y, weights, group, len(joined))
-        else:
-            loss = _Absolute(y, weights)
-            joined, self.group[weighed] = bits.T[weighed], np.arange(len(weighed))
-        self.loss, self.joined = loss, joined
-        self.rows = np.arange(len(joined))
-
-    def search(self, max_rules: int, memory_limit: float) -> _Search | None:
-        """What searches the lists; None if the memory does not suffice."""
-        n_rows, n_tests = self.joined.shape
-        size = np.dtype(self.loss.dtype).itemsize
-        vector = 2 * size * max(1, n_tests) ** self.max_conditions
-        n_sums = len(self.given.classes or ())
-        left = memory_limit - 4 * size * n_rows * n_tests - vector * (12 + (6 + n_sums) * max_rules)
-        if left < 0:
-            return None
-        search = _Search(_Premises(self.joined, self.max_conditions, self.loss.dtype), self.loss)
-        # At least one node at each level below the first and above the last two.
-        search.most_kept = min(256, int(left / vector / max(1, max_rules - 3)))
-        return search
-
-    def frontier(
-        self, search: _Search | None, enough: np.ndarray, start: Sequence[RuleSet], began: float
-    ) -> Frontier:
-        """Search the lists of at most 1, 2, ... rules, each with what is known of fewer."""
-        loss, rows, max_rules = self.loss, self.rows, len(enough)
-        single = loss.of(rows)
-        lower, status = [single], ["optimal"]
-        found: list[tuple[int, ...]] = [()]
-        best: tuple[float, tuple[int, ...]] = (single, ())
-        before: np.ndarray | None = None
-        begun: list[tuple[int, ...]] = []
-        for n_rules in range(2, max_rules + 1):
-            proven, rest, ended = 0.0, None, "memory_limit"
-            if search is not None and len(rows) and search.premises.n_tests:
-                try:
-                    if n_rules == 2:
-                        begun = [self._translated(search, rules) for rules in start]
-                        begun += search.grow(rows, max_rules)
-                    if enough[n_rules - 1] > loss.constant:  # else nothing is asked
-                        best = self._tried(search, n_rules, best, begun)
-                    target = min(best[0], float(enough[n_rules - 1]) - loss.constant)
-                    node = self._proven(search, n_rules, max_rules, target, lower[-1], before)
-                    proven, rest = node.lower, node.rest
-                    if node.upper < best[0] - loss.tolerance:
-                        best = node.upper, node.premises
-                except KeyboardInterrupt:
-                    search.stopped = "interrupted"
-                ended = search.stopped or "target"
-                if ended == "node_limit" or (ended == "time_limit" and n_rules < max_rules):
-                    search.stopped = None  # the next size has limits of its own
-            elif search is not None:
-                proven = best[0]  # there is nothing but a constant
-            before = rest
-            if proven >= best[0] - loss.tolerance:
-                proven, ended = best[0], "optimal"
-            elif proven >= enough[n_rules - 1] - loss.constant:
-                ended = "target"
-            lower.append(proven)
-            found.append(best[1])
-            status.append(ended)
-        # What is proven of more rules holds for fewer as well.
-        bounds = np.maximum.accumulate(np.array(lower)[::-1])[::-1]
-        return self._made(bounds, found, status, time.monotonic() - began)
-
-    def _tried(
-        self,
-        search: _Search,
-        n_rules: int,
-        best: tuple[float, tuple[int, ...]],
-        begun: list[tuple[int, ...]],
-    ) -> tuple[float, tuple[int, ...]]:
-        """A good list of so many rules, from one with fewer and from what was given."""
-        candidates = [search.insert(self.rows, best[1])[1]]
-        candidates += [premises for premises in begun if len(premises) == n_rules - 1]
-        for premises in candidates:
-            improved = search.improve(self.rows, premises)
-            if improved[0] < best[0] - self.loss.tolerance:
-                best = improved
-        return best
-
-    def _proven(
-        self,
-        search: _Search,
-        n_rules: int,
-        max_rules: int,
-        target: float,
-        known: float,
-        before: np.ndarray | None,
-    ) -> _Node:
-        """Search with a share of the time and nodes that are left."""
-        deadline, most = search.deadline, search.most_nodes
-        if n_rules < max_rules:
-            now = time.monotonic()
-            search.deadline = now + (deadline - now) / 2
-            search.most_nodes = search.n_nodes + (most - search.n_nodes) // 2
-        try:
-            return search.solve(self.rows, n_rules, target, known=known, before=before)
-        finally:
-            search.deadline, search.most_nodes = deadline, most
-
-    def _translated(self, search: _Search, rules: RuleSet) -> tuple[int, ...]:
-        """The premises nearest to those of a rule set, but for those that always hold."""
-        check_instance("start", rules, RuleSet)
-        table = RowTable.of(self.given.table, rules.feature_names)
-        weighed = self.group >= 0
-        sizes = np.bincount(self.group[weighed], minlength=len(self.rows))
-        result = []
-        for rule in rules:
-            if rule.conditions:
-                held = np.ones(len(table), dtype=bool)
-                for condition in rule.conditions:
-                    held &= table.holds(condition)
-                counts = np.bincount(self.group[weighed & held], minlength=len(self.rows))
-                result.append(search.nearest(self.rows, 2 * counts >= sizes))
-        return tuple(result)
-
-    def _conditions(self, number: int, search: _Premises) -> tuple[Condition, ...]:
-        return tuple(
-            self.tests.conditions[test] if side else self.tests.negations[test]
-            for test, side in search.sides(number)
-        )
-
-    def _made(
-        self,
-        bounds: np.ndarray,
-        found: list[tuple[int, ...]],
-        status: list[str],
-        seconds: float,
-    ) -> Frontier:
-        premises = _Premises(self.joined, self.max_conditions, self.loss.dtype)
-        made = [self._rules(premises, numbers) for numbers in found]
-        upper = np.minimum.accumulate([loss for _, loss in made])
-        lower = bounds + self.loss.constant
-        if not self.loss.exact:
-            lower = np.maximum(0.0, lower - 10 * self.loss.tolerance)
-        proven = np.array([one == "optimal" for one in status])
-        lower = np.where(proven, upper, np.minimum(lower, upper))
-        lower = np.maximum.accumulate(lower[::-1])[::-1]
-        status = [
-            "optimal" if low == high else one
-            for low, high, one in zip(lower, upper, status, strict=True)
-        ]
-        given = self.given
-        space = {
-            "kind": "list",
-            "max_conditions": self.max_conditions,
-            "default_counts": True,
-            "cuts": self.cuts.to_json(),
-            "n_tests": len(self.tests),
-            "n_rows": len(given.weights),
-            "classes": None if given.classes is None else list(given.classes),
-        }
-        return Frontier(
-            "list",
-            given.loss,
-            tuple(range(1, len(made) + 1)),
-            lower,
-            upper,
-            tuple(rules for rules, _ in made),
-            float(given.weights.sum()),
-            space,
-            tuple(status),
-            seconds,
-        )
-
-    def _rules(self, premises: _Premises, numbers: tuple[int, ...]) -> tuple[RuleSet, float]:
-        """A list as a rule set, without rules that no row is left to, and its loss."""
-        given = self.given
-        left = self.group >= 0
-        rules: list[Rule] = []
-        total = 0.0
-        for number in (*numbers, None):
-            held = left.copy()
-            if number is not None:
-                held[left] = premises.holds(number, self.group[left])
-            left &= ~held
-            if held.any():
-                output, statistics, loss = _conclusion(given, held)
-                conditions = () if number is None else self._conditions(number, premises)
-                rules.append(Rule(conditions, output, statistics))
-                total += loss
-        return RuleSet(_shortened(rules), given.table.names, **given.settings), total

@@ -1,9 +1,10 @@
-"""Optimal trees: the least loss of decision trees of at most so many leaves, between bounds.
+"""Optimal decision trees: proven bounds of the least loss of trees with a limited size.
 
-Branch and bound over (rows, leaves), as in the papers below: the root splits the rows, both sides
-are the same problem with fewer rows and leaves. A bound of a side comes from rows that no cut tells
-apart, from classes that too few leaves cannot name, and from the sides of neighboring cuts: a tree
-is no worse on fewer rows, and every further row costs it no more than its own weight.
+Branch and bound over subproblems (rows, number of leaves), as in the papers below: a split at the
+root divides the rows, and both children are subproblems with fewer rows and leaves. Lower bounds of
+a child come from rows that no cut separates, from classes that too few leaves cannot predict, and
+from the children of neighboring cuts: the least loss never grows when rows are removed, and each
+added row increases it by at most the largest cost of that row.
 """
 
 from __future__ import annotations
@@ -20,101 +21,71 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
-from skescore._validation import (
-    check_choice,
-    check_instance,
-    check_integer,
-    check_number,
-    check_squares,
-    finite_numbers,
-    label_order,
-    python_value,
-    row_weights,
-    whole_labels,
-)
-from skescore.metrics._prediction import centered, mean_of
-from skescore.optimal._cuts import Cuts, candidate_cuts
-from skescore.optimal._frontier import LOSSES, MOST_RULES, Frontier, check_targets
-from skescore.rules import (
-    Condition,
-    Fallback,
-    Interval,
-    RowTable,
-    Rule,
-    RuleSet,
-    RuleStatistics,
-    truth_table,
-)
+from skescore._validation import check_instance
+from skescore.metrics._prediction import centered
+from skescore.optimal._cuts import Cuts
+from skescore.optimal._frontier import Frontier
+from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
+from skescore.rules import Condition, Fallback, Interval, RowTable, Rule, RuleSet, truth_table
 
-#: Up to so many cuts, and so many products, all pairs of cuts are counted at once.
-_PAIRED_CUTS = 1500
-_PAIRED_PRODUCTS = 4e10
-#: Most entries of a table that is made at once.
-BLOCK = 4_000_000
-#: Up to so many splits of boxes, all of them are looked at.
-_SPLITS = 20_000
-#: Most sets of rows whose bounds are remembered.
-_REMEMBERED = 300_000
-#: A tree is None (a leaf) or (cut, tree where it holds, tree where it does not).
+#: Up to this many cuts, and products, the losses of all pairs of cuts are computed at once.
+_MAX_PAIRED_CUTS = 1500
+_MAX_PAIRED_PRODUCTS = 4e10
+#: Largest number of entries of a temporary table.
+_BLOCK_SIZE = 4_000_000
+#: Up to this many splits of boxes, dynamic programming over all boxes replaces the search.
+_MAX_BOX_SPLITS = 20_000
+#: Largest number of cached subproblems.
+_MAX_CACHED = 300_000
+#: A tree is None (a leaf) or (cut, tree where the cut holds, tree where it does not).
 _Tree = Any
 
 
 def optimal_trees(
     X: Any,
     y: Any,
+    space: SearchSpace | None = None,
     *,
     loss: str = "errors",
-    max_rules: int = 4,
-    cuts: Cuts | int | None = 16,
     classes: Sequence[Any] | None = None,
     sample_weight: Any = None,
     start: Sequence[RuleSet] = (),
     targets: Sequence[float] | None = None,
-    feature_names: Sequence[str] | None = None,
-    time_limit: float | None = None,
-    max_nodes: int | None = None,
+    limits: SolverLimits | None = None,
 ) -> Frontier:
-    """Find the least loss of decision trees of at most 1, 2, 3, ... leaves.
+    """Find decision trees with the least loss among all trees of at most 1, 2, 3, ... leaves.
 
-    A leaf concludes one class or one number. Where time ends, the bounds are what was proven until
-    then.
+    A leaf predicts one class or one number. If a limit ends the search, the bounds are those
+    proven until then.
 
     Parameters
     ----------
-    X : array-like or DataFrame of shape (n_rows, n_features)
+    X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
         The rows; NaN or None for missing values, which go to either side of a split.
     y : array-like of shape (n_rows,)
-        What trees should conclude: labels, or numbers.
+        Labels or numbers that the trees should predict.
+    space : SearchSpace, optional
+        Largest number of leaves and the cuts; by default 4 leaves and 16 cuts per feature.
     loss : {"errors", "squared_error", "absolute_error"}, default="errors"
-        What is summed over the rows: 1 for a wrong label, or how far a number is off.
-    max_rules : int, default=4
-        Most leaves, up to 10,000.
-    cuts : Cuts, int or None, default=16
-        Where features may be split; a number is passed to :func:`candidate_cuts`, None cuts between
-        any two neighboring values.
+        Loss that is summed over the rows.
     classes : sequence, optional
-        The labels, in the order of the rules' class counts; by default the sorted ones of y.
+        The labels, in the order of the rules' class counts; by default the sorted labels of y.
     sample_weight : array-like of shape (n_rows,), optional
-        How much each row counts.
+        Weight of each row.
     start : sequence of RuleSet, default=()
-        Rules to begin with: trees are never worse than the leaves of one that the space holds. Of
-        others the nearest tree is taken, unless it has more leaves.
+        Initial incumbents. Rules that are the leaves of a tree of the space are used as they are;
+        others are replaced by the nearest tree, unless it has too many leaves.
     targets : sequence of float, optional
-        Lower bounds that are enough, for 1, 2, ... leaves: no more is proven of trees of that size,
-        unless their least loss is smaller. By default the least loss is looked for.
-    feature_names : sequence of str, optional
-        Names of the features; by default those of a frame.
-    time_limit : float, optional
-        Seconds after which the bounds found so far are returned; None for none. Each size has half
-        of the time that is left, and what others did not need.
-    max_nodes : int, optional
-        The same with a number of sets of rows, so that the result does not depend on the machine.
+        Lower bounds that suffice for 1, 2, ... leaves: the search for a size ends when its bound
+        is proven. By default it ends when the least loss is proven.
+    limits : SolverLimits, optional
+        Limits of time and nodes; by default none. Each size may use half of the remaining time.
 
     Returns
     -------
     Frontier
-        For each number of leaves a proven lower bound, and the best tree found. Interrupted from
-        the keyboard, what was proven until then.
+        For each number of leaves a proven lower bound, and the best tree found. A keyboard
+        interrupt ends the search like a limit.
 
     Raises
     ------
@@ -123,9 +94,8 @@ def optimal_trees(
 
     Notes
     -----
-    One process searches. Parts of the search, such as the columns of the first cut, would not be
-    faster side by side: most of what is proven in one of them, of sets of rows that many cuts have
-    in common and of neighboring cuts, is what spares the others their work.
+    The search uses one process. Parallel subproblems would not be faster, as most bounds of a
+    subproblem come from the cache and from neighboring cuts that were solved before.
 
     References
     ----------
@@ -140,165 +110,125 @@ def optimal_trees(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from skescore.optimal import optimal_trees
+    >>> from skescore.optimal import SearchSpace, optimal_trees
     >>> X, y = load_iris(return_X_y=True)
-    >>> frontier = optimal_trees(X, y, cuts=None)
+    >>> frontier = optimal_trees(X, y, SearchSpace(max_rules=4, cuts=None))
     >>> frontier.upper.tolist(), frontier.status
     ([100.0, 50.0, 6.0, 3.0], ('optimal', 'optimal', 'optimal', 'optimal'))
     """
-    began = time.monotonic()
-    check_integer("max_rules", max_rules, 1, MOST_RULES)
-    check_choice("loss", loss, LOSSES)
-    check_number("time_limit", time_limit, 0, optional=True)
-    check_integer("max_nodes", max_nodes, 1, optional=True)
-    enough = check_targets(targets, max_rules)
-    if not (cuts is None or isinstance(cuts, Cuts)):
-        cuts = check_integer("cuts", cuts, 1)
-    if feature_names is None:
-        columns = getattr(X, "columns", None)
-        n_features = np.shape(X)[1]
-        feature_names = (
-            [f"x{j}" for j in range(n_features)] if columns is None else [str(c) for c in columns]
-        )
-    table = RowTable.of(X, feature_names)
-    if len(table) == 0:
-        raise ValueError("X must hold at least one row, got 0 rows.")
-    if not isinstance(cuts, Cuts):
-        cuts = candidate_cuts(X, cuts)
-    target = whole_labels("y", y) if loss == "errors" else finite_numbers("y", y)
-    if target.shape != (len(table),):
-        raise ValueError(
-            f"y must hold one value for each of the {len(table)} rows, got shape {target.shape}."
-        )
-    weights = (
-        np.ones(len(table)) if sample_weight is None else row_weights(sample_weight, len(table))
-    )
-    labels: tuple[Any, ...] | None = None
-    if loss == "errors":
-        found = {python_value(value) for value in target.tolist()}
-        labels = tuple(sorted(found, key=label_order)) if classes is None else tuple(classes)
-        index = {label: i for i, label in enumerate(labels)}
-        if not found <= set(index):
-            unknown = sorted(found - set(index), key=label_order)[0]
-            raise ValueError(f"classes must hold all labels of y, but it lacks {unknown!r}.")
-        target = np.array([index[python_value(value)] for value in target.tolist()], dtype=np.intp)
-    else:
-        check_squares("y", target)
-    families = Families(cuts, table)
-    search = TreeSearch(
-        families, target, weights, loss, labels, max_rules, began, time_limit, max_nodes
-    )
-    with threadpool_limits(1):  # products of small matrices gain nothing from threads
-        lower, upper, trees = search.run(enough, [_matched(rules, table) for rules in start])
-    makes = RuleMaker(families, table, target, weights, loss, labels, feature_names)
-    rules = [makes.rules(tree) for tree in trees]
-    losses = np.array([makes.loss_of(tree) for tree in trees])
+    started = time.monotonic()
+    space = SearchSpace(max_rules=4, cuts=16) if space is None else space
+    max_leaves = space.max_rules or 4
+    target_bounds = read_targets(targets, max_leaves)
+    rows = TrainingRows.read(X, y, loss=loss, classes=classes, sample_weight=sample_weight)
+    for rules in start:
+        check_instance("start", rules, RuleSet)
+    cuts = space.cuts_of(X)
+    columns = CutColumns(cuts, rows.table)
+    search = TreeSearch(columns, rows, max_leaves, limits or SolverLimits(), started)
+    # Rows for which no rule holds have the number of rules as their rule.
+    first_rules = [
+        np.vstack([rows.holds(rules), np.ones(len(rows.table), dtype=bool)]).argmax(axis=0)
+        for rules in start
+    ]
+    with threadpool_limits(1):  # Products of small matrices gain nothing from threads.
+        lower, upper, trees = search.run(target_bounds, first_rules)
+    converter = TreeConverter(columns, rows)
+    losses = np.array([converter.loss_of(tree) for tree in trees])
     if (np.abs(losses - upper) > 10 * search.tolerance).any():
         raise RuntimeError(
             f"The trees' losses {losses.tolist()} are not those of the search, {upper.tolist()}: "
             "this is a fault of skescore, please report it."
         )
     upper = np.minimum.accumulate(losses)
-    done = lower >= upper - 10 * search.tolerance
-    lower = np.where(done, upper, np.minimum(search.proven(lower), upper))
-    lower = np.maximum.accumulate(lower[::-1])[::-1]  # more leaves are no worse
-    ended = np.where(lower >= enough - 10 * search.tolerance, "target", search.ended)
+    is_optimal = lower >= upper - 10 * search.tolerance
+    lower = np.where(is_optimal, upper, np.minimum(search.safe_bounds(lower), upper))
+    lower = np.maximum.accumulate(lower[::-1])[::-1]  # More leaves never increase the loss.
+    status = np.where(lower >= target_bounds - 10 * search.tolerance, "target", search.ended_by)
     return Frontier(
         "tree",
         loss,
-        tuple(range(1, max_rules + 1)),
+        tuple(range(1, max_leaves + 1)),
         lower,
         upper,
-        tuple(rules),
-        float(weights.sum()),
+        tuple(converter.rules(tree) for tree in trees),
+        float(rows.weights.sum()),
         {"cuts": cuts.to_json()},
-        tuple(np.where(lower == upper, "optimal", ended).tolist()),
-        time.monotonic() - began,
+        tuple(np.where(lower == upper, "optimal", status).tolist()),
+        time.monotonic() - started,
     )
 
 
-def _matched(rules: RuleSet, table: RowTable) -> np.ndarray:
-    """The first rule that holds for each row; as many as there are rules where none does."""
-    check_instance("start", rules, RuleSet)
-    table = RowTable.of(table, rules.feature_names)
-    result = np.full(len(table), len(rules))
-    for place, rule in reversed(list(enumerate(rules))):
-        held = np.ones(len(table), dtype=bool)
-        for condition in rule.conditions:
-            held &= table.holds(condition)
-        result[held] = place
-    return result
+# --- rows and cuts as the search represents them ---
 
 
-# --- the table as the search sees it -------------------------------------------------------------
+class CutColumns:
+    """Columns of nested cuts: each cut of a column holds wherever the cut before it holds.
 
-
-class Families:
-    """Cuts as families: the cuts of one column are nested, each holds where the one before does.
-
-    A number that some rows lack is two columns, with the gaps below all cuts and above them.
-    A value of a category is a column of one cut.
+    A numeric feature with missing values has two columns, with the missing values below all cuts
+    and above them. A value of a categorical feature is a column with one cut.
 
     Parameters
     ----------
     cuts : Cuts
-        Where features are cut.
+        Cuts of the features.
     table : RowTable
         The rows.
     """
 
     def __init__(self, cuts: Cuts, table: RowTable) -> None:
-        families: dict[tuple[Any, ...], list[tuple[Condition, Condition]]] = {}
+        pairs_of_column: dict[tuple[Any, ...], list[tuple[Condition, Condition]]] = {}
         for condition, negation in cuts.pairs():
             feature = condition.features[0]
             if isinstance(condition, Interval):
                 key: tuple[Any, ...] = (feature, truth_table(condition).missing)
             else:
                 key = (feature, condition)
-            families.setdefault(key, []).append((condition, negation))
-        #: Each cut as its condition and its negation, the columns one after the other.
+            pairs_of_column.setdefault(key, []).append((condition, negation))
+        #: Condition and negation of each cut, column by column.
         self.pairs: list[tuple[Condition, Condition]] = []
-        columns, codes, seen = [], [], set()
-        for key, pairs in families.items():
+        n_cuts, codes, seen_codes = [], [], set()
+        for key, pairs in pairs_of_column.items():
             if len(key) == 2 and isinstance(key[1], bool):
                 values = table.column(key[0])
-                bounds = np.array([pair[0].upper for pair in pairs])  # type: ignore[union-attr]
+                thresholds = np.array([pair[0].upper for pair in pairs])  # type: ignore[union-attr]
                 numbers = np.array(
                     [math.nan if v is None else v for v in values.tolist()], dtype=float
                 )
-                code = np.searchsorted(bounds, numbers, side="left")
-                code[np.isnan(numbers)] = 0 if key[1] else len(bounds)
+                code = np.searchsorted(thresholds, numbers, side="left")
+                code[np.isnan(numbers)] = 0 if key[1] else len(thresholds)
             else:
                 code = (~table.holds(pairs[0][0])).astype(np.intp)
-            used = np.unique(code)
-            if len(used) < 2:
+            used_codes = np.unique(code)
+            if len(used_codes) < 2:
                 continue
-            identity = np.searchsorted(used, code).astype(np.int64)
-            if identity.tobytes() in seen:
+            compact_code = np.searchsorted(used_codes, code).astype(np.int64)
+            if compact_code.tobytes() in seen_codes:
                 continue
-            seen.add(identity.tobytes())
-            kept = [pairs[level] for level in used[:-1]]
-            columns.append(len(kept))
-            codes.append(identity)
-            self.pairs += kept
-        self.n_levels = np.array([n + 1 for n in columns], dtype=np.int64)
+            seen_codes.add(compact_code.tobytes())
+            n_cuts.append(len(used_codes) - 1)
+            codes.append(compact_code)
+            self.pairs += [pairs[level] for level in used_codes[:-1]]
+        self.n_levels = np.array([n + 1 for n in n_cuts], dtype=np.int64)
         self.codes = np.column_stack(codes) if codes else np.zeros((len(table), 0), dtype=np.int64)
-        #: Where a column's cuts begin among all.
-        self.first = np.concatenate([[0], np.cumsum(columns)]).astype(np.int64)
+        #: Number of the first cut of each column.
+        self.first_cuts = np.concatenate([[0], np.cumsum(n_cuts)]).astype(np.int64)
 
 
 @dataclass
-class _Rows:
-    """Some rows, with the cuts that part them.
+class _Subset:
+    """Points of a subproblem, with the cuts that split them.
+
+    A point is an equivalence class of rows that no cut separates.
 
     Parameters
     ----------
     index : ndarray of int32
-        Which points they are.
+        Indices of the points.
     levels : ndarray of int64, shape (n_points, n_columns)
-        Their levels, counted through all columns.
+        Level of each point in each column; levels are numbered through all columns.
     cut_of_level : ndarray of int64
-        The cut above each level; -1 above the last of a column.
+        The cut above each level; -1 for the last level of a column.
     column_of_level : ndarray of int64
         The column of each level.
     """
@@ -307,834 +237,1006 @@ class _Rows:
     levels: np.ndarray
     cut_of_level: np.ndarray
     column_of_level: np.ndarray
-    at: np.ndarray = field(init=False)
+    cut_levels: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         #: Levels with a cut above them; all arrays "per cut" are in this order.
-        self.at = np.flatnonzero(self.cut_of_level >= 0)
+        self.cut_levels = np.flatnonzero(self.cut_of_level >= 0)
 
     @property
     def cuts(self) -> np.ndarray:
-        return self.cut_of_level[self.at]
+        """Numbers of the cuts that split the points."""
+        return self.cut_of_level[self.cut_levels]
 
     @property
     def columns(self) -> np.ndarray:
-        return self.column_of_level[self.at]
+        """Column of each of these cuts."""
+        return self.column_of_level[self.cut_levels]
 
-    def sums(self, values: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        """Sums of the values of the points, or of some, below each cut, (n_cuts, n_values)."""
+    def sums_below(self, values: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """Sum values of the points, or of those in the mask, below each cut."""
         levels = self.levels if mask is None else self.levels[mask]
         flat, n_columns, n_levels = levels.ravel(), levels.shape[1], len(self.cut_of_level)
         first = np.searchsorted(self.column_of_level, self.columns)
-        result = np.empty((len(self.at), values.shape[1]))
+        sums = np.empty((len(self.cut_levels), values.shape[1]))
         for k in range(values.shape[1]):
             counts = np.bincount(flat, np.repeat(values[:, k], n_columns), minlength=n_levels)
             total = np.concatenate([[0.0], np.cumsum(counts)])
-            result[:, k] = total[self.at + 1] - total[first]
-        return result
+            sums[:, k] = total[self.cut_levels + 1] - total[first]
+        return sums
 
-    def holds(self, position: int) -> np.ndarray:
-        """Whether the points are below one of the cuts."""
-        level = self.at[position]
+    def is_below(self, position: int) -> np.ndarray:
+        """Return the mask of the points below one cut, given by its position."""
+        level = self.cut_levels[position]
         return np.asarray(self.levels[:, self.column_of_level[level]] <= level)
 
-    def part(self, mask: np.ndarray) -> _Rows:
-        """Some of the rows, with the cuts that part those."""
+    def restrict(self, mask: np.ndarray) -> _Subset:
+        """Return the points of a mask, with the cuts that split them."""
         levels = self.levels[mask]
         n_levels = len(self.cut_of_level)
-        present = np.zeros(n_levels, dtype=bool)
-        present[levels.ravel()] = True
-        used = np.flatnonzero(present)
+        is_present = np.zeros(n_levels, dtype=bool)
+        is_present[levels.ravel()] = True
+        used = np.flatnonzero(is_present)
         columns = self.column_of_level[used]
-        last = np.append(columns[1:] != columns[:-1], True)
-        alone = np.bincount(columns, minlength=levels.shape[1]) < 2
-        cut_of_level = np.where(last, -1, self.cut_of_level[used])
-        if alone.any():
-            levels = levels[:, ~alone]
-            present[used[alone[columns]]] = False
-            keep = ~alone[columns]
-            cut_of_level = cut_of_level[keep]
-            columns = (np.cumsum(~alone) - 1)[columns[keep]]
-        return _Rows(self.index[mask], (np.cumsum(present) - 1)[levels], cut_of_level, columns)
+        is_last = np.append(columns[1:] != columns[:-1], True)
+        is_constant = np.bincount(columns, minlength=levels.shape[1]) < 2
+        cut_of_level = np.where(is_last, -1, self.cut_of_level[used])
+        if is_constant.any():
+            levels = levels[:, ~is_constant]
+            is_present[used[is_constant[columns]]] = False
+            varies = ~is_constant[columns]
+            cut_of_level = cut_of_level[varies]
+            columns = (np.cumsum(~is_constant) - 1)[columns[varies]]
+        compact_levels = (np.cumsum(is_present) - 1)[levels]
+        return _Subset(self.index[mask], compact_levels, cut_of_level, columns)
 
-    def below(self, dtype: Any) -> np.ndarray:
-        """RowTable of points by cuts: 1 below the cut."""
-        return (self.levels[:, self.columns] <= self.at).astype(dtype)
-
-
-# --- losses --------------------------------------------------------------------------------------
+    def below_matrix(self, dtype: Any) -> np.ndarray:
+        """Return a matrix of points by cuts: 1 where the point is below the cut."""
+        return (self.levels[:, self.columns] <= self.cut_levels).astype(dtype)
 
 
-class RowErrors:
-    """Weight of the rows whose class is not the leaf's."""
+# --- losses ---
+
+
+class Misclassification:
+    """Weight of the rows whose class is not the prediction of their leaf.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_points, n_classes)
+        Weight of each class at each point.
+    """
+
+    #: Whether the gain of a leaf depends on the weight of all its classes.
+    _needs_weights = False
 
     def __init__(self, counts: np.ndarray) -> None:
         self.stats = counts
-        self.heaviest = counts.sum(axis=1)  # what a point costs a tree at most
-        self.equal = self.heaviest - counts.max(axis=1, initial=0.0)  # and at least
-        exact = bool((counts == np.floor(counts)).all())
-        self.whole = exact and counts.sum() < 2**50
-        self._dtype = np.float32 if exact and counts.sum() < 2**24 else np.float64
+        #: Largest and smallest cost of each point in any tree.
+        self.max_costs = counts.sum(axis=1)
+        self.min_costs = self.max_costs - counts.max(axis=1, initial=0.0)
+        has_whole_weights = bool((counts == np.floor(counts)).all())
+        self.is_integral = has_whole_weights and counts.sum() < 2**50
+        self._choose_dtype()
 
-    def of_sums(self, sums: np.ndarray) -> np.ndarray:
-        """The loss of leaves by the sums of their points' statistics."""
+    def _choose_dtype(self) -> None:
+        """Choose single precision where it represents all sums of weights exactly."""
+        is_exact = (self.stats == np.floor(self.stats)).all() and self.stats.sum() < 2**24
+        self._dtype = np.float32 if is_exact else np.float64
+
+    def loss_of_sums(self, sums: np.ndarray) -> np.ndarray:
+        """Return the loss of leaves from the sums of their points' statistics."""
         return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0.0))
 
-    def least(self, sums: np.ndarray, most: int) -> np.ndarray:
-        """What no trees of 2, 3, ... leaves can be better than: they name no more classes."""
-        rest = np.cumsum(np.sort(sums, axis=-1), axis=-1)  # of the rarest classes
-        n_others = sums.shape[-1] - np.arange(2, most + 1)
-        return np.where(n_others > 0, rest[..., n_others.clip(1) - 1], 0.0)
+    def bounds_by_leaves(self, sums: np.ndarray, max_leaves: int) -> np.ndarray:
+        """Return lower bounds for 2, 3, ... leaves, which predict at most as many classes."""
+        smallest_sums = np.cumsum(np.sort(sums, axis=-1), axis=-1)
+        n_unpredicted = sums.shape[-1] - np.arange(2, max_leaves + 1)
+        return np.where(n_unpredicted > 0, smallest_sums[..., n_unpredicted.clip(1) - 1], 0.0)
 
-    def split_sides(self, rows: _Rows, sums: np.ndarray, total: np.ndarray) -> tuple[Any, ...]:
-        """The least loss of both sides of every cut with two leaves each, and the cuts of it."""
-        below, stats = rows.below(self._dtype), self.stats[rows.index]
+    def _gains(self, hits: np.ndarray, weights: np.ndarray, class_index: int) -> np.ndarray:
+        """Return the gains of leaves that predict a class, from their weight of that class."""
+        return hits
+
+    def two_leaf_losses(
+        self, subset: _Subset, sums: np.ndarray, total: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        """Return the least losses of both children of every cut with two leaves each.
+
+        A second cut divides both children. The sums of the four quarters come from the product of
+        the matrix of cuts with itself.
+
+        Parameters
+        ----------
+        subset : _Subset
+            The points.
+        sums : ndarray of shape (n_cuts, n_classes)
+            Statistics below each cut.
+        total : ndarray of shape (n_classes,)
+            Statistics of all points.
+
+        Returns
+        -------
+        tuple of four ndarrays of shape (n_cuts,)
+            Losses below and above the cut, and positions of the best second cuts there.
+        """
+        dtype = self._dtype
+        below, stats = subset.below_matrix(dtype), self.stats[subset.index].astype(dtype)
         weight = sums.sum(axis=1)
-        results: list[Any] = []
         n_cuts = len(weight)
-        left, right = np.empty(n_cuts), np.empty(n_cuts)
-        left_at, right_at = np.empty(n_cuts, dtype=np.intp), np.empty(n_cuts, dtype=np.intp)
-        step = max(1, BLOCK // max(1, n_cuts))
         used = [k for k in range(stats.shape[1]) if total[k] > 0]
-        sides = sums.astype(self._dtype), total.astype(self._dtype)
-        weighted = {k: below * stats[:, k, None].astype(self._dtype) for k in used}
+        # The last entry of each list is the weight of all classes.
+        point_values = [*(stats[:, k] for k in used), stats.sum(axis=1)]
+        values_below = [*(sums[:, k].astype(dtype) for k in used), weight.astype(dtype)]
+        totals = [*(dtype(total[k]) for k in used), dtype(total.sum())]
+        weighted = [below * values[:, None] for values in point_values]
+        gains = np.empty((2, n_cuts))
+        second_cuts = np.empty((2, n_cuts), dtype=np.intp)
+        step = max(1, _BLOCK_SIZE // max(1, n_cuts))
         for begin in range(0, n_cuts, step):
-            some = slice(begin, begin + step)
-            best: list[Any] = [None] * 4
-            for k in used:
-                both = below[:, some].T @ weighted[k]
-                one, other = sides[0][some, k, None], sides[0][None, :, k]
-                neither = other - both  # below the second cut alone
-                quarters = both, one - both, neither, (sides[1][k] - one) - neither
-                for i, quarter in enumerate(quarters):
-                    if best[i] is None:
-                        best[i] = quarter
-                    else:
-                        np.maximum(best[i], quarter, out=best[i])
-            for kept, at, pair in ((left, left_at, best[:2]), (right, right_at, best[2:])):
-                named = pair[0] + pair[1]
-                at[some] = named.argmax(axis=1)
-                kept[some] = named[np.arange(len(named)), at[some]]
-        results = [weight - left, total.sum() - weight - right, left_at, right_at]
-        return tuple(results)
+            block = slice(begin, begin + step)
+
+            def quarter_sums(i: int, block: slice = block) -> tuple[np.ndarray, ...]:
+                both = below[:, block].T @ weighted[i]
+                first, second = values_below[i][block, None], values_below[i][None]
+                second_only = second - both
+                return both, first - both, second_only, (totals[i] - first) - second_only
+
+            weights = quarter_sums(len(used)) if self._needs_weights else (below,) * 4
+            best: list[np.ndarray] = []
+            for i, k in enumerate(used):
+                class_gains = [
+                    self._gains(hits, weight_in_quarter, k)
+                    for hits, weight_in_quarter in zip(quarter_sums(i), weights, strict=True)
+                ]
+                if not best:
+                    best = class_gains
+                for best_gain, class_gain in zip(best, class_gains, strict=True):
+                    np.maximum(best_gain, class_gain, out=best_gain)
+            for child in (0, 1):
+                pair_gains = best[2 * child] + best[2 * child + 1]
+                second = pair_gains.argmax(axis=1)
+                second_cuts[child, block] = second
+                gains[child, block] = pair_gains[np.arange(len(pair_gains)), second]
+        return weight - gains[0], total.sum() - weight - gains[1], *second_cuts
 
 
-class _Squares:
-    """Weighted squared distance from the leaf's mean."""
+class _SquaredLoss:
+    """Weighted squared distance from the mean of the leaf.
 
-    whole = False
+    Parameters
+    ----------
+    y, weights : ndarray of shape (n_rows,)
+        Numbers and weights.
+    group : ndarray of int, shape (n_rows,)
+        Point of each row.
+    """
+
+    is_integral = False
 
     def __init__(self, y: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
         n_points = int(group.max()) + 1
         y = centered(y, weights if weights.any() else None)
         low, high = y.min(), y.max()
 
-        def sums(values: np.ndarray) -> np.ndarray:
+        def sum_by_point(values: np.ndarray) -> np.ndarray:
             return np.bincount(group, values, minlength=n_points)
 
-        self.stats = np.column_stack([sums(weights), sums(weights * y), sums(weights * y * y)])
-        self.heaviest = np.maximum(sums(weights * (y - low) ** 2), sums(weights * (y - high) ** 2))
-        self.equal = self.of_sums(self.stats)
+        moments = weights, weights * y, weights * y * y
+        self.stats = np.column_stack([sum_by_point(values) for values in moments])
+        self.max_costs = np.maximum(
+            sum_by_point(weights * (y - low) ** 2), sum_by_point(weights * (y - high) ** 2)
+        )
+        self.min_costs = self.loss_of_sums(self.stats)
 
-    def of_sums(self, sums: np.ndarray) -> np.ndarray:
+    def loss_of_sums(self, sums: np.ndarray) -> np.ndarray:
+        """Return the loss of leaves from the sums of their points' statistics."""
         weight, first, second = np.moveaxis(sums, -1, 0)
         return np.asarray(np.maximum(second - _squared_over(first, weight), 0.0))
 
-    def least(self, sums: np.ndarray, most: int) -> np.ndarray:
-        return np.zeros((*sums.shape[:-1], most - 1))
+    def bounds_by_leaves(self, sums: np.ndarray, max_leaves: int) -> np.ndarray:
+        """Return the trivial lower bounds for 2, 3, ... leaves."""
+        return np.zeros((*sums.shape[:-1], max_leaves - 1))
 
-    def split_sides(self, rows: _Rows, sums: np.ndarray, total: np.ndarray) -> tuple[Any, ...]:
-        below, stats = rows.below(float), self.stats[rows.index]
+    def two_leaf_losses(
+        self, subset: _Subset, sums: np.ndarray, total: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        """Return what :meth:`Misclassification.two_leaf_losses` returns, for squared errors."""
+        below, stats = subset.below_matrix(float), self.stats[subset.index]
         n_cuts = len(sums)
-        left, right = np.empty(n_cuts), np.empty(n_cuts)
-        left_at, right_at = np.empty(n_cuts, dtype=np.intp), np.empty(n_cuts, dtype=np.intp)
-        step = max(1, BLOCK // max(1, n_cuts))
+        gains = np.empty((2, n_cuts))
+        second_cuts = np.empty((2, n_cuts), dtype=np.intp)
+        step = max(1, _BLOCK_SIZE // max(1, n_cuts))
         weighted = [below * stats[:, k, None] for k in (0, 1)]
         for begin in range(0, n_cuts, step):
-            some = slice(begin, begin + step)
-            w, f = (below[:, some].T @ values for values in weighted)
-            w_one, f_one = sums[some, 0, None], sums[some, 1, None]
-            w_other, f_other = sums[None, :, 0] - w, sums[None, :, 1] - f
-            inside = _squared_over(f, w) + _squared_over(f_one - f, w_one - w)
-            outside = _squared_over(f_other, w_other) + _squared_over(
-                total[1] - f_one - f_other, total[0] - w_one - w_other
+            block = slice(begin, begin + step)
+            w, f = (below[:, block].T @ values for values in weighted)
+            w_first, f_first = sums[block, 0, None], sums[block, 1, None]
+            w_second_only, f_second_only = sums[None, :, 0] - w, sums[None, :, 1] - f
+            gain_below = _squared_over(f, w) + _squared_over(f_first - f, w_first - w)
+            gain_above = _squared_over(f_second_only, w_second_only) + _squared_over(
+                total[1] - f_first - f_second_only, total[0] - w_first - w_second_only
             )
-            for kept, at, gain in ((left, left_at, inside), (right, right_at, outside)):
-                at[some] = gain.argmax(axis=1)
-                kept[some] = gain[np.arange(len(gain)), at[some]]
-        second = sums[:, 2]
-        left, right = np.maximum(second - left, 0), np.maximum(total[2] - second - right, 0)
-        return left, right, left_at, right_at
+            for child, gain in enumerate((gain_below, gain_above)):
+                second = gain.argmax(axis=1)
+                second_cuts[child, block] = second
+                gains[child, block] = gain[np.arange(len(gain)), second]
+        squares = sums[:, 2]
+        left = np.maximum(squares - gains[0], 0)
+        right = np.maximum(total[2] - squares - gains[1], 0)
+        return left, right, *second_cuts
 
 
 def _squared_over(first: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """first² / weight; 0 where the weight is no more than rounding."""
-    least = 1e-12 * max(1e-300, float(np.max(weight, initial=0.0)))
+    """Return first² / weight; 0 where the weight is only a rounding error."""
+    smallest = 1e-12 * max(1e-300, float(np.max(weight, initial=0.0)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(weight > least, first * first / weight, 0.0)
+        return np.where(weight > smallest, first * first / weight, 0.0)
 
 
-class _Absolute:
-    """Weighted distance from the leaf's median. Points are rows, by increasing number."""
+class _AbsoluteLoss:
+    """Weighted distance from the median of the leaf. Points are rows, sorted by their number.
 
-    whole = False
+    Parameters
+    ----------
+    y, weights : ndarray of shape (n_rows,)
+        Sorted numbers, and weights.
+    group : ndarray of int, shape (n_rows,)
+        Equivalence class of each row.
+    """
+
+    is_integral = False
 
     def __init__(self, y: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
         y = y - np.median(y)
         self.y, self.weights = y, weights
-        self.heaviest = weights * np.maximum(y - y.min(), y.max() - y)
-        self.equal = np.zeros(len(y))
+        self.max_costs = weights * np.maximum(y - y.min(), y.max() - y)
+        self.min_costs = np.zeros(len(y))
         order = np.argsort(group, kind="stable")
         starts = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
-        for part in np.split(order, starts[1:]):
-            self.equal[part[0]] = self._cost(y[part], weights[part])
+        for rows in np.split(order, starts[1:]):
+            self.min_costs[rows[0]] = self._cost(y[rows], weights[rows])
         self.stats = weights[:, None]
 
     @staticmethod
     def _cost(y: np.ndarray, weights: np.ndarray) -> float:
+        """Return the loss of the median of sorted numbers."""
         if not weights.any():
             return 0.0
         total = np.cumsum(weights)
-        middle = y[np.searchsorted(total, total[-1] / 2)]
-        return float((weights * np.abs(y - middle)).sum())
+        median = y[np.searchsorted(total, total[-1] / 2)]
+        return float((weights * np.abs(y - median)).sum())
 
-    def of_rows(self, index: np.ndarray) -> float:
-        """The loss of one leaf."""
+    def loss_of_rows(self, index: np.ndarray) -> float:
+        """Return the loss of one leaf."""
         return self._cost(self.y[index], self.weights[index])
 
-    def of_sides(self, rows: _Rows) -> tuple[np.ndarray, np.ndarray]:
-        """The loss of both sides of every cut with a leaf each."""
-        y, weights = self.y[rows.index], self.weights[rows.index]
-        n_cuts = len(rows.at)
-        sides = np.empty((2, n_cuts))
-        step = max(1, BLOCK // max(1, len(y)))
-        columns = rows.columns
+    def loss_of_children(self, subset: _Subset) -> tuple[np.ndarray, np.ndarray]:
+        """Return the losses of both children of every cut with one leaf each."""
+        y, weights = self.y[subset.index], self.weights[subset.index]
+        n_cuts = len(subset.cut_levels)
+        losses = np.empty((2, n_cuts))
+        step = max(1, _BLOCK_SIZE // max(1, len(y)))
+        columns = subset.columns
         for begin in range(0, n_cuts, step):
-            some = slice(begin, begin + step)
-            below = rows.levels[:, columns[some]] <= rows.at[some]
-            for side, mask in enumerate((below, ~below)):
+            block = slice(begin, begin + step)
+            below = subset.levels[:, columns[block]] <= subset.cut_levels[block]
+            for child, mask in enumerate((below, ~below)):
                 counted = mask * weights[:, None]
                 total = np.cumsum(counted, axis=0)
-                at = (total < total[-1] / 2).sum(axis=0).clip(0, len(y) - 1)
+                median_row = (total < total[-1] / 2).sum(axis=0).clip(0, len(y) - 1)
                 moment = np.cumsum(counted * y[:, None], axis=0)
                 across = np.arange(counted.shape[1])
-                under, first = total[at, across], moment[at, across]
-                cost = y[at] * (2 * under - total[-1]) + moment[-1] - 2 * first
-                sides[side, some] = np.maximum(cost, 0.0)
-        return sides[0], sides[1]
+                weight_below, moment_below = total[median_row, across], moment[median_row, across]
+                cost = y[median_row] * (2 * weight_below - total[-1])
+                cost = cost + moment[-1] - 2 * moment_below
+                losses[child, block] = np.maximum(cost, 0.0)
+        return losses[0], losses[1]
 
-    def least(self, sums: np.ndarray, most: int) -> np.ndarray:
-        return np.zeros((*sums.shape[:-1], most - 1))
+    def bounds_by_leaves(self, sums: np.ndarray, max_leaves: int) -> np.ndarray:
+        """Return the trivial lower bounds for 2, 3, ... leaves."""
+        return np.zeros((*sums.shape[:-1], max_leaves - 1))
 
 
-# --- the search ----------------------------------------------------------------------------------
+# --- the search ---
 
 
-class _Node:
-    """What is known of a set of rows: bounds and best trees by leaves; place 0 is not used."""
+class _Subproblem:
+    """Bounds and incumbents of the trees for some rows, by their number of leaves.
 
-    __slots__ = ("lower", "sides", "trees", "upper")
+    Parameters
+    ----------
+    max_leaves : int
+        Largest number of leaves.
+    loss : float
+        Loss of one leaf.
+    lower : list of float
+        Lower bounds for 2, 3, ... leaves.
+    """
 
-    def __init__(self, max_rules: int, loss: float, least: list[float]) -> None:
-        self.lower = [math.inf, loss, *(min(low, loss) for low in least)]
-        self.upper = [math.inf] + [loss] * max_rules
-        self.trees: list[_Tree] = [None] * (max_rules + 1)
-        self.sides: _Sides | None = None
+    __slots__ = ("lower", "split_bounds", "trees", "upper")
 
-    def found(self, leaves: int, loss: float, tree: _Tree) -> None:
-        """A tree of at most so many leaves."""
-        for size in range(leaves, len(self.upper)):
+    def __init__(self, max_leaves: int, loss: float, lower: list[float]) -> None:
+        # The lists are indexed by the number of leaves; entry 0 is not used.
+        self.lower = [math.inf, loss, *(min(bound, loss) for bound in lower)]
+        self.upper = [math.inf] + [loss] * max_leaves
+        self.trees: list[_Tree] = [None] * (max_leaves + 1)
+        self.split_bounds: _SplitBounds | None = None
+
+    def add_tree(self, n_leaves: int, loss: float, tree: _Tree) -> None:
+        """Make a tree the incumbent of all sizes for which it is better."""
+        for size in range(n_leaves, len(self.upper)):
             if loss < self.upper[size]:
                 self.upper[size], self.trees[size] = loss, tree
 
-    def proven(self, leaves: int, bound: float) -> None:
-        """No tree of at most so many leaves is better."""
-        for size in range(2, leaves + 1):
+    def raise_lower(self, n_leaves: int, bound: float) -> None:
+        """Raise the lower bounds for at most this number of leaves."""
+        for size in range(2, n_leaves + 1):
             self.lower[size] = max(self.lower[size], min(bound, self.upper[size]))
 
 
-class _Sides:
-    """Bounds of both sides of every cut: arrays (side, leaves, cut).
+class _SplitBounds:
+    """Lower bounds of both children of every cut, as arrays (child, leaves, cut).
 
     Parameters
     ----------
     search : TreeSearch
         The search.
-    node : _Node
-        What is known of the rows.
-    rows : _Rows
-        The rows.
-    above : pair of _Sides and _Rows, optional
-        The same of the rows that these are a part of.
+    node : _Subproblem
+        Bounds for all points.
+    subset : _Subset
+        The points.
+    parent : pair of _SplitBounds and _Subset, optional
+        The bounds for a superset of the points.
     """
 
     def __init__(
-        self, search: TreeSearch, node: _Node, rows: _Rows, above: tuple[_Sides, _Rows] | None
+        self,
+        search: TreeSearch,
+        node: _Subproblem,
+        subset: _Subset,
+        parent: tuple[_SplitBounds, _Subset] | None,
     ) -> None:
-        loss, size = search.loss, search.max_rules
-        index = rows.index
-        additive = [loss.stats[index], loss.equal[index, None], loss.heaviest[index, None]]
-        sums = rows.sums(np.hstack(additive))
-        n_stats = additive[0].shape[1]
+        loss, max_leaves = search.loss, search.max_leaves
+        index = subset.index
+        point_values = [
+            loss.stats[index],
+            loss.min_costs[index, None],
+            loss.max_costs[index, None],
+        ]
+        sums = subset.sums_below(np.hstack(point_values))
+        n_stats = point_values[0].shape[1]
         stats = sums[:, :n_stats]
-        self.sums, self.total = stats, additive[0].sum(axis=0)
-        self.reach = sums[:, -1]
-        equal, all_equal = sums[:, n_stats], float(additive[1].sum())
-        n_cuts = len(rows.at)
-        self.lower = np.zeros((2, size, n_cuts))
-        for side in (0, 1):
-            counted = stats if side == 0 else self.total - stats
-            same = equal if side == 0 else all_equal - equal
-            if size > 2:
-                self.lower[side, 2:] = np.maximum(same[:, None], loss.least(counted, size - 1)).T
-        if isinstance(loss, _Absolute):
-            self.lower[0, 1], self.lower[1, 1] = loss.of_sides(rows)
+        self.sums, self.total = stats, point_values[0].sum(axis=0)
+        #: Largest cost of the points below each cut.
+        self.max_costs = sums[:, -1]
+        min_costs, total_min_cost = sums[:, n_stats], float(point_values[1].sum())
+        self.lower = np.zeros((2, max_leaves, len(subset.cut_levels)))
+        for child in (0, 1):
+            child_stats = stats if child == 0 else self.total - stats
+            child_min_costs = min_costs if child == 0 else total_min_cost - min_costs
+            if max_leaves > 2:
+                class_bounds = loss.bounds_by_leaves(child_stats, max_leaves - 1)
+                self.lower[child, 2:] = np.maximum(child_min_costs[:, None], class_bounds).T
+        if isinstance(loss, _AbsoluteLoss):
+            self.lower[0, 1], self.lower[1, 1] = loss.loss_of_children(subset)
         else:
-            self.lower[0, 1] = loss.of_sums(stats)
-            self.lower[1, 1] = loss.of_sums(self.total - stats)
-        self.all_reach = float(additive[2].sum())
-        # A part is at most so much better than the whole as the rest of its rows can cost.
-        reach = np.stack([self.reach, self.all_reach - self.reach])
-        for leaves in range(2, size):
-            whole = self.lower[:, leaves]
-            np.maximum(whole, node.lower[leaves] - (self.all_reach - reach), out=whole)
-        if above is not None:
-            wider, wider_rows = above
-            at = np.searchsorted(wider_rows.cuts, rows.cuts)
-            wider_reach = np.stack([wider.reach[at], wider.all_reach - wider.reach[at]])
-            inherited = wider.lower[:, 2:, at] - (wider_reach - reach)[:, None]
+            self.lower[0, 1] = loss.loss_of_sums(stats)
+            self.lower[1, 1] = loss.loss_of_sums(self.total - stats)
+        self.total_max_cost = float(point_values[2].sum())
+        # The loss of a child is below that of all points by at most the cost of the other points.
+        max_costs = np.stack([self.max_costs, self.total_max_cost - self.max_costs])
+        for n_leaves in range(2, max_leaves):
+            bounds = self.lower[:, n_leaves]
+            np.maximum(bounds, node.lower[n_leaves] - (self.total_max_cost - max_costs), out=bounds)
+        if parent is not None:
+            wider, wider_subset = parent
+            position = np.searchsorted(wider_subset.cuts, subset.cuts)
+            wider_costs = wider.max_costs[position]
+            wider_costs = np.stack([wider_costs, wider.total_max_cost - wider_costs])
+            inherited = wider.lower[:, 2:, position] - (wider_costs - max_costs)[:, None]
             np.maximum(self.lower[:, 2:], inherited, out=self.lower[:, 2:])
         self.lower[:, 2:] = np.clip(self.lower[:, 2:], 0, self.lower[:, 1:2])
-        columns = rows.columns
-        self.begin = np.searchsorted(columns, columns, side="left")
-        self.end = np.searchsorted(columns, columns, side="right")
-        self.second: tuple[np.ndarray, np.ndarray] | None = None
+        columns = subset.columns
+        self._column_begin = np.searchsorted(columns, columns, side="left")
+        self._column_end = np.searchsorted(columns, columns, side="right")
+        #: Best second cuts of both children; None until all pairs of cuts are computed.
+        self.second_cuts: tuple[np.ndarray, np.ndarray] | None = None
 
-    def bound_all(self, leaves: int, value: float, shared: np.ndarray, whole: float) -> None:
-        """Some rows have at least this loss; `shared` is their reach below each cut."""
-        for side, common in enumerate((shared, whole - shared)):
-            lower = self.lower[side, leaves]
-            np.maximum(lower, value - (whole - common), out=lower)
+    def bound_by_similarity(
+        self, n_leaves: int, bound: float, shared_cost: np.ndarray, total_cost: float
+    ) -> None:
+        """Bound all children by a set of points with a known bound.
 
-    def bound(self, side: int, leaves: int, at: int, value: float) -> None:
-        """One side of one cut has at least this loss, so those of its column have as well."""
-        begin, end = self.begin[at], self.end[at]
-        lower, reach = self.lower[side, leaves], self.reach
-        before, after = slice(begin, at), slice(at, end)
-        if side == 0:  # the sides after it hold more rows
-            np.maximum(lower[after], value, out=lower[after])
-            fewer = value - (reach[at] - reach[before])
-            np.maximum(lower[before], fewer, out=lower[before])
+        Parameters
+        ----------
+        n_leaves : int
+            Number of leaves.
+        bound : float
+            Lower bound of the loss of the set.
+        shared_cost : ndarray of shape (n_cuts,)
+            Largest cost of the points of the set below each cut.
+        total_cost : float
+            Largest cost of the set.
+        """
+        for child, cost in enumerate((shared_cost, total_cost - shared_cost)):
+            lower = self.lower[child, n_leaves]
+            np.maximum(lower, bound - (total_cost - cost), out=lower)
+
+    def bound_child(self, child: int, n_leaves: int, position: int, bound: float) -> None:
+        """Bound one child of one cut, and with it the children of the other cuts of its column."""
+        begin, end = self._column_begin[position], self._column_end[position]
+        lower, costs = self.lower[child, n_leaves], self.max_costs
+        if child == 0:
+            supersets, subsets = slice(position, end), slice(begin, position)
+            reduced = bound - (costs[position] - costs[subsets])
         else:
-            after = slice(at + 1, end)
-            upto = slice(begin, at + 1)
-            np.maximum(lower[upto], value, out=lower[upto])
-            fewer = value - (reach[after] - reach[at])
-            np.maximum(lower[after], fewer, out=lower[after])
+            supersets, subsets = slice(begin, position + 1), slice(position + 1, end)
+            reduced = bound - (costs[subsets] - costs[position])
+        np.maximum(lower[supersets], bound, out=lower[supersets])
+        np.maximum(lower[subsets], reduced, out=lower[subsets])
 
 
 class TreeSearch:
-    """Branch and bound for trees of at most so many leaves."""
+    """Branch and bound for decision trees with a limited number of leaves.
+
+    Parameters
+    ----------
+    columns : CutColumns
+        The cuts.
+    rows : TrainingRows
+        The rows.
+    max_leaves : int
+        Largest number of leaves.
+    limits : SolverLimits
+        Limits of time and nodes.
+    started : float
+        Time at which the search started.
+    """
 
     def __init__(
         self,
-        families: Families,
-        target: np.ndarray,
-        weights: np.ndarray,
-        loss: str,
-        labels: tuple[Any, ...] | None,
-        max_rules: int,
-        began: float,
-        time_limit: float | None,
-        max_nodes: int | None,
+        columns: CutColumns,
+        rows: TrainingRows,
+        max_leaves: int,
+        limits: SolverLimits,
+        started: float,
     ) -> None:
-        self.max_rules = max_rules
-        self.deadline = math.inf if time_limit is None else began + time_limit
-        self.most_nodes = math.inf if max_nodes is None else max_nodes
+        self.max_leaves = max_leaves
+        self.deadline, self.node_limit = limits.deadline(started), limits.node_limit
         self.n_nodes = 0
-        self.stopped = False
-        self.ended = "time_limit"
-        self.known: dict[bytes, _Node] = {}
-        self._boxes: _Boxes | None = None
-        self.families, self.target, self.weights = families, target, weights
-        codes = families.codes
+        self.is_stopped = False
+        self.ended_by = "time_limit"
+        self._cache: dict[bytes, _Subproblem] = {}
+        self._boxes: _BoxTable | None = None
+        self.columns, self.rows = columns, rows
+        codes = columns.codes
         if codes.shape[1]:
             points, first, group = np.unique(codes, axis=0, return_index=True, return_inverse=True)
             group = group.ravel()
         else:
             points, group = codes[:1], np.zeros(len(codes), dtype=np.intp)
             first = np.zeros(1, dtype=np.intp)
+        target, weights = rows.target, rows.weights
         self.loss: Any
-        if loss == "errors":
-            n_classes = len(labels or ())
-            flat = np.bincount(
+        if rows.classes is not None:
+            n_classes = len(rows.classes)
+            counts = np.bincount(
                 group * n_classes + target, weights, minlength=len(points) * n_classes
             )
-            self.loss = RowErrors(flat.reshape(len(points), n_classes))
-        elif loss == "squared_error":
-            self.loss = _Squares(target, weights, group)
+            self.loss = Misclassification(counts.reshape(len(points), n_classes))
+        elif rows.loss == "squared_error":
+            self.loss = _SquaredLoss(target, weights, group)
         else:
             order = np.argsort(target, kind="stable")
             points, first = codes[order], order
-            self.loss = _Absolute(target[order], weights[order], group[order])
+            self.loss = _AbsoluteLoss(target[order], weights[order], group[order])
         self._row_of_point = first
-        self.scale = float(self.loss.heaviest.sum())
-        # What rounding leaves of the errors of equal numbers.
+        self._set_tolerance()
+        # Rounding may leave this much of the errors of equal numbers.
         noise = 4 * sys.float_info.epsilon * float(np.abs(target).max(initial=0))
-        powers = {"errors": 0.0, "squared_error": noise**2}
-        noise = float(weights.sum()) * powers.get(loss, noise)
-        self.tolerance = max(1e-9 * max(self.scale, 1e-300), noise)
-        starts = np.concatenate([[0], np.cumsum(families.n_levels)]).astype(np.int64)
+        noise_of_loss = {"errors": 0.0, "squared_error": noise**2}
+        noise = float(weights.sum()) * noise_of_loss.get(rows.loss, noise)
+        self.tolerance = max(self.tolerance, noise)
+        starts = np.concatenate([[0], np.cumsum(columns.n_levels)]).astype(np.int64)
         cut_of_level = np.full(int(starts[-1]), -1, dtype=np.int64)
-        column_of_level = np.repeat(np.arange(len(families.n_levels)), families.n_levels)
+        column_of_level = np.repeat(np.arange(len(columns.n_levels)), columns.n_levels)
         has_cut = np.ones(len(cut_of_level), dtype=bool)
         has_cut[starts[1:] - 1] = False
-        cut_of_level[has_cut] = np.arange(len(families.pairs))
-        self.rows = _Rows(
+        cut_of_level[has_cut] = np.arange(len(columns.pairs))
+        self.all_points = _Subset(
             np.arange(len(points), dtype=np.int32),
             points + starts[:-1],
             cut_of_level,
             column_of_level,
         )
 
+    def _set_tolerance(self) -> None:
+        """Set the tolerance of comparisons relative to the largest possible loss."""
+        self.tolerance = 1e-9 * max(float(self.loss.max_costs.sum()), 1e-300)
+
     def run(
-        self, enough: np.ndarray, given: Sequence[np.ndarray] = ()
+        self, targets: np.ndarray, first_rules: Sequence[np.ndarray] = ()
     ) -> tuple[np.ndarray, np.ndarray, list[_Tree]]:
-        """Lower bounds, losses and trees by leaves, given the rule of each row of other rules."""
-        root = self._node(self.rows)
-        if len(self.rows.at):
+        """Search the trees of all sizes.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (max_leaves,)
+            Lower bounds that suffice.
+        first_rules : sequence of ndarray of int, shape (n_rows,)
+            For each initial rule set, the rule that predicts each row.
+
+        Returns
+        -------
+        tuple of ndarray, ndarray and list
+            Lower bounds, losses and trees by the number of leaves.
+        """
+        root = self._subproblem(self.all_points)
+        if len(self.all_points.cut_levels):
             try:
-                self._start(root)
-                for rule_of_row in given:
-                    found, n_leaves = self._nearest(self.rows, rule_of_row[self._row_of_point])
-                    if n_leaves <= self.max_rules:
-                        root.found(n_leaves, self._loss_of(found), found)
-                end = self.deadline
-                for share in (0.5, 1.0):
-                    for leaves in range(2, self.max_rules + 1):
-                        now = time.monotonic()
-                        last = leaves == self.max_rules
-                        self.deadline = end if last else now + (end - now) * share
-                        self.stopped = False
-                        self._solve(root, self.rows, leaves, enough[leaves - 1], keep=True)
-            except KeyboardInterrupt:  # the bounds hold at any moment
-                self.ended = "interrupted"
+                self._grow_greedy_trees(root)
+                for rule_of_row in first_rules:
+                    tree, n_leaves = self._nearest_tree(
+                        self.all_points, rule_of_row[self._row_of_point]
+                    )
+                    if n_leaves <= self.max_leaves:
+                        root.add_tree(n_leaves, self._loss_of(tree), tree)
+                self._solve_all_sizes(root, targets)
+            except KeyboardInterrupt:  # The bounds hold at any moment.
+                self.ended_by = "interrupted"
         else:
-            root.lower = [math.inf] + [root.upper[1]] * self.max_rules
+            root.lower = [math.inf] + [root.upper[1]] * self.max_leaves
         lower = np.array(root.lower[1:])
-        # What more leaves cannot do, fewer cannot.
+        # A bound for more leaves holds for fewer leaves, too.
         lower = np.maximum.accumulate(lower[::-1])[::-1]
         return lower, np.array(root.upper[1:]), root.trees[1:]
 
-    def proven(self, lower: np.ndarray) -> np.ndarray:
-        """Bounds with what rounding may have added taken off, or whole numbers."""
-        if self.loss.whole:
+    def _solve_all_sizes(self, root: _Subproblem, targets: np.ndarray) -> None:
+        """Solve each size with half of the remaining time, then again with all of it."""
+        end = self.deadline
+        for share in (0.5, 1.0):
+            for n_leaves in range(2, self.max_leaves + 1):
+                now = time.monotonic()
+                is_last = n_leaves == self.max_leaves
+                self.deadline = end if is_last else now + (end - now) * share
+                self.is_stopped = False
+                self._solve(root, self.all_points, n_leaves, targets[n_leaves - 1], is_root=True)
+
+    def safe_bounds(self, lower: np.ndarray) -> np.ndarray:
+        """Return lower bounds that hold despite rounding; whole numbers if all losses are whole."""
+        if self.loss.is_integral:
             return np.ceil(lower - 1e-6) + 0.0
         return np.maximum(lower - self.tolerance, 0.0)
 
-    def _stop(self) -> bool:
-        if not self.stopped:
+    def _check_limits(self) -> bool:
+        """Return whether a limit has ended the search."""
+        if not self.is_stopped:
             if time.monotonic() >= self.deadline:
-                self.stopped, self.ended = True, "time_limit"
-            elif self.n_nodes >= self.most_nodes:
-                self.stopped, self.ended = True, "node_limit"
-        return self.stopped
+                self.is_stopped, self.ended_by = True, "time_limit"
+            elif self.n_nodes >= self.node_limit:
+                self.is_stopped, self.ended_by = True, "node_limit"
+        return self.is_stopped
 
-    def _node(self, rows: _Rows) -> _Node:
-        key = blake2b(rows.index.tobytes(), digest_size=16).digest()
-        node = self.known.get(key)
-        if node is None:
-            self.n_nodes += 1
-            loss = self.loss
-            if isinstance(loss, _Absolute):
-                cost = loss.of_rows(rows.index)
-                sums = loss.stats[rows.index].sum(axis=0)
-            else:
-                sums = loss.stats[rows.index].sum(axis=0)
-                cost = float(loss.of_sums(sums))
-            equal = float(loss.equal[rows.index].sum())
-            least = np.maximum(equal, loss.least(sums, self.max_rules)).tolist()
-            if not len(rows.at):  # nothing parts them
-                least = [cost] * len(least)
-            node = _Node(self.max_rules, cost, least)
-            if len(self.known) < _REMEMBERED:
-                self.known[key] = node
+    def _subproblem(self, subset: _Subset) -> _Subproblem:
+        """Return the subproblem of some points, from the cache if it is there."""
+        key = blake2b(subset.index.tobytes(), digest_size=16).digest()
+        node = self._cache.get(key)
+        if node is not None:
+            return node
+        self.n_nodes += 1
+        loss = self.loss
+        sums = loss.stats[subset.index].sum(axis=0)
+        if isinstance(loss, _AbsoluteLoss):
+            leaf_loss = loss.loss_of_rows(subset.index)
+        else:
+            leaf_loss = float(loss.loss_of_sums(sums))
+        min_cost = float(loss.min_costs[subset.index].sum())
+        lower = np.maximum(min_cost, loss.bounds_by_leaves(sums, self.max_leaves)).tolist()
+        if not len(subset.cut_levels):
+            lower = [leaf_loss] * len(lower)
+        node = _Subproblem(self.max_leaves, leaf_loss, lower)
+        if len(self._cache) < _MAX_CACHED:
+            self._cache[key] = node
         return node
 
     def _solve(
         self,
-        node: _Node,
-        rows: _Rows,
-        leaves: int,
+        node: _Subproblem,
+        subset: _Subset,
+        n_leaves: int,
         limit: float,
-        above: tuple[_Sides, _Rows] | None = None,
+        parent: tuple[_SplitBounds, _Subset] | None = None,
         *,
-        keep: bool = False,
+        is_root: bool = False,
     ) -> None:
-        """Raise the lower bound to the least loss, or to the limit, unless time is over."""
+        """Raise the lower bound of a subproblem to its least loss, or to `limit`.
 
-        def finished() -> bool:
-            return node.lower[leaves] >= min(limit, node.upper[leaves]) - self.tolerance
+        A limit of time or nodes ends it earlier. The root keeps the bounds of its splits.
+        """
 
-        if finished() or (self._stop() and node.sides is None and not keep):
+        def is_solved() -> bool:
+            return node.lower[n_leaves] >= min(limit, node.upper[n_leaves]) - self.tolerance
+
+        if is_solved() or (self._check_limits() and node.split_bounds is None and not is_root):
             return
-        sides = node.sides or _Sides(self, node, rows, above)
-        if keep:
-            node.sides = sides
+        bounds = node.split_bounds or _SplitBounds(self, node, subset, parent)
+        if is_root:
+            node.split_bounds = bounds
         while True:
+            # Choose the split with the least bound, over all distributions of the leaves.
             totals = [
-                sides.lower[0, left] + sides.lower[1, leaves - left] for left in range(1, leaves)
+                bounds.lower[0, left] + bounds.lower[1, n_leaves - left]
+                for left in range(1, n_leaves)
             ]
-            places = [int(total.argmin()) for total in totals]
-            values = [float(total[at]) for total, at in zip(totals, places, strict=True)]
-            chosen = int(np.argmin(values))
-            left, at, value = chosen + 1, places[chosen], values[chosen]
-            if leaves == 2:
-                cut = int(rows.cuts[at])
-                node.found(2, value, (cut, None, None))
-                node.proven(2, value)
+            positions = [int(total.argmin()) for total in totals]
+            values = [float(total[at]) for total, at in zip(totals, positions, strict=True)]
+            best = int(np.argmin(values))
+            n_left, position, value = best + 1, positions[best], values[best]
+            if n_leaves == 2:
+                node.add_tree(2, value, (int(subset.cuts[position]), None, None))
+                node.raise_lower(2, value)
                 return
-            node.proven(leaves, value)
-            if finished() or self._stop():
+            node.raise_lower(n_leaves, value)
+            if is_solved() or self._check_limits():
                 return
-            if sides.second is None and self._count_pairs(node, rows, sides):
+            if bounds.second_cuts is None and self._solve_two_leaf_children(node, subset, bounds):
                 continue
-            self._examine(node, rows, sides, leaves, left, at, limit)
+            self._branch(node, subset, bounds, (n_left, n_leaves - n_left), position, limit)
 
-    def _examine(
-        self, node: _Node, rows: _Rows, sides: _Sides, leaves: int, left: int, at: int, limit: float
+    def _branch(
+        self,
+        node: _Subproblem,
+        subset: _Subset,
+        bounds: _SplitBounds,
+        child_leaves: tuple[int, int],
+        position: int,
+        limit: float,
     ) -> None:
-        """Make the bounds of one cut better, or find a tree with it."""
-        wanted = (left, leaves - left)
-        holds = None
+        """Solve both children of one candidate split, and update the bounds and the incumbent."""
+        n_leaves = sum(child_leaves)
+        below = None
         trees: list[_Tree] = [None, None]
-        costs = [0.0, 0.0]
-        for side in (0, 1) if left >= leaves - left else (1, 0):
-            size, other = wanted[side], wanted[1 - side]
+        losses = [0.0, 0.0]
+        for child in (0, 1) if child_leaves[0] >= child_leaves[1] else (1, 0):
+            size, other_size = child_leaves[child], child_leaves[1 - child]
             if size == 1:
-                costs[side] = float(sides.lower[side, 1, at])
+                losses[child] = float(bounds.lower[child, 1, position])
                 continue
-            if size == 2 and sides.second is not None:
-                costs[side] = float(sides.lower[side, 2, at])
-                trees[side] = (int(rows.cuts[sides.second[side][at]]), None, None)
+            if size == 2 and bounds.second_cuts is not None:
+                losses[child] = float(bounds.lower[child, 2, position])
+                second = bounds.second_cuts[child][position]
+                trees[child] = (int(subset.cuts[second]), None, None)
                 continue
-            if holds is None:
-                holds = rows.holds(at)
-            mask = holds if side == 0 else ~holds
-            if size == 2 and not isinstance(self.loss, _Absolute):
-                costs[side], trees[side] = self._two_leaves(rows, mask)
-                sides.bound(side, 2, at, costs[side])
+            if below is None:
+                below = subset.is_below(position)
+            mask = below if child == 0 else ~below
+            if size == 2 and not isinstance(self.loss, _AbsoluteLoss):
+                losses[child], trees[child] = self._best_stump(subset, mask)
+                bounds.bound_child(child, 2, position, losses[child])
                 continue
-            part = rows.part(mask)
-            child = self._node(part)
-            spare = min(limit, node.upper[leaves]) - float(sides.lower[1 - side, other, at])
-            self._solve(child, part, size, spare, (sides, rows))
-            sides.bound(side, size, at, child.lower[size])
+            child_subset = subset.restrict(mask)
+            child_node = self._subproblem(child_subset)
+            other_bound = float(bounds.lower[1 - child, other_size, position])
+            child_limit = min(limit, node.upper[n_leaves]) - other_bound
+            self._solve(child_node, child_subset, size, child_limit, (bounds, subset))
+            bounds.bound_child(child, size, position, child_node.lower[size])
             if size > 2:
-                reach = np.where(mask, self.loss.heaviest[rows.index], 0.0)
-                shared = rows.sums(reach[:, None])[:, 0]
-                sides.bound_all(size, child.lower[size], shared, float(reach.sum()))
-            costs[side], trees[side] = child.upper[size], child.trees[size]
-        node.found(leaves, sum(costs), (int(rows.cuts[at]), *trees))
+                costs = np.where(mask, self.loss.max_costs[subset.index], 0.0)
+                shared_cost = subset.sums_below(costs[:, None])[:, 0]
+                bounds.bound_by_similarity(
+                    size, child_node.lower[size], shared_cost, float(costs.sum())
+                )
+            losses[child], trees[child] = child_node.upper[size], child_node.trees[size]
+        node.add_tree(n_leaves, sum(losses), (int(subset.cuts[position]), *trees))
 
-    def _two_leaves(self, rows: _Rows, mask: np.ndarray) -> tuple[float, _Tree]:
-        """The least loss of some of the rows with two leaves, and the tree."""
+    def _best_stump(self, subset: _Subset, mask: np.ndarray) -> tuple[float, _Tree]:
+        """Return the least loss of the points of a mask with two leaves, and the tree."""
         self.n_nodes += 1
-        stats = self.loss.stats[rows.index[mask]]
-        sums, total = rows.sums(stats, mask), stats.sum(axis=0)
-        costs = self.loss.of_sums(sums) + self.loss.of_sums(total - sums)
-        at = int(costs.argmin())
-        return float(costs[at]), (int(rows.cuts[at]), None, None)
+        stats = self.loss.stats[subset.index[mask]]
+        sums, total = subset.sums_below(stats, mask), stats.sum(axis=0)
+        losses = self.loss.loss_of_sums(sums) + self.loss.loss_of_sums(total - sums)
+        position = int(losses.argmin())
+        return float(losses[position]), (int(subset.cuts[position]), None, None)
 
-    def _count_pairs(self, node: _Node, rows: _Rows, sides: _Sides) -> bool:
-        """Solve both sides of every cut with two leaves, where counting all pairs is cheap."""
-        n_cuts = len(rows.at)
-        products = float(n_cuts) ** 2 * len(rows.index) * self.loss.stats.shape[1]
-        if isinstance(self.loss, _Absolute) or n_cuts > _PAIRED_CUTS or products > _PAIRED_PRODUCTS:
+    def _solve_two_leaf_children(
+        self, node: _Subproblem, subset: _Subset, bounds: _SplitBounds
+    ) -> bool:
+        """Solve all children with two leaves, unless there are too many pairs of cuts."""
+        n_cuts = len(subset.cut_levels)
+        n_products = float(n_cuts) ** 2 * len(subset.index) * self.loss.stats.shape[1]
+        if (
+            isinstance(self.loss, _AbsoluteLoss)
+            or n_cuts > _MAX_PAIRED_CUTS
+            or n_products > _MAX_PAIRED_PRODUCTS
+        ):
             return False
-        left, right, *second = self.loss.split_sides(rows, sides.sums, sides.total)
-        sides.second = (second[0], second[1])
-        for side, costs in ((0, left), (1, right)):
-            costs = np.clip(costs, 0, sides.lower[side, 1])
-            sides.lower[side, 2] = costs
-        for one in (0, 1):
-            total = sides.lower[one, 2] + sides.lower[1 - one, 1]
-            at = int(total.argmin())
-            inner = (int(rows.cuts[second[one][at]]), None, None)
+        left, right, *second = self.loss.two_leaf_losses(subset, bounds.sums, bounds.total)
+        bounds.second_cuts = (second[0], second[1])
+        for child, losses in enumerate((left, right)):
+            bounds.lower[child, 2] = np.clip(losses, 0, bounds.lower[child, 1])
+        for child in (0, 1):
+            total = bounds.lower[child, 2] + bounds.lower[1 - child, 1]
+            position = int(total.argmin())
             trees: list[_Tree] = [None, None]
-            trees[one] = inner
-            node.found(3, float(total[at]), (int(rows.cuts[at]), *trees))
-        total = sides.lower[0, 1] + sides.lower[1, 1]
-        at = int(total.argmin())
-        node.found(2, float(total[at]), (int(rows.cuts[at]), None, None))
+            trees[child] = (int(subset.cuts[second[child][position]]), None, None)
+            node.add_tree(3, float(total[position]), (int(subset.cuts[position]), *trees))
+        total = bounds.lower[0, 1] + bounds.lower[1, 1]
+        position = int(total.argmin())
+        node.add_tree(2, float(total[position]), (int(subset.cuts[position]), None, None))
         return True
 
-    def _start(self, root: _Node) -> None:
-        """Trees of scikit-learn, to compare with from the beginning."""
-        codes, first = self.families.codes.astype(np.float32), self.families.first
-        classification = isinstance(self.loss, RowErrors)
-        kind: Any = DecisionTreeClassifier if classification else DecisionTreeRegressor
-        if not self.weights.any():
+    def _grow_greedy_trees(self, root: _Subproblem) -> None:
+        """Add trees of scikit-learn as first incumbents."""
+        rows = self.rows
+        codes, first_cuts = self.columns.codes.astype(np.float32), self.columns.first_cuts
+        is_classification = rows.classes is not None
+        estimator: Any = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
+        if not rows.weights.any():
             return
-        for leaves in range(3, self.max_rules + 1):
+        for n_leaves in range(3, self.max_leaves + 1):
             if time.monotonic() >= self.deadline:
                 return
-            for criterion in ("gini", "entropy") if classification else ("squared_error",):
-                grown = kind(max_leaf_nodes=leaves, criterion=criterion, random_state=0)
-                tree = grown.fit(codes, self.target, self.weights).tree_
+            for criterion in ("gini", "entropy") if is_classification else ("squared_error",):
+                model = estimator(max_leaf_nodes=n_leaves, criterion=criterion, random_state=0)
+                fitted = model.fit(codes, rows.target, rows.weights).tree_
 
-                def shape(at: int, tree: Any = tree) -> _Tree:
-                    if tree.children_left[at] < 0:
+                def convert(index: int, fitted: Any = fitted) -> _Tree:
+                    if fitted.children_left[index] < 0:
                         return None
-                    cut = int(first[tree.feature[at]] + math.floor(tree.threshold[at]))
-                    return cut, shape(tree.children_left[at]), shape(tree.children_right[at])
+                    level = math.floor(fitted.threshold[index])
+                    cut = int(first_cuts[fitted.feature[index]] + level)
+                    left, right = fitted.children_left[index], fitted.children_right[index]
+                    return cut, convert(left), convert(right)
 
-                found = shape(0)
-                root.found(leaves, self._loss_of(found), found)
+                tree = convert(0)
+                root.add_tree(n_leaves, self._loss_of(tree), tree)
 
-    def _nearest(self, rows: _Rows, rule: np.ndarray) -> tuple[_Tree, int]:
-        """A tree that parts rows by their rule, and its number of leaves.
+    def _nearest_tree(self, subset: _Subset, rule: np.ndarray) -> tuple[_Tree, int]:
+        """Build a tree that separates points by their rule, and count its leaves.
 
-        The cut at the root leaves the fewest rows of a rule on the other side than the rest of it,
-        and some rule on either side; so it is one that no rule is on both sides of, if there is.
+        Each split sends every rule to one child and separates the fewest points from the majority
+        of their rule; a split that separates none is chosen if there is one.
         """
-        known, code = np.unique(rule, return_inverse=True)
-        if len(known) < 2 or not len(rows.at):
+        rules, code = np.unique(rule, return_inverse=True)
+        if len(rules) < 2 or not len(subset.cut_levels):
             return None, 1
-        below = rows.sums(np.eye(len(known))[code])
-        above = np.bincount(code, minlength=len(known)) - below
-        parted = (below > above).any(axis=1) & (below <= above).any(axis=1)
-        if not parted.any():
+        below = subset.sums_below(np.eye(len(rules))[code])
+        above = np.bincount(code, minlength=len(rules)) - below
+        has_both_sides = (below > above).any(axis=1) & (below <= above).any(axis=1)
+        if not has_both_sides.any():
             return None, 1
-        at = int(np.where(parted, np.minimum(below, above).sum(axis=1), np.inf).argmin())
-        holds, mostly = rows.holds(at), below[at] > above[at]
+        n_separated = np.minimum(below, above).sum(axis=1)
+        position = int(np.where(has_both_sides, n_separated, np.inf).argmin())
+        is_below, goes_below = subset.is_below(position), below[position] > above[position]
         trees, n_leaves = [], 0
         for side in (True, False):
-            # Rows of a rule that is on the other side belong to none here.
-            mask = (holds == side) & (mostly[code] == side)
-            tree, n = self._nearest(rows.part(mask), code[mask])
+            # Points that are separated from their rule do not influence the child.
+            mask = (is_below == side) & (goes_below[code] == side)
+            tree, n = self._nearest_tree(subset.restrict(mask), code[mask])
             trees.append(tree)
             n_leaves += n
-        return (int(rows.cuts[at]), *trees), n_leaves
+        return (int(subset.cuts[position]), *trees), n_leaves
 
     def _loss_of(self, tree: _Tree) -> float:
-        return math.fsum(self._node(rows).upper[1] for rows in self._parted(tree, self.rows))
+        """Return the loss of a tree."""
+        subsets = self._leaf_subsets(tree, self.all_points)
+        return math.fsum(self._subproblem(subset).upper[1] for subset in subsets)
 
-    def _parted(self, tree: _Tree, rows: _Rows) -> list[_Rows]:
-        """The rows of each leaf, but for those without any."""
-        if tree is None or not len(rows.index):
-            return [rows] if len(rows.index) else []
+    def _leaf_subsets(self, tree: _Tree, subset: _Subset) -> list[_Subset]:
+        """Return the points of each leaf that has any."""
+        if tree is None or not len(subset.index):
+            return [subset] if len(subset.index) else []
         cut, left, right = tree
-        column = int(np.searchsorted(self.families.first, cut, side="right")) - 1
-        level = cut - self.families.first[column]
-        starts = self.families.n_levels[:column].sum()
-        holds = self.rows.levels[rows.index, column] <= starts + level
-        parts = [
-            _Rows(rows.index[mask], rows.levels[mask], rows.cut_of_level, rows.column_of_level)
-            for mask in (holds, ~holds)
+        column = int(np.searchsorted(self.columns.first_cuts, cut, side="right")) - 1
+        level = cut - self.columns.first_cuts[column]
+        first_level = self.columns.n_levels[:column].sum()
+        below = self.all_points.levels[subset.index, column] <= first_level + level
+        children = [
+            _Subset(
+                subset.index[mask], subset.levels[mask], subset.cut_of_level, subset.column_of_level
+            )
+            for mask in (below, ~below)
         ]
-        return self._parted(left, parts[0]) + self._parted(right, parts[1])
+        return self._leaf_subsets(left, children[0]) + self._leaf_subsets(right, children[1])
 
-    def leaves(self, tree: _Tree) -> np.ndarray:
-        """The sums of the statistics of each leaf's rows."""
-        parts = self._parted(tree, self.rows)
-        return np.array([self.loss.stats[rows.index].sum(axis=0) for rows in parts])
+    def leaf_stats(self, tree: _Tree) -> np.ndarray:
+        """Return the sums of the statistics of each leaf."""
+        subsets = self._leaf_subsets(tree, self.all_points)
+        return np.array([self.loss.stats[subset.index].sum(axis=0) for subset in subsets])
 
-    def least(self, loss: Any, leaves: int, limit: float) -> tuple[float, _Tree]:
-        """Search anew with another loss.
+    def minimize(self, loss: Any, n_leaves: int, limit: float) -> tuple[float, _Tree]:
+        """Search the trees with the least value of another loss.
 
         Parameters
         ----------
-        loss : RowErrors
-            Of the same points.
-        leaves : int
-            Most leaves.
+        loss : Misclassification
+            A loss of the same points.
+        n_leaves : int
+            Largest number of leaves.
         limit : float
-            A lower bound that is enough.
+            A lower bound that suffices.
 
         Returns
         -------
         tuple of float and tree
             A lower bound, and the best tree found.
         """
-        self.loss, self.known, self.stopped = loss, {}, False
+        self.loss, self._cache, self.is_stopped = loss, {}, False
         if self._boxes is None:
-            self._boxes = _Boxes(self.families, self.rows, self.loss.stats)
-        if self._boxes.few:
+            self._boxes = _BoxTable(self.columns, self.all_points, self.loss.stats)
+        if self._boxes.is_small:
             self.n_nodes += 1
-            self._stop()
-            return self._boxes.least(loss, leaves)
-        self.scale = float(loss.heaviest.sum())
-        self.tolerance = 1e-9 * max(self.scale, 1e-300)
-        root = self._node(self.rows)
-        if leaves > 1 and len(self.rows.at):
-            self._solve(root, self.rows, leaves, limit, keep=True)
-        return float(root.lower[leaves]), root.trees[leaves]
+            self._check_limits()
+            return self._boxes.minimize(loss, n_leaves)
+        self._set_tolerance()
+        root = self._subproblem(self.all_points)
+        if n_leaves > 1 and len(self.all_points.cut_levels):
+            self._solve(root, self.all_points, n_leaves, limit, is_root=True)
+        return float(root.lower[n_leaves]), root.trees[n_leaves]
 
 
-class _Boxes:
-    """All sets of rows that trees of few cuts can have in a leaf, and the best trees of them all.
+class _BoxTable:
+    """Dynamic programming over all boxes that a leaf can be, where cuts are few.
 
     Parameters
     ----------
-    families : Families
+    columns : CutColumns
         The cuts.
-    rows : _Rows
+    points : _Subset
         All points.
     stats : ndarray of shape (n_points, n_statistics)
-        What is summed over the points of a leaf.
+        Statistics that are summed over the points of a leaf.
     """
 
-    def __init__(self, families: Families, rows: _Rows, stats: np.ndarray) -> None:
-        levels = families.n_levels.tolist()
-        #: Of each column, from which level to which a box can be.
-        ranges = [[(a, b) for a in range(n) for b in range(a, n)] for n in levels]
-        sizes = [len(some) for some in ranges]
-        n_boxes = math.prod(sizes)
+    def __init__(self, columns: CutColumns, points: _Subset, stats: np.ndarray) -> None:
+        n_levels = columns.n_levels.tolist()
+        #: Per column the ranges of levels (first, last) that a box can have.
+        ranges = [[(a, b) for a in range(n) for b in range(a, n)] for n in n_levels]
+        n_ranges = [len(column_ranges) for column_ranges in ranges]
+        n_boxes = math.prod(n_ranges)
         n_splits = sum(
-            n_boxes // size * sum(b - a for a, b in some)
-            for size, some in zip(sizes, ranges, strict=True)
+            n_boxes // n * sum(b - a for a, b in column_ranges)
+            for n, column_ranges in zip(n_ranges, ranges, strict=True)
         )
-        #: Whether there are few enough of them.
-        self.few = 0 < n_splits <= _SPLITS
-        if not self.few:
+        #: Whether the table is small enough to be used.
+        self.is_small = 0 < n_splits <= _MAX_BOX_SPLITS
+        if not self.is_small:
             return
-        first_level = np.cumsum([0, *levels[:-1]])
-        sums = np.zeros((*levels, stats.shape[1]))
-        np.add.at(sums, tuple((rows.levels - first_level).T), stats)
-        number = np.arange(n_boxes).reshape(sizes)
+        first_level = np.cumsum([0, *n_levels[:-1]])
+        sums = np.zeros((*n_levels, stats.shape[1]))
+        np.add.at(sums, tuple((points.levels - first_level).T), stats)
+        box_numbers = np.arange(n_boxes).reshape(n_ranges)
         splits = []
-        for j, some in enumerate(ranges):
-            inside = np.array([[a <= level <= b for level in range(levels[j])] for a, b in some])
+        for j, column_ranges in enumerate(ranges):
+            inside = np.array(
+                [[a <= level <= b for level in range(n_levels[j])] for a, b in column_ranges]
+            )
             sums = np.moveaxis(np.tensordot(inside.astype(float), sums, (1, j)), 0, j)
-            for a, b in some:
+            position = {levels: i for i, levels in enumerate(column_ranges)}
+            for a, b in column_ranges:
                 for cut in range(a, b):
-                    sides = (a, b), (a, cut), (cut + 1, b)
-                    boxes = [number.take(some.index(side), j).ravel() for side in sides]
-                    number_of_cut = np.full_like(boxes[0], families.first[j] + cut)
-                    splits.append(np.stack([*boxes, number_of_cut]))
+                    parts = (a, b), (a, cut), (cut + 1, b)
+                    boxes = [box_numbers.take(position[part], j).ravel() for part in parts]
+                    cut_number = np.full_like(boxes[0], columns.first_cuts[j] + cut)
+                    splits.append(np.stack([*boxes, cut_number]))
         self._sums = sums.reshape(n_boxes, -1)
         split = np.concatenate(splits, axis=1)
         self._box, self._left, self._right, self._cut = split[:, split[0].argsort(kind="stable")]
-        self._parted, self._starts = np.unique(self._box, return_index=True)
-        self._everything = int(
-            number[tuple(some.index((0, n - 1)) for some, n in zip(ranges, levels, strict=True))]
-        )
+        self._divisible, self._starts = np.unique(self._box, return_index=True)
+        full_ranges = zip(ranges, n_levels, strict=True)
+        self._root = int(box_numbers[tuple(r.index((0, n - 1)) for r, n in full_ranges)])
 
-    def least(self, loss: Any, leaves: int) -> tuple[float, _Tree]:
-        """The least loss of trees of at most so many leaves, and the tree."""
-        costs = [loss.of_sums(self._sums)]
-        for size in range(2, leaves + 1):
+    def minimize(self, loss: Any, n_leaves: int) -> tuple[float, _Tree]:
+        """Return the least loss of trees with at most this number of leaves, and the tree."""
+        costs = [loss.loss_of_sums(self._sums)]
+        for size in range(2, n_leaves + 1):
             best = costs[-1].copy()
-            total = self._totals(costs, size, slice(None))[0]
-            at = self._parted
-            best[at] = np.minimum(best[at], np.minimum.reduceat(total, self._starts))
+            split_costs = self._split_costs(costs, size, slice(None))[0]
+            boxes = self._divisible
+            best[boxes] = np.minimum(best[boxes], np.minimum.reduceat(split_costs, self._starts))
             costs.append(best)
-        return float(costs[-1][self._everything]), self._tree(costs, self._everything, leaves)
+        return float(costs[-1][self._root]), self._build_tree(costs, self._root, n_leaves)
 
-    def _totals(self, costs: list[np.ndarray], size: int, some: slice) -> tuple[Any, Any]:
-        """The least cost of splits with so many leaves, and how many of these are on the left."""
+    def _split_costs(
+        self, costs: list[np.ndarray], n_leaves: int, splits: slice
+    ) -> tuple[Any, Any]:
+        """Return the least cost of each split, and the number of leaves of its left child."""
         totals = np.stack(
             [
-                costs[left - 1][self._left[some]] + costs[size - left - 1][self._right[some]]
-                for left in range(1, size)
+                costs[n_left - 1][self._left[splits]]
+                + costs[n_leaves - n_left - 1][self._right[splits]]
+                for n_left in range(1, n_leaves)
             ]
         )
         return totals.min(axis=0), totals.argmin(axis=0) + 1
 
-    def _tree(self, costs: list[np.ndarray], box: int, leaves: int) -> _Tree:
-        while leaves > 1 and costs[leaves - 2][box] <= costs[leaves - 1][box]:
-            leaves -= 1
-        if leaves == 1:
+    def _build_tree(self, costs: list[np.ndarray], box: int, n_leaves: int) -> _Tree:
+        """Reconstruct an optimal tree of a box from the table of costs."""
+        while n_leaves > 1 and costs[n_leaves - 2][box] <= costs[n_leaves - 1][box]:
+            n_leaves -= 1
+        if n_leaves == 1:
             return None
-        at = int(np.searchsorted(self._parted, box))
+        splits = self._candidate_splits(box)
+        split_costs, n_left_leaves = self._split_costs(costs, n_leaves, splits)
+        best = int(split_costs.argmin())
+        n_left = int(n_left_leaves[best])
+        left = self._build_tree(costs, int(self._left[splits][best]), n_left)
+        right = self._build_tree(costs, int(self._right[splits][best]), n_leaves - n_left)
+        return int(self._cut[splits][best]), left, right
+
+    def _candidate_splits(self, box: int) -> slice:
+        """Return the splits of a box."""
+        position = int(np.searchsorted(self._divisible, box))
         ends = np.append(self._starts, len(self._box))
-        some = slice(int(ends[at]), int(ends[at + 1]))
-        totals, left = self._totals(costs, leaves, some)
-        k = int(totals.argmin())
-        sides = self._left[some][k], self._right[some][k]
-        sizes = int(left[k]), leaves - int(left[k])
-        below, above = (
-            self._tree(costs, int(side), size) for side, size in zip(sides, sizes, strict=True)
-        )
-        return int(self._cut[some][k]), below, above
+        return slice(int(ends[position]), int(ends[position + 1]))
 
 
-# --- rules ---------------------------------------------------------------------------------------
+# --- conversion to rules ---
 
 
-class RuleMaker:
-    """Turns trees of cuts into rules, and measures them on the rows themselves."""
+class TreeConverter:
+    """Conversion of trees of cuts into rules, and their loss on the rows.
 
-    def __init__(
-        self,
-        families: Families,
-        table: RowTable,
-        target: np.ndarray,
-        weights: np.ndarray,
-        loss: str,
-        labels: tuple[Any, ...] | None,
-        feature_names: Sequence[str],
-    ) -> None:
-        self._pairs, self._table = families.pairs, table
-        self._target, self._weights, self._loss = target, weights, loss
-        self._labels, self._names = labels, feature_names
+    Parameters
+    ----------
+    columns : CutColumns
+        The cuts.
+    rows : TrainingRows
+        The rows.
+    """
 
-    def _leaves(self, tree: _Tree, rows: np.ndarray, path: list[Condition]) -> list[Any]:
+    def __init__(self, columns: CutColumns, rows: TrainingRows) -> None:
+        self._pairs, self._rows = columns.pairs, rows
+
+    def _leaves(
+        self, tree: _Tree, rows: np.ndarray, path: list[Condition]
+    ) -> list[tuple[list[Condition], np.ndarray]]:
+        """Return the path and the rows of each leaf."""
         if tree is None:
             return [(path, rows)]
         cut, left, right = tree
         condition, negation = self._pairs[cut]
-        holds = self._table.holds(condition, rows)
+        holds = self._rows.table.holds(condition, rows)
         if holds.all() or not holds.any():
             return self._leaves(left if holds.all() else right, rows, path)
         return self._leaves(left, rows[holds], [*path, condition]) + self._leaves(
             right, rows[~holds], [*path, negation]
         )
 
-    def _conclusion(self, rows: np.ndarray) -> tuple[Any, float, RuleStatistics]:
-        """What a leaf says, its loss, and what it has seen."""
-        y, w = self._target[rows], self._weights[rows]
-        total = float(w.sum())
-        if self._labels is not None:
-            counts = np.bincount(y, w, minlength=len(self._labels))
-            best = int(counts.argmax())
-            loss = float(np.delete(counts, best).sum())  # never below 0, as a difference may be
-            return self._labels[best], loss, RuleStatistics(total, tuple(counts.tolist()))
-        used = w if total > 0 else np.ones_like(w)
-        mean = mean_of(y, used)
-        spread = math.sqrt(float(np.average((y - mean) ** 2, weights=used)))
-        value = mean
-        if self._loss == "absolute_error":
-            order = np.argsort(y, kind="stable")
-            sums = np.cumsum(used[order])
-            value = float(y[order][np.searchsorted(sums, sums[-1] / 2)])
-        off = np.abs(y - value)
-        loss = float((w * (off if self._loss == "absolute_error" else off**2)).sum())
-        return value, loss, RuleStatistics(total, mean=mean, standard_deviation=spread)
-
     def loss_of(self, tree: _Tree) -> float:
-        """The loss of a tree on all rows."""
-        everything = np.arange(len(self._target))
-        leaves = self._leaves(tree, everything, [])
-        return math.fsum(self._conclusion(rows)[1] for _, rows in leaves)
+        """Return the loss of a tree on all rows."""
+        leaves = self._leaves(tree, np.arange(len(self._rows.target)), [])
+        return math.fsum(self._rows.fit_constant(rows)[1] for _, rows in leaves)
 
-    def rules(self, tree: _Tree, conclusions: Sequence[int] | None = None) -> RuleSet:
-        """The leaves of a tree as rules, with the best conclusions or with those classes."""
-        everything = np.arange(len(self._target))
+    def rules(self, tree: _Tree, leaf_classes: Sequence[int] | None = None) -> RuleSet:
+        """Return the leaves of a tree as rules.
+
+        Parameters
+        ----------
+        tree : tree of cuts
+            The tree.
+        leaf_classes : sequence of int, optional
+            Class index of each leaf; by default its conclusion with the least loss.
+
+        Returns
+        -------
+        RuleSet
+            The rules.
+        """
+        all_rows = np.arange(len(self._rows.target))
         rules = []
-        for place, (path, rows) in enumerate(self._leaves(tree, everything, [])):
-            output, _, statistics = self._conclusion(rows)
-            if conclusions is not None and self._labels is not None:
-                output = self._labels[conclusions[place]]
+        for i, (path, rows) in enumerate(self._leaves(tree, all_rows, [])):
+            output, _, statistics = self._rows.fit_constant(rows)
+            if leaf_classes is not None and self._rows.classes is not None:
+                output = self._rows.classes[leaf_classes[i]]
             rules.append(Rule(path, output, statistics))
-        output = self._conclusion(everything)[0]
         return RuleSet(
             rules,
-            self._names,
-            task="regression" if self._labels is None else "classification",
-            classes=self._labels,
+            self._rows.table.names,
+            task=self._rows.task,
+            classes=self._rows.classes,
             ordered=False,
             disjoint=True,
-            fallback=Fallback(output),
+            fallback=Fallback(self._rows.fit_constant(all_rows)[0]),
         )

@@ -207,7 +207,9 @@ def certificate_view(certificate: Certificate) -> dict[str, Any]:
             continue
         scores[name] = {
             "given": one.given_prediction(),
-            "kinds": [[list(bounds) for bounds in one.predictions(kind)] for kind in one.kinds],
+            "kinds": [
+                [list(bounds) for bounds in one.prediction_bounds(kind)] for kind in one.kinds
+            ],
         }
     return {
         "sentences": certificate.to_text().split("\n"),

@@ -11,6 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from skescore.certificates import certify
 from skescore.datasets import load_dataset
+from skescore.optimal import SearchSpace, SolverLimits
 from skescore.registry import extractor_label
 from skescore.report import write_report
 from skescore.scorers import SCORE_SPECS, ScoreSpec
@@ -712,7 +713,9 @@ def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatc
 def test_the_corridor_follows_the_weights_as_in_python(browser, runs, tmp_path) -> None:
     iris = load_dataset("iris")
     rules = runs.iris_rules()
-    made = certify(rules, iris.X, iris.y, max_rules=4, cuts_per_feature=2, max_nodes=2)
+    made = certify(
+        rules, iris.X, iris.y, space=SearchSpace(4, cuts=2), limits=SolverLimits(max_nodes=2)
+    )
     folder = runs.write_run(tmp_path / "run", rules=rules)
     run = json.loads((folder / "run.json").read_text())
     told = {"certificate": made.to_text().split("\n")}

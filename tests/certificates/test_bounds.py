@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
-from skescore.certificates import most_weighted_f1
+from skescore.certificates import bound_weighted_f1
 
 
 def best_of_all(y: list[int], n_classes: int) -> dict[tuple[int, int], float]:
@@ -39,11 +39,11 @@ def test_no_predictions_are_better_than_the_bound(y: list[int]) -> None:
     best = best_of_all(y, n_classes).items()
     for least in range(len(y) + 1):
         for most in range(1, n_classes + 1):
-            bound = most_weighted_f1(counts, least, most)
+            bound = bound_weighted_f1(counts, least, most)
             for (errors, n_predicted), value in best:
                 if errors >= least and n_predicted <= most:
                     assert value <= bound + 1e-12
-        assert most_weighted_f1(counts, least) == bound
+        assert bound_weighted_f1(counts, least) == bound
 
 
 @pytest.mark.parametrize("y", [[0] * 4 + [1] * 5, [0] * 7 + [1] * 2, [0, 0, 1, 1, 1, 2, 2, 2]])
@@ -53,7 +53,7 @@ def test_the_bound_is_nearly_the_best(y: list[int]) -> None:
     best: dict[int, float] = {}
     for (errors, _), value in best_of_all(y, n_classes).items():
         best[errors] = max(best.get(errors, 0.0), value)
-    bounds = [most_weighted_f1(np.bincount(y).tolist(), errors) for errors in sorted(best)]
+    bounds = [bound_weighted_f1(np.bincount(y).tolist(), errors) for errors in sorted(best)]
     slack = np.array(bounds) - [best[errors] for errors in sorted(best)]
     assert (slack >= -1e-12).all()
     assert slack[:3].max() < (0.01 if n_classes == 2 else 0.04)
@@ -66,9 +66,9 @@ def test_the_f1_of_the_oracle_is_that_of_scikit_learn() -> None:
 
 def test_one_class_is_exact_and_no_errors_are_perfect() -> None:
     # Only the first class predicted: F1 of it is 2·60/(60 + 100), of weight 0.6.
-    assert most_weighted_f1([60, 40], 0, max_classes=1) == pytest.approx(0.6 * 120 / 160)
-    assert most_weighted_f1([60, 40, 0], 0) == 1
-    assert most_weighted_f1([], 0) == 1
+    assert bound_weighted_f1([60, 40], 0, max_classes=1) == pytest.approx(0.6 * 120 / 160)
+    assert bound_weighted_f1([60, 40, 0], 0) == 1
+    assert bound_weighted_f1([], 0) == 1
 
 
 @settings(max_examples=30, deadline=None)
@@ -79,15 +79,15 @@ def test_one_class_is_exact_and_no_errors_are_perfect() -> None:
 )
 def test_more_errors_are_no_better(weights: list[float], one: float, other: float) -> None:
     few, many = sorted((one * sum(weights), other * sum(weights)))
-    assert most_weighted_f1(weights, many) <= most_weighted_f1(weights, few) + 1e-9
+    assert bound_weighted_f1(weights, many) <= bound_weighted_f1(weights, few) + 1e-9
 
 
 def test_many_classes_are_bounded_at_once() -> None:
     weights = np.arange(1, 31)
-    assert most_weighted_f1(weights, 10, 15) <= 1
+    assert bound_weighted_f1(weights, 10, 15) <= 1
     # 15 of 30 classes: at least the smallest 15 are missed, 120 of 465.
-    assert 0.7 < most_weighted_f1(weights, 0, 15) < 1 - 120 / 465
-    assert most_weighted_f1(weights, 400, 15) <= most_weighted_f1(weights, 120, 15)
+    assert 0.7 < bound_weighted_f1(weights, 0, 15) < 1 - 120 / 465
+    assert bound_weighted_f1(weights, 400, 15) <= bound_weighted_f1(weights, 120, 15)
 
 
 def test_of_many_choices_the_largest_classes_are_enough() -> None:
@@ -103,16 +103,16 @@ def test_of_many_choices_the_largest_classes_are_enough() -> None:
             hits[missed] -= lost
             taken = np.where(np.arange(6) == sink, dropped + lost, 0)
             f1 = (weights * 2 * hits / (weights + hits + taken)).sum() / weights.sum()
-            assert f1 <= most_weighted_f1(weights, float(dropped + lost), 3) + 1e-9
+            assert f1 <= bound_weighted_f1(weights, float(dropped + lost), 3) + 1e-9
     # Three classes without error, all other rows in the fourth.
-    assert most_weighted_f1([10] * 8, 40, 4) == pytest.approx((3 + 1 / 3) / 8)
+    assert bound_weighted_f1([10] * 8, 40, 4) == pytest.approx((3 + 1 / 3) / 8)
 
 
 def test_bounds_are_close_where_classes_are_even() -> None:
-    assert most_weighted_f1([50, 50], 10) == pytest.approx(0.9, abs=0.005)
+    assert bound_weighted_f1([50, 50], 10) == pytest.approx(0.9, abs=0.005)
 
 
 @pytest.mark.parametrize("weights", [[1.0, -2.0], [1.0, float("nan")], [[1.0, 2.0]]])
 def test_weights_that_are_none_are_named(weights: list[float]) -> None:
     with pytest.raises(ValueError, match=r"class_weights must be finite numbers of 0 or more"):
-        most_weighted_f1(weights, 0)
+        bound_weighted_f1(weights, 0)

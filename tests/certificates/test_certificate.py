@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore import ExtractorSearchCV
 from skescore.certificates import Certificate, certify, check_certificate
 from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTreeExtractor
-from skescore.optimal import Cuts
+from skescore.optimal import Cuts, SearchSpace, SolverLimits
 from skescore.rules import Interval, Rule, RuleSet, as_ruleset
 from skescore.scorers import SCORE_SPECS, ice, make_fire_scorer, make_ice_scorer, neg_q
 
@@ -35,7 +35,13 @@ def extractor(iris: Any) -> CARTExtractor:
 
 @pytest.fixture(scope="module")
 def certificate(extractor: CARTExtractor, iris: Any) -> Certificate:
-    return certify(extractor, iris[0], kinds=["tree"], time_limit=None, max_rules=4)
+    return certify(
+        extractor,
+        iris[0],
+        space=SearchSpace(4),
+        kinds=["tree"],
+        limits=SolverLimits(time_limit=None),
+    )
 
 
 def partitions(splits: np.ndarray, rows: tuple[int, ...], leaves: int) -> set[Any]:
@@ -61,7 +67,7 @@ def test_the_best_tree_of_all_has_a_score_between_the_bounds(seed: int, scorer: 
     y = rng.integers(0, 2 + seed % 2, 9)
     y[:2] = [0, 1]
     rules = RuleSet([Rule([], 0)], ["x0", "x1", "x2"], task="classification", classes=[0, 1, 2])
-    made = certify(rules, X, y, scoring=scorer, kinds=["tree"], max_rules=3)
+    made = certify(rules, X, y, space=SearchSpace(3), scoring=scorer, kinds=["tree"])
     spec = scorer.spec
     best = -np.inf
     for parts in partitions(X <= 0.5, tuple(range(9)), 3):
@@ -86,8 +92,8 @@ def test_the_best_tree_of_all_has_a_score_between_the_bounds(seed: int, scorer: 
             value = 1 - value if spec.prediction == "loss" else value
             best = max(best, spec.signed(spec.value(value, len(parts), 1.0, scorer.settings)))
     interval = made.interval("tree")
-    assert spec.signed(interval.found) <= best + 1e-12
-    assert best <= spec.signed(interval.possible) + 1e-12
+    assert spec.signed(interval.incumbent) <= best + 1e-12
+    assert best <= spec.signed(interval.bound) + 1e-12
     assert made.gap() >= best - spec.signed(made.given_score()) - 1e-12
 
 
@@ -110,13 +116,17 @@ def test_any_weights_follow_from_one_certificate(
 ) -> None:
     for weights in ({"phi": 5.0}, {"rho": 0.1}, {"phi": 10.0, "rho": 0.1}):
         again = certify(
-            extractor, iris[0], scoring=make_ice_scorer(**weights), kinds=["tree"], max_rules=4
+            extractor,
+            iris[0],
+            space=SearchSpace(4),
+            scoring=make_ice_scorer(**weights),
+            kinds=["tree"],
         )
         assert again.gap() == pytest.approx(certificate.with_score(**weights).gap())
         found = certificate.with_score(**weights).best_rules("tree")
         labels = extractor.oracle_.query(iris[0])
         value = make_ice_scorer(**weights, completeness="instances")(found, iris[0], labels)
-        assert value == pytest.approx(certificate.with_score(**weights).interval("tree").found)
+        assert value == pytest.approx(certificate.with_score(**weights).interval("tree").incumbent)
 
 
 def test_it_survives_json(certificate: Certificate) -> None:
@@ -130,16 +140,16 @@ def test_it_says_what_it_speaks_of(certificate: Certificate) -> None:
     text = str(certificate)
     assert text.startswith("On these 150 rows, against the black box's predictions, 3 rules have")
     assert "decision tree of at most 4 leaves over 8 cuts per feature" in text
-    assert "(nor with more)" in text  # ICE is bounded by the size
-    assert text.endswith("It is about these rows, not about new ones.")
+    assert "(or of more)" in text  # ICE is bounded by the size
+    assert text.endswith("It holds for these rows, not for new ones.")
     assert "<table>" in certificate._repr_html_()
 
 
 def test_sizes_that_cannot_win_are_not_asked_about(extractor: CARTExtractor, iris: Any) -> None:
     made = certify(extractor, iris[0], kinds=["tree"])
     assert made.frontiers[0].sizes == (1, 2, 3)
-    assert made.any_size("tree")
-    assert not certify(extractor, iris[0], scoring="fire", kinds=["tree"]).any_size("tree")
+    assert made.covers_all_sizes("tree")
+    assert not certify(extractor, iris[0], scoring="fire", kinds=["tree"]).covers_all_sizes("tree")
 
 
 def test_rules_that_do_not_cover_all_rows(iris: Any) -> None:
@@ -150,9 +160,9 @@ def test_rules_that_do_not_cover_all_rows(iris: Any) -> None:
         task="classification",
         classes=[0, 1, 2],
     )
-    made = certify(rules, X, y, kinds=["tree"], max_rules=2)
+    made = certify(rules, X, y, space=SearchSpace(2), kinds=["tree"])
     assert made.given_score() == pytest.approx(ice(rules, X, y))
-    assert "speaks of rules that cover everything" in made.to_text()
+    assert "compares complete rules" in made.to_text()
     check = check_certificate(made.to_json(), X, y)
     assert check.verdict == "confirmed", str(check)
     said = f'"completeness_volume": {made.given["completeness_volume"]!r}'
@@ -168,11 +178,11 @@ def test_what_is_best_here_is_measured_on_held_out_rows_as_well(iris: Any) -> No
     box = RandomForestClassifier(10, random_state=0)
     search = ExtractorSearchCV(box, extractors=["cart"], n_trials=3, cv=cv, random_state=0)
     search.fit(X, y)
-    made = certify(search, X, y, max_rules=3, cuts_per_feature=3, max_nodes=100)
-    told = made.with_held_out(search, X, y, max_nodes=100)
+    made = certify(search, X, y, space=SearchSpace(3, cuts=3), limits=SolverLimits(max_nodes=100))
+    told = made.with_held_out(search, X, y, limits=SolverLimits(max_nodes=100))
     found = told.held_out
     assert found is not None
-    kind = max(made.kinds, key=lambda kind: made.interval(kind).found)
+    kind = max(made.kinds, key=lambda kind: made.interval(kind).incumbent)
     best = made.best_rules(kind)
     assert best is not None
     assert (found["kind"], found["n_rules"]) == (kind, len(best))
@@ -194,8 +204,10 @@ def test_what_is_best_here_is_measured_on_held_out_rows_as_well(iris: Any) -> No
     assert np.mean(found["given"]) == pytest.approx(search.best_score_)
     better = np.mean(found["best"]) > np.mean(found["given"])
     sentence = told.to_text().split("\n")[-1]
-    assert sentence.startswith(f"On rows held out, the best {kind} of at most {len(best)} rules")
-    assert sentence.endswith("better there, too." if better else "is not better there.")
+    assert sentence.startswith(f"On held-out rows, the best {kind} of at most {len(best)} rules")
+    assert sentence.endswith(
+        "it is better on held-out rows, too." if better else "it is not better on held-out rows."
+    )
     assert Certificate.from_json(told.to_json()).to_text() == told.to_text()
     check = check_certificate(told.to_json(), X, y)
     assert check.verdict == "confirmed"
@@ -209,10 +221,10 @@ def test_numbers(scoring: str) -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X, y = X.iloc[::4, :4], y.iloc[::4]
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, y))
-    made = certify(rules, X, y, scoring=scoring, kinds=["tree"], max_rules=3, cuts_per_feature=4)
+    made = certify(rules, X, y, space=SearchSpace(3, cuts=4), scoring=scoring, kinds=["tree"])
     assert made.frontiers[0].status == ("optimal",) * 3
     spec = SCORE_SPECS[made.score]
-    own, best = made.given_score(), made.interval("tree").found
+    own, best = made.given_score(), made.interval("tree").incumbent
     assert spec.signed(best) >= spec.signed(own)
     assert made.gap() == pytest.approx(abs(best - own))
     assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
@@ -225,12 +237,17 @@ def test_weights_count_as_repeated_rows(iris: Any) -> None:
     X, y = X.iloc[::3], y.iloc[::3]
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     rules = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y))
-    options: dict[str, Any] = {"kinds": ["tree"], "max_rules": 4, "cuts_per_feature": 3}
-    weighted = certify(rules, X, y, sample_weight=weights, **options)
+    weighted = certify(
+        rules, X, y, kinds=["tree"], space=SearchSpace(4, cuts=3), sample_weight=weights
+    )
     places = np.repeat(np.arange(len(y)), weights)
     cuts = weighted.frontiers[0].space
     repeated = certify(
-        rules, X.iloc[places], y.iloc[places], **options | {"cuts_per_feature": None}
+        rules,
+        X.iloc[places],
+        y.iloc[places],
+        kinds=["tree"],
+        space=SearchSpace(4, cuts=None),
     )
     assert weighted.given_score() == pytest.approx(repeated.given_score())
     assert (weighted.frontiers[0].lower >= repeated.frontiers[0].lower).all()
@@ -249,16 +266,23 @@ def test_categories_and_missing_values() -> None:
     )
     y = np.where(frame["a"].isna(), "x", np.where(frame["c"] == "u", "y", "z"))
     rules = RuleSet([Rule([], "z")], ["a", "c"], task="classification", classes=["x", "y", "z"])
-    made = certify(rules, frame, y, kinds=["tree"], max_rules=3)
+    made = certify(rules, frame, y, space=SearchSpace(3), kinds=["tree"])
     assert made.frontiers[0].upper.tolist()[-1] == 0
     assert check_certificate(made.to_json(), frame, y).verdict == "confirmed"
 
 
 def test_a_search_stopped_early_still_certifies(extractor: CARTExtractor, iris: Any) -> None:
-    made = certify(extractor, iris[0], kinds=["tree"], time_limit=0, max_rules=5, scoring="fire")
-    full = certify(extractor, iris[0], kinds=["tree"], max_rules=5, scoring="fire")
-    assert made.interval("tree").possible <= full.interval("tree").possible
-    assert made.interval("tree").found >= full.interval("tree").found
+    made = certify(
+        extractor,
+        iris[0],
+        space=SearchSpace(5),
+        kinds=["tree"],
+        scoring="fire",
+        limits=SolverLimits(time_limit=0),
+    )
+    full = certify(extractor, iris[0], space=SearchSpace(5), kinds=["tree"], scoring="fire")
+    assert made.interval("tree").bound <= full.interval("tree").bound
+    assert made.interval("tree").incumbent >= full.interval("tree").incumbent
     assert made.gap() >= full.gap()
 
 
@@ -267,13 +291,10 @@ def test_a_search_stopped_early_still_certifies(extractor: CARTExtractor, iris: 
     [
         ({"kinds": "tree"}, "kinds must be a sequence"),
         ({"kinds": ["forest"]}, "kinds must be one of"),
-        ({"max_rules": 0}, "max_rules must be"),
-        ({"cuts_per_feature": 0}, "cuts_per_feature must be"),
         ({"scoring": "accuracy"}, "scoring must be one of"),
         ({"scoring": make_ice_scorer(size="conditions")}, "must count rules as size"),
-        ({"scoring": make_ice_scorer(performance="balanced_accuracy")}, "no bound is known"),
-        ({"y": None}, "y must be passed, or black_box"),
-        ({"black_box": DecisionTreeClassifier()}, "Pass y or black_box, not both"),
+        ({"scoring": make_ice_scorer(performance="balanced_accuracy")}, "cannot be bounded"),
+        ({"y": None}, "y must be passed"),
     ],
 )
 def test_what_cannot_be_certified_is_named(changes: dict[str, Any], message: str) -> None:
@@ -287,7 +308,7 @@ def test_what_is_no_certificate_is_refused(certificate: Certificate) -> None:
     for text, message in (
         ("{", "must be a certificate in JSON"),
         ('{"format": "x"}', "must be a certificate"),
-        ('{"format": "skescore.Certificate", "version": 9}', "of version 9"),
+        ('{"format": "skescore.Certificate", "version": 9}', "version 9"),
         ('{"format": "skescore.Certificate", "version": 1}', "it lacks 'frontiers'"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -306,15 +327,15 @@ def test_no_more_is_proven_than_the_tolerance_asks_for(scoring: str) -> None:
     rules = RuleSet(
         [Rule([], 1)], [f"x{j}" for j in range(4)], task="classification", classes=[0, 1]
     )
-    options: dict[str, Any] = {"scoring": scoring, "time_limit": None, "max_rules": 4}
-    options |= {"kinds": ["list"], "cuts_per_feature": 5, "max_conditions": 1}
+    options: dict[str, Any] = {"scoring": scoring, "kinds": ["list"], "limits": SolverLimits()}
+    options |= {"space": SearchSpace(4, max_conditions=1, cuts=5)}
     whole, enough = certify(rules, X, y, **options), certify(rules, X, y, **options, tolerance=0.01)
     assert "target" in enough.frontiers[0].status
     assert set(whole.frontiers[0].status) == {"optimal"}
     (found, possible), best = enough.interval("list"), whole.interval("list")
     signed = SCORE_SPECS[enough.score].signed
-    assert signed(found) <= signed(best.found) <= signed(best.possible) <= signed(possible)
-    slack = signed(best.possible) - signed(best.found)  # of the weighted F1
+    assert signed(found) <= signed(best.incumbent) <= signed(best.bound) <= signed(possible)
+    slack = signed(best.bound) - signed(best.incumbent)  # of the weighted F1
     assert signed(possible) - signed(found) <= 0.01 + slack + 1e-9
     assert (enough.frontiers[0].lower <= whole.frontiers[0].lower).all()
     assert check_certificate(enough.to_json(), X, y).verdict == "confirmed"
@@ -323,7 +344,7 @@ def test_no_more_is_proven_than_the_tolerance_asks_for(scoring: str) -> None:
 def test_cuts_may_be_stated_one_by_one(extractor: CARTExtractor, iris: Any) -> None:
     X, y = iris
     cuts = Cuts(4, {2: (2.45, 4.75)}, {})
-    certificate = certify(extractor, X, y, kinds=["tree"], max_rules=3, cuts=cuts)
+    certificate = certify(extractor, X, y, space=SearchSpace(3, cuts=cuts), kinds=["tree"])
     used = certificate.frontiers[0].space["cuts"]["thresholds"]
     assert {2.45, 4.75} <= set(used["2"])
     n_cuts = sum(map(len, used.values()))

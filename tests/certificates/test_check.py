@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.certificates import Certificate, certify, check_certificate
 from skescore.metrics import ice_score
+from skescore.optimal import SearchSpace, SolverLimits
 from skescore.rules import (
     Domain,
     Fallback,
@@ -50,7 +51,7 @@ def made(request: Any) -> tuple[str, pd.DataFrame, np.ndarray]:
         y = score.to_numpy(dtype=float) + rng.normal(size=24).round(2)
         model = DecisionTreeRegressor(max_leaf_nodes=3, random_state=0)
     rules = as_ruleset(model.fit(frame[["a"]], y))
-    certificate = certify(rules, frame, y, kinds=KINDS, max_rules=3, cuts_per_feature=3)
+    certificate = certify(rules, frame, y, space=SearchSpace(3, cuts=3), kinds=KINDS)
     return certificate.to_json(), frame, y
 
 
@@ -263,7 +264,7 @@ def test_bounds_over_fewer_cuts_than_are_told_are_rejected(per_feature: int | No
         task="classification",
     )
     y = np.array(["p", "q"] * 6)
-    made = certify(rules, X, y, max_rules=1, max_conditions=1, cuts_per_feature=per_feature)
+    made = certify(rules, X, y, space=SearchSpace(1, max_conditions=1, cuts=per_feature))
     assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
     for what, change in FEWER.items():
         data = json.loads(made.to_json())
@@ -295,7 +296,7 @@ def test_leaves_that_no_tests_make_one_after_the_other_are_rejected() -> None:
         ordered=False,
     )
     y = rules.predict(X)
-    text = certify(rules, X, y, kinds=["tree"], max_rules=5).to_json()
+    text = certify(rules, X, y, space=SearchSpace(5), kinds=["tree"]).to_json()
     assert check_certificate(text, X, y).verdict == "confirmed"
     data = json.loads(text)
     part = data["frontiers"][0]
@@ -313,7 +314,7 @@ def test_small_numbers_are_checked_as_exactly_as_large_ones(unit: float, weight:
     X, y = np.arange(8.0)[:, None], unit * np.arange(8.0) ** 2
     weights = np.full(8, weight)
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=2, random_state=0).fit(X, y))
-    options: dict[str, Any] = {"kinds": ["tree"], "max_rules": 2, "scoring": "fire"}
+    options: dict[str, Any] = {"kinds": ["tree"], "space": SearchSpace(2), "scoring": "fire"}
     text = certify(rules, X, y, sample_weight=weights, **options).to_json()
     assert check_certificate(text, X, y, weights).verdict == "confirmed"
     data = json.loads(text)
@@ -327,7 +328,7 @@ def test_whole_numbers_beyond_all_floats_are_compared_as_rules_do() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2.0**53)], "p"), Rule([], "q")], ["x0"], task="classification"
     )
-    text = certify(rules, X, y, max_rules=2, max_conditions=1).to_json()
+    text = certify(rules, X, y, space=SearchSpace(2, max_conditions=1)).to_json()
     assert check_certificate(text, X, y).verdict == "confirmed"
 
 
@@ -363,8 +364,8 @@ def claims(X: Any, y: Any, **options: Any) -> Any:
     task = "classification" if y.dtype.kind == "i" else "regression"
     classes = np.unique(y).tolist() if task == "classification" else None
     rules = RuleSet([Rule([], y[0].item())], list(X.columns), task=task, classes=classes)
-    options = {"max_rules": 4, "cuts_per_feature": 3, "time_limit": None} | options
-    made = certify(rules, X, y, **options)
+    space = SearchSpace(**{"max_rules": 4, "cuts": 3} | options.pop("space", {}))
+    made = certify(rules, X, y, **{"limits": SolverLimits()} | options, space=space)
     return json.loads(made.to_json())
 
 
@@ -387,10 +388,10 @@ def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weigh
     options = {
         "scoring": "fire" if loss == "absolute_error" else "ice",
         "sample_weight": weights,
-        "max_conditions": 2 if weighted and loss != "absolute_error" else 1,
+        "space": {"max_conditions": 2 if weighted and loss != "absolute_error" else 1},
     }
     best = claims(X, y, **options)
-    poor = claims(X, y, max_nodes=1, **options)
+    poor = claims(X, y, limits=SolverLimits(max_nodes=1), **options)
     n_false = 0
     for kind in (0, 1):
         least, part = best["frontiers"][kind], poor["frontiers"][kind]
@@ -420,8 +421,11 @@ def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weigh
 
 def test_rules_of_three_conditions_are_better_than_those_of_two(larger: Any) -> None:
     X, y = larger
-    options = {"kinds": ["list"], "max_rules": 3}
-    three, two = (claims(X, y.to_numpy(), max_conditions=n, **options) for n in (3, 2))
+    options = {"kinds": ["list"]}
+    three, two = (
+        claims(X, y.to_numpy(), space={"max_rules": 3, "max_conditions": n}, **options)
+        for n in (3, 2)
+    )
     result = check_certificate(json.dumps(three), X, y)
     assert result.verdict == "confirmed", str(result)
     assert "3 rules, by a search of the checker's own" in result.findings[-1]
@@ -458,7 +462,7 @@ def test_the_volume_of_overlapping_rules_is_summed_up(larger: Any) -> None:
         fallback=Fallback(0),
     )
     y = np.array([0, 0, 1, 1])
-    made = certify(rules, X, y, max_rules=2, cuts_per_feature=1)
+    made = certify(rules, X, y, space=SearchSpace(2, cuts=1))
     assert made.given["completeness_volume"] == pytest.approx(1 / 4 + 1 / 8 + 1 / 16)
     assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
     data = json.loads(made.to_json())
@@ -479,7 +483,13 @@ def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
     y = (2 * X[:, 0] + 3 * X[:, 1] + X[:, 2] + rng.integers(0, 3, 90)).astype(int) % request.param
     model = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
     made = certify(
-        as_ruleset(model), X, y, kinds=["tree"], max_rules=4, tolerance=0.003, max_nodes=500
+        as_ruleset(model),
+        X,
+        y,
+        space=SearchSpace(4),
+        kinds=["tree"],
+        tolerance=0.003,
+        limits=SolverLimits(max_nodes=500),
     )
     return made.to_json(), X, y
 
@@ -487,7 +497,7 @@ def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
 def test_bounds_of_the_f1_are_checked_part_by_part(many: Any) -> None:
     text, X, y = many
     certificate = Certificate.from_json(text)
-    assert [bound.size for bound in certificate.f1_bounds if bound.most < 1]
+    assert [bound.max_leaves for bound in certificate.f1_bounds if bound.upper_bound < 1]
     assert certificate.to_json() == text
     assert check_certificate(text, X, y).verdict == "confirmed"
     found, possible = certificate.interval("tree")
@@ -497,10 +507,10 @@ def test_bounds_of_the_f1_are_checked_part_by_part(many: Any) -> None:
     assert make_ice_scorer(reference="data")(best, X, y) == pytest.approx(found)
     # Errors alone prove less.
     wide = replace(certificate, f1_bounds=())
-    assert wide.interval("tree").possible > possible
+    assert wide.interval("tree").bound > possible
     # Other weights have the same bounds, another metric has none.
     assert certificate.with_score("ice", phi=2).f1_bounds
-    assert certificate.with_score("fire").interval("tree").found > 0
+    assert certificate.with_score("fire").interval("tree").incumbent > 0
 
 
 def test_false_bounds_of_the_f1_are_rejected(many: Any) -> None:
@@ -509,24 +519,24 @@ def test_false_bounds_of_the_f1_are_rejected(many: Any) -> None:
 
     def rejected(change: Callable[[Any], None]) -> bool:
         data = json.loads(text)
-        told = [one for one in data["frontiers"][0]["f1"] if one["most"] < 1]
+        told = [one for one in data["frontiers"][0]["f1_bounds"] if one["upper_bound"] < 1]
         change(told[int(rng.integers(len(told)))])
         return check_certificate(json.dumps(data), X, y).verdict == "rejected"
 
     def prove_less(told: Any) -> None:
         """As an F1 of more than that is found, it cannot be true, whatever it is proven by."""
-        told["most"] = told["proof"]["enough"] = told["found"] - 0.002
+        told["upper_bound"] = told["proof"]["target"] = told["incumbent"] - 0.002
 
     def leave_out_a_part(told: Any) -> None:
-        part = told["proof"]["parts"]
-        limits = {"class": 0, "at": [10, 40], "parts": [part, part]}
-        told["proof"]["parts"] = limits
+        part = told["proof"]["root"]
+        limits = {"class": 0, "between": [10, 40], "branches": [part, part]}
+        told["proof"]["root"] = limits
 
     def ask_for_more(told: Any) -> None:
-        told["proof"]["enough"] = told["most"] + 0.01
+        told["proof"]["target"] = told["upper_bound"] + 0.01
 
     def find_more(told: Any) -> None:
-        told["found"] += 0.01
+        told["incumbent"] += 0.01
 
     def other_conclusion(told: Any) -> None:
         rules = told["rules"]["rules"]
@@ -543,7 +553,7 @@ def test_codes_and_labels_that_are_equal_as_numbers_are_told_apart(low: Any) -> 
     frame = pd.DataFrame({"code": ["01", "1", "1.0", "1"] * 3})
     y = np.where(frame["code"] == "1", low, high)
     given = RuleSet([Rule([], low)], ["code"], task="classification", classes=[low, high])
-    certificate = certify(given, frame, y, kinds=["tree"], max_rules=2)
+    certificate = certify(given, frame, y, space=SearchSpace(2), kinds=["tree"])
     assert certificate.frontiers[0].upper.tolist() == [6.0, 0.0]
     assert check_certificate(certificate.to_json(), frame, y).verdict == "confirmed"
     y[0] = low
@@ -555,7 +565,14 @@ def test_a_target_of_equal_numbers_leaves_nothing_unproven(kind):
     """Fourteen times 2.13 have another mean in its last bit, and no deviation from it."""
     X, y = np.random.default_rng(0).normal(size=(14, 2)), np.full(14, 2.13)
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, X[:, 0]))
-    made = certify(rules, X, y, kinds=[kind], cuts_per_feature=2, max_rules=3, time_limit=None)
+    made = certify(
+        rules,
+        X,
+        y,
+        space=SearchSpace(cuts=2, max_rules=3),
+        kinds=[kind],
+        limits=SolverLimits(time_limit=None),
+    )
     interval = made.interval(kind)
-    assert interval.found == interval.possible == pytest.approx(ice_score(1.0, 1, 1.0))
+    assert interval.incumbent == interval.bound == pytest.approx(ice_score(1.0, 1, 1.0))
     assert check_certificate(made.to_json(), X, y).verdict == "confirmed"

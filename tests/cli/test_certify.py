@@ -61,7 +61,7 @@ def test_a_search_ends_with_a_certificate(folder):
     assert told == certificate.to_text().split("\n")
     assert certificate.held_out is not None
     assert len(certificate.held_out["best"]) == 2
-    assert "On rows held out, the best" in told[-1]
+    assert "On held-out rows, the best" in told[-1]
 
 
 def test_a_certificate_is_made_and_checked(folder, run, tmp_path):

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor, OptimalListExtractor
-from skescore.optimal import Cuts, optimal_lists
+from skescore.optimal import Cuts, SearchSpace, optimal_lists
 from skescore.rules import Interval, OneOf, Rule, RuleSet
 
 
@@ -119,5 +119,5 @@ def test_regression(criterion: str, monkeypatch: pytest.MonkeyPatch) -> None:
     power = 2 if criterion == "squared_error" else 1
     assert (difference**power).sum() == pytest.approx(extractor.frontier_.upper[-1])
     assert extractor.gap_ == pytest.approx(0, abs=1e-6)
-    other = optimal_lists(X, box.predict(X), loss=criterion, max_rules=2, cuts=Cuts(2, {}, {}))
+    other = optimal_lists(X, box.predict(X), SearchSpace(2, cuts=Cuts(2, {}, {})), loss=criterion)
     assert other.lower[0] == pytest.approx(extractor.lower_bounds_[0])

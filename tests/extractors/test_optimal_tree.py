@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTreeExtractor
-from skescore.optimal import Cuts, optimal_trees
+from skescore.optimal import Cuts, SearchSpace, SolverLimits, optimal_trees
 from skescore.rules import Interval, Rule, RuleSet
 
 
@@ -141,6 +141,6 @@ def test_rules_that_are_no_tree_of_the_space_give_the_nearest_one() -> None:
         Rule((Interval(1, lower=0.02), Interval(0, lower=0.27)), 3),
     ]
     start = RuleSet(rules, ["x0", "x1"], task="classification", classes=[0, 1, 2, 3])
-    options = {"cuts": Cuts(2, {0: (-1.0, 0.3), 1: (0.0, 1.0)}, {}), "max_rules": 4}
-    found = optimal_trees(X, y, **options, start=[start], max_nodes=1)
-    assert found.upper[-1] == optimal_trees(X, y, **options).upper[-1] == 0
+    space = SearchSpace(4, cuts=Cuts(2, {0: (-1.0, 0.3), 1: (0.0, 1.0)}, {}))
+    found = optimal_trees(X, y, space, start=[start], limits=SolverLimits(max_nodes=1))
+    assert found.upper[-1] == optimal_trees(X, y, space).upper[-1] == 0

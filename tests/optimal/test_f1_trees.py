@@ -10,7 +10,13 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.metrics import f1_score
 
-from skescore.optimal import candidate_cuts, most_f1_of_trees, optimal_trees
+from skescore.optimal import (
+    SearchSpace,
+    SolverLimits,
+    bound_f1_of_trees,
+    candidate_cuts,
+    optimal_trees,
+)
 
 
 def partitions(tests: list[int], rows: int, size: int) -> set[frozenset[int]]:
@@ -78,27 +84,33 @@ def test_no_tree_is_better_than_the_bound_and_some_tree_is_as_good(
     seed: int, monkeypatch: Any
 ) -> None:
     """Whether all boxes of the cuts are looked at, or some sets of rows."""
-    monkeypatch.setattr("skescore.optimal._trees._SPLITS", seed % 2 * 20_000)
+    monkeypatch.setattr("skescore.optimal._trees._MAX_BOX_SPLITS", seed % 2 * 20_000)
     X, y, w, cuts, size = small_case(seed)
     best = best_of_all(X, y, np.ones(len(y)) if w is None else w, cuts, size)
     enough, rounds = 0.0, 0
     while True:  # as long as a better tree is found
-        bound = most_f1_of_trees(
-            X, y, size, enough=enough, cuts=cuts, sample_weight=w, max_nodes=100
+        bound = bound_f1_of_trees(
+            X,
+            y,
+            size,
+            target=enough,
+            cuts=cuts,
+            sample_weight=w,
+            limits=SolverLimits(max_nodes=100),
         )
-        assert bound.most >= best - 1e-9
-        assert bound.found <= best + 1e-9
+        assert bound.upper_bound >= best - 1e-9
+        assert bound.incumbent <= best + 1e-9
         if bound.rules is not None:
             predicted = bound.rules.predict(X)
             value = f1_score(y, predicted, average="weighted", sample_weight=w, zero_division=0)
-            assert value == pytest.approx(bound.found)
+            assert value == pytest.approx(bound.incumbent)
             assert len(bound.rules) <= size
-        if bound.found <= enough:
+        if bound.incumbent <= enough:
             break
-        enough = bound.found + 0.02
+        enough = bound.incumbent + 0.02
         rounds += 1
     assert rounds >= 1
-    assert best <= bound.most + 1e-9
+    assert best <= bound.upper_bound + 1e-9
 
 
 def test_nearly_all_bounds_of_small_cases_are_narrow() -> None:
@@ -106,40 +118,42 @@ def test_nearly_all_bounds_of_small_cases_are_narrow() -> None:
     for seed in range(24):
         X, y, w, cuts, size = small_case(seed)
         best = best_of_all(X, y, np.ones(len(y)) if w is None else w, cuts, size)
-        options = {"cuts": cuts, "sample_weight": w, "max_nodes": 150}
-        narrow += most_f1_of_trees(X, y, size, enough=best + 0.05, **options).most <= best + 0.05
+        options = {"cuts": cuts, "sample_weight": w, "limits": SolverLimits(max_nodes=150)}
+        narrow += (
+            bound_f1_of_trees(X, y, size, target=best + 0.05, **options).upper_bound <= best + 0.05
+        )
     assert narrow >= 22
 
 
 def test_few_nodes_leave_a_bound_that_holds() -> None:
     X, y = load_iris(return_X_y=True)
-    few = most_f1_of_trees(X, y, 4, enough=0.95, max_nodes=1)
-    assert 0.95 < few.most <= 1
-    best = optimal_trees(X, y, max_rules=4).rules[3]
+    few = bound_f1_of_trees(X, y, 4, target=0.95, limits=SolverLimits(max_nodes=1))
+    assert 0.95 < few.upper_bound <= 1
+    best = optimal_trees(X, y, SearchSpace(4, cuts=16)).rules[3]
     assert best is not None
-    assert few.most >= f1_score(y, best.predict(X), average="weighted")
-    proven = most_f1_of_trees(X, y, 4, enough=0.99)
-    assert proven.most == 0.99
-    assert proven.found == pytest.approx(0.9733, abs=1e-4)
+    assert few.upper_bound >= f1_score(y, best.predict(X), average="weighted")
+    proven = bound_f1_of_trees(X, y, 4, target=0.99)
+    assert proven.upper_bound == 0.99
+    assert proven.incumbent == pytest.approx(0.9733, abs=1e-4)
 
 
 def test_trees_that_name_no_majority() -> None:
     """One leaf that names a rare class earns more than one that names the most rows."""
     X = np.array([[0.0], [1], [1], [1], [1], [2], [2], [2], [2], [2]])
     y = np.array(["a", "b", "b", "a", "a", "a", "a", "a", "a", "a"])
-    bound = most_f1_of_trees(X, y, 3, enough=0.72, cuts=None)
+    bound = bound_f1_of_trees(X, y, 3, target=0.72, cuts=None)
     assert bound.rules is not None
-    errors = optimal_trees(X, y, max_rules=3, cuts=None)
+    errors = optimal_trees(X, y, SearchSpace(3, cuts=None))
     assert errors.upper[2] == 2  # as many as of no cut
-    assert bound.found > f1_score(y, np.full(10, "a"), average="weighted")
+    assert bound.incumbent > f1_score(y, np.full(10, "a"), average="weighted")
     assert [rule.output for rule in bound.rules].count("b") == 1
 
 
 def test_wrong_values_are_told() -> None:
     X, y = [[0.0], [1.0]], ["a", "b"]
-    with pytest.raises(ValueError, match="size must be"):
-        most_f1_of_trees(X, y, 0)
+    with pytest.raises(ValueError, match="max_leaves must be"):
+        bound_f1_of_trees(X, y, 0)
     with pytest.raises(ValueError, match="classes must hold all labels of y, but it lacks 'b'"):
-        most_f1_of_trees(X, y, 2, classes=["a"])
-    with pytest.raises(ValueError, match="y must hold one label for each of the rows"):
-        most_f1_of_trees(X, y[:1], 2)
+        bound_f1_of_trees(X, y, 2, classes=["a"])
+    with pytest.raises(ValueError, match="y must hold one value for each of the 2 rows"):
+        bound_f1_of_trees(X, y[:1], 2)

@@ -70,7 +70,7 @@ def test_what_contradicts_itself_is_refused(changes: dict[str, Any], message: st
 def test_rules_are_no_more_than_the_size_says() -> None:
     two = RuleSet([Rule([], "a"), Rule([], "b")], ["x"], task="classification")
     Frontier(**GOOD | {"rules": [None, two]})
-    with pytest.raises(ValueError, match="at most 1 rules there, got 2"):
+    with pytest.raises(ValueError, match="at most 1 rules at size 1, got 2"):
         Frontier(**GOOD | {"rules": [two, two]})
     with pytest.raises(TypeError, match="rules must be a RuleSet or None"):
         Frontier(**GOOD | {"rules": ["a", "b"]})

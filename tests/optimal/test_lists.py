@@ -7,6 +7,7 @@ import itertools
 import json
 import signal
 import threading
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,17 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, load_wine
 
-from skescore.optimal import Cuts, Frontier, candidate_cuts, optimal_lists
+from skescore.optimal import (
+    Cuts,
+    Frontier,
+    SearchSpace,
+    SolverLimits,
+    candidate_cuts,
+    optimal_lists,
+)
 from skescore.rules import Interval, Rule, RuleSet
+
+SPACE, LIMITS = ([field.name for field in fields(one)] for one in (SearchSpace, SolverLimits))
 
 
 def all_premises(X: np.ndarray, max_conditions: int) -> np.ndarray:
@@ -85,9 +95,9 @@ def case(
         y = np.round(rng.normal(size=n_rows), 1)
     if max_conditions is not None:
         max_rules, conditions = min(max_rules, 3), max_conditions
-    options = {"max_rules": max_rules, "max_conditions": conditions, "loss": loss}
     least = least_losses(X, y, weights, max_rules, conditions, loss)
-    return {"X": X, "y": y, "sample_weight": weights, **options}, least
+    space = SearchSpace(max_rules, conditions)
+    return {"X": X, "y": y, "sample_weight": weights, "space": space, "loss": loss}, least
 
 
 def loss_of(rules: RuleSet, X: Any, y: np.ndarray, weights: np.ndarray, loss: str) -> float:
@@ -106,7 +116,7 @@ def check_rules(frontier: Frontier, problem: dict[str, Any]) -> None:
         loss = loss_of(rules, problem["X"], problem["y"], problem["sample_weight"], frontier.loss)
         assert loss == pytest.approx(upper, abs=1e-9)
         assert not rules[-1].conditions
-        assert all(rule.n_literals <= problem["max_conditions"] for rule in rules)
+        assert all(rule.n_literals <= problem["space"].max_conditions for rule in rules)
 
 
 def check_case(seed: int) -> None:
@@ -164,7 +174,7 @@ def test_whatever_ends_the_search_the_bounds_hold(loss: str, n_cases: int) -> No
     for seed in range(n_cases):
         problem, least = case(seed, loss)
         for most in (1, 3, 10, 30):
-            frontier = optimal_lists(**problem, max_nodes=most)
+            frontier = optimal_lists(limits=SolverLimits(max_nodes=most), **problem)
             assert (frontier.lower <= np.array(least) + 1e-9).all()
             assert (frontier.upper >= np.array(least) - 1e-9).all()
             ended |= set(frontier.status)
@@ -197,7 +207,9 @@ def test_weights_that_are_not_whole() -> None:
     for seed in range(20):
         problem, _ = case(seed)
         problem["sample_weight"] = np.random.default_rng(seed).random(len(problem["y"]))
-        least = least_losses(*list(problem.values())[:5], "errors")
+        space = problem["space"]
+        rows = (problem["X"], problem["y"], problem["sample_weight"])
+        least = least_losses(*rows, space.max_rules, space.max_conditions, "errors")
         frontier = optimal_lists(**problem)
         np.testing.assert_allclose(frontier.lower, least, atol=1e-9)
         np.testing.assert_allclose(frontier.upper, least, atol=1e-9)
@@ -211,23 +223,28 @@ def wine() -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.mark.slow
 def test_processes_change_nothing() -> None:
     X, y = load_iris(return_X_y=True)
-    alone, together = (optimal_lists(X, y, max_rules=4, cuts=4, n_jobs=n) for n in (1, 2))
+    alone, together = (
+        optimal_lists(X, y, SearchSpace(4, cuts=4), limits=SolverLimits(n_jobs=n)) for n in (1, 2)
+    )
     assert alone.lower.tolist() == together.lower.tolist() == alone.upper.tolist()
     assert alone.rules == together.rules
 
 
 def test_a_limit_of_nodes_gives_the_same_each_time(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
-    first, again = (optimal_lists(*wine, max_rules=5, max_nodes=300) for _ in range(2))
+    first, again = (
+        optimal_lists(*wine, space=SearchSpace(5), limits=SolverLimits(max_nodes=300))
+        for _ in range(2)
+    )
     assert first.status[-1] == "node_limit"
     assert first.lower.tolist() == again.lower.tolist()
     assert first.rules == again.rules
-    more = optimal_lists(*wine, max_rules=5, max_nodes=1200)
+    more = optimal_lists(*wine, space=SearchSpace(5), limits=SolverLimits(max_nodes=1200))
     assert (more.lower >= first.lower).all()
     assert (more.upper <= first.upper).all()
 
 
 def test_published_data(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
-    frontier = optimal_lists(*wine, max_rules=3)
+    frontier = optimal_lists(*wine, space=SearchSpace(3))
     assert frontier.lower.tolist() == frontier.upper.tolist() == [107, 52, 6]
 
 
@@ -242,7 +259,7 @@ def test_categories_and_missing_values_as_they_stand() -> None:
     )
     truth = (X["color"] == "red") | X["age"].isna()
     y = np.where(truth, "yes", "no")
-    frontier = optimal_lists(X, y, max_rules=3)
+    frontier = optimal_lists(X, y, SearchSpace(3))
     assert frontier.upper[2] == frontier.lower[2] == 0
     rules = frontier.rules[2]
     assert rules is not None
@@ -260,7 +277,7 @@ def test_categories_and_missing_values_as_they_stand() -> None:
 
 def test_a_good_list_to_begin_with(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = wine
-    best = optimal_lists(X, y, max_rules=4)
+    best = optimal_lists(X, y, SearchSpace(4))
     # Bounds moved to where no cut is.
     moved = [
         Rule(
@@ -274,21 +291,21 @@ def test_a_good_list_to_begin_with(wine: tuple[pd.DataFrame, np.ndarray]) -> Non
         for rule in best.rules[3]
     ]
     start = RuleSet(moved, list(X.columns), task="classification", classes=[0, 1, 2])
-    few = optimal_lists(X, y, max_rules=4, max_nodes=150)
-    begun = optimal_lists(X, y, max_rules=4, max_nodes=150, start=[start])
+    few = optimal_lists(X, y, SearchSpace(4), limits=SolverLimits(max_nodes=150))
+    begun = optimal_lists(X, y, SearchSpace(4), start=[start], limits=SolverLimits(max_nodes=150))
     assert begun.upper[3] == best.upper[3] <= few.upper[3]
     assert (begun.lower <= best.lower).all()
 
 
 def test_little_memory_leaves_trivial_bounds(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
-    frontier = optimal_lists(*wine, max_rules=3, memory_limit=1000)
+    frontier = optimal_lists(*wine, space=SearchSpace(3), limits=SolverLimits(memory_limit=1000))
     assert frontier.status == ("optimal", "memory_limit", "memory_limit")
     assert frontier.lower.tolist() == [107, 0, 0]
     assert frontier.upper.tolist() == [107, 107, 107]
 
 
 def test_no_time_leaves_valid_bounds(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
-    frontier = optimal_lists(*wine, max_rules=4, time_limit=0)
+    frontier = optimal_lists(*wine, space=SearchSpace(4), limits=SolverLimits(time_limit=0))
     assert (frontier.lower <= [107, 52, 6, 3]).all()
     assert (frontier.upper >= [107, 52, 6, 3]).all()
     assert frontier.status[-1] == "time_limit"
@@ -297,12 +314,12 @@ def test_no_time_leaves_valid_bounds(wine: tuple[pd.DataFrame, np.ndarray]) -> N
 def test_interrupted_from_the_keyboard() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
-    known = optimal_lists(X, y, max_rules=3, cuts=3)
+    known = optimal_lists(X, y, SearchSpace(3, cuts=3))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     try:
-        frontier = optimal_lists(X, y, max_rules=6, cuts=3, time_limit=60)
+        frontier = optimal_lists(X, y, SearchSpace(6, cuts=3), limits=SolverLimits(time_limit=60))
     finally:
         timer.join()
         signal.signal(signal.SIGINT, before)
@@ -313,19 +330,19 @@ def test_interrupted_from_the_keyboard() -> None:
 
 
 def test_tables_that_say_nothing() -> None:
-    frontier = optimal_lists(np.ones((4, 2)), [0, 0, 1, 1], max_rules=3)
+    frontier = optimal_lists(np.ones((4, 2)), [0, 0, 1, 1], SearchSpace(3))
     assert frontier.lower.tolist() == frontier.upper.tolist() == [2, 2, 2]
-    one = optimal_lists(np.arange(4.0)[:, None], ["a"] * 4, max_rules=2)
+    one = optimal_lists(np.arange(4.0)[:, None], ["a"] * 4, SearchSpace(2))
     assert one.upper.tolist() == [0, 0]
 
 
 def test_given_cuts_are_the_space() -> None:
     X = np.arange(8.0)[:, None]
     y = np.array([0, 0, 0, 1, 1, 1, 0, 0])
-    assert optimal_lists(X, y, max_rules=3).upper.tolist() == [3, 0, 0]
+    assert optimal_lists(X, y, SearchSpace(3)).upper.tolist() == [3, 0, 0]
     coarse = Cuts(1, {0: (1.5,)}, {})
-    assert optimal_lists(X, y, max_rules=3, cuts=coarse).upper.tolist() == [3, 3, 3]
-    assert optimal_lists(X, y, max_rules=3, max_conditions=1).upper.tolist() == [3, 2, 0]
+    assert optimal_lists(X, y, SearchSpace(3, cuts=coarse)).upper.tolist() == [3, 3, 3]
+    assert optimal_lists(X, y, SearchSpace(3, max_conditions=1)).upper.tolist() == [3, 2, 0]
     assert candidate_cuts(X, 1).thresholds == {0: (3.5,)}
 
 
@@ -333,33 +350,36 @@ def test_given_cuts_are_the_space() -> None:
     ("options", "error", "message"),
     [
         ({"loss": "error"}, ValueError, "loss must be one of"),
-        ({"max_rules": 0}, ValueError, "max_rules must be an integer from 1 to 10000, got 0"),
-        ({"max_rules": 10**9}, ValueError, "from 1 to 10000, got 1000000000"),
+        ({"max_rules": 0}, ValueError, "max_rules must be an integer from 1 to 10000"),
+        ({"max_rules": 10**9}, ValueError, "from 1 to 10000.* got 1000000000"),
         ({"max_conditions": 4}, ValueError, "max_conditions must be an integer from 1 to 3"),
         ({"cuts": "all"}, TypeError, "cuts must be an integer of 1 or more"),
         ({"time_limit": -1}, ValueError, "time_limit must be"),
         ({"max_nodes": 0}, ValueError, "max_nodes must be"),
         ({"memory_limit": -1}, ValueError, "memory_limit must be"),
-        ({"classes": [0]}, ValueError, "classes must hold all labels of y, but lacks 1"),
+        ({"classes": [0]}, ValueError, "classes must hold all labels of y, but it lacks 1"),
         ({"sample_weight": [0, 0]}, ValueError, "sample_weight must hold a positive number"),
         ({"targets": [1]}, ValueError, "targets must hold one number for each of the 4 sizes"),
         ({"start": ["rule"]}, TypeError, "start must be a RuleSet"),
-        ({"y": [0]}, ValueError, "y must hold one value for each of the rows"),
+        ({"y": [0]}, ValueError, "y must hold one value for each of the 2 rows"),
         ({"loss": "squared_error", "y": [0, np.nan]}, ValueError, "y must hold finite numbers"),
     ],
 )
 def test_what_cannot_be_used_is_refused(
     options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
+    limits = {name: options.pop(name) for name in LIMITS if name in options}
+    space = {name: options.pop(name) for name in SPACE if name in options}
+    rows = {"X": [[0.0], [1.0]], "y": [0, 1]} | options
     with pytest.raises(error, match=message):
-        optimal_lists(**{"X": [[0.0], [1.0]], "y": [0, 1]} | options)
+        optimal_lists(**rows, space=SearchSpace(**space), limits=SolverLimits(**limits))
 
 
 def test_tiny_weights_are_weighed_as_exactly_as_others() -> None:
     X, y = np.arange(6.0)[:, None], ["a", "b"] * 3
     weights = np.array([0.35, 0.09, 0.3, 0.63, 0.62, 0.98])
     usual, tiny = (
-        optimal_lists(X, y, max_rules=3, max_conditions=1, cuts=None, sample_weight=w).upper
+        optimal_lists(X, y, SearchSpace(3, max_conditions=1, cuts=None), sample_weight=w).upper
         for w in (weights, weights * 1e-9)
     )
     assert tiny * 1e9 == pytest.approx(usual)

@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.optimal import Frontier, candidate_cuts, optimal_trees
+from skescore.optimal import Frontier, SearchSpace, SolverLimits, candidate_cuts, optimal_trees
 
 LOSSES = ("errors", "squared_error", "absolute_error")
 
@@ -66,7 +66,7 @@ def tiny_case(seed: int, loss: str) -> tuple[np.ndarray, np.ndarray, np.ndarray 
 
 def check_tiny(seed: int, loss: str) -> None:
     X, y, weights = tiny_case(seed, loss)
-    frontier = optimal_trees(X, y, max_rules=4, loss=loss, sample_weight=weights)
+    frontier = optimal_trees(X, y, SearchSpace(4, cuts=16), loss=loss, sample_weight=weights)
     w = np.ones(len(y)) if weights is None else weights
     truth = brute_force(X <= 0.5, y, w, loss, 4)
     assert frontier.status == ("optimal",) * 4
@@ -145,7 +145,7 @@ def test_numbers_and_categories_that_rows_lack_go_to_either_side(loss: str) -> N
             for i in range(len(tests))
         ]
     )
-    frontier = optimal_trees(frame, y, max_rules=3, loss=loss, cuts=cuts)
+    frontier = optimal_trees(frame, y, SearchSpace(3, cuts=cuts), loss=loss)
     truth = brute_force(splits, y, np.ones(n), loss, 3)
     np.testing.assert_allclose(frontier.upper, truth, atol=1e-9)
     assert frontier.status == ("optimal",) * 3
@@ -161,9 +161,9 @@ def test_cuts_between_all_neighbors_need_no_pairs(loss: str, monkeypatch: Any) -
     y = X[:, 0] * X[:, 1] + noise
     if loss == "errors":
         y = np.digitize(y, [-0.3, 0.3])
-    found = optimal_trees(X, y, max_rules=4, loss=loss, cuts=None)
-    monkeypatch.setattr("skescore.optimal._trees._PAIRED_CUTS", 0)
-    again = optimal_trees(X, y, max_rules=4, loss=loss, cuts=None)
+    found = optimal_trees(X, y, SearchSpace(4, cuts=None), loss=loss)
+    monkeypatch.setattr("skescore.optimal._trees._MAX_PAIRED_CUTS", 0)
+    again = optimal_trees(X, y, SearchSpace(4, cuts=None), loss=loss)
     np.testing.assert_allclose(found.upper, again.upper, rtol=1e-9)
     assert set(found.status) == set(again.status) == {"optimal"}
 
@@ -172,11 +172,13 @@ def test_cuts_between_all_neighbors_need_no_pairs(loss: str, monkeypatch: Any) -
 def test_bounds_hold_wherever_the_search_is_stopped(loss: str) -> None:
     X, y = load_wine(return_X_y=True)
     X, y = X[::3, :5], y[::3] if loss == "errors" else X[::3, 12]
-    best = optimal_trees(X, y, max_rules=4, loss=loss, cuts=6)
+    best = optimal_trees(X, y, SearchSpace(4, cuts=6), loss=loss)
     assert best.status == ("optimal",) * 4
     before = np.zeros(4)
     for most in (1, 2, 5, 20, 100):
-        stopped = optimal_trees(X, y, max_rules=4, loss=loss, cuts=6, max_nodes=most)
+        stopped = optimal_trees(
+            X, y, SearchSpace(4, cuts=6), loss=loss, limits=SolverLimits(max_nodes=most)
+        )
         slack = 1e-7 * best.upper[0]
         assert (stopped.lower <= best.upper + slack).all()
         assert (stopped.upper >= best.upper - slack).all()
@@ -188,7 +190,7 @@ def test_bounds_hold_wherever_the_search_is_stopped(loss: str) -> None:
 
 def test_no_time_at_all_still_gives_trees_and_true_bounds() -> None:
     X, y = load_iris(return_X_y=True)
-    frontier = optimal_trees(X, y, max_rules=6, time_limit=0)
+    frontier = optimal_trees(X, y, SearchSpace(6, cuts=16), limits=SolverLimits(time_limit=0))
     assert frontier.lower[0] == frontier.upper[0] == 100
     assert frontier.lower[1] <= 50 <= frontier.upper[1]
     assert frontier.lower[-1] <= 4
@@ -202,7 +204,7 @@ def test_greedy_trees_of_the_same_cuts_are_no_better(cuts: int | None) -> None:
     codes = np.column_stack(
         [np.searchsorted(found.thresholds[j], X[:, j], side="left") for j in range(4)]
     )
-    frontier = optimal_trees(X, y, max_rules=4, cuts=found)
+    frontier = optimal_trees(X, y, SearchSpace(4, cuts=found))
     for leaves, criterion in product((2, 3, 4), ("gini", "entropy")):
         greedy = DecisionTreeClassifier(max_leaf_nodes=leaves, criterion=criterion, random_state=0)
         errors = (greedy.fit(codes, y).predict(codes) != y).sum()
@@ -212,15 +214,15 @@ def test_greedy_trees_of_the_same_cuts_are_no_better(cuts: int | None) -> None:
 def test_errors_on_breast_cancer_are_those_of_streed() -> None:
     """pystreed 1.4.0 with the same 16 cuts a feature proves these numbers."""
     X, y = load_breast_cancer(return_X_y=True)
-    frontier = optimal_trees(X, y, max_rules=3)
+    frontier = optimal_trees(X, y, SearchSpace(3, cuts=16))
     assert frontier.upper.tolist() == [212, 47, 28]
     assert frontier.status == ("optimal",) * 3
 
 
 def test_one_row_constant_features_and_one_class() -> None:
-    one = optimal_trees([[1.0]], ["a"], max_rules=2)
+    one = optimal_trees([[1.0]], ["a"], SearchSpace(2, cuts=16))
     assert one.upper.tolist() == [0, 0]
-    flat = optimal_trees(np.zeros((4, 2)), [1, 1, 2, 3], max_rules=3, classes=[3, 2, 1])
+    flat = optimal_trees(np.zeros((4, 2)), [1, 1, 2, 3], SearchSpace(3, cuts=16), classes=[3, 2, 1])
     assert flat.upper.tolist() == flat.lower.tolist() == [2, 2, 2]
     assert flat.rules[2] is not None
     assert flat.rules[2].classes == (3, 2, 1)
@@ -243,8 +245,10 @@ def test_one_row_constant_features_and_one_class() -> None:
 )
 def test_what_cannot_be_used_is_named(changes: dict[str, Any], message: str) -> None:
     options: dict[str, Any] = {"X": [[1.0], [2.0], [3.0]], "y": [0, 1, 1]} | changes
+    limits = {k: options.pop(k) for k in ("time_limit", "max_nodes") if k in options}
+    max_rules = options.pop("max_rules", 4)
     with pytest.raises(ValueError, match=message):
-        optimal_trees(options.pop("X"), options.pop("y"), **options)
+        optimal_trees(**options, space=SearchSpace(max_rules), limits=SolverLimits(**limits))
 
 
 def test_errors_of_equal_numbers_are_nothing_but_rounding() -> None:
@@ -253,7 +257,9 @@ def test_errors_of_equal_numbers_are_nothing_but_rounding() -> None:
         for n_rows in range(2, 9):
             X, weights = rng.integers(0, 3, (n_rows, 2)).astype(float), rng.random(n_rows)
             y = np.full(n_rows, number)
-            found = optimal_trees(X, y, loss="squared_error", max_rules=2, sample_weight=weights)
+            found = optimal_trees(
+                X, y, SearchSpace(2, cuts=16), loss="squared_error", sample_weight=weights
+            )
             assert found.upper.max() <= 1e-20 * number
 
 
@@ -266,5 +272,7 @@ def test_what_is_never_wrong_costs_nothing_whatever_rounding_leaves() -> None:
     """Ten times 0.7 are 7 or less by a bit, depending on how they are added up."""
     y = np.repeat(["no", "yes"], [10, 4])
     weights = np.repeat([0.7, 1.75], [10, 4])
-    found = optimal_trees(np.arange(14.0)[:, None], y, max_rules=2, sample_weight=weights)
+    found = optimal_trees(
+        np.arange(14.0)[:, None], y, SearchSpace(2, cuts=16), sample_weight=weights
+    )
     assert found.lower[1] == found.upper[1] == 0

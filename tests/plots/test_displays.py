@@ -11,6 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from skescore import ExtractorSearchCV, plots
 from skescore.certificates import certify
+from skescore.optimal import SearchSpace, SolverLimits
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -58,7 +59,9 @@ def test_a_corridor_shows_what_the_certificate_proves(
     search: ExtractorSearchCV, data: tuple[Any, Any], y: str
 ) -> None:
     rules = search.rules_.replace(rules=search.rules_.rules[:2])
-    certificate = certify(rules, *data, max_rules=3, cuts_per_feature=2, max_nodes=1)
+    certificate = certify(
+        rules, *data, space=SearchSpace(3, cuts=2), limits=SolverLimits(max_nodes=1)
+    )
     display = plots.CorridorDisplay.from_certificate(certificate, y=y)
     drawn = {line.get_label(): line.get_ydata() for line in display.ax_.lines}
     for kind, frontier in zip(certificate.kinds, certificate.frontiers, strict=True):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from skescore import plots
 from skescore.certificates import certify
+from skescore.optimal import SearchSpace, SolverLimits
 from skescore.plots import COLORS, colors_of, contrast, pale
 from skescore.rules import Domain, Interval, Rule, RuleSet
 from skescore.tuning import Candidate, Candidates
@@ -53,7 +54,9 @@ FOUND = Candidates(
     for r in range(1, 6)
 )
 X = np.random.default_rng(0).uniform(size=(20, 2))
-PROVEN = certify(RULES, X * 3, ["a", "b"] * 10, max_rules=3, cuts_per_feature=3, max_nodes=1)
+PROVEN = certify(
+    RULES, X * 3, ["a", "b"] * 10, space=SearchSpace(3, cuts=3), limits=SolverLimits(max_nodes=1)
+)
 CALLS = {
     "decision_boundary": lambda **k: plots.decision_boundary(
         RULES.replace(fallback=None), X, ["a", "b"] * 10, resolution=8, title="rules", **k

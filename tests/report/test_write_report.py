@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.certificates import certify
 from skescore.datasets import Dataset, load_dataset
 from skescore.metrics import redundancy, rule_report
+from skescore.optimal import SearchSpace, SolverLimits
 from skescore.report import candidates_json, rule_view, write_report
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
 from skescore.scorers import SCORE_SPECS
@@ -276,7 +277,9 @@ def test_rules_alone_are_counted_on_rows(runs, tmp_path) -> None:
 def test_a_certificate_is_shown_with_its_corridor(runs, tmp_path) -> None:
     iris = load_dataset("iris")
     rules = runs.iris_rules()
-    made = certify(rules, iris.X, iris.y, max_rules=3, cuts_per_feature=2, time_limit=None)
+    made = certify(
+        rules, iris.X, iris.y, space=SearchSpace(3, cuts=2), limits=SolverLimits(time_limit=None)
+    )
     page = write_report(
         rules, iris.X, iris.y, path=tmp_path / "rules.html", certificate=made.with_score("fire")
     )

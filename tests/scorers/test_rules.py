@@ -34,7 +34,7 @@ from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.certificates import certify
 from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.metrics import METRICS, count_rows, fidelity, rule_report
-from skescore.optimal import most_f1_of_trees, optimal_lists, optimal_trees
+from skescore.optimal import SearchSpace, bound_f1_of_trees, optimal_lists, optimal_trees
 from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
 from skescore.scorers import (
     SCORERS,
@@ -244,11 +244,11 @@ def test_what_is_masked_in_y_is_missing() -> None:
 @pytest.mark.parametrize(
     "entrance",
     [
-        lambda X, y: certify(CLASSES, X, y, kinds=["tree"], max_rules=2),
-        lambda X, y: certify(CLASSES, X, black_box=lambda rows: y, kinds=["tree"], max_rules=2),
-        lambda X, y: optimal_trees(X, y, max_rules=2),
-        lambda X, y: optimal_lists(X, y, max_rules=2),
-        lambda X, y: most_f1_of_trees(X, y, 2),
+        lambda X, y: certify(CLASSES, X, y, space=SearchSpace(2), kinds=["tree"]),
+        lambda X, y: certify(CLASSES, X, lambda rows: y, space=SearchSpace(2), kinds=["tree"]),
+        lambda X, y: optimal_trees(X, y, SearchSpace(2, cuts=16)),
+        lambda X, y: optimal_lists(X, y, SearchSpace(2)),
+        lambda X, y: bound_f1_of_trees(X, y, 2),
         lambda X, y: prune(CLASSES, X, y),
         lambda X, y: select_rules(CLASSES, X, y, "precision", 0.5),
         lambda X, y: count_rows(CLASSES, X, y),

@@ -32,7 +32,7 @@ from skescore.extractors import (
     OptimalTreeExtractor,
 )
 from skescore.metrics import confusion
-from skescore.optimal import Cuts, optimal_trees
+from skescore.optimal import Cuts, SearchSpace, SolverLimits, optimal_trees
 from skescore.rules import Interval, LinearOutput, RuleSet, RuleStatistics
 from skescore.rules.exporters import readable_outputs
 from skescore.sources import (
@@ -533,9 +533,9 @@ def test_optimal_trees_are_those_of_memory_over_the_same_cuts(
     expected = optimal_trees(
         frame.drop(columns="label"),
         frame["label"],
-        cuts=cuts,
-        max_nodes=100,
+        SearchSpace(4, cuts=cuts),
         loss="errors" if task == "classification" else "squared_error",
+        limits=SolverLimits(max_nodes=100),
     )
     assert len(found.cuts["size"]) == 6
     assert found.extractor.lower_bounds_.tolist() == pytest.approx(

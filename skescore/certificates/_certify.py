@@ -1,0 +1,102 @@
+"""The function that proves how far rules are from the best possible ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from skescore.certificates._certificate import Certificate
+from skescore.certificates._problem import CertificateProblem
+from skescore.certificates._solvers import prove_all_kinds
+from skescore.optimal import KINDS, SearchSpace, SolverLimits
+
+
+def certify(
+    search_or_rules: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    scoring: Any = "ice",
+    kinds: Sequence[str] = KINDS,
+    space: SearchSpace | None = None,
+    tolerance: float | None = None,
+    limits: SolverLimits | None = None,
+    sample_weight: Any = None,
+) -> Certificate:
+    """Prove how far rules are from the best possible ones on some rows.
+
+    Parameters
+    ----------
+    search_or_rules : estimator or RuleSet
+        A fitted search or extractor, or rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows, in the units of the rules.
+    y : array-like of shape (n_rows,) or fitted estimator, optional
+        Reference of the rules: labels or numbers, which a Series names, or a black box whose
+        predictions they should reproduce. By default the black box of the search or extractor.
+    scoring : str or scorer, default="ice"
+        The score: a name or a scorer made by :func:`skescore.scorers.make_score_scorer`.
+    kinds : sequence of {"tree", "list"}, default=("tree", "list")
+        Kinds of rules to compare with.
+    space : SearchSpace, optional
+        Space of these rules. Its cuts are extended by those of the given rules. By default 8 cuts
+        per feature, at most 2 conditions in a rule of a list, and all numbers of rules that can
+        have a better score, or 6 if more than 12 can.
+    tolerance : float, optional
+        Difference between scores that need not be proven: the search ends when no rules are better
+        than the best known ones by more than this, which takes much less time. The bounds for
+        other scores and weights are then wider. By default the search ends at the limits.
+    limits : SolverLimits, optional
+        Limits of time, nodes and memory, and the number of processes. The time limit covers all
+        kinds; the limit of nodes holds for each search. By default 60 seconds.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row.
+
+    Returns
+    -------
+    Certificate
+        The proven bounds of the loss, and of the score.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter cannot be used, or the score cannot be bounded.
+
+    Notes
+    -----
+    Let L(r) be the proven lower bound of the loss of r rules, U(r) the loss of the best rules
+    found, and S(e, r) a score that never improves with a larger loss e or more rules r. Then the
+    best score is at most the best S(L(r), r), and at least the best S(U(r), r). Bounds of the
+    weighted F1 follow from the errors by :func:`bound_weighted_f1`. If a `tolerance` is given and
+    these are too wide for trees of some size, :func:`skescore.optimal.bound_f1_of_trees` bounds
+    their F1 directly.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.certificates import certify
+    >>> from skescore.optimal import SearchSpace
+    >>> from skescore.rules import as_ruleset
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> rules = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y))
+    >>> space = SearchSpace(cuts=None)
+    >>> certificate = certify(rules, X, y, scoring="fire", kinds=["tree"], space=space)
+    >>> bounds = certificate.interval("tree")
+    >>> round(certificate.given_score(), 4), round(bounds.incumbent, 4)
+    (0.1268, 0.0723)
+    >>> bounds.incumbent == bounds.bound
+    True
+    """
+    problem = CertificateProblem.read(
+        search_or_rules,
+        X,
+        y,
+        scoring=scoring,
+        kinds=kinds,
+        space=space or SearchSpace(),
+        tolerance=tolerance,
+        limits=limits or SolverLimits(time_limit=60.0),
+        sample_weight=sample_weight,
+    )
+    return Certificate.from_proofs(problem, prove_all_kinds(problem))

@@ -1,0 +1,285 @@
+"""The declaration of a search for optimal rules: its rows, its space of rules and its limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skescore._validation import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_squares,
+    finite_numbers,
+    label_order,
+    python_value,
+    row_weights,
+    whole_labels,
+)
+from skescore.metrics._prediction import mean_of
+from skescore.optimal._cuts import Cuts, candidate_cuts, column_names
+from skescore.rules import RowTable, RuleSet, RuleStatistics
+
+LOSSES = ("errors", "squared_error", "absolute_error")
+#: Every number of rules needs a search of its own, so that a larger number is a mistake.
+MAX_RULES = 10_000
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """Space of rules that a search compares.
+
+    Parameters
+    ----------
+    max_rules : int, optional
+        Largest number of rules, up to 10,000. By default the search decides: 4 rules for
+        :func:`optimal_trees` and :func:`optimal_lists`, the sizes that can have a better score for
+        :func:`skescore.certificates.certify`.
+    max_conditions : {1, 2, 3}, default=2
+        Largest number of tests in a premise of a list; trees ignore it. With 3 tests, time and
+        memory grow with the third power of the number of tests.
+    cuts : Cuts, int or None, default=8
+        Cuts of the features; an integer is passed to :func:`candidate_cuts`, None cuts between any
+        two neighboring values.
+    """
+
+    max_rules: int | None = None
+    max_conditions: int = 2
+    cuts: Cuts | int | None = 8
+
+    def __post_init__(self) -> None:
+        check_integer("max_rules", self.max_rules, 1, MAX_RULES, optional=True)
+        check_integer("max_conditions", self.max_conditions, 1, 3)
+        if not (self.cuts is None or isinstance(self.cuts, Cuts)):
+            check_integer("cuts", self.cuts, 1)
+
+    def cuts_of(self, X: Any) -> Cuts:
+        """Return the cuts of the features of a table.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        Cuts
+            The cuts of the space, or candidate cuts of these rows.
+        """
+        return self.cuts if isinstance(self.cuts, Cuts) else candidate_cuts(X, self.cuts)
+
+
+@dataclass(frozen=True)
+class SolverLimits:
+    """Limits on the resources that a search may use.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds after which the search returns the bounds proven so far; None for no limit.
+    max_nodes : int, optional
+        Nodes of the search tree after which it returns the bounds proven so far. Unlike
+        `time_limit`, it gives the same result on every machine.
+    memory_limit : float, default=2**30
+        Bytes that the bounds of a search for lists may use. Where these are too few, only
+        constants are compared, and the lower bounds for more rules are trivial.
+    n_jobs : int, optional
+        Number of processes of a search for lists. With `max_nodes` one process works alone, so
+        that the result does not depend on it.
+    """
+
+    time_limit: float | None = None
+    max_nodes: int | None = None
+    memory_limit: float = 2**30
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        check_number("time_limit", self.time_limit, 0, optional=True)
+        check_integer("max_nodes", self.max_nodes, 1, optional=True)
+        check_number("memory_limit", self.memory_limit, 0)
+
+    def deadline(self, started: float) -> float:
+        """Return the time of :func:`time.monotonic` at which the search ends.
+
+        Parameters
+        ----------
+        started : float
+            Time at which it started.
+
+        Returns
+        -------
+        float
+            Infinite without a time limit.
+        """
+        return math.inf if self.time_limit is None else started + self.time_limit
+
+    @property
+    def node_limit(self) -> float:
+        """Largest number of nodes; infinite without a limit."""
+        return math.inf if self.max_nodes is None else self.max_nodes
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows, their targets and their weights, as a search minimizes a loss over them.
+
+    Parameters
+    ----------
+    table : RowTable
+        The rows.
+    target : ndarray of shape (n_rows,)
+        Class indices, or numbers.
+    weights : ndarray of float, shape (n_rows,)
+        Weight of each row.
+    loss : {"errors", "squared_error", "absolute_error"}
+        Loss that is summed over the rows.
+    classes : tuple or None
+        Labels by class index; None in regression.
+    """
+
+    table: RowTable
+    target: np.ndarray
+    weights: np.ndarray
+    loss: str
+    classes: tuple[Any, ...] | None
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        loss: str,
+        classes: Sequence[Any] | None = None,
+        sample_weight: Any = None,
+    ) -> TrainingRows:
+        """Check rows, targets and weights.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,)
+            Labels, or numbers.
+        loss : {"errors", "squared_error", "absolute_error"}
+            Loss that is summed over the rows.
+        classes : sequence, optional
+            Labels by class index; by default the sorted labels of y.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        TrainingRows
+            The checked rows.
+        """
+        check_choice("loss", loss, LOSSES)
+        table = RowTable.of(X, column_names(X))
+        n_rows = len(table)
+        target = whole_labels("y", y) if loss == "errors" else finite_numbers("y", y)
+        if n_rows == 0 or target.shape != (n_rows,):
+            raise ValueError(
+                f"y must hold one value for each of the {n_rows} rows of X, at least one, got "
+                f"shape {target.shape}."
+            )
+        weights = np.ones(n_rows) if sample_weight is None else row_weights(sample_weight, n_rows)
+        if loss != "errors":
+            check_squares("y", target)
+            return cls(table, target, weights, loss, None)
+        values = [python_value(value) for value in target.tolist()]
+        ordered = sorted(set(values), key=label_order) if classes is None else classes
+        labels = tuple(map(python_value, ordered))
+        index = {label: i for i, label in enumerate(labels)}
+        unknown = sorted(set(values) - set(index), key=label_order)
+        if unknown:
+            raise ValueError(f"classes must hold all labels of y, but it lacks {unknown[0]!r}.")
+        codes = np.array([index[value] for value in values], dtype=np.intp)
+        return cls(table, codes, weights, loss, labels)
+
+    @property
+    def task(self) -> str:
+        """Task of the rules: ``"classification"`` or ``"regression"``."""
+        return "regression" if self.classes is None else "classification"
+
+    def fit_constant(self, rows: np.ndarray) -> tuple[Any, float, RuleStatistics]:
+        """Find the conclusion with the least loss on some rows.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Indices or a mask of the rows.
+
+        Returns
+        -------
+        tuple of conclusion, float and RuleStatistics
+            The conclusion, its loss, and the statistics of the rows.
+        """
+        y, weights = self.target[rows], self.weights[rows]
+        total = float(weights.sum())
+        if self.classes is not None:
+            counts = np.bincount(y, weights, minlength=len(self.classes))
+            best = int(counts.argmax())
+            # The sum of the other classes is never negative, unlike a difference of sums.
+            loss = float(np.delete(counts, best).sum())
+            return self.classes[best], loss, RuleStatistics(total, tuple(counts.tolist()))
+        used = weights if total > 0 else np.ones_like(weights)
+        mean = mean_of(y, used)
+        spread = math.sqrt(float(np.average((y - mean) ** 2, weights=used)))
+        value = mean
+        if self.loss == "absolute_error":
+            order = np.argsort(y, kind="stable")
+            sums = np.cumsum(used[order])
+            value = float(y[order][np.searchsorted(sums, sums[-1] / 2)])
+        deviation = np.abs(y - value)
+        costs = deviation if self.loss == "absolute_error" else deviation**2
+        statistics = RuleStatistics(total, mean=mean, standard_deviation=spread)
+        return value, float((weights * costs).sum()), statistics
+
+    def holds(self, rules: RuleSet) -> np.ndarray:
+        """Evaluate the premises of rules.
+
+        Parameters
+        ----------
+        rules : RuleSet
+            The rules.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rules, n_rows)
+            Whether each rule holds for each row.
+        """
+        table = RowTable.of(self.table, rules.feature_names)
+        masks = np.ones((len(rules), len(table)), dtype=bool)
+        for mask, rule in zip(masks, rules, strict=True):
+            for condition in rule.conditions:
+                mask &= table.holds(condition)
+        return masks
+
+
+def read_targets(targets: Any, max_rules: int) -> np.ndarray:
+    """Read the lower bounds that suffice, one per number of rules.
+
+    Parameters
+    ----------
+    targets : sequence of float or None
+        The bounds; None to search for the least loss.
+    max_rules : int
+        Largest number of rules.
+
+    Returns
+    -------
+    ndarray of shape (max_rules,)
+        The bounds; infinite where the least loss is searched for.
+    """
+    if targets is None:
+        return np.full(max_rules, np.inf)
+    bounds = np.array(targets, dtype=float)
+    if bounds.shape != (max_rules,) or np.isnan(bounds).any():
+        raise ValueError(
+            f"targets must hold one number for each of the {max_rules} sizes, got {targets!r}."
+        )
+    return bounds
