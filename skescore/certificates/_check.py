@@ -115,10 +115,12 @@ def check_certificate(
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from skescore.certificates import certify, check_certificate
+    >>> from skescore.optimal import SearchSpace
     >>> from skescore.rules import as_ruleset
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> rules = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y))
-    >>> made = certify(rules, X, y, kinds=["tree"], max_rules=3, cuts_per_feature=4)
+    >>> space = SearchSpace(max_rules=3, cuts=4)
+    >>> made = certify(rules, X, y, kinds=["tree"], space=space)
     >>> print(check_certificate(made.to_json(), X, y))
     150 rows have the checksum of the certificate.
     The rules that were given have the size and the metrics that it says.

@@ -31,11 +31,11 @@ KINDS = ("tree", "list")
 DESCRIPTION = """\
 Prove how far saved rules are from the best possible ones on some rows.
 
-Decision trees and decision lists of every size are compared, and whatever time leaves
-unproven stays between two bounds. A certificate is about these rows, not about new ones.
+The rules are compared with decision trees and decision lists of every size. What the time limit
+leaves unproven lies between two bounds. A certificate holds for these rows, not for new ones.
 
-With --check a certificate is read and checked by a program of its own.
-Exit codes: 0 confirmed, 1 wrong, 2 right as far as it was checked in the time of --seconds.
+With --check an independent program checks a certificate.
+Exit codes: 0 confirmed, 1 wrong, 2 correct as far as it was checked within --seconds.
 """
 EXAMPLES = """\
 examples:
