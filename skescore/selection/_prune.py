@@ -22,7 +22,7 @@ from skescore.metrics._completeness import unit_boxes
 from skescore.rules import Domain, RowTable, Rule, RuleSet, RuleStatistics
 from skescore.rules._volumes import sampling_stream, subtract, volume_outside
 from skescore.rules.simplification import RuleRows, Step
-from skescore.rules.simplification._on_rows import without_rule
+from skescore.rules.simplification._on_rows import mark_uncovered
 from skescore.scorers import COMPLETENESSES, RuleScorer, ScoreSpec, get_rule_scorer
 from skescore.scorers._evaluation import SIZES
 
@@ -147,9 +147,9 @@ def _shares_after(
     current: np.ndarray, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
     """The share of rows with a rule after each step."""
-    change = without_rule(current[row]).astype(float) - without_rule(value)
+    change = mark_uncovered(current[row]).astype(float) - mark_uncovered(value)
     gained = np.bincount(number, weights=change, minlength=n_steps)
-    return np.asarray((np.count_nonzero(~without_rule(current)) + gained) / len(current))
+    return np.asarray((np.count_nonzero(~mark_uncovered(current)) + gained) / len(current))
 
 
 class _Labels:
@@ -280,8 +280,8 @@ class _Volumes:
         if step.new is not None:
             boxes, others, sign = self._of([step.new])[0], slice(None), 1.0
         else:
-            assert step.lost is not None
-            boxes, others, sign = self._current[step.lost], self._place != step.lost, -1.0
+            assert step.removed is not None
+            boxes, others, sign = self._current[step.removed], self._place != step.removed, -1.0
         lower, upper = self._lower[others], self._upper[others]
         if len(boxes.lower) > 1 or len(self._lower) > len(self._current):
             place = self._place[others]
@@ -667,7 +667,7 @@ def _best_step(
 def _candidates(rows: RuleRows, n_merges: int, n_drops: int) -> list[Step]:
     places = rows.indices
     # Merges first: where either does, the rows of both rules are told.
-    steps = rows.merges(n_merges, alike=True)
+    steps = rows.merges(n_merges, same_output=True)
     if len(places) > 1:
         steps += [rows.removal(place) for place in places]
     drops = rows.drops(places)

@@ -1,7 +1,7 @@
-"""Single steps that make rules fewer or shorter, and how predictions on some rows change.
+"""Greedy simplification of rules with a tolerance on given rows.
 
-A step takes a rule out, drops one of its conditions, or puts one rule in the place of two. Which
-rules hold for which rows is computed once; a step then touches only the rows that it changes.
+A step removes a rule, drops one of its conditions, or merges two rules. The matrix that tells which
+rule holds for which row is computed once. Evaluating a step reads only the rows that it reassigns.
 """
 
 from __future__ import annotations
@@ -28,120 +28,119 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-#: Up to so many rules all pairs are compared; of more, only adjacent boxes are.
-_MOST_COMPARED = 1000
+#: Largest number of rules of which all pairs are compared; above it, only adjacent boxes are.
+_MAX_COMPARED_RULES = 1000
 
 
-def closest_pairs(rows: RuleRows, limit: int, alike: bool) -> list[tuple[int, int]]:
-    """Pairs of rules, adjacent ones first, then those whose hulls add least."""
+def closest_pairs(rows: RuleRows, limit: int, same_output: bool) -> list[tuple[int, int]]:
+    """Return pairs of rules to merge: adjacent boxes first, then by the growth of their hull."""
     indices = np.flatnonzero(rows.alive)
     codes: dict[Output, int] = {}
     code = np.array([codes.setdefault(rows.rules[i].output, len(codes)) for i in indices.tolist()])
     low, high = _unit_boxes(rows.lower[indices], rows.upper[indices])
-    if len(indices) <= _MOST_COMPARED:
+    if len(indices) <= _MAX_COMPARED_RULES:
         one, other = np.triu_indices(len(indices), 1)
     else:
         touching = np.sort(adjacent_pairs(low, high)[:, :2], axis=1)
         one, other = np.unique(touching, axis=0).T
-    apart = np.zeros(len(one))
-    fits = code[one] == code[other]
-    if not alike:
+    output_gap = np.zeros(len(one))
+    is_candidate = code[one] == code[other]
+    if not same_output:
         numbers = rows.outputs[indices]
-        known = numbers[~np.isnan(numbers)]
-        spread = float(np.ptp(known)) if len(known) else 0.0
+        finite_outputs = numbers[~np.isnan(numbers)]
+        spread = float(np.ptp(finite_outputs)) if len(finite_outputs) else 0.0
         gap = np.abs(numbers[one] - numbers[other]) / (spread or 1.0)
-        fits |= ~np.isnan(gap)
-        apart = np.where(np.isnan(gap), 0.0, gap)
-    one, other, apart = one[fits], other[fits], apart[fits]
-    joint = np.maximum(high[one], high[other]) - np.minimum(low[one], low[other])
+        is_candidate |= ~np.isnan(gap)
+        output_gap = np.where(np.isnan(gap), 0.0, gap)
+    one, other, output_gap = one[is_candidate], other[is_candidate], output_gap[is_candidate]
+    hull_lengths = np.maximum(high[one], high[other]) - np.minimum(low[one], low[other])
     lengths = high - low
-    extra = (joint - np.maximum(lengths[one], lengths[other])).sum(axis=1)
+    added_length = (hull_lengths - np.maximum(lengths[one], lengths[other])).sum(axis=1)
     differs = (low[one] != low[other]) | (high[one] != high[other])
     touches = (low[one] <= high[other]) & (low[other] <= high[one])
     adjacent = (differs.sum(axis=1) <= 1) & touches.all(axis=1)
-    # Hulls that differ by rounding alone must not change the order.
-    worth = np.round(extra + apart, 9)
-    order = np.lexsort((other, one, worth, ~adjacent))[:limit]
+    # Rounding errors of the hulls must not change the order.
+    distance = np.round(added_length + output_gap, 9)
+    order = np.lexsort((other, one, distance, ~adjacent))[:limit]
     return [(int(indices[one[i]]), int(indices[other[i]])) for i in order]
 
 
 def _unit_boxes(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Boxes in units of the range of all finite bounds; free sides reach a bit beyond."""
+    """Scale boxes by the range of all finite bounds; free sides extend 10 % beyond it."""
     bounds = np.concatenate([lower, upper])
     finite = np.isfinite(bounds)
-    least = np.where(finite, bounds, np.inf).min(axis=0, initial=np.inf)
-    most = np.where(finite, bounds, -np.inf).max(axis=0, initial=-np.inf)
-    known = least < most
-    # Halves, as the range of numbers near the largest float is none itself.
-    start = np.where(known, least, 0.0) / 2
-    length = np.where(known, most, 1.0) / 2 - start
+    smallest = np.where(finite, bounds, np.inf).min(axis=0, initial=np.inf)
+    largest = np.where(finite, bounds, -np.inf).max(axis=0, initial=-np.inf)
+    has_range = smallest < largest
+    # Halved, because the range of numbers near the largest float overflows.
+    start = np.where(has_range, smallest, 0.0) / 2
+    length = np.where(has_range, largest, 1.0) / 2 - start
     length[length == 0] = 1.0
     with np.errstate(over="ignore"):
         low, high = (np.clip((bound / 2 - start) / length, -0.1, 1.1) for bound in (lower, upper))
     return low, high
 
 
-#: What a linear output gives where a value is missing: a NaN, but not that of rows without a rule.
+#: Value of a linear output where a feature is missing: a NaN other than that of uncovered rows.
 _UNKNOWN = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
 
 
-def without_rule(values: np.ndarray) -> np.ndarray:
-    """Which values are those of rows without a rule, and not answers that nobody knows."""
+def mark_uncovered(values: np.ndarray) -> np.ndarray:
+    """Mark the values of uncovered rows, as opposed to unknown values of linear outputs."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
     return np.asarray(np.isnan(values) & ((bits & 1) == 0))
 
 
-class Widened:
-    """Rules that may take the place of those at `indices`, and whether they meet any other.
+class Generalizations:
+    """Candidates to replace the rules at `indices`, with a cached test of disjointness.
 
-    What was found is kept; after steps only the rules that they have changed are looked at
+    The cache is updated incrementally: after steps, only the rules that they changed are tested
     again.
     """
 
-    def __init__(self, rows: RuleRows, news: Sequence[Rule], indices: tuple[int, ...]) -> None:
+    def __init__(self, rows: RuleRows, new_rules: Sequence[Rule], indices: tuple[int, ...]) -> None:
         self._rows = rows
-        self._boxes = BoxTable.from_intervals([n.intervals for n in news], rows.ruleset.n_features)
-        self._others = [new.non_intervals for new in news]
-        self._gaps = gaps_of(self._boxes, self._others)
-        self._places = list(indices)
-        self._seen = 0
-        self._apart: np.ndarray | None = None
+        self._boxes = BoxTable.from_intervals(
+            [n.intervals for n in new_rules], rows.ruleset.n_features
+        )
+        self._non_intervals = [new.non_intervals for new in new_rules]
+        self._accepted = accepted_by(self._boxes, self._non_intervals)
+        self._replaced = list(indices)
+        self._n_changes = 0
+        self._disjoint: np.ndarray | None = None
 
     def sides(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of one of them."""
+        """Return the lower and upper bounds of one candidate."""
         return self._boxes.lower[number], self._boxes.upper[number]
 
-    def apart(self) -> np.ndarray:
-        """Which of them meet no rule but those whose place they take."""
+    def are_disjoint(self) -> np.ndarray:
+        """Mark the candidates that overlap no rule except those that they replace."""
         changes = self._rows.changes
-        if self._apart is None:
-            self._start, self._stop = cuts(self._boxes)
+        if self._disjoint is None:
+            self._start, self._stop = half_open_bounds(self._boxes)
             changed = list(range(len(self._rows.rules)))
-            self._met = np.zeros((len(self._boxes), len(changed)), dtype=bool)
-        elif self._seen == len(changes):
-            return self._apart
+            self._overlaps = np.zeros((len(self._boxes), len(changed)), dtype=bool)
+        elif self._n_changes == len(changes):
+            return self._disjoint
         else:
-            changed = sorted(set(changes[self._seen :]))
-        sides = self._start, self._stop, self._gaps
-        self._met[:, changed] = self._rows.meets(sides, self._others, changed)
-        self._met[:, self._places] = False
-        self._seen = len(changes)
-        self._apart = np.asarray(~self._met.any(axis=1))
-        return self._apart
+            changed = sorted(set(changes[self._n_changes :]))
+        sides = self._start, self._stop, self._accepted
+        self._overlaps[:, changed] = self._rows.overlaps(sides, self._non_intervals, changed)
+        self._overlaps[:, self._replaced] = False
+        self._n_changes = len(changes)
+        self._disjoint = np.asarray(~self._overlaps.any(axis=1))
+        return self._disjoint
 
 
-def cuts(boxes: BoxTable) -> tuple[np.ndarray, np.ndarray]:
-    """Boxes as ``start <= x < stop``, with free sides as infinity."""
+def half_open_bounds(boxes: BoxTable) -> tuple[np.ndarray, np.ndarray]:
+    """Return boxes as ``start <= x < stop``, where infinite bounds mark free sides."""
     start, stop = boxes.half_open_bounds()
     return start, np.where(boxes.upper == np.inf, np.inf, stop)
 
 
-def gaps_of(boxes: BoxTable, others: Sequence[Conditions]) -> np.ndarray:
-    """Whether boxes hold numbers, and missing values, along each feature.
-
-    Shape (n_boxes, n_features, 2).
-    """
-    return np.stack(accepted_states(boxes, others), axis=-1)
+def accepted_by(boxes: BoxTable, premises: Sequence[Conditions]) -> np.ndarray:
+    """Mark whether premises accept observed and missing values, shape (n_rules, n_features, 2)."""
+    return np.stack(accepted_states(boxes, premises), axis=-1)
 
 
 _NO_ROWS = np.empty(0, dtype=np.intp)
@@ -149,63 +148,63 @@ _NO_ROWS = np.empty(0, dtype=np.intp)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One step: `new` stands in the place of the rule `kept`, and the rule `lost` goes.
+    """Step of the simplification: `new` replaces one rule, and another rule is removed.
 
     Parameters
     ----------
     old : tuple of Rule
-        The rules whose place it takes, which tell whether it is out of date.
-    kept, lost : int or None
-        Places of rules in the set that the steps began with.
+        The rules that the step was made for. It is outdated once one of them has changed.
+    replaced, removed : int or None
+        Indices of the replaced and the removed rule in the initial set.
     new : Rule or None
         The new rule.
     rows : ndarray of int
-        Rows that the new rule holds for; where only a condition is dropped, the further ones.
+        Rows for which the new rule holds. If a condition is dropped, only the additional rows.
     sides : tuple of ndarray of float, shape (n_features,)
-        Lower and upper bounds of the new rule; none if there is none.
+        Lower and upper bounds of the new rule; empty without one.
     """
 
     old: tuple[Rule, ...]
-    kept: int | None
-    lost: int | None
+    replaced: int | None
+    removed: int | None
     new: Rule | None
     rows: np.ndarray = field(default_factory=lambda: _NO_ROWS)
     sides: tuple[np.ndarray, ...] = ()
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """The indices of the old rules."""
-        return tuple(index for index in (self.kept, self.lost) if index is not None)
+        """Indices of the old rules."""
+        return tuple(index for index in (self.replaced, self.removed) if index is not None)
 
     @property
     def saved(self) -> int:
-        """Rules and literals that there are less to read."""
+        """Number of rules and literals that the step saves."""
         before = sum(1 + rule.n_literals for rule in self.old)
         return before - (0 if self.new is None else 1 + self.new.n_literals)
 
 
 class RuleRows:
-    """Rules in the making on some rows.
+    """State of a simplification: the current rules and their assignment of rows.
 
     Parameters
     ----------
     ruleset : RuleSet
-        The rules to begin with.
+        The initial rules.
     table : RowTable
         The rows.
 
     Attributes
     ----------
     rules : list of Rule
-        The rules by their first index; those that are gone stay in the list.
+        The rules by their initial index, removed ones included.
     alive : ndarray of bool, shape (n_rules,)
-        Which of them are not gone.
+        Mask of the rules that have not been removed.
     assigned : ndarray of int, shape (n_rows,)
-        Place of the assigned rule, -1 for none.
+        Index of the assigned rule; -1 for none.
     values : ndarray of float, shape (n_rows,)
-        What it predicts: a number, or the index of a class; NaN without a rule.
+        Prediction of that rule: a number or the index of a class; NaN without a rule.
     merged_into : ndarray of int, shape (n_rules,)
-        Place of the rule that each has become a part of, -1 for those taken out.
+        Index of the rule into which each was merged; -1 for removed rules.
     """
 
     def __init__(self, ruleset: RuleSet, table: RowTable) -> None:
@@ -216,8 +215,8 @@ class RuleRows:
         self.merged_into = np.arange(len(self.rules))
         self.holds = np.ascontiguousarray(ruleset.match(table).T)
         self.lower, self.upper = ruleset.boxes.lower.copy(), ruleset.boxes.upper.copy()
-        self._start, self._stop = cuts(ruleset.boxes)
-        self._gaps = gaps_of(ruleset.boxes, [rule.non_intervals for rule in self.rules])
+        self._start, self._stop = half_open_bounds(ruleset.boxes)
+        self._accepted = accepted_by(ruleset.boxes, [rule.non_intervals for rule in self.rules])
         self.by_priority = not (ruleset.ordered or ruleset.disjoint)
         self._codes = {label: i for i, label in enumerate(ruleset.classes or ())}
         self._priority = np.array([self._priority_of(r) for r in self.rules], float).reshape(-1, 2)
@@ -230,9 +229,9 @@ class RuleRows:
             if isinstance(rule.output, LinearOutput)
         }
         self.values = self._values_of(np.arange(len(table)), self.assigned)
-        self._drops: dict[int, tuple[list[Step], Widened]] = {}
-        self._hulls: dict[tuple[int, int], tuple[Rule, np.ndarray, Widened]] = {}
-        #: Places whose rules have changed, in the order of steps taken.
+        self._drop_cache: dict[int, tuple[list[Step], Generalizations]] = {}
+        self._merge_cache: dict[tuple[int, int], tuple[Rule, np.ndarray, Generalizations]] = {}
+        #: Indices of changed rules, in the order of the steps taken.
         self.changes: list[int] = []
 
     def _priority_of(self, rule: Rule) -> tuple[float, float]:
@@ -240,16 +239,16 @@ class RuleRows:
 
     @property
     def indices(self) -> list[int]:
-        """The rules that are not gone."""
+        """Indices of the remaining rules."""
         return np.flatnonzero(self.alive).tolist()
 
     def result(self, step: Step | None = None) -> RuleSet:
-        """The rules as they stand, or as they would stand after a step."""
+        """Return the current rules, or those after a further step."""
         rules = []
         for index in self.indices:
-            if step is not None and index == step.kept and step.new is not None:
+            if step is not None and index == step.replaced and step.new is not None:
                 rules.append(step.new)
-            elif step is None or index != step.lost:
+            elif step is None or index != step.removed:
                 rules.append(self.rules[index])
         return self.ruleset.replace(rules=rules)
 
@@ -259,72 +258,72 @@ class RuleRows:
         return float(self._codes[rule.output] if self._codes else rule.output)
 
     def _line(self, output: LinearOutput) -> np.ndarray:
-        every = slice(None)
-        line = output.evaluate(lambda j: self.table.numbers(j, every), len(self.table))
+        all_rows = slice(None)
+        line = output.evaluate(lambda j: self.table.numbers(j, all_rows), len(self.table))
         return np.where(np.isnan(line), _UNKNOWN, line)
 
     def _values_of(self, rows: np.ndarray, assigned: np.ndarray) -> np.ndarray:
         values = self.outputs[assigned]
         for i, line in self.linear.items():
-            own = assigned == i
-            values[own] = line[rows[own]]
+            own_rows = assigned == i
+            values[own_rows] = line[rows[own_rows]]
         return values
 
-    def _next(self, rows: np.ndarray, after: int, leave_out: Sequence[int]) -> np.ndarray:
-        """The rule that predicts rows behind a rank, some left out; -1 for none."""
+    def _next(self, rows: np.ndarray, after: int, excluded: Sequence[int]) -> np.ndarray:
+        """Return the first rule after a rank that holds for each row, -1 if there is none."""
         if not len(rows):
             return _NO_ROWS
-        behind = self.alive & (self.rank > after)
-        behind[list(leave_out)] = False
-        indices = np.flatnonzero(behind)
+        is_later = self.alive & (self.rank > after)
+        is_later[list(excluded)] = False
+        indices = np.flatnonzero(is_later)
         if not len(indices):
             return np.full(len(rows), -1)
         indices = indices[np.argsort(self.rank[indices])]
-        held = self.holds[np.ix_(indices, rows)]
-        first = held.argmax(axis=0)
-        return np.where(held[first, np.arange(len(rows))], indices[first], -1)
+        candidate_holds = self.holds[np.ix_(indices, rows)]
+        first = candidate_holds.argmax(axis=0)
+        return np.where(candidate_holds[first, np.arange(len(rows))], indices[first], -1)
 
     def effect(self, step: Step) -> tuple[np.ndarray, np.ndarray]:
-        """The rows that a step may assign otherwise, and the index of their rule then."""
+        """Return the rows that a step may reassign, and the index of their rule after it."""
         if step.new is None:
-            assert step.lost is not None
-            rows = np.flatnonzero(self.assigned == step.lost)
-            return rows, self._next(rows, int(self.rank[step.lost]), (step.lost,))
-        assert step.kept is not None
-        rank = np.append(self._rank_after(step), len(self.rank))
-        index, rows = rank[step.kept], step.rows
-        rows = rows[rank[self.assigned[rows]] > index]
-        if step.lost is None:
-            return rows, np.full(len(rows), step.kept)
-        rows = rows[(self.assigned[rows] != step.kept) & (self.assigned[rows] != step.lost)]
-        parts, assignments = [rows], [np.full(len(rows), step.kept)]
-        same = all(old.output == step.new.output for old in step.old)
-        for part in step.indices:
-            own = np.flatnonzero(self.assigned == part)
-            then = np.full(len(own), step.kept)
-            if index > self.rank[part]:  # others may come before it now
-                following = self._next(own, int(self.rank[part]), step.indices)
-                then = np.where(rank[following] < index, following, then)
-            changed = np.flatnonzero((then != step.kept) | (not same))
-            parts.append(own[changed])
-            assignments.append(then[changed])
+            assert step.removed is not None
+            rows = np.flatnonzero(self.assigned == step.removed)
+            return rows, self._next(rows, int(self.rank[step.removed]), (step.removed,))
+        assert step.replaced is not None
+        ranks = np.append(self._rank_after(step), len(self.rank))
+        new_rank, rows = ranks[step.replaced], step.rows
+        rows = rows[ranks[self.assigned[rows]] > new_rank]
+        if step.removed is None:
+            return rows, np.full(len(rows), step.replaced)
+        rows = rows[(self.assigned[rows] != step.replaced) & (self.assigned[rows] != step.removed)]
+        parts, assignments = [rows], [np.full(len(rows), step.replaced)]
+        same_output = all(old.output == step.new.output for old in step.old)
+        for index in step.indices:
+            own_rows = np.flatnonzero(self.assigned == index)
+            new_index = np.full(len(own_rows), step.replaced)
+            if new_rank > self.rank[index]:  # rules in between may predict some rows now
+                following = self._next(own_rows, int(self.rank[index]), step.indices)
+                new_index = np.where(ranks[following] < new_rank, following, new_index)
+            changed = np.flatnonzero((new_index != step.replaced) | (not same_output))
+            parts.append(own_rows[changed])
+            assignments.append(new_index[changed])
         return np.concatenate(parts), np.concatenate(assignments)
 
     def _rank_after(self, step: Step) -> np.ndarray:
         if not self.by_priority or step.new is None:
             return self.rank
         priority = self._priority.copy()
-        priority[step.kept] = self._priority_of(step.new)
+        priority[step.replaced] = self._priority_of(step.new)
         return ranks_of(priority, True)
 
     def new_values(self, step: Step, rows: np.ndarray, assigned: np.ndarray) -> np.ndarray:
-        """What is predicted on the rows of :meth:`effect` after the step."""
-        kept = step.kept
-        if kept is None or step.new is None or step.new.output == self.rules[kept].output:
+        """Return the predictions after a step for the rows that :meth:`effect` returned."""
+        replaced = step.replaced
+        if replaced is None or step.new is None or step.new.output == self.rules[replaced].output:
             return self._values_of(rows, assigned)
-        self._set_output(kept, step.new)
+        self._set_output(replaced, step.new)
         values = self._values_of(rows, assigned)
-        self._set_output(kept, self.rules[kept])
+        self._set_output(replaced, self.rules[replaced])
         return values
 
     def _set_output(self, index: int, rule: Rule) -> None:
@@ -334,23 +333,27 @@ class RuleRows:
             self.linear[index] = self._line(rule.output)
 
     def effects(self, steps: Sequence[Step]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The effects of steps that change no output: number of the step, row and new value."""
+        """Return the effects of steps that change no output: number of the step, row, new value."""
         numbers: list[np.ndarray] = [_NO_ROWS]
         rows: list[np.ndarray] = [_NO_ROWS]
         assignments: list[np.ndarray] = [_NO_ROWS]
-        widened = [i for i, step in enumerate(steps) if step.new is not None and step.lost is None]
-        if widened:  # the many steps that drop a condition, all at once
-            gains = [steps[i].rows for i in widened]
-            number = np.repeat(widened, [len(gain) for gain in gains])
-            kept = np.array([step.kept if step.lost is None else -1 for step in steps])[number]
-            row = np.concatenate(gains)
+        generalizing = [
+            i for i, step in enumerate(steps) if step.new is not None and step.removed is None
+        ]
+        if generalizing:  # steps that drop a condition are many: evaluate them together
+            gained_rows = [steps[i].rows for i in generalizing]
+            number = np.repeat(generalizing, [len(gain) for gain in gained_rows])
+            replaced = np.array([step.replaced if step.removed is None else -1 for step in steps])[
+                number
+            ]
+            row = np.concatenate(gained_rows)
             ranks = np.append(self.rank, len(self.rank))
-            wins = ranks[self.assigned[row]] > self.rank[kept]
+            wins = ranks[self.assigned[row]] > self.rank[replaced]
             numbers.append(number[wins])
             rows.append(row[wins])
-            assignments.append(kept[wins])
+            assignments.append(replaced[wins])
         for i, step in enumerate(steps):
-            if step.new is None or step.lost is not None:
+            if step.new is None or step.removed is not None:
                 row, assigned = self.effect(step)
                 numbers.append(np.full(len(row), i))
                 rows.append(row)
@@ -358,49 +361,58 @@ class RuleRows:
         row = np.concatenate(rows)
         return np.concatenate(numbers), row, self._values_of(row, np.concatenate(assignments))
 
-    def is_current(self, step: Step) -> bool:
-        """Whether the rules of a step are still those that it was made for."""
+    def is_up_to_date(self, step: Step) -> bool:
+        """Return whether no rule of a step has changed since it was made."""
         return all(
             self.alive[index] and any(self.rules[index] is old for old in step.old)
             for index in step.indices
         )
 
     def removal(self, index: int) -> Step:
-        """The step that takes a rule out."""
+        """Return the step that removes a rule."""
         return Step((self.rules[index],), None, index, None)
 
     def drops(self, indices: Sequence[int]) -> list[Step]:
-        """The steps that take a bound or another condition away from one of the rules."""
+        """Return the steps that drop one bound or condition of the given rules."""
         steps: list[Step] = []
         for index in indices:
-            if index not in self._drops:
-                made = list(self._drops_of(index))
-                widened = Widened(self, [new for step in made if (new := step.new)], (index,))
-                made = [replace(step, sides=widened.sides(i)) for i, step in enumerate(made)]
-                self._drops[index] = made, widened
-            made, widened = self._drops[index]
+            if index not in self._drop_cache:
+                index_steps = list(self._make_drops(index))
+                generalizations = Generalizations(
+                    self, [new for step in index_steps if (new := step.new)], (index,)
+                )
+                index_steps = [
+                    replace(step, sides=generalizations.sides(i))
+                    for i, step in enumerate(index_steps)
+                ]
+                self._drop_cache[index] = index_steps, generalizations
+            index_steps, generalizations = self._drop_cache[index]
             if self.ruleset.disjoint:
-                steps += itertools.compress(made, widened.apart())
+                steps += itertools.compress(index_steps, generalizations.are_disjoint())
             else:
-                steps += made
+                steps += index_steps
         return steps
 
-    def merges(self, limit: int, alike: bool) -> list[Step]:
-        """The steps that put one rule in the place of two, the most promising ones first."""
+    def merges(self, limit: int, same_output: bool) -> list[Step]:
+        """Return the steps that merge two rules, the most promising ones first."""
         steps = []
-        for one, other in closest_pairs(self, limit, alike):
-            if (one, other) not in self._hulls:
-                made = hull(self.rules[one], self.rules[other])
-                held = np.flatnonzero(self._holds(made.conditions))
-                self._hulls[one, other] = made, held, Widened(self, [made], (one, other))
-            new, rows, widened = self._hulls[one, other]
-            if self.ruleset.disjoint and not widened.apart()[0]:
+        for one, other in closest_pairs(self, limit, same_output):
+            if (one, other) not in self._merge_cache:
+                hull_rule = hull(self.rules[one], self.rules[other])
+                covered_rows = np.flatnonzero(self._holds(hull_rule.conditions))
+                self._merge_cache[one, other] = (
+                    hull_rule,
+                    covered_rows,
+                    Generalizations(self, [hull_rule], (one, other)),
+                )
+            new, rows, generalization = self._merge_cache[one, other]
+            if self.ruleset.disjoint and not generalization.are_disjoint()[0]:
                 continue
-            sides = widened.sides(0)
+            sides = generalization.sides(0)
             if self.rules[one].output != self.rules[other].output:
                 new = replace(new, output=self._joint_output(one, other))
             steps.append(Step((self.rules[one], self.rules[other]), one, other, new, rows, sides))
-            # Where overlaps do not decide by order, either index is as good; but for ties.
+            # The index of the merged rule matters only where the order decides who predicts.
             by_order = self.ruleset.ordered and not self.ruleset.disjoint
             if by_order or self._ties(new, one, other):
                 steps.append(
@@ -409,46 +421,48 @@ class RuleRows:
         return steps
 
     def _ties(self, new: Rule, one: int, other: int) -> bool:
-        """Whether the order decides between a new rule and one that stands between its indices."""
+        """Return whether a rule between two indices has the same priority as a new rule."""
         between = slice(min(one, other) + 1, max(one, other))
         equal = (self._priority[between] == self._priority_of(new)).all(axis=1)
         return self.by_priority and bool((equal & self.alive[between]).any())
 
     def _joint_output(self, one: int, other: int) -> float:
-        own = (self.assigned == one) | (self.assigned == other)
-        return float(self.values[own].mean() if own.any() else self.outputs[[one, other]].mean())
+        own_rows = (self.assigned == one) | (self.assigned == other)
+        return float(
+            self.values[own_rows].mean() if own_rows.any() else self.outputs[[one, other]].mean()
+        )
 
     def allowed(self, steps: list[Step]) -> list[Step]:
-        """Those of some steps with a new rule after which disjoint rules still are."""
+        """Select the steps after which disjoint rules remain disjoint."""
         if not self.ruleset.disjoint or not steps:
             return steps
         return [
             step
             for step in steps
-            if step.new is None or Widened(self, [step.new], step.indices).apart()[0]
+            if step.new is None or Generalizations(self, [step.new], step.indices).are_disjoint()[0]
         ]
 
-    def meets(
+    def overlaps(
         self,
-        sides: tuple[np.ndarray, np.ndarray, np.ndarray],
-        others: Sequence[Conditions],
+        bounds: tuple[np.ndarray, np.ndarray, np.ndarray],
+        premises: Sequence[Conditions],
         indices: Sequence[int],
     ) -> np.ndarray:
-        """Which of some rules may hold together with boxes, shape (n_boxes, n_places).
+        """Mark the rules that may overlap each premise, shape (n_premises, n_indices).
 
-        The sides are where the boxes start and stop, and what ``gaps_of`` tells of them.
+        `bounds` holds the half-open bounds of the premises and the result of ``accepted_by``.
         """
-        start, stop, gaps = sides
-        met = np.zeros((len(start), len(indices)), dtype=bool)
-        living = np.flatnonzero(self.alive[indices])
-        at = np.asarray(indices)[living]
+        start, stop, accepted = bounds
+        may_overlap = np.zeros((len(start), len(indices)), dtype=bool)
+        alive = np.flatnonzero(self.alive[indices])
+        at = np.asarray(indices)[alive]
         overlap = (self._start[at] < stop[:, None]) & (self._stop[at] > start[:, None])
-        known, missing = np.moveaxis(self._gaps[at] & gaps[:, None], -1, 0)
-        overlap = (overlap & known) | missing
-        met[:, living] = overlap.all(axis=2)
-        for i, j in np.argwhere(met).tolist() if any(others) else ():
-            met[i, j] = not exclude(others[i], self.rules[indices[j]].non_intervals)
-        return met
+        observed, missing = np.moveaxis(self._accepted[at] & accepted[:, None], -1, 0)
+        overlap = (overlap & observed) | missing
+        may_overlap[:, alive] = overlap.all(axis=2)
+        for i, j in np.argwhere(may_overlap).tolist() if any(premises) else ():
+            may_overlap[i, j] = not exclude(premises[i], self.rules[indices[j]].non_intervals)
+        return may_overlap
 
     def _holds(self, conditions: Sequence[Condition]) -> np.ndarray:
         result = np.ones(len(self.table), dtype=bool)
@@ -456,53 +470,59 @@ class RuleRows:
             result &= self.table.holds(condition)
         return result
 
-    def _drops_of(self, index: int) -> Iterator[Step]:
+    def _make_drops(self, index: int) -> Iterator[Step]:
         rule = self.rules[index]
         literals = [literal for c in rule.conditions for literal in _literals(c)]
         fails = {literal: ~self._holds((literal,)) for literal in literals}
-        total = np.zeros(len(self.table), dtype=np.intp)
+        n_failing = np.zeros(len(self.table), dtype=np.intp)
         for failing in fails.values():
-            total += failing
-        near = np.flatnonzero((total == 1) | (total == 2))
-        total = total[near]
-        for conditions, without in _shortened(rule.conditions):
-            missing = np.zeros(len(near), dtype=np.intp)
-            for literal in without:
-                missing += fails[literal][near]
+            n_failing += failing
+        near_misses = np.flatnonzero((n_failing == 1) | (n_failing == 2))
+        n_failing = n_failing[near_misses]
+        for conditions, dropped in _shortened(rule.conditions):
+            n_dropped = np.zeros(len(near_misses), dtype=np.intp)
+            for literal in dropped:
+                n_dropped += fails[literal][near_misses]
             new = replace(rule, conditions=conditions)
-            yield Step((rule,), index, None, new, near[missing == total])
+            yield Step((rule,), index, None, new, near_misses[n_dropped == n_failing])
 
     def take(self, step: Step) -> None:
-        """Take a step."""
+        """Apply a step."""
         rows, assigned = self.effect(step)
         values = self.new_values(step, rows, assigned)
         rank = self._rank_after(step)
-        if step.lost is not None:
-            self.alive[step.lost] = False
-            self.holds[step.lost] = False
-            self.merged_into[self.merged_into == step.lost] = -1 if step.kept is None else step.kept
-            self.assigned[self.assigned == step.lost] = -1 if step.kept is None else step.kept
-        if step.new is not None and step.kept is not None:
-            self.holds[step.kept, step.rows] = True
-            self.rules[step.kept] = step.new
-            self._priority[step.kept] = self._priority_of(step.new)
-            self._set_output(step.kept, step.new)
+        if step.removed is not None:
+            self.alive[step.removed] = False
+            self.holds[step.removed] = False
+            self.merged_into[self.merged_into == step.removed] = (
+                -1 if step.replaced is None else step.replaced
+            )
+            self.assigned[self.assigned == step.removed] = (
+                -1 if step.replaced is None else step.replaced
+            )
+        if step.new is not None and step.replaced is not None:
+            self.holds[step.replaced, step.rows] = True
+            self.rules[step.replaced] = step.new
+            self._priority[step.replaced] = self._priority_of(step.new)
+            self._set_output(step.replaced, step.new)
             box = BoxTable.from_intervals([step.new.intervals], self.ruleset.n_features)
-            self.lower[step.kept], self.upper[step.kept] = box.lower[0], box.upper[0]
-            (self._start[step.kept],), (self._stop[step.kept],) = cuts(box)
-            (self._gaps[step.kept],) = gaps_of(box, [step.new.non_intervals])
+            self.lower[step.replaced], self.upper[step.replaced] = box.lower[0], box.upper[0]
+            (self._start[step.replaced],), (self._stop[step.replaced],) = half_open_bounds(box)
+            (self._accepted[step.replaced],) = accepted_by(box, [step.new.non_intervals])
         self.rank = rank
         self.assigned[rows] = assigned
         self.values[rows] = values
         self.changes += step.indices
         for index in step.indices:
-            self._drops.pop(index, None)
-        gone = set(step.indices)
-        self._hulls = {pair: made for pair, made in self._hulls.items() if not gone & {*pair}}
+            self._drop_cache.pop(index, None)
+        changed = set(step.indices)
+        self._merge_cache = {
+            pair: merge for pair, merge in self._merge_cache.items() if not changed & {*pair}
+        }
 
 
 def _literals(condition: Condition) -> tuple[Condition, ...]:
-    """The comparisons that a condition is made of."""
+    """Split a condition into its elementary comparisons."""
     if (
         isinstance(condition, Interval)
         and condition.lower > -math.inf
@@ -515,7 +535,7 @@ def _literals(condition: Condition) -> tuple[Condition, ...]:
 def _shortened(
     conditions: tuple[Condition, ...],
 ) -> Iterator[tuple[tuple[Condition, ...], tuple[Condition, ...]]]:
-    """A premise without each of its comparisons and conditions, and what each time is missing."""
+    """Yield a premise without each of its literals and conditions, with the dropped literals."""
     for i, condition in enumerate(conditions):
         before, after = conditions[:i], conditions[i + 1 :]
         literals = _literals(condition)
@@ -526,23 +546,23 @@ def _shortened(
         yield (*before, *after), literals
 
 
-#: Pairs of rules that are looked at for a merge at a time, nearest ones first.
+#: Number of pairs of rules, the closest ones first, that are considered for a merge at a time.
 _PAIRS = 500
 
 
 def simplify_on_rows(ruleset: RuleSet, table: RowTable, tolerance: float) -> RuleSet:
-    """Take the steps that cost few enough predictions on the rows, the cheapest first."""
-    # Rows may lie anywhere, so nothing is taken for granted of the domain here.
+    """Simplify rules greedily while the changed predictions on the rows stay within a tolerance."""
+    # The rows need not lie within the domain, so the domain is ignored here.
     rows = RuleRows(_exactly_simplified(ruleset, table), table)
     first = rows.assigned.copy()
     budget = _ErrorBudget(rows, tolerance)
-    going_on = True
-    while going_on:
-        _take_what_is_free(rows, budget)
-        going_on = tolerance > 0 and _spend(rows, budget)
-    due = np.append(rows.merged_into, -1)[first]
-    moved = due != rows.assigned
-    stale = {*due[moved].tolist(), *rows.assigned[moved].tolist()}
+    has_progress = True
+    while has_progress:
+        _take_free_steps(rows, budget)
+        has_progress = tolerance > 0 and _spend_tolerance(rows, budget)
+    expected = np.append(rows.merged_into, -1)[first]
+    moved = expected != rows.assigned
+    stale = {*expected[moved].tolist(), *rows.assigned[moved].tolist()}
     result = _with_row_counts(
         rows.result(),
         np.append(np.cumsum(rows.alive) - 1, -1)[rows.assigned],
@@ -552,27 +572,29 @@ def simplify_on_rows(ruleset: RuleSet, table: RowTable, tolerance: float) -> Rul
 
 
 def _exactly_simplified(ruleset: RuleSet, table: RowTable) -> RuleSet:
-    """The same predictions everywhere, with statistics that fit the rows."""
+    """Simplify rules without changing any prediction, and recount outdated statistics."""
     short = simplify_exactly(ruleset, None)
     if short is ruleset:
         return short
     assigned_before, then = ruleset.assign(table), short.assign(table)
-    # Statistics that were not added up are still those of the rules that they came from.
-    known: dict[int, list[int]] = {}
+    # Statistics that were not summed are the very objects of the original rules.
+    givers_of: dict[int, list[int]] = {}
     for i, rule in enumerate(ruleset.rules):
-        known.setdefault(id(rule.statistics), []).append(i)
+        givers_of.setdefault(id(rule.statistics), []).append(i)
     stale = []
     for i, rule in enumerate(short.rules):
-        own, givers = then == i, known.get(id(rule.statistics), [])
-        if givers and not any(np.array_equal(own, assigned_before == giver) for giver in givers):
+        own_rows, sources = then == i, givers_of.get(id(rule.statistics), [])
+        if sources and not any(
+            np.array_equal(own_rows, assigned_before == giver) for giver in sources
+        ):
             stale.append(i)
     return _with_row_counts(short, then, stale)
 
 
 def _with_row_counts(ruleset: RuleSet, assigned: np.ndarray, stale: list[int]) -> RuleSet:
-    """Give some rules the number of rows assigned to them, and nothing else that was seen.
+    """Replace the statistics of some rules by the number of rows assigned to them.
 
-    Where statistics decide who predicts they stay as they are.
+    Statistics that decide which rule predicts are not replaced.
     """
     if not stale or not (ruleset.ordered or ruleset.disjoint):
         return ruleset
@@ -585,11 +607,12 @@ def _with_row_counts(ruleset: RuleSet, assigned: np.ndarray, stale: list[int]) -
 
 
 class _ErrorBudget:
-    """What the steps taken have cost: changed predictions, in units of one row.
+    """Cost of the steps taken: the changed predictions, in units of one row.
 
-    A changed label costs 1, and so does a row that loses its rule or gets one. A changed number
-    costs its square over the mean square deviation of the predictions before, so that the mean over
-    all rows is 1 - R²; if the row loses its rule or gets one, it costs at least 1.
+    A changed label costs 1. So does a row that becomes covered or uncovered. In a regression, a
+    changed number costs its squared difference divided by the variance of the original predictions,
+    so that the mean over all rows is 1 - R²; a row that becomes covered or uncovered costs at least
+    1.
     """
 
     def __init__(self, rows: RuleRows, tolerance: float) -> None:
@@ -601,64 +624,68 @@ class _ErrorBudget:
         self.by_nearest = fallback is not None and fallback.policy == "nearest"
         if self.by_nearest:
             self.predicted = rows.ruleset.predict(rows.table)
-        #: What rows without a rule are told; NaN where that is nothing, or for the nearest rule.
+        #: Prediction for uncovered rows; NaN without one, or if the nearest rule predicts.
         self.instead = math.nan
         if is_numeric and fallback is not None and fallback.policy == "default":
             self.instead = float(fallback.output)
         if is_numeric:
-            self.before = self.predicted if self.by_nearest else self._told(self.original)
+            self.before = self.predicted if self.by_nearest else self._with_fallback(self.original)
             self.part, self.scale, self.mean_square = self._mean_square()
 
-    def _told(self, values: np.ndarray) -> np.ndarray:
-        return np.where(without_rule(values), self.instead, values)
+    def _with_fallback(self, values: np.ndarray) -> np.ndarray:
+        return np.where(mark_uncovered(values), self.instead, values)
 
     def _mean_square(self) -> tuple[float, float, float]:
-        """What keeps differences and squares from overflowing, and the mean square in its units."""
-        known = self.before[np.isfinite(self.before)]
-        if not len(known):
+        """Return factors that prevent overflow, and the scaled variance of the predictions."""
+        finite = self.before[np.isfinite(self.before)]
+        if not len(finite):
             return 1.0, 1.0, 0.0
         part = (
-            1.0 if np.abs(known).max() < sys.float_info.max / len(known) / 2 else 0.25 / len(known)
+            1.0
+            if np.abs(finite).max() < sys.float_info.max / len(finite) / 2
+            else 0.25 / len(finite)
         )
-        deviation = known * part - (known * part).mean()
+        deviation = finite * part - (finite * part).mean()
         scale = float(np.abs(deviation).max()) or 1.0
-        # Rows that are told nothing add nothing, as they do to the costs.
+        # Rows without a prediction add nothing here, nor to the costs.
         return part, scale, float(np.square(deviation / scale).sum() / len(self.before))
 
     def _costs_of(
-        self, rows: np.ndarray, new: np.ndarray, told: np.ndarray | None = None
+        self, rows: np.ndarray, new: np.ndarray, predictions: np.ndarray | None = None
     ) -> np.ndarray:
-        """Costs of new values on some rows; `told` are predictions, by the nearest rule as well."""
+        """Return the costs of new values on some rows; `predictions` include the fallback."""
         old = self.original[rows]
-        lacks, lacked = without_rule(new), without_rule(old)
-        turned = lacks != lacked
+        is_uncovered, was_uncovered = mark_uncovered(new), mark_uncovered(old)
+        coverage_changed = is_uncovered != was_uncovered
         if self.rows.ruleset.task == "classification":
-            return np.where(lacks | lacked, turned, new != old).astype(float)
-        told = self._told(new) if told is None else told
+            return np.where(is_uncovered | was_uncovered, coverage_changed, new != old).astype(
+                float
+            )
+        predictions = self._with_fallback(new) if predictions is None else predictions
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             before = self.before[rows]
-            square = np.square((told * self.part - before * self.part) / self.scale)
-            same = told == before
-            # The least difference costs something, however far the predictions reach.
+            square = np.square((predictions * self.part - before * self.part) / self.scale)
+            same = predictions == before
+            # Every difference costs something, even if its square underflows.
             square = np.maximum(square, sys.float_info.min)
-            unknown, was_unknown = np.isnan(told), np.isnan(self.before[rows])
-            numbers = np.where(same | (unknown & was_unknown), 0.0, square / self.mean_square)
-            numbers = np.where(unknown ^ was_unknown, 1.0, numbers)
-        numbers = np.where(lacks & lacked, 0.0, numbers)
-        return np.where(turned, np.fmax(numbers, 1.0), numbers)
+            is_unknown, was_unknown = np.isnan(predictions), np.isnan(self.before[rows])
+            numbers = np.where(same | (is_unknown & was_unknown), 0.0, square / self.mean_square)
+            numbers = np.where(is_unknown ^ was_unknown, 1.0, numbers)
+        numbers = np.where(is_uncovered & was_uncovered, 0.0, numbers)
+        return np.where(coverage_changed, np.fmax(numbers, 1.0), numbers)
 
     def cost(self, step: Step) -> float:
-        """What a step costs; negative if it brings predictions back."""
+        """Return the cost of a step; it is negative if the step restores predictions."""
         rows, assigned = self.rows.effect(step)
         new = self.rows.new_values(step, rows, assigned)
         return float(self._costs_of(rows, new).sum() - self.costs[rows].sum())
 
     def allows(self, cost: float) -> bool:
-        """Whether a cost is within the tolerance."""
+        """Return whether an additional cost stays within the tolerance."""
         return bool((self.costs.sum() + cost) / len(self.costs) <= self.tolerance)
 
     def take(self, step: Step) -> bool:
-        """Take a step, unless the nearest rules of rows without one stand in its way."""
+        """Apply a step, unless it changes too many predictions by the nearest rule."""
         rows, assigned = self.rows.effect(step)
         values = self.rows.values.copy()
         values[rows] = self.rows.new_values(step, rows, assigned)
@@ -673,26 +700,26 @@ class _ErrorBudget:
         return True
 
     def _costs_by_nearest(self, step: Step, values: np.ndarray) -> np.ndarray | None:
-        """What all rows cost after a step by the nearest rules; None if the plain costs hold."""
-        alone = without_rule(self.original)
+        """Return the costs of all rows if the nearest rule predicts; None if that is irrelevant."""
+        was_uncovered = mark_uncovered(self.original)
         is_label = self.rows.ruleset.task == "classification"
-        if not (alone if is_label else alone | without_rule(values)).any():
+        if not (was_uncovered if is_label else was_uncovered | mark_uncovered(values)).any():
             return None
-        told = self.rows.result(step).predict(self.rows.table)
-        if not (told[alone] == self.predicted[alone]).all():
+        predictions = self.rows.result(step).predict(self.rows.table)
+        if not (predictions[was_uncovered] == self.predicted[was_uncovered]).all():
             return np.full(len(values), np.inf)
-        return self._costs_of(np.arange(len(values)), values, None if is_label else told)
+        return self._costs_of(np.arange(len(values)), values, None if is_label else predictions)
 
 
-def _take_what_is_free(rows: RuleRows, budget: _ErrorBudget) -> None:
+def _take_free_steps(rows: RuleRows, budget: _ErrorBudget) -> None:
     progress = True
     while progress:
         progress = False
         for index in rows.indices:
             if len(rows.indices) > 1:
                 progress |= _take_if_free(budget, rows.removal(index))
-        for step in rows.merges(_PAIRS, alike=True):
-            fits = rows.is_current(step) and rows.allowed([step])
+        for step in rows.merges(_PAIRS, same_output=True):
+            fits = rows.is_up_to_date(step) and rows.allowed([step])
             progress |= bool(fits) and _take_if_free(budget, step)
         for index in rows.indices:
             shortened = True
@@ -706,8 +733,8 @@ def _take_if_free(budget: _ErrorBudget, step: Step) -> bool:
     return budget.cost(step) <= 0 and budget.take(step)
 
 
-def _spend(rows: RuleRows, budget: _ErrorBudget) -> bool:
-    """Take the steps that save most for what they cost, as long as the tolerance allows."""
+def _spend_tolerance(rows: RuleRows, budget: _ErrorBudget) -> bool:
+    """Apply the steps with the best ratio of saved literals to cost within the tolerance."""
     queue: list[tuple[float, int, Step]] = []
     number = 0
 
@@ -717,27 +744,27 @@ def _spend(rows: RuleRows, budget: _ErrorBudget) -> bool:
             cost = budget.cost(step)
             if budget.allows(cost):
                 number += 1
-                worth = math.inf if cost <= 0 else step.saved / cost
-                heapq.heappush(queue, (-worth, number, step))
+                priority = math.inf if cost <= 0 else step.saved / cost
+                heapq.heappush(queue, (-priority, number, step))
 
     offer([rows.removal(index) for index in rows.indices])
-    offer(rows.merges(_PAIRS, alike=rows.ruleset.task == "classification"))
+    offer(rows.merges(_PAIRS, same_output=rows.ruleset.task == "classification"))
     offer(rows.drops(rows.indices))
-    taken = False
+    has_progress = False
     while queue:
-        promised, at, step = heapq.heappop(queue)
-        if not rows.is_current(step) or (step.new is None and len(rows.indices) == 1):
+        queued_priority, at, step = heapq.heappop(queue)
+        if not rows.is_up_to_date(step) or (step.new is None and len(rows.indices) == 1):
             continue
         if step.new is not None and not rows.allowed([step]):
             continue
         cost = budget.cost(step)
-        worth = -math.inf if cost <= 0 else -step.saved / cost
+        priority = -math.inf if cost <= 0 else -step.saved / cost
         if not budget.allows(cost):
             continue
-        if worth > promised and queue and worth > queue[0][0]:
-            heapq.heappush(queue, (worth, at, step))  # earlier steps have made it dearer
+        if priority > queued_priority and queue and priority > queue[0][0]:
+            heapq.heappush(queue, (priority, at, step))  # earlier steps have raised its cost
         elif budget.take(step):
-            taken = True
-            if step.kept is not None:
-                offer([rows.removal(step.kept), *rows.drops([step.kept])])
-    return taken
+            has_progress = True
+            if step.replaced is not None:
+                offer([rows.removal(step.replaced), *rows.drops([step.replaced])])
+    return has_progress
