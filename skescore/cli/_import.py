@@ -55,7 +55,7 @@ _POINT = re.compile(r"[+-]?\d*\.\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
 def find_kind(path: Path) -> str:
     """Tell what a file holds, by its ending and, for JSON, by its content."""
     from skescore.rules._json import JSON_FORMAT
-    from skescore.rules.importers._tables import is_table_of_conditions
+    from skescore.rules.importers import is_table_of_conditions
 
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name the file.")
@@ -154,7 +154,7 @@ def _conditions(path: Path) -> Any:
     import pandas as pd
 
     from skescore.datasets._files import read_file
-    from skescore.rules.importers._tables import is_table_of_conditions
+    from skescore.rules.importers import is_table_of_conditions
 
     suffix = path.suffix.lower()
     if suffix in (".parquet", ".pq"):

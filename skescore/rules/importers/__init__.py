@@ -1,4 +1,7 @@
-"""Anyone's rules become rule sets: one file per library, found by the class of the model."""
+"""Readers that turn models and rules of other libraries into rule sets, one module per library.
+
+:data:`MODEL_READERS` lists the models that :func:`skescore.rules.as_ruleset` recognizes.
+"""
 
 from skescore.rules.importers._as_ruleset import as_ruleset, as_rulesets, options_from_rows
 from skescore.rules.importers._catboost import read_catboost
@@ -7,18 +10,22 @@ from skescore.rules.importers._hist_gradient_boosting import read_hist_gradient_
 from skescore.rules.importers._imodels import read_imodels
 from skescore.rules.importers._lightgbm import read_lightgbm
 from skescore.rules.importers._psyke import read_psyke
+from skescore.rules.importers._readers import MODEL_READERS, ModelReader
 from skescore.rules.importers._rulekit import read_rulekit, read_rulekit_text
 from skescore.rules.importers._scaling import AffineMap, affine_map, in_user_units
 from skescore.rules.importers._sklearn import read_boosted, read_forest, tree_to_ruleset
-from skescore.rules.importers._tables import read_table
+from skescore.rules.importers._tables import is_table_of_conditions, read_table
 from skescore.rules.importers._xgboost import read_xgboost
 
 __all__ = [
+    "MODEL_READERS",
     "AffineMap",
+    "ModelReader",
     "affine_map",
     "as_ruleset",
     "as_rulesets",
     "in_user_units",
+    "is_table_of_conditions",
     "options_from_rows",
     "read_boosted",
     "read_catboost",

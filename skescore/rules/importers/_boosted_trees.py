@@ -1,8 +1,8 @@
-"""What boosted trees of all libraries share: the ways to their leaves, and leaves that add up.
+"""Rule sets from boosted trees: the parts that the readers of all boosting libraries share.
 
-A split sends numbers, categories and missing values to its two sides. What reaches a leaf is, for
-each feature on the way, a set of values; it becomes a condition of the leaf's rule, or several
-rules where it has several parts.
+A split sends numbers, categories and missing values to one of its sides. The rows that reach a
+leaf are described by one set of values for each feature on the path. Such a set becomes a condition
+of the leaf's rule, or several rules if it consists of several intervals. All leaves add up.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from skescore._text import listed
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 
-#: Bounds of an interval, and which of them belong to it.
+#: Lower bound, upper bound, and whether each of them belongs to the interval.
 _Span: TypeAlias = tuple[float, float, bool, bool]
-_ALL: _Span = (-math.inf, math.inf, False, False)
+_REAL_LINE: _Span = (-math.inf, math.inf, False, False)
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
-    """Numbers in some intervals, which do not touch, and whether a missing value is among them."""
+class NumberSet:
+    """A union of intervals that do not touch, with or without the missing value."""
 
     spans: tuple[_Span, ...]
     missing: bool
@@ -33,50 +34,52 @@ class Numbers:
     def __bool__(self) -> bool:
         return self.missing or bool(self.spans)
 
-    def meet(self, other: Numbers) -> Numbers:
-        """Give what is in both."""
-        spans = (_both(a, b) for a in self.spans for b in other.spans)
-        return Numbers(
+    def intersect(self, other: NumberSet) -> NumberSet:
+        """Return the values that both sets contain."""
+        spans = (_intersect_spans(a, b) for a in self.spans for b in other.spans)
+        return NumberSet(
             tuple(span for span in spans if span is not None), self.missing and other.missing
         )
 
     def conditions(self, feature: int) -> tuple[Condition | None, ...]:
-        """Give one condition per part; None is a condition that always holds."""
+        """Return one condition per interval; None stands for a condition that always holds."""
         if not self.spans:
             return (Missing(feature),)
-        if self.spans == (_ALL,):
+        if self.spans == (_REAL_LINE,):
             return (None,) if self.missing else (Missing(feature, negated=True),)
-        first, *others = self.spans
+        first, *later_spans = self.spans
         return (
             Interval(feature, *first, missing=self.missing),
-            *(Interval(feature, *span) for span in others),
+            *(Interval(feature, *span) for span in later_spans),
         )
 
 
-def _both(a: _Span, b: _Span) -> _Span | None:
-    """Give the numbers in both intervals; None if there are none."""
-    lower, not_closed = max((a[0], not a[2]), (b[0], not b[2]))
-    upper, closed = min((a[1], a[3]), (b[1], b[3]))
-    if lower > upper or ((lower == upper and not_closed) or (lower == upper and not closed)):
+def _intersect_spans(a: _Span, b: _Span) -> _Span | None:
+    """Return the numbers in both intervals; None if there are none."""
+    lower, lower_open = max((a[0], not a[2]), (b[0], not b[2]))
+    upper, upper_closed = min((a[1], a[3]), (b[1], b[3]))
+    if lower > upper or (lower == upper and (lower_open or not upper_closed)):
         return None
-    return lower, upper, not not_closed, closed
+    return lower, upper, not lower_open, upper_closed
 
 
-def below(cut: float, *, missing: bool) -> Numbers:
-    """Give the numbers up to a cut; all numbers up to infinity."""
-    return Numbers((_ALL if cut == math.inf else (-math.inf, cut, False, True),), missing)
+def at_most(threshold: float, *, missing: bool) -> NumberSet:
+    """Return the numbers up to a threshold; all numbers for an infinite threshold."""
+    span = _REAL_LINE if threshold == math.inf else (-math.inf, threshold, False, True)
+    return NumberSet((span,), missing)
 
 
-def above(cut: float, *, missing: bool) -> Numbers:
-    """Give the numbers above a cut; above infinity there are none, above -infinity all."""
-    if cut == math.inf:
-        return Numbers((), missing)
-    return Numbers((_ALL if cut == -math.inf else (cut, math.inf, False, False),), missing)
+def above(threshold: float, *, missing: bool) -> NumberSet:
+    """Return the numbers above a threshold; none for infinity, all for minus infinity."""
+    if threshold == math.inf:
+        return NumberSet((), missing)
+    span = _REAL_LINE if threshold == -math.inf else (threshold, math.inf, False, False)
+    return NumberSet((span,), missing)
 
 
 @dataclass(frozen=True, slots=True)
-class Categories:
-    """Some categories, or all but some, and whether a missing value is among them."""
+class CategorySet:
+    """Listed categories, or (negated) all others, with or without the missing value."""
 
     values: frozenset[Any]
     negated: bool
@@ -85,19 +88,19 @@ class Categories:
     def __bool__(self) -> bool:
         return self.missing or self.negated or bool(self.values)
 
-    def meet(self, other: Categories) -> Categories:
-        """Give what is in both."""
+    def intersect(self, other: CategorySet) -> CategorySet:
+        """Return the values that both sets contain."""
         missing = self.missing and other.missing
         if self.negated and other.negated:
-            return Categories(self.values | other.values, True, missing)
+            return CategorySet(self.values | other.values, True, missing)
         if self.negated:
-            return Categories(other.values - self.values, False, missing)
+            return CategorySet(other.values - self.values, False, missing)
         if other.negated:
-            return Categories(self.values - other.values, False, missing)
-        return Categories(self.values & other.values, False, missing)
+            return CategorySet(self.values - other.values, False, missing)
+        return CategorySet(self.values & other.values, False, missing)
 
     def conditions(self, feature: int) -> tuple[Condition | None, ...]:
-        """Give the condition; None is one that always holds."""
+        """Return the condition in a tuple; None stands for a condition that always holds."""
         if self.values:
             return (OneOf(feature, tuple(self.values), self.negated, missing=self.missing),)
         if not self.negated:
@@ -105,82 +108,95 @@ class Categories:
         return (None,) if self.missing else (Missing(feature, negated=True),)
 
 
-class Branch(NamedTuple):
-    """A way out of a node of a tree: the values that go it, by feature, and the node behind it."""
+ValueSet: TypeAlias = NumberSet | CategorySet
+#: The values that rows may have, by feature; features that are not listed may have any.
+Region: TypeAlias = Mapping[int, Any]
 
-    values: Mapping[int, Numbers | Categories]
+
+class Branch(NamedTuple):
+    """One side of a split: the rows that go there, and the node that they reach."""
+
+    region: Region
     child: Any
 
 
 Premise: TypeAlias = tuple[Condition, ...]
-#: More would fill the memory, and nobody reads them.
+#: Larger models would fill the memory, and nobody reads so many rules.
 MAX_RULES = 300_000
 
 
-def two_way(
-    feature: int,
-    left: Numbers | Categories,
-    right: Numbers | Categories,
-    left_child: Any,
-    right_child: Any,
+def binary_split(
+    feature: int, left: ValueSet, right: ValueSet, left_child: Any, right_child: Any
 ) -> list[Branch]:
-    """Give the branches of a split on one feature."""
+    """Return the two branches of a split on one feature."""
     return [Branch({feature: left}, left_child), Branch({feature: right}, right_child)]
 
 
-def ways_to_leaves(
+def threshold_split(
+    feature: int, threshold: float, *, missing_left: bool, left_child: Any, right_child: Any
+) -> list[Branch]:
+    """Return the branches of a split that sends numbers up to the threshold to the left."""
+    return binary_split(
+        feature,
+        at_most(threshold, missing=missing_left),
+        above(threshold, missing=not missing_left),
+        left_child,
+        right_child,
+    )
+
+
+def reachable_leaves(
     root: Any, branches_of: Callable[[Any], Sequence[Branch]]
 ) -> Iterator[tuple[Any, list[Premise]]]:
-    """Walk a tree, from left to right, and give every leaf that some row can reach.
+    """Yield every leaf of a tree that a row can reach, from left to right.
 
     Parameters
     ----------
     root : object
-        The root, whatever the tree's nodes are.
+        The root node, in any representation.
     branches_of : callable
-        Gives the branches out of a node, of which every row goes one; none for a leaf.
+        Returns the branches of a node, of which every row follows exactly one; none for a leaf.
 
     Yields
     ------
     leaf : object
-        A leaf. It comes again for every way that leads there.
+        A leaf. It is repeated for every path that leads to it.
     premises : list of tuple of conditions
-        What leads there: a row goes this way if one of them holds; never do two.
+        A row follows this path if one of the premises holds. At most one of them does.
     """
-    stack: list[tuple[Any, dict[int, Any]]] = [(root, {})]
+    stack: list[tuple[Any, Region]] = [(root, {})]
     while stack:
-        node, way = stack.pop()
+        node, region = stack.pop()
         branches = branches_of(node)
         if not branches:
-            parts = [values.conditions(feature) for feature, values in sorted(way.items())]
+            alternatives = [
+                values.conditions(feature) for feature, values in sorted(region.items())
+            ]
             yield (
                 node,
                 [
                     tuple(condition for condition in premise if condition is not None)
-                    for premise in itertools.product(*parts)
+                    for premise in itertools.product(*alternatives)
                 ],
             )
         for branch in reversed(branches):
-            inside = met(way, branch.values)
-            if inside is not None:
-                stack.append((branch.child, inside))
+            child_region = intersect_regions(region, branch.region)
+            if child_region is not None:
+                stack.append((branch.child, child_region))
 
 
-def met(
-    way: Mapping[int, Any], values: Mapping[int, Numbers | Categories]
-) -> dict[int, Any] | None:
-    """Give what is in both, feature by feature; None if that is nothing."""
-    result = dict(way)
-    for feature, side in values.items():
-        known = result.get(feature)
-        result[feature] = side if known is None else known.meet(side)
+def intersect_regions(one: Region, other: Region) -> Region | None:
+    """Return the rows in both regions; None if there can be none."""
+    result = dict(one)
+    for feature, values in other.items():
+        result[feature] = result[feature].intersect(values) if feature in result else values
         if not result[feature]:
             return None
     return result
 
 
-class Leaf(NamedTuple):
-    """What a leaf adds, to which of the model's outputs, and how many rows it was fitted on."""
+class AdditiveLeaf(NamedTuple):
+    """A leaf that adds `value` to one of the model's outputs, fitted on `n_rows` rows."""
 
     premises: list[Premise]
     value: float
@@ -188,11 +204,11 @@ class Leaf(NamedTuple):
     n_rows: float | None = None
 
 
-def class_vote(classes: Sequence[Any], n_outputs: int) -> Callable[..., Rule]:
-    """Make rules that add to log odds, from conditions, the output's index and what is added.
+def class_rule_maker(classes: Sequence[Any], n_outputs: int) -> Callable[..., Rule]:
+    """Return a function that makes a rule from conditions, an output's index and its log odds.
 
-    Of two classes with one output, what speaks against the second speaks for the first; a model
-    for many classes may have two outputs for two.
+    With one output for two classes, negative log odds become a vote for the first class. A few
+    models have two outputs for two classes.
     """
     if n_outputs == 1:
         return lambda conditions, k, value, statistics=None: Rule(
@@ -203,14 +219,14 @@ def class_vote(classes: Sequence[Any], n_outputs: int) -> Callable[..., Rule]:
     )
 
 
-def number_vote(conditions: Premise, k: int, value: float, statistics: Any = None) -> Rule:
-    """Make a rule that adds to the one number of a regression."""
+def number_rule(conditions: Premise, k: int, value: float, statistics: Any = None) -> Rule:
+    """Make a rule that adds to the one output of a regression."""
     return Rule(conditions, value, statistics)
 
 
 def additive_ruleset(
     start: Sequence[float],
-    leaves: Iterable[Leaf],
+    leaves: Iterable[AdditiveLeaf],
     feature_names: Sequence[str],
     *,
     classes: Sequence[Any] | None,
@@ -221,35 +237,39 @@ def additive_ruleset(
     Parameters
     ----------
     start : sequence of float
-        What the sums start from, one per output. It becomes rules that always hold.
-    leaves : iterable of Leaf
+        Initial value of each output. It becomes a rule that always holds.
+    leaves : iterable of AdditiveLeaf
         The leaves, tree by tree.
     feature_names : sequence of str
         Names of the columns.
     classes : sequence or None
-        The labels: one per output, or two, for the second of which the one output speaks. None for
-        a regression.
+        The labels: one per output, or two for a single output, which is the log odds of the second.
+        None for a regression.
     domain : Domain, optional
         Box of the training rows.
 
     Returns
     -------
     RuleSet
-        Unordered, with ``voting="logistic"`` where there are classes, else ``"sum"``. Leaves that
-        add nothing are left out.
+        Unordered, with ``voting="logistic"`` for a classification and ``"sum"`` for a regression.
+        Leaves that add 0 are left out.
     """
-    make = number_vote if classes is None else class_vote(classes, len(start))
-    rules = [make((), k, float(value)) for k, value in enumerate(start)]
+    make_rule = number_rule if classes is None else class_rule_maker(classes, len(start))
+    rules = [make_rule((), k, float(value)) for k, value in enumerate(start)]
     for leaf in leaves:
         if len(rules) > MAX_RULES:
             raise ValueError(
                 f"The model has more than {MAX_RULES:,} leaves, which are too many rules. Fit it "
                 "with fewer or smaller trees."
             )
-        seen = None if leaf.n_rows is None or len(leaf.premises) > 1 else leaf.n_rows
-        statistics = None if seen is None else RuleStatistics(seen)
+        statistics = None
+        if leaf.n_rows is not None and len(leaf.premises) <= 1:
+            statistics = RuleStatistics(leaf.n_rows)
         if leaf.value != 0:
-            rules += [make(p, leaf.output, float(leaf.value), statistics) for p in leaf.premises]
+            rules += [
+                make_rule(premise, leaf.output, float(leaf.value), statistics)
+                for premise in leaf.premises
+            ]
     return RuleSet(
         rules,
         feature_names,
@@ -261,27 +281,52 @@ def additive_ruleset(
     )
 
 
+def check_objective(
+    objective: str, class_objectives: Sequence[str], sum_objectives: Sequence[str], *, kind: str
+) -> bool:
+    """Return whether a model classifies; raise a ValueError if its leaves do not simply add up."""
+    if objective in class_objectives:
+        return True
+    if objective in sum_objectives:
+        return False
+    raise ValueError(
+        f"The model has the {kind} {objective!r}, whose predictions are not a plain sum of its "
+        f"leaves. Supported are {listed((*class_objectives, *sum_objectives), limit=20)}."
+    )
+
+
+def class_labels_of(model: Any, classes: Sequence[Any] | None, n_outputs: int) -> list[Any]:
+    """Return the labels of a classifier: the caller's, the model's own, or 0, 1, ..."""
+    n_classes = max(2, n_outputs)
+    labels = getattr(model, "classes_", None) if classes is None else classes
+    labels = range(n_classes) if labels is None else labels
+    labels = list(labels.tolist() if hasattr(labels, "tolist") else labels)
+    if len(labels) != n_classes:
+        raise ValueError(f"classes must list the model's {n_classes} labels, got {labels!r}.")
+    return labels
+
+
 def feature_names_of(
-    known: Sequence[Any] | None, n_features: int, given: Sequence[str] | None
+    model_names: Sequence[Any] | None, n_features: int, user_names: Sequence[str] | None
 ) -> list[str]:
-    """Find the names of the features: the caller's, the model's own, or ``x0``, ``x1``, ..."""
-    if given is not None:
-        if isinstance(given, str) or len(given) != n_features:
+    """Return the names of the features: the caller's, the model's own, or ``x0``, ``x1``, ..."""
+    if user_names is not None:
+        if isinstance(user_names, str) or len(user_names) != n_features:
             raise ValueError(
-                f"feature_names must name the model's {n_features} features, got {given!r}."
+                f"feature_names must name the model's {n_features} features, got {user_names!r}."
             )
-        return [str(name) for name in given]
-    if known is None or len(known) != n_features:
+        return [str(name) for name in user_names]
+    if model_names is None or len(model_names) != n_features:
         return [f"x{j}" for j in range(n_features)]
-    return [str(name) for name in known]
+    return [str(name) for name in model_names]
 
 
-def labels_by_code(
-    given: Mapping[Hashable, Sequence[Any]] | None, names: Sequence[str]
+def category_labels(
+    categories: Mapping[Hashable, Sequence[Any]] | None, names: Sequence[str]
 ) -> dict[int, list[Any]]:
-    """Check the caller's labels of categorical features, by the feature's name or index."""
+    """Return the caller's labels of categorical features by the feature's index."""
     result = {}
-    for key, labels in (given or {}).items():
+    for key, labels in (categories or {}).items():
         if key in names:
             index = list(names).index(str(key))
         elif isinstance(key, int) and 0 <= key < len(names):

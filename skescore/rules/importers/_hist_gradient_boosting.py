@@ -1,7 +1,8 @@
-"""Rules from scikit-learn's gradient boosting on histograms, missing values and all."""
+"""Rules from scikit-learn's gradient boosting on histograms, missing values included."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,18 +14,17 @@ from skescore._validation import python_value
 from skescore.rules._domain import Domain
 from skescore.rules._ruleset import RuleSet
 from skescore.rules.importers._boosted_trees import (
+    AdditiveLeaf,
     Branch,
-    Categories,
-    Leaf,
-    above,
+    CategorySet,
     additive_ruleset,
-    below,
+    binary_split,
     feature_names_of,
-    two_way,
-    ways_to_leaves,
+    reachable_leaves,
+    threshold_split,
 )
 
-#: Losses whose sum of leaves is the logarithm of the answer, which no voting of rules says.
+#: Losses with which the model predicts the exponential of the sum of its leaves.
 _LOG_LINK = ("gamma", "poisson")
 
 
@@ -45,18 +45,18 @@ def read_hist_gradient_boosting(
     Returns
     -------
     RuleSet
-        With ``voting="logistic"`` (classification) or ``"sum"`` (regression). The value that
-        boosting starts from is a rule that always holds.
+        With ``voting="logistic"`` (classification) or ``"sum"`` (regression). The initial value of
+        boosting is a rule that always holds.
 
     Raises
     ------
     ValueError
-        If the answers are the exponential of a sum (losses "poisson" and "gamma").
+        If the predictions are the exponential of a sum (losses "poisson" and "gamma").
 
     Notes
     -----
-    Answers are those of the model, for missing values and for categories that it has not seen too:
-    it treats these as missing.
+    Predictions agree with those of the model, also for missing values and for categories that it
+    has not seen, which it treats as missing.
 
     Examples
     --------
@@ -77,12 +77,12 @@ def read_hist_gradient_boosting(
     check_is_fitted(model)
     n_features = int(model.n_features_in_)
     names = feature_names_of(getattr(model, "feature_names_in_", None), n_features, feature_names)
-    columns = _Columns(model)
+    columns = _TreeColumns(model)
     classes = model.classes_.tolist() if hasattr(model, "classes_") else None
     if classes is None and model.loss in _LOG_LINK:
         raise ValueError(
-            f"The model has loss={model.loss!r}: it answers the exponential of the sum of its "
-            "leaves, which no voting of rules says. Fit it with loss='squared_error' on log(y)."
+            f"The model has loss={model.loss!r}: it predicts the exponential of the sum of its "
+            "leaves, which voting rules cannot. Fit it with loss='squared_error' on log(y)."
         )
     return additive_ruleset(
         np.ravel(model._baseline_prediction).tolist(),
@@ -93,8 +93,8 @@ def read_hist_gradient_boosting(
     )
 
 
-class _Columns:
-    """The caller's columns behind those that the trees see, where categories come first."""
+class _TreeColumns:
+    """Map from the columns of the trees, categorical ones first, to the caller's columns."""
 
     def __init__(self, model: Any) -> None:
         self.index = list(range(int(model.n_features_in_)))
@@ -104,14 +104,14 @@ class _Columns:
         categorical = np.asarray(model.is_categorical_, dtype=bool)
         self.index = [*np.flatnonzero(categorical), *np.flatnonzero(~categorical)]
         encoder = model._preprocessor.named_transformers_["encoder"]
-        for place, known in enumerate(encoder.categories_):
-            labels = [python_value(value) for value in known.tolist()]
-            self.labels[place] = [
+        for column, categories in enumerate(encoder.categories_):
+            labels = [python_value(value) for value in categories.tolist()]
+            self.labels[column] = [
                 v for v in labels if v is not None and not (isinstance(v, float) and math.isnan(v))
             ]
 
 
-def _leaves(model: Any, columns: _Columns) -> Iterator[Leaf]:
+def _leaves(model: Any, columns: _TreeColumns) -> Iterator[AdditiveLeaf]:
     for stage in model._predictors:
         for k, tree in enumerate(stage):
             nodes = tree.nodes
@@ -120,27 +120,32 @@ def _leaves(model: Any, columns: _Columns) -> Iterator[Leaf]:
                 node = nodes[i]
                 if node["is_leaf"]:
                     return []
-                place, missing = int(node["feature_idx"]), bool(node["missing_go_to_left"])
-                left: Any
-                right: Any
+                column, missing_left = int(node["feature_idx"]), bool(node["missing_go_to_left"])
+                feature = int(columns.index[column])
+                children = int(node["left"]), int(node["right"])
                 if node["is_categorical"]:
                     bits = tree.raw_left_cat_bitsets[int(node["bitset_idx"])]
-                    left, right = _sides(columns.labels[place], bits, missing)
-                else:
-                    cut = float(node["num_threshold"])
-                    left, right = below(cut, missing=missing), above(cut, missing=not missing)
-                feature = int(columns.index[place])
-                return two_way(feature, left, right, int(node["left"]), int(node["right"]))
+                    sides = _category_sides(columns.labels[column], bits, missing_left)
+                    return binary_split(feature, *sides, *children)
+                return threshold_split(
+                    feature,
+                    float(node["num_threshold"]),
+                    missing_left=missing_left,
+                    left_child=children[0],
+                    right_child=children[1],
+                )
 
-            for i, premises in ways_to_leaves(0, branches_of):
-                yield Leaf(premises, float(nodes[i]["value"]), k, int(nodes[i]["count"]))
+            for i, premises in reachable_leaves(0, branches_of):
+                yield AdditiveLeaf(premises, float(nodes[i]["value"]), k, int(nodes[i]["count"]))
 
 
-def _sides(labels: Sequence[Any], bits: Any, missing: bool) -> tuple[Categories, Categories]:
-    """Divide categories; what the model does not know goes where missing values go."""
-    named = [bool(int(bits[code // 32]) >> (code % 32) & 1) for code in range(len(labels))]
-    left = frozenset(label for label, there in zip(labels, named, strict=True) if there)
+def _category_sides(
+    labels: Sequence[Any], bits: Any, missing_left: bool
+) -> tuple[CategorySet, CategorySet]:
+    """Return the categories on each side; unseen ones go where missing values go."""
+    goes_left = [bool(int(bits[code // 32]) >> (code % 32) & 1) for code in range(len(labels))]
+    left = frozenset(itertools.compress(labels, goes_left))
     right = frozenset(labels) - left
-    if missing:
-        return Categories(right, True, True), Categories(right, False, False)
-    return Categories(left, False, False), Categories(left, True, True)
+    if missing_left:
+        return CategorySet(right, True, True), CategorySet(right, False, False)
+    return CategorySet(left, False, False), CategorySet(left, True, True)

@@ -28,6 +28,7 @@ from skescore.rules.importers._sklearn import (
     leaf_paths,
     read_boosted,
     read_forest,
+    read_tree,
     tree_to_ruleset,
 )
 
@@ -602,9 +603,8 @@ _ROUNDING = 1e-9
 
 
 def greedy_tree(model: Any, about: Frame) -> RuleSet:
-    """Read a tree that is scikit-learn's but for its names."""
-    check_is_fitted(model)
-    return tree_to_ruleset(model, feature_names=about.feature_names, domain=about.domain)
+    """Read a scikit-learn tree by the names that imodels stores."""
+    return read_tree(model, feature_names=about.feature_names, domain=about.domain)
 
 
 def wrapped_tree(model: Any, about: Frame) -> RuleSet:

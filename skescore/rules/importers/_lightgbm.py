@@ -1,4 +1,4 @@
-"""Rules from LightGBM's trees, missing values and all."""
+"""Rules from LightGBM's trees, missing values included."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from skescore._text import listed
 from skescore.rules._domain import Domain
 from skescore.rules._ruleset import RuleSet
 from skescore.rules.importers._boosted_trees import (
+    AdditiveLeaf,
     Branch,
-    Categories,
-    Leaf,
-    Numbers,
+    CategorySet,
+    NumberSet,
     above,
     additive_ruleset,
-    below,
+    at_most,
+    binary_split,
+    category_labels,
+    check_objective,
+    class_labels_of,
     feature_names_of,
-    labels_by_code,
-    two_way,
-    ways_to_leaves,
+    reachable_leaves,
 )
 
-#: Objectives by what their sums mean.
+#: Objectives whose sums are log odds of classes, and those whose sums are the predictions.
 _CLASSIFIERS = ("binary", "multiclass", "multiclassova")
 _SUMS = (
     "regression",
@@ -35,9 +36,10 @@ _SUMS = (
     "lambdarank",
     "rank_xendcg",
 )
-#: LightGBM takes numbers up to this for 0 where 0 means a missing value, and writes infinite
-#: thresholds as the other.
-_ZERO, _INFINITY = 1.0000000180025095e-35, 1e300
+#: Where 0 means a missing value, LightGBM treats numbers up to this size as 0.
+_ZERO = 1.0000000180025095e-35
+#: LightGBM writes infinite thresholds as this number.
+_INFINITY = 1e300
 
 
 def read_lightgbm(
@@ -53,16 +55,16 @@ def read_lightgbm(
     Parameters
     ----------
     model : LGBMClassifier, LGBMRegressor, LGBMRanker or Booster
-        A fitted model. Of one that was stopped early, the trees up to its best iteration are read,
-        with which it predicts.
+        A fitted model. If it was stopped early, the trees up to its best iteration are read, as
+        these are the trees it predicts with.
     feature_names : sequence of str, optional
-        Names for the rules; by default those the model was fitted with, in which LightGBM writes
-        blanks as underscores.
+        Names for the rules; by default those the model was fitted with. LightGBM replaces blanks in
+        them by underscores.
     classes : sequence, optional
         Labels of a Booster's classes; by default 0, 1, ...
     categories : mapping of feature to sequence of labels, optional
-        What the codes of categorical features mean. A model that was fitted on a data frame's
-        categorical columns knows it.
+        Labels of the codes of categorical features. A model that was fitted on the categorical
+        columns of a data frame stores them.
     domain : Domain, optional
         Box of the training rows, which the model does not remember.
 
@@ -74,37 +76,27 @@ def read_lightgbm(
     Raises
     ------
     ValueError
-        If the model has linear functions in its leaves, an objective whose answers are no plain sum
-        (such as "poisson"), or categorical features of which it does not tell the labels.
+        If the model has linear functions in its leaves, an objective whose predictions are not a
+        plain sum (such as "poisson"), or categorical features whose labels it does not store.
 
     Notes
     -----
-    Answers are those of the model: LightGBM adds doubles, as rule sets do; class probabilities are
-    not, where each class is told from all others ("multiclassova"). Where a feature lacked no value
-    in training, LightGBM takes missing values for 0, and so do the rules.
+    Predictions agree with those of the model, as LightGBM adds float64 numbers like rule sets do.
+    Class probabilities differ for the one-versus-all objective ("multiclassova"). If a feature had
+    no missing values in training, LightGBM treats missing values as 0, and so do the rules.
     """
     booster = model if hasattr(model, "dump_model") else model.booster_
     dump = booster.dump_model()
     names = feature_names_of(dump["feature_names"], int(dump["max_feature_idx"]) + 1, feature_names)
     objective, _, settings = str(dump.get("objective") or "").partition(" ")
-    labels = _labels(dump, names, labels_by_code(categories, names))
+    labels = _labels_of_codes(dump, names, category_labels(categories, names))
     n_outputs = int(dump["num_tree_per_iteration"])
-    if objective in _CLASSIFIERS:
-        known = getattr(model, "classes_", None) if classes is None else classes
-        classes = list(range(max(2, n_outputs))) if known is None else _plain(known)
-        if len(classes) != max(2, n_outputs):
-            raise ValueError(
-                f"classes must list the model's {max(2, n_outputs)} labels, got {classes!r}."
-            )
-    elif objective in _SUMS and settings != "sqrt":
-        classes = None
-    else:
-        raise ValueError(
-            f"The model has the objective {dump.get('objective') or 'of its own'!r}, whose answers "
-            f"are no plain sum of its leaves. Read are "
-            f"{listed((*_CLASSIFIERS, *_SUMS), limit=20)}."
-        )
-    # Log odds are the sums times this.
+    # With reg_sqrt, LightGBM predicts the square of the sum.
+    is_plain_sum = bool(objective) and settings != "sqrt"
+    checked_objective = objective if is_plain_sum else str(dump.get("objective") or "custom")
+    classifies = check_objective(checked_objective, _CLASSIFIERS, _SUMS, kind="objective")
+    classes = class_labels_of(model, classes, n_outputs) if classifies else None
+    # The log odds of the second class are the sum times this factor.
     scale = float(settings.rpartition("sigmoid:")[2] or 1) if objective == "binary" else 1.0
     trees = dump["tree_info"]
     n_rounds = max(1, len(trees) // n_outputs) if dump.get("average_output") else 1
@@ -117,28 +109,26 @@ def read_lightgbm(
     )
 
 
-def _plain(labels: Any) -> list[Any]:
-    return list(labels.tolist() if hasattr(labels, "tolist") else labels)
-
-
-def _labels(
-    dump: Mapping[str, Any], names: Sequence[str], given: dict[int, list[Any]]
+def _labels_of_codes(
+    dump: Mapping[str, Any], names: Sequence[str], user_labels: dict[int, list[Any]]
 ) -> dict[int, list[Any]]:
-    """Labels of the categorical features of a data frame, by the feature's index."""
+    """Return the labels of the codes of categorical features, by the feature's index."""
     stored = dump.get("pandas_categorical") or []
-    known = dump["feature_names"]
-    categorical = [i for i, n in enumerate(known) if dump["feature_infos"].get(n, {}).get("values")]
-    missing = [i for i in categorical if i not in given]
+    infos = dump["feature_infos"]
+    categorical = [
+        i for i, name in enumerate(dump["feature_names"]) if infos.get(name, {}).get("values")
+    ]
+    missing = [i for i in categorical if i not in user_labels]
     if len(stored) == len(categorical):
-        return dict(zip(categorical, stored, strict=True)) | given
+        return dict(zip(categorical, stored, strict=True)) | user_labels
     if stored and missing:
         listing = ", ".join(f"{names[i]!r}: [...]" for i in missing)
         raise ValueError(
-            "The model was fitted on a data frame with categorical columns and does not tell which "
-            f"labels belong to which: pass categories={{{listing}}} with the labels in the order "
-            "of X[column].cat.categories."
+            "The model was fitted on a data frame with categorical columns and does not store "
+            f"which labels belong to which column: pass categories={{{listing}}} with the labels "
+            "in the order of X[column].cat.categories."
         )
-    return given
+    return user_labels
 
 
 def _leaves(
@@ -146,7 +136,7 @@ def _leaves(
     n_outputs: int,
     divisor: float,
     labels: Mapping[int, Sequence[Any]],
-) -> Iterator[Leaf]:
+) -> Iterator[AdditiveLeaf]:
     def branches_of(node: Mapping[str, Any]) -> list[Branch]:
         if "split_feature" not in node:
             return []
@@ -154,49 +144,53 @@ def _leaves(
         children = node["left_child"], node["right_child"]
         if node["decision_type"] == "==":
             codes = [int(code) for code in str(node["threshold"]).split("||")]
-            known = labels.get(feature)
-            values = frozenset(codes if known is None else (known[c] for c in codes))
-            sides = Categories(values, False, False), Categories(values, True, True)
-            return two_way(feature, *sides, *children)
-        return two_way(feature, *_sides(node), *children)
+            code_labels = labels.get(feature)
+            values = frozenset(codes if code_labels is None else (code_labels[c] for c in codes))
+            sides = CategorySet(values, False, False), CategorySet(values, True, True)
+            return binary_split(feature, *sides, *children)
+        return binary_split(feature, *_number_sides(node), *children)
 
     for number, tree in enumerate(trees):
-        for leaf, premises in ways_to_leaves(tree["tree_structure"], branches_of):
+        for leaf, premises in reachable_leaves(tree["tree_structure"], branches_of):
             if "leaf_const" in leaf:
                 raise ValueError(
-                    "The model has linear functions in its leaves (linear_tree=True), which are "
-                    "not read. Fit it without."
+                    "The model has linear functions in its leaves (linear_tree=True), which cannot "
+                    "be read. Fit it with linear_tree=False."
                 )
             value = float(leaf["leaf_value"]) / divisor
-            yield Leaf(premises, value, number % n_outputs, leaf.get("leaf_count"))
+            yield AdditiveLeaf(premises, value, number % n_outputs, leaf.get("leaf_count"))
 
 
-def _sides(node: Mapping[str, Any]) -> tuple[Numbers, Numbers]:
-    """What a split on a number sends to its left and to its right."""
-    cut, kind = float(node["threshold"]), node["missing_type"]
-    cut = math.copysign(math.inf, cut) if abs(cut) >= _INFINITY else cut
-    if kind == "NaN":
-        missing = bool(node["default_left"])
-    elif kind == "None":  # a missing value counts as 0
-        missing = cut >= 0
+def _number_sides(node: Mapping[str, Any]) -> tuple[NumberSet, NumberSet]:
+    """Return the values that a split on a number sends to the left and to the right."""
+    threshold, missing_type = float(node["threshold"]), node["missing_type"]
+    if abs(threshold) >= _INFINITY:
+        threshold = math.copysign(math.inf, threshold)
+    if missing_type == "NaN":
+        missing_left = bool(node["default_left"])
+    elif missing_type == "None":  # a missing value counts as 0
+        missing_left = threshold >= 0
     else:
-        return _zero_is_missing(cut, bool(node["default_left"]))
-    return below(cut, missing=missing), above(cut, missing=not missing)
+        return _sides_with_zero_as_missing(threshold, bool(node["default_left"]))
+    return at_most(threshold, missing=missing_left), above(threshold, missing=not missing_left)
 
 
-def _zero_is_missing(cut: float, goes_left: bool) -> tuple[Numbers, Numbers]:
-    """Sides of a split where 0 goes where missing values go, wherever the cut is."""
-    zero = Numbers(((-_ZERO, _ZERO, True, True),), True)
-    others = Numbers(
+def _sides_with_zero_as_missing(
+    threshold: float, missing_left: bool
+) -> tuple[NumberSet, NumberSet]:
+    """Return the sides of a split that sends 0 to the side of missing values."""
+    zero = NumberSet(((-_ZERO, _ZERO, True, True),), True)
+    nonzero = NumberSet(
         ((-math.inf, -_ZERO, False, False), (_ZERO, math.inf, False, False)), missing=False
     )
-    left, right = below(cut, missing=False).meet(others), above(cut, missing=False).meet(others)
-    if goes_left:
-        return Numbers(_joined([*left.spans, *zero.spans]), True), right
-    return left, Numbers(_joined([*right.spans, *zero.spans]), True)
+    left = at_most(threshold, missing=False).intersect(nonzero)
+    right = above(threshold, missing=False).intersect(nonzero)
+    if missing_left:
+        return NumberSet(_joined_spans([*left.spans, *zero.spans]), True), right
+    return left, NumberSet(_joined_spans([*right.spans, *zero.spans]), True)
 
 
-def _joined(spans: list[tuple[float, float, bool, bool]]) -> tuple[Any, ...]:
+def _joined_spans(spans: list[tuple[float, float, bool, bool]]) -> tuple[Any, ...]:
     """Join intervals that touch."""
     result: list[tuple[float, float, bool, bool]] = []
     for span in sorted(spans):

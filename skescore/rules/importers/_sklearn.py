@@ -18,13 +18,14 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from skescore.rules._conditions import Condition, Interval, Missing
 from skescore.rules._domain import Domain
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules.importers._boosted_trees import class_vote
+from skescore.rules.importers._boosted_trees import class_rule_maker
 
 # A tree compares ``float32(x) <= threshold``. Rounding to float32 is monotone, so the rows that
 # pass are exactly those with ``x <= t`` for another float ``t``, which is what the rules hold: they
@@ -240,6 +241,12 @@ def tree_to_ruleset(
     )
 
 
+def read_tree(model: Any, **options: Any) -> RuleSet:
+    """Check that a tree is fitted, and read it by :func:`tree_to_ruleset`."""
+    check_is_fitted(model)
+    return tree_to_ruleset(model, **options)
+
+
 def learned_from_missing(model: Any) -> bool:
     """Return whether a fitted tree shows that it has seen rows with missing values.
 
@@ -400,7 +407,7 @@ def read_boosted(
             rules += [replace(leaf, weight=model.learning_rate) for leaf in leaves]
         return RuleSet(rules, names, task="regression", domain=domain, ordered=False, voting="sum")
     classes = model.classes_.tolist()
-    vote: Callable[..., Rule] = class_vote(classes, len(start))
+    vote: Callable[..., Rule] = class_rule_maker(classes, len(start))
     rules = []
     if len(classes) == 2:  # all votes are on the second class, added up as the model does
         vote = _on_second(classes)
@@ -473,7 +480,7 @@ def _adaboost(model: Any, names: Sequence[str], domain: Domain | None) -> RuleSe
     classes = model.classes_.tolist()
     rules = []
     for inner, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
-        if not hasattr(inner, "tree_"):
+        if not isinstance(inner, DecisionTreeClassifier):
             raise TypeError(
                 f"AdaBoost was made of {type(inner).__name__}, whose rules skescore cannot read; "
                 "of decision trees it can."

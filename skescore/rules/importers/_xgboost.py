@@ -1,4 +1,4 @@
-"""Rules from XGBoost's trees, missing values and all."""
+"""Rules from XGBoost's trees, missing values included."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from skescore._text import listed
 from skescore.rules._domain import Domain
 from skescore.rules._ruleset import RuleSet
 from skescore.rules.importers._boosted_trees import (
+    AdditiveLeaf,
     Branch,
-    Categories,
-    Leaf,
-    above,
+    CategorySet,
     additive_ruleset,
-    below,
+    binary_split,
+    category_labels,
+    check_objective,
+    class_labels_of,
     feature_names_of,
-    labels_by_code,
-    two_way,
-    ways_to_leaves,
+    reachable_leaves,
+    threshold_split,
 )
 from skescore.rules.importers._sklearn import float32_cut
 
-#: Objectives by what their sums mean.
-_BINARY = ("binary:logistic", "binary:hinge")
-_MULTICLASS = ("multi:softmax", "multi:softprob")
+#: Objectives whose sums are log odds of classes, and those whose sums are the predictions.
+_CLASSIFIERS = ("binary:logistic", "binary:hinge", "multi:softmax", "multi:softprob")
 _SUMS = (
     "reg:squarederror",
     "reg:absoluteerror",
@@ -54,15 +53,15 @@ def read_xgboost(
     Parameters
     ----------
     model : XGBClassifier, XGBRegressor, XGBRanker, their random forests, or Booster
-        A fitted model of trees, with one output. Of a model (not of a Booster, which predicts with
-        all its trees) that was stopped early, the trees up to its best iteration are read.
+        A fitted model of trees with one output. If a model was stopped early, the trees up to its
+        best iteration are read; of a Booster, which predicts with all its trees, all are read.
     feature_names : sequence of str, optional
         Names for the rules; by default those the model was fitted with, else ``x0``, ``x1``, ...
     classes : sequence, optional
         Labels of a Booster's classes; by default 0, 1, ...
     categories : mapping of feature to sequence of labels, optional
-        What the codes of categorical features mean. A model of XGBoost 3.1 or later that was fitted
-        on a data frame knows it.
+        Labels of the codes of categorical features. A model of XGBoost 3.1 or later that was fitted
+        on a data frame stores them.
     domain : Domain, optional
         Box of the training rows, which the model does not remember.
 
@@ -74,23 +73,23 @@ def read_xgboost(
     Raises
     ------
     ValueError
-        If the model has several outputs, no trees, an objective whose answers are no plain sum
-        (such as "count:poisson"), or takes a number for a missing value.
+        If the model has several outputs, no trees, an objective whose predictions are not a plain
+        sum (such as "count:poisson"), or treats a number as a missing value.
 
     Notes
     -----
-    XGBoost compares numbers after rounding them to float32. The rules hold the same float64 rows,
-    also those within rounding of a threshold. XGBoost adds up float32 numbers, rule sets add
-    doubles: sums agree but for some 1e-6 of the greatest of them, so that a label could only differ
-    where two classes are nearer to each other than that. A hinge has no class probabilities; those
-    of the rules read its margin as log odds.
+    XGBoost compares numbers after rounding them to float32. The rules cover the same float64 rows,
+    also those within rounding of a threshold. XGBoost adds float32 numbers, while rule sets add
+    float64 numbers. The sums agree to about 1e-6 of the largest one, so a label can only differ if
+    two classes are closer to each other than that. A hinge objective has no class probabilities;
+    the rules interpret its margin as log odds.
     """
     booster = model if hasattr(model, "save_raw") else model.get_booster()
     missing = getattr(model, "missing", None)
     if missing is not None and not np.isnan(missing):
         raise ValueError(
-            f"The model takes {missing!r} for a missing value. Write NaN in its place and fit with "
-            "missing=numpy.nan: rules know NaN and None as missing values."
+            f"The model treats {missing!r} as a missing value. Replace it by NaN and fit with "
+            "missing=numpy.nan: for rules, NaN and None are missing values."
         )
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]
     sizes, objective = learner["learner_model_param"], learner["objective"]["name"]
@@ -100,25 +99,12 @@ def read_xgboost(
         )
     trees, scales = _trees(learner, best_only=booster is not model)
     names = feature_names_of(learner["feature_names"], int(sizes["num_feature"]), feature_names)
-    labels = _labels(learner, names, labels_by_code(categories, names))
+    labels = _labels_of_codes(learner, names, category_labels(categories, names))
     n_outputs = max(1, int(sizes["num_class"]))
-    if objective in (*_BINARY, *_MULTICLASS):
-        known = getattr(model, "classes_", None) if classes is None else classes
-        classes = list(np.asarray(known).tolist()) if known is not None else None
-        classes = list(range(max(2, n_outputs))) if classes is None else classes
-        if len(classes) != max(2, n_outputs):
-            raise ValueError(
-                f"classes must list the model's {max(2, n_outputs)} labels, got {classes!r}."
-            )
-    elif objective in _SUMS:
-        classes = None
-    else:
-        raise ValueError(
-            f"The model has the objective {objective!r}, whose answers are no plain sum of its "
-            f"leaves. Read are {listed((*_BINARY, *_MULTICLASS, *_SUMS), limit=20)}."
-        )
+    classifies = check_objective(objective, _CLASSIFIERS, _SUMS, kind="objective")
+    classes = class_labels_of(model, classes, n_outputs) if classifies else None
     return additive_ruleset(
-        _start(sizes["base_score"], objective, n_outputs),
+        _initial_values(sizes["base_score"], objective, n_outputs),
         _leaves(trees, scales, labels),
         names,
         classes=classes,
@@ -126,16 +112,17 @@ def read_xgboost(
     )
 
 
-def _start(text: str, objective: str, n_outputs: int) -> list[float]:
-    """What sums start from: the model stores it on the scale of its predictions."""
-    scores = np.broadcast_to(np.asarray(json.loads(text), dtype=np.float32).ravel(), n_outputs)
+def _initial_values(base_score: str, objective: str, n_outputs: int) -> list[float]:
+    """Return the initial sums, which the model stores on the scale of its predictions."""
+    scores = np.asarray(json.loads(base_score), dtype=np.float32).ravel()
+    scores = np.broadcast_to(scores, n_outputs)
     if objective == "binary:logistic":
         scores = -np.log(np.float32(1) / scores - np.float32(1))
     return [float(score) for score in scores]
 
 
 def _trees(learner: Mapping[str, Any], *, best_only: bool) -> tuple[list[Any], list[float]]:
-    """The trees with which the model predicts, each with its number of the output, and scales."""
+    """Return the trees that the model predicts with, each with its output's index, and scales."""
     booster = learner["gradient_booster"]
     scales = None
     if booster["name"] == "dart":
@@ -146,43 +133,43 @@ def _trees(learner: Mapping[str, Any], *, best_only: bool) -> tuple[list[Any], l
             f"The model is made of {booster['name']!r}, not of trees. A linear model is its own "
             "explanation; fit with booster='gbtree' for trees."
         )
-    held = booster["model"]
-    trees = list(zip(held["trees"], held["tree_info"], strict=True))
-    best = learner["attributes"].get("best_iteration")
-    if best_only and best is not None:
-        trees = trees[: held["iteration_indptr"][int(best) + 1]]
+    tree_model = booster["model"]
+    trees = list(zip(tree_model["trees"], tree_model["tree_info"], strict=True))
+    best_iteration = learner["attributes"].get("best_iteration")
+    if best_only and best_iteration is not None:
+        trees = trees[: tree_model["iteration_indptr"][int(best_iteration) + 1]]
     return trees, scales or [1.0] * len(trees)
 
 
-def _labels(
-    learner: Mapping[str, Any], names: Sequence[str], given: dict[int, list[Any]]
+def _labels_of_codes(
+    learner: Mapping[str, Any], names: Sequence[str], user_labels: dict[int, list[Any]]
 ) -> dict[int, list[Any]]:
-    """Labels of categorical features that the model was fitted on, by the feature's index."""
+    """Return the labels of the codes of categorical features, by the feature's index."""
     booster = learner["gradient_booster"]
-    held = booster.get("gbtree", booster).get("model", {})
-    encoded = held.get("cats", {}).get("enc") or [{"values": ()}] * len(names)
-    result = dict(given)
+    tree_model = booster.get("gbtree", booster).get("model", {})
+    encoded = tree_model.get("cats", {}).get("enc") or [{"values": ()}] * len(names)
+    result = dict(user_labels)
     for feature, (column, kind) in enumerate(
         zip(encoded, learner["feature_types"] or (), strict=False)
     ):
-        if kind != "c" or feature in given:
+        if kind != "c" or feature in user_labels:
             continue
-        values, why = column["values"], ""
+        values, reason = column["values"], ""
         if "offsets" in column:
             text, ends = bytes(value % 256 for value in values), column["offsets"]
             if text.isascii():
                 result[feature] = [text[a:b].decode() for a, b in itertools.pairwise(ends)]
-            else:  # XGBoost 3.2 stores bytes, but counts characters
-                why = "garbles labels that hold other signs than ASCII"
+            else:  # XGBoost 3.2 stores bytes, but its offsets count characters
+                reason = "garbles labels with characters other than ASCII"
         elif len(values):
             result[feature] = list(values)
-        # A model that knows no names was fitted on an array, whose categories are the codes.
+        # A model without feature names was fitted on an array, where the codes are the categories.
         elif learner["feature_names"]:
-            why = "has kept the codes of categories alone"
-        if why:
+            reason = "has stored only the codes of categories"
+        if reason:
             raise ValueError(
-                f"XGBoost {why}: pass categories={{{names[feature]!r}: [...]}} with the labels in "
-                "the order of X[column].cat.categories."
+                f"XGBoost {reason}: pass categories={{{names[feature]!r}: [...]}} with the labels "
+                "in the order of X[column].cat.categories."
             )
     return result
 
@@ -191,15 +178,15 @@ def _leaves(
     trees: Sequence[tuple[Mapping[str, Any], int]],
     scales: Sequence[float],
     labels: Mapping[int, Sequence[Any]],
-) -> Iterator[Leaf]:
+) -> Iterator[AdditiveLeaf]:
     for (tree, output), scale in zip(trees, scales, strict=False):
         if int(tree["tree_param"].get("size_leaf_vector") or 1) > 1:
             raise ValueError(
-                "The model's leaves hold several outputs each (multi_output_tree), which are not "
+                "The model's leaves have several outputs each (multi_output_tree), which cannot be "
                 "read. Fit with multi_strategy='one_output_per_tree'."
             )
         left, right = tree["left_children"], tree["right_children"]
-        named = {
+        categories_of = {
             node: tree["categories"][begin : begin + size]
             for node, begin, size in zip(
                 tree["categories_nodes"],
@@ -214,24 +201,34 @@ def _leaves(
             tree: Any = tree,
             left: Any = left,
             right: Any = right,
-            named: Any = named,
+            categories_of: Any = categories_of,
         ) -> list[Branch]:
             if left[node] == -1:
                 return []
-            feature, missing = int(tree["split_indices"][node]), bool(tree["default_left"][node])
+            feature = int(tree["split_indices"][node])
+            missing_left = bool(tree["default_left"][node])
             children = int(left[node]), int(right[node])
-            if node in named:  # the categories of a split go to its right, others to its left
-                known = labels.get(feature)
-                values = frozenset(c if known is None else known[c] for c in named[node])
-                sides = Categories(values, True, missing), Categories(values, False, not missing)
-                return two_way(feature, *sides, *children)
-            # What is less than the threshold, after rounding, goes to the left.
+            if node in categories_of:  # listed categories go to the right, others to the left
+                code_labels = labels.get(feature)
+                values = frozenset(
+                    code if code_labels is None else code_labels[code]
+                    for code in categories_of[node]
+                )
+                sides = (
+                    CategorySet(values, True, missing_left),
+                    CategorySet(values, False, not missing_left),
+                )
+                return binary_split(feature, *sides, *children)
+            # Numbers that are less than the threshold after rounding go to the left.
             threshold = np.float32(tree["split_conditions"][node])
-            cut = float32_cut(float(np.nextafter(threshold, np.float32(-np.inf))))
-            return two_way(
-                feature, below(cut, missing=missing), above(cut, missing=not missing), *children
+            return threshold_split(
+                feature,
+                float32_cut(float(np.nextafter(threshold, np.float32(-np.inf)))),
+                missing_left=missing_left,
+                left_child=children[0],
+                right_child=children[1],
             )
 
-        for node, premises in ways_to_leaves(0, branches_of):
+        for node, premises in reachable_leaves(0, branches_of):
             value = float(np.float32(tree["split_conditions"][node]))
-            yield Leaf(premises, value * scale, int(output))
+            yield AdditiveLeaf(premises, value * scale, int(output))

@@ -1,6 +1,8 @@
-"""Anyone's rules become a RuleSet, or an error that says why not."""
+"""Fitted models become a RuleSet, or an error explains why not."""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.rules import Interval, Rule, RuleSet, as_ruleset
+from skescore.rules.importers import MODEL_READERS
 
 X = np.arange(6.0)[:, None]
 Y = np.array(["a", "a", "a", "b", "b", "b"])
@@ -71,13 +74,20 @@ def test_what_is_not_fitted_yet(model):
     ],
     ids=lambda v: type(v).__name__ if not isinstance(v, str) else v,
 )
-def test_what_has_no_rules(model, name):
-    text = (
-        f"^{name} has no rules that skescore can read. Known are RuleSet, fitted extractors, "
-        "scikit-learn's trees and ensembles of trees, .* and Pipelines .*@as_ruleset.register"
-    )
-    with pytest.raises(TypeError, match=text):
+def test_as_ruleset_refuses_models_without_rules(model, name):
+    text = f"^{name} has no rules .* RuleSet, .* and Pipelines .*@as_ruleset.register"
+    with pytest.raises(TypeError, match=text) as caught:
         as_ruleset(model)
+    assert all(reader.name in str(caught.value) for reader in MODEL_READERS)
+
+
+@pytest.mark.parametrize("reader", MODEL_READERS, ids=lambda reader: reader.name)
+def test_model_readers_are_found_and_documented(reader):
+    module, _, function = reader.function.partition(":")
+    assert callable(getattr(import_module(f"skescore.rules.importers.{module}"), function))
+    library = reader.name.removeprefix("scikit-learn ")
+    documentation = str(as_ruleset.__doc__).casefold()
+    assert all(word in documentation for word in library.casefold().split())
 
 
 class Extractor(BaseEstimator):

@@ -93,9 +93,9 @@ def test_a_scaler_in_front_is_undone() -> None:
     assert as_ruleset(model).predict(X) == pytest.approx(model.predict(X), abs=1e-12)
 
 
-def test_what_rules_cannot_say() -> None:
+def test_reader_refuses_losses_with_log_link() -> None:
     X, y = np.arange(60.0).reshape(-1, 1), np.arange(60.0)
-    with pytest.raises(ValueError, match=r"loss='poisson': it answers the exponential of the sum"):
+    with pytest.raises(ValueError, match=r"loss='poisson'"):
         as_ruleset(HistGradientBoostingRegressor(**SMALL, loss="poisson").fit(X, y))
     with pytest.raises(ValueError, match="feature_names must name the model's 1 features, got"):
         as_ruleset(HistGradientBoostingRegressor(**SMALL).fit(X, y), feature_names=["a", "b"])

@@ -102,7 +102,7 @@ def test_every_tree_is_a_rule_set_of_its_own():
         expected = forest.classes_[tree.predict(X).astype(int)]
         assert rules.predict(X).tolist() == expected.tolist()
         assert len(rules) == tree.get_n_leaves()
-    with pytest.raises(TypeError, match="KNeighborsClassifier is no forest"):
+    with pytest.raises(TypeError, match="KNeighborsClassifier is not a forest"):
         as_rulesets(KNeighborsClassifier())
 
 
@@ -170,7 +170,7 @@ def test_a_frozen_model_is_read():
 def test_a_search_without_a_winner_says_so():
     X, y = load_iris(return_X_y=True)
     search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2, refit=False)
-    with pytest.raises(TypeError, match="GridSearchCV kept no winner: fit it with refit=True"):
+    with pytest.raises(TypeError, match=r"GridSearchCV .*refit=True"):
         as_ruleset(search.fit(X, y))
 
 
@@ -367,7 +367,7 @@ def test_an_imputer_before_sums_warns():
     X, y = load_wine(return_X_y=True)
     model = make_pipeline(SimpleImputer(), GridRExExtractor(LinearRegression()))
     model.fit(with_gaps(X)[:, :2], y.astype(float))
-    with pytest.warns(UserWarning, match="The Pipeline fills missing values, which sums"):
+    with pytest.warns(UserWarning, match="The Pipeline fills missing values"):
         rules = as_ruleset(model)
     np.testing.assert_allclose(rules.predict(X[:, :2]), model.predict(X[:, :2]), rtol=1e-9)
 
