@@ -40,6 +40,7 @@ from packaging.requirements import Requirement
 from platformdirs import user_cache_path
 
 from skescore.bench import (
+    BenchCallback,
     BenchConfig,
     config_from,
     describe_machine,
@@ -178,6 +179,17 @@ def folder_of(root: Path, suite: str, box: str, seed: int, stem: str, config: Be
     return root / "runs" / suite / box / str(seed) / f"{stem}-{key}"
 
 
+class PrintRows(BenchCallback):
+    """Print each row of one run when it is measured."""
+
+    def __init__(self, *run):
+        self.run = run
+
+    def on_row(self, row):
+        fields = row["data"], row["extractor"], row["state"], row["error"][:90]
+        print(*self.run, *fields, file=sys.stderr, flush=True)
+
+
 def measure(options: argparse.Namespace) -> None:
     """One job, in the environment that it needs."""
     suite, box, seed, stem = options.job
@@ -199,17 +211,7 @@ def measure(options: argparse.Namespace) -> None:
             measures=MEASURES,
             keep_rules=True,
             n_jobs=options.n_jobs,
-            on_row=lambda row: print(
-                suite,
-                box,
-                seed,
-                row["data"],
-                row["extractor"],
-                row["state"],
-                row["error"][:90],
-                file=sys.stderr,
-                flush=True,
-            ),
+            callback=PrintRows(suite, box, seed),
         )
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-#: Where each public name lives; imported when first used, as suites are listed before any is run.
-_HOMES = {
+#: Module of each public name. They are imported on first use, so that the command line starts fast.
+_MODULES = {
     "BenchConfig": "bench._configuration",
-    "BenchProgress": "bench._running",
+    "BenchCallback": "bench._progress",
+    "BenchProgress": "bench._progress",
     "BenchResult": "bench._running",
     "Cell": "bench._plan",
     "Comparison": "bench._statistics",
     "ConfigurationError": "bench._configuration",
     "FolderInUseError": "bench._running",
     "Plan": "bench._plan",
+    "RANKABLE_COLUMNS": "bench._suites",
     "Ranking": "bench._tables",
     "RowFile": "bench._rows",
     "SUITES": "bench._suites",
@@ -22,11 +24,12 @@ _HOMES = {
     "config_from": "bench._configuration",
     "critical_difference_plot": "bench._statistics",
     "csv_text": "bench._rows",
-    "describe_machine": "bench._running",
+    "describe_machine": "bench._machine",
     "failures": "bench._tables",
     "friedman_test": "bench._statistics",
     "holm_against": "bench._statistics",
     "in_order": "bench._rows",
+    "is_in_use": "bench._running",
     "make_plan": "bench._plan",
     "nemenyi_difference": "bench._statistics",
     "nemenyi_p_values": "bench._statistics",
@@ -43,12 +46,12 @@ _HOMES = {
     "summarize": "bench._tables",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"skescore.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"skescore.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

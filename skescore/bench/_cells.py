@@ -1,4 +1,4 @@
-"""Measuring a cell: rules of one fold, scored on the rows held out; within a time limit or not."""
+"""Measurement of a cell: extraction on one fold and scores on its held-out rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = ["Group", "failed_row", "measure_group", "measure_limited", "work"]
 
 
 class Group(NamedTuple):
-    """Cells that share a black box: one data set, one seed, one fold."""
+    """Cells that share a black box, a data set, a seed and a fold."""
 
     dataset: Dataset
     data: str
@@ -65,7 +65,7 @@ class Group(NamedTuple):
     measures: tuple[tuple[str, Any], ...] = ()
 
     def cell(self, entry: ExtractorEntry) -> Cell:
-        """The cell of an extractor."""
+        """Return the cell of an extractor."""
         return Cell(self.data, self.black_box.label, entry.label, self.seed, self.fold)
 
 
@@ -73,26 +73,26 @@ def measure_group(
     group: Group,
     *,
     limit: Callable[[], AbstractContextManager[None]] = nullcontext,
-    ready: Callable[[], None] = lambda: None,
+    on_fitted: Callable[[], None] = lambda: None,
 ) -> Iterator[dict[str, Any]]:
     """Fit the black box once and measure one extractor after the other.
 
     Parameters
     ----------
     group : Group
-        What to measure.
+        The cells.
     limit : callable, optional
-        Gives a context for each cell.
-    ready : callable, optional
+        Returns a context manager for each cell.
+    on_fitted : callable, optional
         Called once the black box is fitted.
 
     Notes
     -----
-    Libraries compute with one thread: sums are then added in the same order however many processes
-    there are, and times are those of one core.
+    Libraries use one thread. So sums are added in the same order whatever the number of processes,
+    and times are those of one core.
     """
     for spec in group.scorer.specs:
-        if spec.name not in SCORE_SPECS:  # in a process of its own
+        if spec.name not in SCORE_SPECS:  # in another process than the caller's
             register_score(spec)
     splits = split_rows(group.dataset, group.seed, group.folds, group.test_size)
     with warnings.catch_warnings():
@@ -103,8 +103,8 @@ def measure_group(
     with threadpool_limits(limits=1):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of the black box; its quality is in the rows
-                # A model from a file is frozen: this leaves it as it is.
+                warnings.simplefilter("ignore")  # the rows contain the quality of the black box
+                # A model from a file is frozen and is not fitted again.
                 model = fit_black_box(_black_box(group), rows.X_train, rows.y_train)
                 y_box = Oracle(model, like=rows.X_test).query(rows.X_test)
         except Exception as error:
@@ -115,11 +115,11 @@ def measure_group(
         quality = prediction_performance(
             rows.y_test, y_box, metric=SCORE_SPECS["ice"].metric(task), task=task
         )
-        ready()
+        on_fitted()
         for entry in group.entries:
             try:
                 with limit():
-                    row = _measured(group, entry, rows, model, y_box)
+                    row = _measure(group, entry, rows, model, y_box)
             except Exception as error:  # a row of the results, not the end of the benchmark
                 row = failed_row(group, entry, error)
             yield row | {"black_box_quality": quality}
@@ -145,7 +145,7 @@ def _black_box(group: Group) -> Any:
     )
 
 
-def _start(group: Group, entry: ExtractorEntry) -> dict[str, Any]:
+def _row_head(group: Group, entry: ExtractorEntry) -> dict[str, Any]:
     cell = group.cell(entry)._asdict()
     return {**cell, "task": group.dataset.task, "params": _text_of(entry.params)}
 
@@ -153,25 +153,25 @@ def _start(group: Group, entry: ExtractorEntry) -> dict[str, Any]:
 def failed_row(
     group: Group, entry: ExtractorEntry, error: Exception, where: str = ""
 ) -> dict[str, Any]:
-    """The row of a cell that gave no rules, with the reason."""
+    """Return the row of a cell without rules, with the error."""
     text = f"{where}{type(error).__name__}: {error}"
-    return _start(group, entry) | {"state": "failed", "error": text}
+    return _row_head(group, entry) | {"state": "failed", "error": text}
 
 
-def _measured(
+def _measure(
     group: Group, entry: ExtractorEntry, rows: _Rows, model: Any, y_box: np.ndarray
 ) -> dict[str, Any]:
-    """Extract, then score with weights of 1, as a search does; the rules are in the row as well."""
+    """Extract rules and return their row with scores of weights 1; `rules` holds the rules."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for kind in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
             warnings.simplefilter("ignore", kind)
         rules, cost = _extract(group, entry, rows, model)
         X_test = rows.X_test
-        if isinstance(rules, RuleSet):  # read by name: the data may have further columns
+        if isinstance(rules, RuleSet):  # by name, as the data may have further columns
             X_test = X_test[list(rules.feature_names)]
         evaluation = evaluate_rules(rules, X_test, rows.y_test)
-        if evaluation.black_box is None:  # rules of others do not know it, but measures ask it
+        if evaluation.black_box is None:  # imported rules have none, but some measures query it
             query = Oracle(model, like=rows.X_test).query
             evaluation = replace(evaluation, rows=rows.X_test, black_box=query)
         parts = group.scorer.score(evaluation)
@@ -187,12 +187,13 @@ def _measured(
             ),
         }
         for name, measure in group.measures:
-            of_rules = isinstance(measure, RuleScorer) and measure.reference == "data"
-            found = measure.score(evaluation) if of_rules else measure(rules, X_test, rows.y_test)
-            scores[name] = float(found)
+            is_evaluated = isinstance(measure, RuleScorer) and measure.reference == "data"
+            scores[name] = float(
+                measure.score(evaluation) if is_evaluated else measure(rules, X_test, rows.y_test)
+            )
     texts = sorted({" ".join(str(w.message).split()) for w in caught})
     return (
-        _start(group, entry)
+        _row_head(group, entry)
         | {"state": "complete", "error": "", "warnings": " | ".join(texts)}
         | scores
         | cost
@@ -203,14 +204,14 @@ def _measured(
 def _extract(
     group: Group, entry: ExtractorEntry, rows: _Rows, model: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """The rules (or what holds them), and what they cost."""
+    """Return the rules, or the extractor that holds them, and the cost of the extraction."""
     begin = time.perf_counter()
     params = entry.params
     if entry.kind == "rules":
         ruleset = RuleSet.from_json(Path(entry.name).read_text(encoding="utf-8"))
         return ruleset, {"seconds": 0.0, "black_box_calls": 0, "black_box_rows": 0}
     if entry.kind == "search":
-        # Unfitted: its own folds must not be scored by a black box that has seen them.
+        # The black box is unfitted: it must not have seen the held-out rows of the inner folds.
         search = ExtractorSearchCV(
             _black_box(group),
             extractors=tuple(params["extractors"]),
@@ -221,13 +222,13 @@ def _extract(
         ).fit(rows.X_train, rows.y_train)
         seconds = time.perf_counter() - begin
         board, best = search.leaderboard_, search.best_extractor_
-        found = {"extractor": search.best_name_, **search.best_params_}
+        best_params = {"extractor": search.best_name_, **search.best_params_}
         queries = {
-            name: _whole(board[name].sum() * params["cv"] + getattr(best.oracle_, counter))
+            name: _round_count(board[name].sum() * params["cv"] + getattr(best.oracle_, counter))
             for name, counter in (("black_box_calls", "n_calls"), ("black_box_rows", "n_rows"))
         }
-        return best, {"params": _text_of(found), "seconds": seconds} | queries
-    # Each extractor queries a black box of its own: nobody profits from the queries of another.
+        return best, {"params": _text_of(best_params), "seconds": seconds} | queries
+    # Each extractor has its own copy, so that it cannot use cached queries of another one.
     box = FrozenEstimator(model)
     if entry.kind == "extractor":
         extractor = make_extractor(entry.name, box, **params)
@@ -239,7 +240,9 @@ def _extract(
     begin = time.perf_counter()
     extractor.fit(rows.X_train)
     seconds = time.perf_counter() - begin
-    oracle = getattr(extractor, "oracle_", None)  # not every package's extractor counts
+    oracle = getattr(
+        extractor, "oracle_", None
+    )  # extractors of other packages may not count queries
     calls, queried = (math.nan,) * 2 if oracle is None else (oracle.n_calls, oracle.n_rows)
     return extractor, {
         "seconds": seconds,
@@ -249,7 +252,7 @@ def _extract(
 
 
 def _seeded(estimator: Any, seed: int) -> Any:
-    """An estimator whose random numbers come from the seed, unless it has one of its own."""
+    """Set the seed of an estimator unless it has one, and return the estimator."""
     if estimator.get_params(deep=False).get("random_state", seed) is None:
         estimator.set_params(random_state=seed)
     return estimator
@@ -259,18 +262,18 @@ def _text_of(params: dict[str, Any]) -> str:
     return json.dumps(params, sort_keys=True, default=text_of_object)
 
 
-def _whole(value: float) -> float | int:
-    """Means over folds times their number are whole, but for rounding."""
+def _round_count(value: float) -> float | int:
+    """Round a mean over folds times their number, which is an integer except for float noise."""
     return value if math.isnan(value) else round(value)
 
 
-# --- cells in processes of their own, which are ended where a cell takes too long -----------------
+# --- cells in separate processes, which are killed if a cell takes too long ----------------------
 
 
-#: Seconds that a cell may take beyond its limit to end by itself and say so.
+#: Seconds after its limit in which a cell may still end by itself, before its process is killed.
 _GRACE = 2.0
-#: The training of a black box may take so many times the limit of a cell.
-_TRAINING = 4.0
+#: Time limit of the training of a black box, in multiples of the limit of a cell.
+_TRAINING_FACTOR = 4.0
 _PROGRAM = """
 import os, sys
 sys.path[:] = sys.argv.pop(1).split(os.pathsep)
@@ -282,49 +285,49 @@ work(int(sys.argv[1]))
 def measure_limited(
     groups: Sequence[Group], n_jobs: int, seconds: float
 ) -> Iterator[dict[str, Any]]:
-    """Measure groups of cells; a cell that takes longer gives a failed row that says so.
+    """Measure groups of cells; a cell that exceeds the time limit gives a failed row.
 
     Parameters
     ----------
     groups : sequence of Group
-        What to measure.
+        The cells.
     n_jobs : int
-        Processes.
+        Number of processes.
     seconds : float
-        Wall-clock time that a cell may take, that of its black box apart.
+        Wall time that a cell may take, without the training of its black box.
 
     Yields
     ------
     dict
-        Rows, as they come.
+        Rows, in the order in which they are measured.
     """
     waiting: queue.SimpleQueue[Group] = queue.SimpleQueue()
     for group in groups:
         waiting.put(group)
-    # None: a thread is done; an error is raised here.
-    found: queue.SimpleQueue[dict[str, Any] | BaseException | None] = queue.SimpleQueue()
+    # None reports that a thread has finished; an error is raised in the caller.
+    messages: queue.SimpleQueue[dict[str, Any] | BaseException | None] = queue.SimpleQueue()
     workers = [_Worker(seconds) for _ in range(min(n_jobs, len(groups)))]
 
     def serve(worker: _Worker) -> None:
         try:
             while not waiting.empty():
                 for row in worker.measure(waiting.get_nowait()):
-                    found.put(row)
+                    messages.put(row)
         except queue.Empty:
             pass
         except BaseException as error:
-            found.put(error)
-        found.put(None)
+            messages.put(error)
+        messages.put(None)
 
     threads = [threading.Thread(target=serve, args=(w,), daemon=True) for w in workers]
     for thread in threads:
         thread.start()
-    at_work = len(threads)
+    n_active = len(threads)
     try:
-        while at_work:
-            row = found.get()
+        while n_active:
+            row = messages.get()
             if row is None:
-                at_work -= 1
+                n_active -= 1
             elif isinstance(row, BaseException):
                 raise row
             else:
@@ -335,7 +338,7 @@ def measure_limited(
 
 
 class _Worker:
-    """A process that measures one group after the other, and is begun anew where it was ended."""
+    """Process that measures one group after the other and is restarted after it was killed."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -343,37 +346,38 @@ class _Worker:
         self._ended = self._late = False
 
     def measure(self, group: Group) -> Iterator[dict[str, Any]]:
-        left = list(group.entries)
-        while left and not self._ended:
-            process = self._running()
+        """Yield the rows of a group."""
+        remaining = list(group.entries)
+        while remaining and not self._ended:
+            process = self._start_if_needed()
             assert process.stdin is not None
-            send(process.stdin, (group._replace(entries=tuple(left)), self._seconds))
-            trained = False
-            while left:
-                limit = self._seconds + _GRACE if trained else _TRAINING * self._seconds
-                message = self._next(process, limit)
+            send(process.stdin, (group._replace(entries=tuple(remaining)), self._seconds))
+            is_trained = False
+            while remaining:
+                limit = self._seconds + _GRACE if is_trained else _TRAINING_FACTOR * self._seconds
+                message = self._next_message(process, limit)
                 if message is None:
                     break
-                trained = True
+                is_trained = True
                 if isinstance(message, dict):
-                    left.pop(0)
+                    remaining.pop(0)
                     yield message
-            if left and not self._ended:
+            if remaining and not self._ended:
                 code = self.end()
                 self._ended = False
                 reason: Exception = TimeoutError(
-                    f"no rules within {self._seconds:g} s; its process was ended"
+                    f"no rules within {self._seconds:g} s; its process was killed"
                 )
                 if code is not None:
-                    reason = RuntimeError(f"its process ended by itself, with exit code {code}")
-                lost = [left.pop(0)] if trained else left
-                where = "" if trained else "the black box cannot be trained: "
-                for entry in lost:
+                    reason = RuntimeError(f"its process ended with exit code {code}")
+                failed = [remaining.pop(0)] if is_trained else remaining
+                where = "" if is_trained else "the black box cannot be trained: "
+                for entry in failed:
                     yield failed_row(group, entry, reason, where)
-                if not trained:
+                if not is_trained:
                     return
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _start_if_needed(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             command = [sys.executable, "-P", "-c", _PROGRAM, os.pathsep.join(_module_paths())]
             self._process = subprocess.Popen(
@@ -384,12 +388,12 @@ class _Worker:
             )
         return self._process
 
-    def _next(self, process: subprocess.Popen[bytes], limit: float) -> Any:
-        """The next message; None if there is none in time, or no process any more."""
+    def _next_message(self, process: subprocess.Popen[bytes], limit: float) -> Any:
+        """Return the next message; None after the time limit or the end of the process."""
         timer = threading.Timer(limit, process.kill)
         timer.start()
         try:
-            return cloudpickle.load(process.stdout)  # our own process wrote it
+            return cloudpickle.load(process.stdout)  # written by a process of ours
         except (EOFError, pickle.UnpicklingError, OSError):
             self._late = not timer.is_alive()
             return None
@@ -397,7 +401,7 @@ class _Worker:
             timer.cancel()
 
     def end(self) -> int | None:
-        """End the process; gives its exit code, or None if it was ended for being late."""
+        """Kill the process; return its exit code, or None if it had exceeded its time limit."""
         self._ended = True
         process, self._process = self._process, None
         if process is None:
@@ -412,19 +416,19 @@ class _Worker:
 
 
 def _module_paths() -> list[str]:
-    """Where modules are looked for, this package first, the current folder by its name."""
-    own = str(Path(__file__).parents[2])
-    return [own, *(str(Path(place).absolute()) for place in sys.path)]
+    """Return the absolute folders in which modules are found, that of this package first."""
+    package_folder = str(Path(__file__).parents[2])
+    return [package_folder, *(str(Path(folder).absolute()) for folder in sys.path)]
 
 
 def send(stream: IO[bytes], message: Any) -> None:
-    """Write a message whole."""
+    """Write a message and flush the stream."""
     stream.write(cloudpickle.dumps(message))
     stream.flush()
 
 
 def work(parent: int) -> None:
-    """Measure groups that come over standard input; what libraries print goes to the errors."""
+    """Measure groups read from standard input; redirect prints of libraries to standard error."""
     end_with_parent(parent)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -435,5 +439,5 @@ def work(parent: int) -> None:
         except EOFError:
             return
         limit = functools.partial(time_limit, seconds)
-        for row in measure_group(group, limit=limit, ready=lambda: send(results, "ready")):
+        for row in measure_group(group, limit=limit, on_fitted=lambda: send(results, "fitted")):
             send(results, row)

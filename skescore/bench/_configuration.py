@@ -1,4 +1,4 @@
-"""What a benchmark runs: data sets, black boxes, extractors, one's own methods; seeds and folds."""
+"""Configuration of a benchmark: data sets, black boxes, extractors, methods, seeds and folds."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _LARGEST_SEED = 2**32 - 1
 
 
 class ConfigurationError(ValueError):
-    """The configuration of a benchmark cannot be used; the text says where and why."""
+    """Error in the configuration of a benchmark."""
 
 
 def check_seeds(values: Any) -> tuple[int, ...]:
-    """Give seeds as a tuple, each once; raise unless they are such."""
+    """Return seeds as a tuple without repetitions; raise an error if one is not a seed."""
     seeds = values if isinstance(values, list | tuple) else [values]
     for seed in seeds:
         if not _is_integer(seed) or not 0 <= seed <= _LARGEST_SEED:
@@ -62,13 +62,13 @@ def check_seeds(values: Any) -> tuple[int, ...]:
 
 
 def check_config(config: BenchConfig) -> None:
-    """Raise a ConfigurationError, which says where and why, unless a bench can be run."""
+    """Raise a ConfigurationError if the benchmark cannot be run."""
     if not isinstance(config.name, str):
         raise ConfigurationError(f"name must be a text, got {config.name!r}.")
     if not _is_integer(config.folds) or config.folds < 0:
         raise ConfigurationError(
             "folds must be an integer of at least 0 (1: one split, 0: rules are scored on the rows "
-            f"that they come from), got {config.folds!r}."
+            f"they were extracted from), got {config.folds!r}."
         )
     size = config.test_size
     if isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size < 1:
@@ -127,19 +127,20 @@ def _check_extractor(entry: ExtractorEntry, labels: Sequence[str]) -> None:
 
 
 def _check_params(entry: ExtractorEntry, where: str) -> None:
-    """Make the extractor once: values are only checked when it is fitted, names are now."""
+    """Check the names of the parameters; their values are checked when the extractor is fitted."""
     box = make_black_box("decision-tree", extractor_spec(entry.name).tasks[0])
     if "estimator" in entry.params:
         raise ConfigurationError(f"{where}: the black box is named in black_boxes, not in params.")
     try:
         make_extractor(entry.name, box, **entry.params)
     except (TypeError, ValueError) as error:
-        known = set(make_extractor(entry.name, box).get_params(deep=False)) - {"estimator"}
-        wrong = [key for key in entry.params if key not in known]
-        if not wrong:
+        valid = set(make_extractor(entry.name, box).get_params(deep=False)) - {"estimator"}
+        invalid = [key for key in entry.params if key not in valid]
+        if not invalid:
             raise ConfigurationError(f"{where}: {error}") from error
         raise ConfigurationError(
-            f"{where}: {entry.name} has no parameter {wrong[0]!r}. {did_you_mean(wrong[0], known)}"
+            f"{where}: {entry.name} has no parameter {invalid[0]!r}. "
+            f"{did_you_mean(invalid[0], valid)}"
         ) from error
 
 
@@ -152,11 +153,11 @@ def _check_search(settings: Mapping[str, Any], where: str) -> None:
             raise ConfigurationError(
                 f"{where}: there is no extractor {name!r}. {did_you_mean(name, extractor_names())}"
             )
-    for key, least in (("trials", len(names)), ("cv", 2)):
+    for key, minimum in (("trials", len(names)), ("cv", 2)):
         value = settings[key]
-        if not _is_integer(value) or value < least:
+        if not _is_integer(value) or value < minimum:
             raise ConfigurationError(
-                f"{where}: {key} must be an integer of at least {least}, got {value!r}."
+                f"{where}: {key} must be an integer of at least {minimum}, got {value!r}."
             )
     try:
         get_rule_scorer(settings["scoring"])
@@ -164,14 +165,14 @@ def _check_search(settings: Mapping[str, Any], where: str) -> None:
         raise ConfigurationError(f"{where}: {error}") from error
 
 
-#: What a search may be told, with its defaults.
+#: Settings of a search and their defaults.
 _SEARCH_SETTINGS: Mapping[str, Any] = {
     "extractors": ("cart", "gridex"),
     "trials": 30,
     "scoring": "ice",
     "cv": 3,
 }
-#: Options of a data set that `load_dataset` takes.
+#: Options of `load_dataset` in an entry of data.
 _DATA_OPTIONS = (
     "target",
     "task",
@@ -190,9 +191,10 @@ _DATA_OPTIONS = (
 
 @dataclass(frozen=True)
 class DataEntry:
-    """A data set: its label, a name, a path or ``"data frame"``, and ``load_dataset``'s options.
+    """Data set of a benchmark.
 
-    `table` is the data frame, or a data set that was loaded already.
+    `source` is its name, its path or ``"data frame"``, `options` are those of ``load_dataset``, and
+    `table` is the data frame or a loaded data set.
     """
 
     label: str
@@ -203,10 +205,10 @@ class DataEntry:
 
 @dataclass(frozen=True)
 class BlackBoxEntry:
-    """A black box: its label, its name, parameters of the model, and whether it is scaled.
+    """Black box of a benchmark.
 
-    `kind` is ``"named"``, ``"file"`` for a model that was trained elsewhere, whose path is `name`,
-    or ``"object"`` for an `estimator`, which is cloned and fitted unless it is frozen.
+    `kind` is ``"named"``, ``"file"`` for a trained model with the path `name`, or ``"object"`` for
+    an `estimator`, which is cloned and fitted unless it is frozen. `scaled` standardizes features.
     """
 
     label: str
@@ -219,11 +221,11 @@ class BlackBoxEntry:
 
 @dataclass(frozen=True)
 class ExtractorEntry:
-    """Where rules come from: an extractor, a search, or a file of rules.
+    """Source of rules in a benchmark: an extractor, a search or a file of rules.
 
     `kind` is ``"extractor"``, ``"object"`` (a class or an instance, in `extractor`), ``"search"``
-    or ``"rules"``; `name` is the registered name, that of the class, or the path of the file.
-    `data` names the data sets it is meant for; None means all that it suits.
+    or ``"rules"``; `name` is the registered name, the name of the class or the path of the file.
+    `data` restricts it to some data sets; None uses all that it suits.
     """
 
     label: str
@@ -236,28 +238,28 @@ class ExtractorEntry:
 
 @dataclass(frozen=True)
 class BenchConfig:
-    """What a benchmark runs, checked; made by :func:`config_from` and :func:`read_config`.
+    """Configuration of a benchmark; returned by :func:`config_from` and :func:`read_config`.
 
     Parameters
     ----------
     data : tuple of DataEntry
         Data sets.
     black_boxes : tuple of BlackBoxEntry
-        Models to be explained.
+        Models to explain.
     extractors : tuple of ExtractorEntry
-        Where rules come from.
+        Sources of rules.
     seeds : tuple of int, default=(0,)
-        Each makes its own folds, black boxes and extractors.
+        Seeds of folds, black boxes and extractors.
     folds : int, default=5
-        At least 2: cross-validation. 1: one split, see `test_size`. 0: rules are scored on the
-        rows that they were extracted from.
+        2 or more: cross-validation. 1: one split, see `test_size`. 0: rules are scored on the
+        rows they were extracted from.
     test_size : float, default=0.5
-        With one fold: share of the rows that is held out.
+        Held-out share of the rows with one fold.
     name : str, default="bench"
         Title.
     time_limit : float, optional
-        Seconds that a row may take, the training of its black box apart; then its process is ended,
-        and the row failed.
+        Seconds that a row may take, without the training of its black box. After that, its process
+        is killed and the row fails.
     """
 
     data: tuple[DataEntry, ...]
@@ -270,12 +272,12 @@ class BenchConfig:
     time_limit: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that decides on the rows, as JSON knows it; files by their content."""
+        """Return everything that determines the rows as JSON values, with checksums of files."""
         return {
             "name": self.name,
             "data": [{"label": e.label, "source": e.source, **e.options} for e in self.data],
-            "black_boxes": [_described_box(entry) for entry in self.black_boxes],
-            "extractors": [_described(entry) for entry in self.extractors],
+            "black_boxes": [_describe_black_box(entry) for entry in self.black_boxes],
+            "extractors": [_describe_extractor(entry) for entry in self.extractors],
             "seeds": list(self.seeds),
             "folds": self.folds,
             "test_size": self.test_size if self.folds == 1 else None,
@@ -283,22 +285,22 @@ class BenchConfig:
         }
 
     def with_changes(self, **changes: Any) -> BenchConfig:
-        """Give a copy in which some parts are others."""
+        """Return a copy with some changed fields."""
         changed = replace(self, **changes)
         check_config(changed)
         return changed
 
 
-def _described_box(entry: BlackBoxEntry) -> dict[str, Any]:
+def _describe_black_box(entry: BlackBoxEntry) -> dict[str, Any]:
     if entry.kind == "file":
         return {"label": entry.label, "file": entry.name, "checksum_sha256": _checksum(entry.name)}
-    about = {
+    record = {
         "label": entry.label,
         "name": entry.name,
         "params": entry.params,
         "scaled": entry.scaled,
     }
-    return about | ({"hash": joblib.hash(entry.estimator)} if entry.kind == "object" else {})
+    return record | ({"hash": joblib.hash(entry.estimator)} if entry.kind == "object" else {})
 
 
 def _checksum(path: str) -> str:
@@ -306,9 +308,9 @@ def _checksum(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _described(entry: ExtractorEntry) -> dict[str, Any]:
+def _describe_extractor(entry: ExtractorEntry) -> dict[str, Any]:
     params = json.loads(json.dumps(entry.params, default=text_of_object))
-    about: dict[str, Any] = {
+    record: dict[str, Any] = {
         "label": entry.label,
         "kind": entry.kind,
         "name": entry.name,
@@ -316,20 +318,19 @@ def _described(entry: ExtractorEntry) -> dict[str, Any]:
         "data": None if entry.data is None else list(entry.data),
     }
     if entry.kind == "rules":
-        about["checksum_sha256"] = _checksum(entry.name)
-    return about
+        record["checksum_sha256"] = _checksum(entry.name)
+    return record
 
 
 def text_of_object(value: Any) -> str:
-    """What a record says of a parameter: the same in every run, so without places in memory."""
+    """Return the text of a parameter without memory addresses, so that it is equal in all runs."""
     return getattr(value, "__qualname__", None) or re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 def read_config(path: Path) -> BenchConfig:
     """Read the configuration of a benchmark from a TOML file.
 
-    Use it for benchmarks that are run again: the file says everything. Paths in it are relative
-    to its folder.
+    Use it for benchmarks that are run repeatedly. Paths in the file are relative to its folder.
 
     Parameters
     ----------
@@ -339,14 +340,14 @@ def read_config(path: Path) -> BenchConfig:
     Returns
     -------
     BenchConfig
-        Checked.
+        The configuration.
 
     Raises
     ------
     ConfigurationError
-        A ValueError: the file is no TOML, or says what cannot be run.
+        If the file is not TOML, or a value is invalid. It is a ValueError.
     OSError
-        It cannot be read.
+        If the file cannot be read.
 
     Notes
     -----
@@ -357,7 +358,7 @@ def read_config(path: Path) -> BenchConfig:
         data = ["iris", {source = "houses.csv", target = "price", drop = ["id"]}]
         black_boxes = [
             {label = "9-NN", name = "knn", scaled = false, params = {n_neighbors = 9}},
-            {label = "theirs", file = "model.skops"},   # trained elsewhere, used as it is
+            {label = "theirs", file = "model.skops"},   # a trained model
         ]
         seeds = [0, 1]
         folds = 5
@@ -370,7 +371,7 @@ def read_config(path: Path) -> BenchConfig:
         [[extractors]]
         label = "by hand"
         rules = "rules.json"   # as skescore import and skescore tune write them
-        data = ["iris"]        # by default all data sets that it suits
+        data = ["iris"]        # by default all data sets that the rules suit
 
         [[extractors]]
         name = "search"
@@ -388,7 +389,7 @@ def read_config(path: Path) -> BenchConfig:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{path} is no TOML: {error}.") from error
+        raise ConfigurationError(f"{path} is not TOML: {error}.") from error
     try:
         return config_from({"name": path.stem} | raw, base=path.parent)
     except ConfigurationError as error:
@@ -396,29 +397,29 @@ def read_config(path: Path) -> BenchConfig:
 
 
 def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchConfig:
-    """Make a configuration of plain lists and tables, as TOML has them.
+    """Create a configuration from lists and dicts, as in a TOML file.
 
     Parameters
     ----------
     raw : mapping
-        As in :func:`read_config`; ``extractors`` may be left out for all built-in ones. Entries
-        may be objects as well: a data frame as ``{"source": frame, "target": "price"}``, a
-        :class:`~skescore.datasets.Dataset`, an estimator as black box (cloned and fitted; as it is
-        in a ``FrozenEstimator``), an extractor's class or an extractor. With ``label`` and options
-        they are ``{"label": "mine", "estimator": model}`` and
+        Keys as in :func:`read_config`; without ``extractors``, all built-in ones are used. Entries
+        may also be objects: a data frame as ``{"source": frame, "target": "price"}``, a
+        :class:`~skescore.datasets.Dataset`, an estimator as black box (which is cloned and fitted,
+        except in a ``FrozenEstimator``), an extractor's class or an extractor. With a label or
+        parameters, write ``{"label": "mine", "estimator": model}`` and
         ``{"extractor": MyExtractor, "params": {...}}``.
     base : Path, optional
-        Folder that relative paths start from; by default the current one.
+        Folder of relative paths; by default the current one.
 
     Returns
     -------
     BenchConfig
-        Checked.
+        The configuration.
 
     Raises
     ------
     ConfigurationError
-        A ValueError: a key is unknown, or a value cannot be used.
+        If a key is unknown or a value is invalid. It is a ValueError.
 
     Examples
     --------
@@ -427,7 +428,7 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
     >>> config.extractors[0].label, config.seeds, config.folds
     ('cart', (0,), 5)
     """
-    known = {
+    valid_keys = {
         "name",
         "data",
         "black_boxes",
@@ -437,7 +438,7 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
         "test_size",
         "time_limit",
     }
-    _refuse_unknown(raw, known, "the configuration")
+    _refuse_unknown(raw, valid_keys, "the configuration")
     for key in ("data", "black_boxes"):
         if key not in raw:
             raise ConfigurationError(f"{key} is missing: list at least one.")
@@ -473,11 +474,11 @@ def _data(item: Any, base: Path | None) -> DataEntry:
     table = _as_table(item, "source", "data")
     _refuse_unknown(table, {"label", "source", *_DATA_OPTIONS}, "an entry of data")
     options = {key: table[key] for key in _DATA_OPTIONS if key in table}
-    given = table.get("source")
-    if isinstance(given, Dataset):
-        return DataEntry(str(table.get("label", given.name)), given.source, {}, given)
-    if isinstance(given, pd.DataFrame):
-        return DataEntry(str(table.get("label", "data")), "data frame", options, given)
+    data = table.get("source")
+    if isinstance(data, Dataset):
+        return DataEntry(str(table.get("label", data.name)), data.source, {}, data)
+    if isinstance(data, pd.DataFrame):
+        return DataEntry(str(table.get("label", "data")), "data frame", options, data)
     source = _text(table, "source", "data")
     label = table.get("label", source)
     if source.startswith(PACKAGED):
@@ -513,7 +514,7 @@ def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
     if name not in BLACK_BOXES:
         raise ConfigurationError(
             f"black_boxes: there is no black box {name!r}. {did_you_mean(name, BLACK_BOXES)} A "
-            f"model from elsewhere is a file that ends in {', '.join(MODEL_KINDS)}."
+            f"trained model is a file that ends in {', '.join(MODEL_KINDS)}."
         )
     scaled = table.get("scaled", True)
     if not isinstance(scaled, bool):
@@ -537,19 +538,20 @@ def _extractor(item: Any, base: Path | None) -> ExtractorEntry:
         label = table.get("label", Path(path).name)
         return ExtractorEntry(str(label), "rules", _path(path, base), {}, data)
     if "extractor" in table:
-        known = {"label", "extractor", "params", "data"}
-        _refuse_unknown(table, known, "an entry of extractors with an object")
-        given, params = table["extractor"], _params(table, "extractors")
-        if not isinstance(given, type):
-            params = given.get_params(deep=False) | params
+        valid_keys = {"label", "extractor", "params", "data"}
+        _refuse_unknown(table, valid_keys, "an entry of extractors with an object")
+        extractor, params = table["extractor"], _params(table, "extractors")
+        if not isinstance(extractor, type):
+            params = extractor.get_params(deep=False) | params
             params.pop("estimator", None)
-        name = (given if isinstance(given, type) else type(given)).__name__
-        return ExtractorEntry(str(table.get("label", name)), "object", name, params, data, given)
+        name = (extractor if isinstance(extractor, type) else type(extractor)).__name__
+        label = str(table.get("label", name))
+        return ExtractorEntry(label, "object", name, params, data, extractor)
     name = _text(table, "name", "extractors")
     label = str(table.get("label", name))
     if name == SEARCH:
-        known = {"label", "name", "data", *_SEARCH_SETTINGS}
-        _refuse_unknown(table, known, "an entry of extractors named 'search'")
+        valid_keys = {"label", "name", "data", *_SEARCH_SETTINGS}
+        _refuse_unknown(table, valid_keys, "an entry of extractors named 'search'")
         settings = {key: table.get(key, value) for key, value in _SEARCH_SETTINGS.items()}
         settings["extractors"] = list(settings["extractors"])
         return ExtractorEntry(label, "search", SEARCH, settings, data)
@@ -589,30 +591,31 @@ def _path(text: str, base: Path | None) -> str:
     return str(path if base is None or path.is_absolute() else base / path)
 
 
-def _refuse_unknown(table: Mapping[str, Any], known: set[str], where: str) -> None:
+def _refuse_unknown(table: Mapping[str, Any], valid_keys: set[str], where: str) -> None:
     for key in table:
-        if key not in known:
-            raise ConfigurationError(f"{where} has no {key!r}. {did_you_mean(key, known)}")
+        if key not in valid_keys:
+            raise ConfigurationError(f"{where} has no {key!r}. {did_you_mean(key, valid_keys)}")
 
 
-# --- methods of one's own: one Python file says how each finds rules ------------------------------
+# --- methods defined in a Python file of the user ------------------------------------------------
 
 
 def read_methods(path: Path) -> list[dict[str, Any]]:
-    """Run a Python file that says what methods to compare, and give entries of ``extractors``.
+    """Run a Python file with methods to compare and return entries of ``extractors``.
 
-    Use it to enter what is no extractor of this package into a benchmark: a learner of rules of
+    Use it to add methods that are not extractors of this package to a benchmark: a rule learner of
     another library, or a function of yours.
 
     Parameters
     ----------
     path : Path
-        The file, which is run: only files you trust. It holds a dict ``METHODS``, by label, of
+        The file. It is run, so pass only files you trust. It defines a dict ``METHODS`` from labels
+        to
 
-        - learners of rules, or functions, see `learner` of
+        - rule learners or functions, see `learner` of
           :class:`~skescore.extractors.SurrogateExtractor`,
         - extractors or their classes,
-        - entries as :func:`config_from` takes them, with ``"name"``, such as
+        - entries of :func:`config_from` with ``"name"``, such as
           ``{"name": "search", "trials": 20}``.
 
     Returns
@@ -623,7 +626,7 @@ def read_methods(path: Path) -> list[dict[str, Any]]:
     Raises
     ------
     ConfigurationError
-        A ValueError: the file cannot be run, or holds no methods.
+        If the file cannot be run or defines no methods. It is a ValueError.
 
     Examples
     --------
@@ -643,13 +646,13 @@ def read_methods(path: Path) -> list[dict[str, Any]]:
     'stump'
     """
     path = path.resolve()
-    # A folder of rows knows methods by it, also where both have been moved.
+    # The record of a benchmark contains this name, which does not depend on the folder.
     name = re.sub(r"\W", "_", f"skescore_methods_{path.stem}")
     if getattr(sys.modules.get(name), "__file__", str(path)) != str(path):
         name += f"_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise ConfigurationError(f"{path} is no Python file. Name a file that ends in .py.")
+        raise ConfigurationError(f"{path} is not a Python file. Name a file that ends in .py.")
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -659,28 +662,28 @@ def read_methods(path: Path) -> list[dict[str, Any]]:
         raise ConfigurationError(
             f"{path} cannot be run: {type(error).__name__}: {error}"
         ) from error
-    # Other processes cannot import it.
+    # Worker processes cannot import the module.
     cloudpickle.register_pickle_by_value(module)
     methods = getattr(module, "METHODS", None)
     if not isinstance(methods, Mapping) or not methods:
         raise ConfigurationError(
-            f"{path} must hold METHODS, a dict of methods by label, got {methods!r}."
+            f"{path} must define METHODS, a dict of methods by label, got {methods!r}."
         )
-    return [_entry(path, str(label), method) for label, method in methods.items()]
+    return [_method_entry(path, str(label), method) for label, method in methods.items()]
 
 
-def _entry(path: Path, label: str, method: Any) -> dict[str, Any]:
+def _method_entry(path: Path, label: str, method: Any) -> dict[str, Any]:
     if isinstance(method, Mapping) and "name" in method:
         return {"label": label, **method}
     if isinstance(method, type) or "estimator" in getattr(method, "_get_param_names", list)():
         if hasattr(method, "tasks"):
             return {"label": label, "extractor": method}
         raise ConfigurationError(
-            f"{path}, {label!r}: a class must be an extractor; of a learner pass an instance."
+            f"{path}, {label!r}: a class must be an extractor; pass a learner as an instance."
         )
     from skescore.extractors import SurrogateExtractor
 
     extractor = SurrogateExtractor(None, dict(method) if isinstance(method, Mapping) else method)
     if isinstance(method, Mapping):
-        extractor.__dict__["tasks"] = tuple(method)  # of this one, not of the class
+        extractor.__dict__["tasks"] = tuple(method)  # of this instance only
     return {"label": label, "extractor": extractor}

@@ -1,4 +1,4 @@
-"""What is to be measured, cell by cell, and the rows that each fold holds out."""
+"""Plan of a benchmark: its cells, its loaded data and the held-out rows of each fold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Cell", "Plan", "make_plan", "split_rows"]
 
 
 class Cell(NamedTuple):
-    """One row of the results: what is measured where."""
+    """Data set, black box, extractor, seed and fold of one row of the results."""
 
     data: str
     black_box: str
@@ -34,7 +34,25 @@ class Cell(NamedTuple):
 
 @dataclass(eq=False)
 class Plan:
-    """The loaded data sets, and all cells in the order of the final table."""
+    """Loaded data sets and models of a benchmark, and its cells in the order of the final table.
+
+    Attributes
+    ----------
+    config : BenchConfig
+        The benchmark.
+    datasets : dict of str to Dataset
+        Data sets by label.
+    cells : list of Cell
+        Cells to measure.
+    not_applicable : dict of (str, str) to str
+        Reason why an extractor is skipped, by labels of data set and extractor.
+    models : dict of str to estimator
+        Black boxes that were trained elsewhere, by label.
+    unmatched : dict of (str, str) to str
+        Reason why a black box is skipped, by labels of data set and black box.
+    notes : list of str
+        Notes for the reader of the results.
+    """
 
     config: BenchConfig
     datasets: dict[str, Dataset]
@@ -45,15 +63,15 @@ class Plan:
     notes: list[str] = field(default_factory=list)
 
     def entry(self, label: str) -> ExtractorEntry:
-        """The extractor of a label."""
+        """Return the extractor with a label."""
         return next(entry for entry in self.config.extractors if entry.label == label)
 
     def black_box(self, label: str) -> BlackBoxEntry:
-        """The black box of a label."""
+        """Return the black box with a label."""
         return next(entry for entry in self.config.black_boxes if entry.label == label)
 
     def record(self) -> dict[str, Any]:
-        """Everything that decides on the rows, the content of the data included."""
+        """Return everything that determines the rows, including checksums of the data."""
         sums = {label: data.checksum for label, data in self.datasets.items()}
         return self.config.to_dict() | {"checksums_sha256": sums}
 
@@ -61,7 +79,26 @@ class Plan:
 def make_plan(
     config: BenchConfig, *, load_model: Callable[[str], BaseEstimator] | None = None
 ) -> Plan:
-    """Load the data and list the cells."""
+    """Load the data and models of a benchmark and list its cells.
+
+    Parameters
+    ----------
+    config : BenchConfig
+        The benchmark.
+    load_model : callable, optional
+        Returns the fitted model of a path, such as ``joblib.load``; needed if a black box is a
+        file.
+
+    Returns
+    -------
+    Plan
+        Can be passed to :func:`run_bench`.
+
+    Raises
+    ------
+    ValueError
+        If data cannot be loaded, or an extractor or black box suits none of the data sets.
+    """
     datasets = {
         entry.label: entry.table
         if isinstance(entry.table, Dataset)
@@ -73,10 +110,10 @@ def make_plan(
         _check_rows(plan, label, dataset)
         plan.notes += [f"{label}: {finding}" for finding in dataset.findings]
     for entry in config.extractors:
-        _apply(plan, entry)
+        _add_extractor(plan, entry)
     for box in config.black_boxes:
         if box.kind != "named":
-            _bring(plan, box, load_model)
+            _add_model(plan, box, load_model)
     folds = range(max(config.folds, 1))
     plan.cells = [
         Cell(data, box.label, entry.label, seed, fold)
@@ -96,12 +133,12 @@ def make_plan(
     return plan
 
 
-def _bring(plan: Plan, box: BlackBoxEntry, load: Callable[[str], BaseEstimator] | None) -> None:
-    """Load a model, and find the data sets that it was made for."""
+def _add_model(plan: Plan, box: BlackBoxEntry, load: Callable[[str], BaseEstimator] | None) -> None:
+    """Load a model and find the data sets that it suits."""
     if box.kind == "file" and load is None:
         raise ValueError(
-            f"The black box {box.label!r} is a file, and nothing says how to read it: pass "
-            "load_model, a function that gives the fitted model of a path."
+            f"The black box {box.label!r} is a file: pass "
+            "load_model to make_plan, a function that returns the fitted model of a path."
         )
     model = box.estimator if load is None or box.kind == "object" else load(box.name)
     reasons = {}
@@ -114,13 +151,13 @@ def _bring(plan: Plan, box: BlackBoxEntry, load: Callable[[str], BaseEstimator] 
         why = next(iter(reasons.values()))
         raise ValueError(f"The black box {box.label!r} suits none of the data sets. {why}")
     for label, why in reasons.items():
-        plan.notes.append(f"{box.label} is left out on {label}: {why}")
+        plan.notes.append(f"{box.label} is skipped on {label}: {why}")
     if box.kind == "object" and not isinstance(model, FrozenEstimator):
         return  # cloned and fitted on the rows of each fold
     plan.models[box.label] = model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
     plan.notes.append(
-        f"{box.label} was trained elsewhere and is used as it is: on rows of its training, its "
-        "performance and that of its rules flatter"
+        f"{box.label} was trained elsewhere and is not trained again: if some of these rows were "
+        "used for its training, its performance and that of its rules are too high"
     )
 
 
@@ -139,39 +176,39 @@ def _check_rows(plan: Plan, label: str, dataset: Dataset) -> None:
         )
 
 
-def _apply(plan: Plan, entry: ExtractorEntry) -> None:
+def _add_extractor(plan: Plan, entry: ExtractorEntry) -> None:
     """Find the data sets that an extractor suits."""
-    ruleset = _read(entry) if entry.kind == "rules" else None
+    ruleset = _read_rules(entry) if entry.kind == "rules" else None
     reasons = {}
-    meant = [label for label in plan.datasets if entry.data is None or label in entry.data]
+    requested = [label for label in plan.datasets if entry.data is None or label in entry.data]
     for label, dataset in plan.datasets.items():
-        if label not in meant:
-            plan.not_applicable[label, entry.label] = "not wanted"
+        if label not in requested:
+            plan.not_applicable[label, entry.label] = "not requested"
         elif why := _unsuitable(entry, dataset, ruleset):
             plan.not_applicable[label, entry.label] = reasons[label] = why
-    if len(reasons) == len(meant):
-        some = next(iter(reasons))
+    if len(reasons) == len(requested):
+        example = next(iter(reasons))
         raise ValueError(
-            f"The extractor {entry.label!r} suits none of the data sets: on {some} it is left out, "
-            f"because {reasons[some]}. Take it out of extractors, or add data that it suits."
+            f"The extractor {entry.label!r} suits none of the data sets: on {example}, "
+            f"{reasons[example]}. Remove it from extractors, or add data that it suits."
         )
     for why in dict.fromkeys(reasons.values()):
         where = ", ".join(label for label, reason in reasons.items() if reason == why)
-        plan.notes.append(f"{entry.label} is left out on {where}: {why}")
+        plan.notes.append(f"{entry.label} is skipped on {where}: {why}")
     if ruleset is not None:
         plan.notes.append(
-            f"{entry.label} is scored as it is: if it was made from these rows, its figures say "
-            "nothing of new ones"
+            f"{entry.label} is not extracted again: if it was made from these rows, its "
+            "scores do not apply to new ones"
         )
 
 
-def _read(entry: ExtractorEntry) -> RuleSet:
+def _read_rules(entry: ExtractorEntry) -> RuleSet:
     try:
         ruleset = RuleSet.from_json(Path(entry.name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"{entry.name} cannot be read as rules: {error} Rules of other tools become such a "
-            "file by: skescore import"
+            f"{entry.name} cannot be read as rules: {error} To convert rules of other tools, use: "
+            "skescore import"
         ) from error
     if not len(ruleset):
         raise ValueError(f"{entry.name} holds 0 rules, so there is nothing to score.")
@@ -179,7 +216,7 @@ def _read(entry: ExtractorEntry) -> RuleSet:
 
 
 def _unsuitable(entry: ExtractorEntry, dataset: Dataset, ruleset: RuleSet | None) -> str:
-    """Why an extractor cannot be used on some data; empty if it can."""
+    """Return why an extractor cannot be used on a data set; empty if it can."""
     if ruleset is not None:
         if ruleset.task != dataset.task:
             return f"its rules are for {ruleset.task}"
@@ -187,39 +224,59 @@ def _unsuitable(entry: ExtractorEntry, dataset: Dataset, ruleset: RuleSet | None
         if missing:
             return f"its rules need the features {listed(sorted(missing), 3)}"
         if dataset.class_counts and not set(ruleset.classes or ()) & set(dataset.class_counts):
-            return "none of the classes is one of its rules'"
+            return "its rules predict none of the classes"
         return ""
     names = entry.params["extractors"] if entry.kind == "search" else [entry.name]
     for name in names:
-        # A class says the same of itself as the registry does of a name.
+        # A class has the same attributes as a registered extractor.
         spec = entry.extractor if entry.kind == "object" else extractor_spec(name)
         if dataset.task not in spec.tasks:
-            return f"{_named(name, entry)} is for {' and '.join(spec.tasks)} only"
+            return f"{_subject(name, entry)} is for {' and '.join(spec.tasks)} only"
         if dataset.categories and not getattr(spec, "takes_categories", False):
-            able = suitable_extractors(dataset.task, categories=True)
-            return f"{_named(name, entry)} does not read columns of names, as {', '.join(able)} do"
+            suitable = suitable_extractors(dataset.task, categories=True)
+            return (
+                f"{_subject(name, entry)} does not support categories, unlike {', '.join(suitable)}"
+            )
     return ""
 
 
-def _named(name: str, entry: ExtractorEntry) -> str:
+def _subject(name: str, entry: ExtractorEntry) -> str:
     return "it" if name == entry.label else name
 
 
 def split_rows(
     dataset: Dataset, seed: int, folds: int, test_size: float
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Give the rows to extract from and those held out, for each fold; the seed decides alone."""
-    every = np.arange(len(dataset.X))
+    """Yield the training and held-out rows of each fold.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The data.
+    seed : int
+        Seed of the split.
+    folds : int
+        Number of folds; 1 for a single split, 0 for all rows on both sides.
+    test_size : float
+        Held-out share of a single split.
+
+    Yields
+    ------
+    tuple of two arrays of int
+        Row numbers.
+    """
+    all_rows = np.arange(len(dataset.X))
     counts = dataset.class_counts
     if folds == 0:
-        yield every, every
+        yield all_rows, all_rows
         return
-    enough = bool(counts) and max(counts.values()) >= max(folds, 2)
     splitter: Any
     if folds == 1:
-        each = bool(counts) and min(counts.values()) >= 2
-        kind: Any = StratifiedShuffleSplit if each else ShuffleSplit
+        can_stratify = bool(counts) and min(counts.values()) >= 2
+        kind: Any = StratifiedShuffleSplit if can_stratify else ShuffleSplit
         splitter = kind(1, test_size=test_size, random_state=seed)
     else:
-        splitter = (StratifiedKFold if enough else KFold)(folds, shuffle=True, random_state=seed)
-    yield from splitter.split(every, dataset.y)
+        can_stratify = bool(counts) and max(counts.values()) >= max(folds, 2)
+        kind = StratifiedKFold if can_stratify else KFold
+        splitter = kind(folds, shuffle=True, random_state=seed)
+    yield from splitter.split(all_rows, dataset.y)

@@ -1,4 +1,4 @@
-"""The rows of a bench, and the CSV file that keeps them."""
+"""Rows of a benchmark and the CSV file that stores them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skescore.scorers import SCORE_SPECS
 
 __all__ = ["RowFile", "read_rows", "row_columns"]
 
-_FIRST = (
+_FIRST_COLUMNS = (
     "data",
     "task",
     "black_box",
@@ -31,8 +31,8 @@ _FIRST = (
     "n_rules",
     "size",
 )
-_LAST = ("seconds", "black_box_calls", "black_box_rows", "warnings")
-#: Those that hold no floats.
+_LAST_COLUMNS = ("seconds", "black_box_calls", "black_box_rows", "warnings")
+#: Types of the columns that do not hold floats.
 _TYPES = {
     **dict.fromkeys(
         ("data", "task", "black_box", "extractor", "params", "state", "error", "warnings"), "object"
@@ -43,7 +43,7 @@ _TYPES = {
 
 
 def row_columns(measures: Iterable[str] = ()) -> tuple[str, ...]:
-    """The columns of a bench's rows, in order.
+    """Return the columns of the rows of a benchmark, in order.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def row_columns(measures: Iterable[str] = ()) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        With those of every score in :data:`skescore.scorers.SCORE_SPECS`.
+        Names, including those of every score in :data:`skescore.scorers.SCORE_SPECS`.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def row_columns(measures: Iterable[str] = ()) -> tuple[str, ...]:
     ('data', 'task', 'black_box', 'extractor')
     """
     return (
-        *_FIRST,
+        *_FIRST_COLUMNS,
         *(spec.kept_as for spec in SCORE_SPECS.values()),
         "completeness_volume",
         "completeness_instances",
@@ -70,19 +70,19 @@ def row_columns(measures: Iterable[str] = ()) -> tuple[str, ...]:
         "black_box_quality",
         *SCORE_SPECS,
         *measures,
-        *_LAST,
+        *_LAST_COLUMNS,
     )
 
 
 class RowFile(LineFile):
-    """The rows of a bench as CSV, of which a run that was broken off finds what is there."""
+    """CSV file with the rows of a benchmark, to which an interrupted run can append."""
 
     def __init__(self, path: Path, measures: Iterable[str] = ()) -> None:
         self.columns = row_columns(measures)
         super().__init__(path, _line(self.columns))
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row; columns that it does not know stay empty."""
+        """Append a row; columns without a value stay empty."""
         self.append(_line([_cell(row.get(name)) for name in self.columns]))
 
     def read(self) -> pd.DataFrame:
@@ -90,38 +90,39 @@ class RowFile(LineFile):
         return read_rows(self.path)
 
     def rewrite(self, rows: pd.DataFrame) -> None:
-        """Put other rows in the place of all, as a whole or not at all."""
+        """Replace all rows at once."""
         write_atomically(self.path, csv_text(rows))
 
 
 def read_rows(path: str | Path) -> pd.DataFrame:
-    """Read the rows of a bench; a torn last line is left out.
+    """Read the rows of a benchmark; an incomplete last line is skipped.
 
     Parameters
     ----------
     path : str or Path
-        The file ``rows.csv`` of a bench's folder.
+        The file ``rows.csv`` in the folder of the benchmark.
 
     Returns
     -------
     pandas.DataFrame
-        Texts, whole seeds and folds, other columns as floats; NaN where there is no value.
+        Texts, seeds and folds as integers, other columns as floats; NaN if there is no value.
 
     Raises
     ------
     ValueError
-        If it is no such file.
+        If the file does not hold such rows.
     """
     content = Path(path).read_bytes()
-    whole = content[: content.rfind(b"\n") + 1].decode("utf-8", errors="replace")
-    lines = csv.reader(io.StringIO(whole, newline=""))
+    text = content[: content.rfind(b"\n") + 1].decode("utf-8", errors="replace")
+    lines = csv.reader(io.StringIO(text, newline=""))
     header = tuple(next(lines, ()))
-    if (header[: len(_FIRST)], header[-len(_LAST) :]) != (_FIRST, _LAST):
+    is_complete = header[: len(_FIRST_COLUMNS)] == _FIRST_COLUMNS
+    if not is_complete or header[-len(_LAST_COLUMNS) :] != _LAST_COLUMNS:
         raise ValueError(
             f"{path} cannot be read as the rows of a bench: its columns are {listed(header)}. Name "
             "the file rows.csv of its folder."
         )
-    # Not read by pandas: numbers must be the same again, and a label may be called NA.
+    # pandas would read the label "NA" as a missing value and might round numbers.
     columns: dict[str, list[Any]] = {name: [] for name in header}
     for number, line in enumerate(lines, start=2):
         try:
@@ -130,7 +131,7 @@ def read_rows(path: str | Path) -> pd.DataFrame:
         except ValueError as error:
             raise ValueError(
                 f"{path}, line {number}, cannot be read as a row of a bench: {error}. Remove what "
-                "other programs wrote into it, or begin anew in another folder."
+                "other programs wrote into it, or start over in another folder."
             ) from error
     return pd.DataFrame(
         {
@@ -148,19 +149,21 @@ def _value(name: str, cell: str) -> Any:
 
 
 def in_order(rows: pd.DataFrame, cells: Iterable[Cell]) -> pd.DataFrame:
-    """Give the rows in the order of the cells, the last of several for the same cell."""
-    known = dict(zip(cells_of(rows), range(len(rows)), strict=True))
-    return rows.iloc[[known[cell] for cell in cells if cell in known]].reset_index(drop=True)
+    """Return the rows in the order of the cells; of several for a cell, the last one."""
+    row_numbers = dict(zip(cells_of(rows), range(len(rows)), strict=True))
+    return rows.iloc[[row_numbers[cell] for cell in cells if cell in row_numbers]].reset_index(
+        drop=True
+    )
 
 
 def cells_of(rows: pd.DataFrame) -> list[Cell]:
-    """Give the cell that each row is of."""
+    """Return the cell of each row."""
     columns = [rows[name].tolist() for name in Cell._fields]
     return [Cell(*values) for values in zip(*columns, strict=True)]
 
 
 def csv_text(rows: pd.DataFrame) -> str:
-    """Write rows, as :func:`read_rows` gives them, as the file holds them."""
+    """Return rows from :func:`read_rows` as the text of a CSV file."""
     table = rows.itertuples(index=False, name=None)
     lines = [list(rows.columns), *([_cell(value) for value in values] for values in table)]
     return "".join(f"{_line(cells)}\n" for cells in lines)
@@ -174,12 +177,12 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         if math.isnan(value):
             return ""
-        # What is whole looks so, and numbers are the same again when they are read.
+        # Integers have no decimals, and all numbers stay the same when they are read.
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     if not isinstance(value, str):
         return str(value)
     text = " ".join(value.split())
-    # Numbers among texts are no formulas, but would be aligned and rounded as numbers.
+    # A spreadsheet would align and round signed numbers in a column of texts.
     return f"'{text}" if text.startswith(("+", "-")) else without_formula(text)
 
 

@@ -1,4 +1,4 @@
-"""Whether extractors differ over data sets: Friedman's test, those after it, and their diagram."""
+"""Tests of differences between extractors over data sets, and critical-difference diagrams."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ __all__ = [
 ]
 
 
-#: Shuffles of the ranks, from which the p-value of Friedman's test comes; where there are no more
-#: all of them are made.
-_SHUFFLES = 9999
-#: With fewer data sets, what is not found may well be there.
-_FEW = 10
+#: Number of permutations of the ranks in Friedman's test; with fewer in all, the test is exact.
+_N_PERMUTATIONS = 9999
+#: With fewer data sets, the tests have little power.
+_MIN_DATA_SETS = 10
 
 
 @dataclass(eq=False)
 class Comparison:
-    """What ranks over data sets tell of extractors; made by :func:`compare_ranks`.
+    """Comparison of extractors by ranks over data sets; returned by :func:`compare_ranks`.
 
     Parameters
     ----------
@@ -43,17 +42,17 @@ class Comparison:
     average_ranks : pandas.Series
         By extractor, the best first.
     statistic, p_value : float
-        Of Friedman's test; NaN where there is nothing to test.
+        Of Friedman's test; NaN with a single extractor or data set.
     critical_difference : float
-        Average ranks that differ by as much differ by Nemenyi's test.
+        Smallest significant difference of two average ranks in Nemenyi's test.
     pairs : pandas.DataFrame
-        Each two extractors, the difference of their average ranks and Nemenyi's p-value.
+        Pairs of extractors, the difference of their average ranks and Nemenyi's p-value.
     against_best : pandas.DataFrame
-        Each other extractor against the best one: p-value, and the same adjusted by Holm.
+        Other extractors compared with the best one: p-value and p-value adjusted by Holm.
     groups : list of list of str
-        Largest groups of neighboring extractors that cannot be told apart, of at least two.
+        Largest groups of extractors without significant differences, of at least two.
     alpha : float
-        Level of the tests.
+        Significance level of the tests.
     """
 
     ranks: pd.DataFrame
@@ -68,71 +67,67 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether Friedman's test finds that the extractors differ at all."""
+        """True if Friedman's test finds a difference between the extractors."""
         return self.p_value < self.alpha
 
     @property
     def verdict(self) -> str:
-        """What it means, in words."""
+        """Result of the tests in words."""
         n_data, best = len(self.ranks), extractor_label(str(self.average_ranks.index[0]))
         if len(self.average_ranks) < 2:
             return "There is only one extractor, so there is nothing to compare."
         if n_data < 2:
-            return (
-                "There is only one data set, so the ranks describe it, and tell nothing about "
-                "others."
-            )
-        test = f"Friedman's test over {n_data} data sets, p = {_shown(self.p_value)}"
+            return "There is only one data set, so the ranks cannot be generalized to others."
+        test = f"Friedman's test over {n_data} data sets, p = {_p_value_text(self.p_value)}"
         if not self.significant:
             return (
-                f"No extractor can be called better than another: chance alone makes average ranks "
-                f"differ as much ({test}, not below {self.alpha:g})."
+                f"No extractor is significantly better than another: chance alone can explain such "
+                f"differences of average ranks ({test}, not below {self.alpha:g})."
             )
         worse = [
             extractor_label(str(name))
             for name, rank in self.average_ranks.items()
             if rank - self.average_ranks.iloc[0] >= self.critical_difference
         ]
-        found = f"The extractors differ ({test})."
-        others = [extractor_label(str(name)) for name in self.average_ranks.index[1:]]
-        apart = [name for name in others if name not in worse]
+        summary = f"The extractors differ ({test})."
+        rivals = [extractor_label(str(name)) for name in self.average_ranks.index[1:]]
+        similar = [name for name in rivals if name not in worse]
         if not worse:
             return (
-                f"{found} But it cannot be said which: no two average ranks differ by "
+                f"{summary} But no pair differs significantly: no two average ranks differ by "
                 f"{self.critical_difference:.2f} or more (Nemenyi)."
             )
-        told = (
-            f" It cannot be told apart from {_listed(apart)}."
-            if apart
+        addition = (
+            f" It does not differ significantly from {_listed(similar)}."
+            if similar
             else " It is better than all others."
         )
         return (
-            f"{found} {best} is better than {_listed(worse)}: average ranks differ by at least "
-            f"{self.critical_difference:.2f} (Nemenyi).{told}"
+            f"{summary} {best} is better than {_listed(worse)}: average ranks differ by at least "
+            f"{self.critical_difference:.2f} (Nemenyi).{addition}"
         )
 
     @property
     def caveat(self) -> str:
-        """What the number of data sets does not allow to conclude; empty if there are enough."""
+        """Warning that there are too few data sets; empty if there are enough."""
         n_data, n_extractors = self.ranks.shape
-        if n_data < 2 or n_extractors < 2 or n_data >= _FEW:
+        if n_data < 2 or n_extractors < 2 or n_data >= _MIN_DATA_SETS:
             return ""
         largest = n_extractors - 1
         if self.critical_difference > largest:
             return (
-                f"With {n_data} data sets and {n_extractors} extractors no two can be told apart, "
-                f"whatever happens: average ranks would have to differ by "
-                f"{self.critical_difference:.2f}, but cannot by more than {largest}. More data "
+                f"With {n_data} data sets and {n_extractors} extractors, no difference can be "
+                f"significant: average ranks would have to differ by "
+                f"{self.critical_difference:.2f}, but differ by at most {largest}. More data "
                 "sets are needed."
             )
         return (
-            f"With only {n_data} data sets just large differences are found (average ranks that "
-            f"differ by {self.critical_difference:.2f} or more): what cannot be told apart here "
-            "need not be alike."
+            f"With only {n_data} data sets, only large differences are significant (average ranks "
+            f"that differ by {self.critical_difference:.2f} or more); smaller ones may be real."
         )
 
 
-def _shown(p_value: float) -> str:
+def _p_value_text(p_value: float) -> str:
     return "0.0001" if p_value <= 0.0001 else f"{p_value:.2g}"
 
 
@@ -141,34 +136,34 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def compare_ranks(ranks: pd.DataFrame, *, alpha: float = 0.05) -> Comparison:
-    """Test whether extractors differ, over data sets that stand for many.
+    """Test whether extractors differ, given their ranks on several data sets.
 
-    Use it after a benchmark over several data sets. Folds and seeds of one data set share rows
-    and are no further evidence: they are averaged before.
+    Use it after a benchmark over several data sets. Average over folds and seeds of a data set
+    before: they share rows and are not independent.
 
     Parameters
     ----------
     ranks : pandas.DataFrame of shape (n_data, n_extractors)
-        Ranks within each row, 1 is best, equals share the mean of their ranks.
+        Ranks within each row, 1 is best; ties share the mean of their ranks.
     alpha : float, default=0.05
-        Level of the tests.
+        Significance level of the tests.
 
     Returns
     -------
     Comparison
-        Tests, groups, and what they mean in words.
+        Results of the tests.
 
     Raises
     ------
     ValueError
-        If ranks are missing, or `alpha` is no probability.
+        If ranks are missing, or `alpha` is not between 0 and 1.
 
     Notes
     -----
     The tests and the diagram are those of Demšar, "Statistical Comparisons of Classifiers over
-    Multiple Data Sets", JMLR 7 (2006), except that the p-value of Friedman's test comes from
-    shuffling the ranks within the data sets, always in the same way, as the usual approximations
-    need more data sets than most benchmarks have. It is no smaller than 0.0001.
+    Multiple Data Sets", JMLR 7 (2006), except that Friedman's test is a permutation test with a
+    fixed seed, as the usual approximations need more data sets than most benchmarks have. Its
+    p-value is at least 0.0001.
 
     Examples
     --------
@@ -184,12 +179,14 @@ def compare_ranks(ranks: pd.DataFrame, *, alpha: float = 0.05) -> Comparison:
         raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}.")
     n_data, n_extractors = ranks.shape
     average = ranks.mean().sort_values(kind="stable")
-    enough = n_data >= 2 and n_extractors >= 2
-    statistic, p_value = friedman_test(ranks.to_numpy()) if enough else (math.nan, math.nan)
-    difference = nemenyi_difference(n_extractors, n_data, alpha) if enough else math.nan
+    can_test = n_data >= 2 and n_extractors >= 2
+    statistic, p_value = friedman_test(ranks.to_numpy()) if can_test else (math.nan, math.nan)
+    difference = nemenyi_difference(n_extractors, n_data, alpha) if can_test else math.nan
     names = list(map(str, average.index))
     values = average.to_numpy()
-    p_values = nemenyi_p_values(values, n_data) if enough else np.full((len(names),) * 2, math.nan)
+    p_values = (
+        nemenyi_p_values(values, n_data) if can_test else np.full((len(names),) * 2, math.nan)
+    )
     pairs = pd.DataFrame(
         [
             (names[i], names[j], values[j] - values[i], p_values[i, j])
@@ -198,15 +195,15 @@ def compare_ranks(ranks: pd.DataFrame, *, alpha: float = 0.05) -> Comparison:
         ],
         columns=["better", "worse", "difference", "p_value"],
     )
-    against = holm_against(values, n_data) if enough else (np.array([]), np.array([]))
+    against = holm_against(values, n_data) if can_test else (np.array([]), np.array([]))
     best = pd.DataFrame({"p_value": against[0], "p_value_holm": against[1]})
-    best.insert(0, "extractor", names[1:] if enough else [])
-    groups = _groups(names, values, difference) if enough else []
+    best.insert(0, "extractor", names[1:] if can_test else [])
+    groups = _groups(names, values, difference) if can_test else []
     return Comparison(ranks, average, statistic, p_value, difference, pairs, best, groups, alpha)
 
 
 def friedman_test(ranks: np.ndarray) -> tuple[float, float]:
-    """Test whether all columns have the same ranks but for chance.
+    """Run Friedman's test of equal ranks and return its statistic and p-value.
 
     Examples
     --------
@@ -218,21 +215,21 @@ def friedman_test(ranks: np.ndarray) -> tuple[float, float]:
     ranks = np.asarray(ranks, dtype=float)
     n_data, k = ranks.shape
     scatter = ((ranks - (k + 1) / 2) ** 2).sum()
-    if scatter == 0:  # all tied everywhere
+    if scatter == 0:  # all ranks are tied
         return 0.0, 1.0
 
     def chi_squared(*columns: np.ndarray, axis: int) -> np.ndarray:
         sums = np.stack([column.sum(axis=axis) for column in columns]) - n_data * (k + 1) / 2
         return np.asarray((k - 1) / scatter * (sums**2).sum(axis=0))
 
-    # SciPy's friedmanchisquare knows no two columns, and no p-values for few rows.
+    # SciPy's friedmanchisquare needs three columns, and its p-values need many rows.
     test = stats.permutation_test(
         list(ranks.T),
         chi_squared,
         permutation_type="samples",
         alternative="greater",
         vectorized=True,
-        n_resamples=_SHUFFLES,
+        n_resamples=_N_PERMUTATIONS,
         batch=1111,
         random_state=np.random.default_rng(0),
     )
@@ -240,7 +237,7 @@ def friedman_test(ranks: np.ndarray) -> tuple[float, float]:
 
 
 def nemenyi_difference(n_extractors: int, n_data: int, alpha: float = 0.05) -> float:
-    """Give the difference of average ranks from which two extractors differ.
+    """Return the smallest significant difference of average ranks in Nemenyi's test.
 
     Examples
     --------
@@ -252,7 +249,7 @@ def nemenyi_difference(n_extractors: int, n_data: int, alpha: float = 0.05) -> f
 
 
 def nemenyi_p_values(average_ranks: np.ndarray, n_data: int) -> np.ndarray:
-    """Give Nemenyi's p-values of all pairs."""
+    """Return Nemenyi's p-values of all pairs."""
     average_ranks = np.asarray(average_ranks, dtype=float)
     error = _standard_error(len(average_ranks), n_data)
     distances = np.abs(np.subtract.outer(average_ranks, average_ranks)) / error * math.sqrt(2)
@@ -261,7 +258,7 @@ def nemenyi_p_values(average_ranks: np.ndarray, n_data: int) -> np.ndarray:
 
 
 def holm_against(average_ranks: np.ndarray, n_data: int) -> tuple[np.ndarray, np.ndarray]:
-    """Compare the first extractor with each other one, and adjust the p-values by Holm."""
+    """Compare the first extractor with the others; return p-values without and with Holm."""
     average_ranks = np.asarray(average_ranks, dtype=float)
     error = _standard_error(len(average_ranks), n_data)
     p_values = 2 * stats.norm.sf(np.abs(average_ranks[1:] - average_ranks[0]) / error)
@@ -277,7 +274,7 @@ def _standard_error(n_extractors: int, n_data: int) -> float:
 
 
 def _groups(names: Sequence[str], values: np.ndarray, difference: float) -> list[list[str]]:
-    """Runs of neighbors whose ends cannot be told apart, none inside another."""
+    """Return the maximal runs of extractors whose average ranks do not differ significantly."""
     groups: list[tuple[int, int]] = []
     for start in range(len(names)):
         end = max(j for j in range(start, len(names)) if values[j] - values[start] < difference)
@@ -295,33 +292,33 @@ _LINE, _GROUP = "#333333", "#0072B2"  # the blue of a palette for the color-blin
 def critical_difference_plot(
     comparison: Comparison, *, title: str | None = None, ax: Any = None
 ) -> Any:
-    """Draw average ranks on a line; bars join extractors that cannot be told apart.
+    """Draw average ranks on a line; bars join extractors without a significant difference.
 
     Use it beside the tables of a benchmark over several data sets.
 
     Parameters
     ----------
     comparison : Comparison
-        Of :func:`skescore.bench.rank_extractors`.
+        A comparison from :func:`skescore.bench.rank_extractors`.
     title : str, optional
-        What was ranked.
+        Title of the diagram.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; by default a new figure.
+        Axes to draw in; by default those of a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Where it was drawn; ``ax.figure.savefig`` writes it to a file.
+        The axes; ``ax.figure.savefig`` writes the diagram to a file.
 
     Raises
     ------
     ImportError
-        If matplotlib is missing.
+        If matplotlib is not installed.
 
     Notes
     -----
-    The best rank is on the left. The bar above the axis is Nemenyi's critical difference. Where
-    Friedman's test finds no difference at all, one bar joins everybody.
+    The best rank is on the left. The bar above the axis is Nemenyi's critical difference. If
+    Friedman's test finds no difference, one bar joins all extractors.
 
     Examples
     --------
@@ -336,67 +333,80 @@ def critical_difference_plot(
     groups = comparison.groups
     if n_names > 1 and len(comparison.ranks) > 1 and not comparison.significant:
         groups = [names]
-    height = 1.4 + 0.28 * half + 0.14 * len(groups)
     if ax is None:
         figures = import_optional("matplotlib.figure", extra="plots", purpose="Drawing ranks")
-        figure = figures.Figure(figsize=(7.0, height), layout="constrained")
-        ax = figure.add_subplot()
-    most = max(n_names, 2)
+        height = 1.4 + 0.28 * half + 0.14 * len(groups)
+        ax = figures.Figure(figsize=(7.0, height), layout="constrained").add_subplot()
+    worst = max(n_names, 2)
     ax.set_axis_off()
-    ax.set_xlim(1 - 0.75 * (most - 1) * 0.6, most + 0.75 * (most - 1) * 0.6)
-    ax.hlines(0, 1, most, color=_LINE, linewidth=1.2)
-    for rank in range(1, most + 1):
+    ax.set_xlim(1 - 0.75 * (worst - 1) * 0.6, worst + 0.75 * (worst - 1) * 0.6)
+    ax.hlines(0, 1, worst, color=_LINE, linewidth=1.2)
+    for rank in range(1, worst + 1):
         ax.vlines(rank, 0, 0.12, color=_LINE, linewidth=1.2)
         ax.text(rank, 0.2, str(rank), ha="center", va="bottom", fontsize=9)
+    _draw_group_bars(ax, groups, dict(zip(names, values, strict=True)))
     below = 0.25 + 0.2 * len(groups)
-    place = dict(zip(names, values, strict=True))
-    for position, group in enumerate(groups):
-        y = -0.2 - 0.2 * position
-        start, end = place[group[0]], place[group[-1]]
+    _draw_extractors(ax, names, values, below)
+    top = 0.65
+    if comparison.critical_difference <= worst - 1:
+        _draw_critical_difference(ax, comparison.critical_difference)
+        top = 1.3
+    bottom = -below - 0.4 * half - 0.2
+    if groups:
+        bottom -= 0.3
+        text = "bars join extractors without a significant difference"
+        ax.text((1 + worst) / 2, bottom + 0.1, text, ha="center", color=_GROUP, fontsize=9)
+    ax.set_ylim(bottom, top)
+    n_data = len(comparison.ranks)
+    subtitle = f"average rank over {n_data} data set{'' if n_data == 1 else 's'}, 1 is best"
+    ax.set_title(subtitle if title is None else f"{title}: {subtitle}", fontsize=10)
+    return ax
+
+
+def _draw_group_bars(ax: Any, groups: list[list[str]], average_ranks: dict[str, float]) -> None:
+    """Draw a bar for each group of extractors without a significant difference."""
+    for index, group in enumerate(groups):
+        y = -0.2 - 0.2 * index
+        start, end = average_ranks[group[0]], average_ranks[group[-1]]
         ax.plot(
             [start - 0.03, end + 0.03],
             [y, y],
             color=_GROUP,
             linewidth=4,
             solid_capstyle="round",
-            label="cannot be told apart" if position == 0 else None,
+            label="no significant difference" if index == 0 else None,
         )
-    margin = 0.04 * (most - 1)
+
+
+def _draw_extractors(ax: Any, names: Sequence[str], values: np.ndarray, below: float) -> None:
+    """Draw a line from each average rank to the extractor's label on the left or right."""
+    n_names, half = len(names), (len(names) + 1) // 2
+    worst = max(n_names, 2)
+    margin = 0.04 * (worst - 1)
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
-        left = index < half
-        y = -below - 0.4 * ((index if left else n_names - 1 - index) + 0.5)
-        end = 1 - margin if left else most + margin
+        is_left = index < half
+        y = -below - 0.4 * ((index if is_left else n_names - 1 - index) + 0.5)
+        end = 1 - margin if is_left else worst + margin
         ax.plot([value, value, end], [0, y, y], color=_LINE, linewidth=0.9)
         label = extractor_label(name)
-        text = f"{label}  {value:.2f}" if left else f"{value:.2f}  {label}"
         ax.text(
-            end - margin / 2 if left else end + margin / 2,
+            end - margin / 2 if is_left else end + margin / 2,
             y,
-            text,
-            ha="right" if left else "left",
+            f"{label}  {value:.2f}" if is_left else f"{value:.2f}  {label}",
+            ha="right" if is_left else "left",
             va="center",
             fontsize=9,
         )
-    top = 0.65
-    difference = comparison.critical_difference
-    if difference <= most - 1:
-        ax.plot([1, 1 + difference], [0.75, 0.75], color=_LINE, linewidth=1.6, marker="|")
-        ax.text(
-            1 + difference / 2,
-            0.85,
-            f"critical difference {difference:.2f}",
-            ha="center",
-            va="bottom",
-            fontsize=9,
-        )
-        top = 1.3
-    bottom = -below - 0.4 * half - 0.2
-    if groups:
-        bottom -= 0.3
-        text = "bars join extractors that cannot be told apart"
-        ax.text((1 + most) / 2, bottom + 0.1, text, ha="center", color=_GROUP, fontsize=9)
-    ax.set_ylim(bottom, top)
-    n_data = len(comparison.ranks)
-    about = f"average rank over {n_data} data set{'' if n_data == 1 else 's'}, 1 is best"
-    ax.set_title(about if title is None else f"{title}: {about}", fontsize=10)
-    return ax
+
+
+def _draw_critical_difference(ax: Any, difference: float) -> None:
+    """Draw a bar as long as the critical difference above the axis."""
+    ax.plot([1, 1 + difference], [0.75, 0.75], color=_LINE, linewidth=1.6, marker="|")
+    ax.text(
+        1 + difference / 2,
+        0.85,
+        f"critical difference {difference:.2f}",
+        ha="center",
+        va="bottom",
+        fontsize=9,
+    )

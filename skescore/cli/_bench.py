@@ -1,4 +1,4 @@
-"""``skescore bench``: extractors compared over data sets, black boxes, seeds and folds."""
+"""``skescore bench``: comparison of extractors over data sets, black boxes, seeds and folds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from skescore._names import (
 from skescore._optional import import_optional
 from skescore._scores import SCORE_SPECS
 from skescore._text import did_you_mean, plural
-from skescore.bench._suites import RANKED, SUITES, suite_config
+from skescore.bench import RANKABLE_COLUMNS, SUITES, suite_config
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_BLACK_BOX, OF_DATA, OF_EXTRACTORS, OF_FILE, OF_FOLDER
@@ -43,73 +43,72 @@ from skescore.registry import EXTRACTORS, extractor_label, extractor_names
 if TYPE_CHECKING:
     import pandas as pd
 
-    from skescore.bench._configuration import BenchConfig
-    from skescore.bench._plan import Plan
-    from skescore.bench._running import BenchResult
-    from skescore.bench._tables import Ranking
+    from skescore.bench import BenchConfig, BenchResult, Plan, Ranking
 
 __all__ = ["rows_folder"]
 
 
 _ROWS_KEPT_DAYS = 30
-#: Runs of the same command at the same time.
-_MOST_AT_ONCE = 8
+#: Largest number of simultaneous runs of the same command.
+_MAX_SIMULTANEOUS_RUNS = 8
 
 
 @contextlib.contextmanager
-def rows_folder(given: Path | None, plan: Plan, measures: Sequence[str] = ()) -> Iterator[Path]:
-    """Give the folder of ``--output``, or one in the user's cache that is deleted at the end."""
-    from skescore.bench._running import is_in_use
+def rows_folder(
+    output_folder: Path | None, plan: Plan, measures: Sequence[str] = ()
+) -> Iterator[Path]:
+    """Yield the folder of ``--output``, or one in the user's cache that is deleted at the end."""
+    from skescore.bench import is_in_use
 
-    if given is not None:
+    if output_folder is not None:
         try:
-            given.mkdir(parents=True, exist_ok=True)
-            if not os.access(given, os.W_OK | os.X_OK):
+            output_folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(output_folder, os.W_OK | os.X_OK):
                 raise PermissionError(None, "Permission denied")
         except OSError as error:
             raise ValueError(
-                f"--output {given} cannot be written to: {error.strerror or error}. Name "
+                f"--output {output_folder} cannot be written to: {error.strerror or error}. Name "
                 "another folder."
             ) from error
-        yield given
+        yield output_folder
         return
-    known = [plan.record(), package_versions(), *measures]
-    about = json.dumps(known, sort_keys=True, default=str)
-    digest = hashlib.sha256(about.encode()).hexdigest()[:16]
+    identity = [plan.record(), package_versions(), *measures]
+    text = json.dumps(identity, sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     try:
         cache = cache_folder() / "bench"
         cache.mkdir(parents=True, exist_ok=True)
         if not os.access(cache, os.W_OK | os.X_OK):
             raise PermissionError(cache)
-    except (OSError, RuntimeError):  # the latter: there is no home
+    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
         with tempfile.TemporaryDirectory(prefix="skescore-") as folder:
             yield Path(folder)
         return
-    _forget_old(cache)
-    folders = [cache / f"{digest}-{number}" for number in range(1, _MOST_AT_ONCE + 1)]
+    _delete_old_folders(cache)
+    folders = [cache / f"{digest}-{number}" for number in range(1, _MAX_SIMULTANEOUS_RUNS + 1)]
     free = [folder for folder in folders if not is_in_use(folder)]
     if not free:
-        raise ValueError("This command runs too often at the same time. Name a folder: --output.")
+        raise ValueError("Too many runs of this command at the same time. Name a folder: --output.")
     yield free[0]
     shutil.rmtree(free[0], ignore_errors=True)
 
 
-def _forget_old(cache: Path) -> None:
-    """Delete what nobody went on with."""
+def _delete_old_folders(cache: Path) -> None:
+    """Delete the rows of interrupted runs that were not resumed for some weeks."""
     for folder in cache.glob("*"):
         with contextlib.suppress(OSError):
             if folder.stat().st_mtime < time.time() - _ROWS_KEPT_DAYS * 86400:
                 shutil.rmtree(folder)
 
 
-#: How columns are called in tables, if otherwise.
-_NAMES = {
+#: Labels of columns in tables, where they differ from the names.
+_LABELS = {
     "n_rules": "rules",
     "completeness_volume": "c volume",
     "completeness_instances": "c rows",
     "black_box_rows": "queries",
 }
-#: The columns of the tables of means beside the scores, and their digits.
+#: Columns of the tables of means in addition to the scores, and their digits.
 _COLUMNS = (
     ("n_rules", 1),
     ("completeness_volume", 3),
@@ -117,15 +116,16 @@ _COLUMNS = (
     ("fidelity", 3),
     ("seconds", 3),
 )
-_SHOWN_ERRORS = 10
+_MAX_ERRORS = 10
 
 
-def _called(name: str) -> str:
-    """How a score or another column is called in tables."""
-    return SCORE_SPECS[name].label if name in SCORE_SPECS else _NAMES.get(name, name)
+def _label(name: str) -> str:
+    """Return the label of a score or another column in tables."""
+    return SCORE_SPECS[name].label if name in SCORE_SPECS else _LABELS.get(name, name)
 
 
 def _labels(*, greater_is_better: bool) -> list[str]:
+    """Return the labels of the scores of one direction."""
     specs = SCORE_SPECS.values()
     return [spec.label for spec in specs if spec.greater_is_better is greater_is_better]
 
@@ -133,11 +133,11 @@ def _labels(*, greater_is_better: bool) -> list[str]:
 def bench_text(
     options: argparse.Namespace, result: BenchResult, rankings: Sequence[Ranking]
 ) -> str:
-    """Write the tables of means, the ranks and what failed."""
-    from skescore.bench._tables import summarize
+    """Return the text of the tables of means, the ranks and the failures."""
+    from skescore.bench import summarize
 
     printer = output.Printer(options.format == "markdown")
-    printer.line(_about(result))
+    printer.line(_describe_run(result))
     summary = summarize(result.rows)
     for (data, box), part in summary.groupby(["data", "black_box"], sort=False):
         _means(printer, options, result, str(data), str(box), part)
@@ -151,7 +151,7 @@ def bench_text(
     )
     if result.plan.config.folds == 0:
         printer.line(
-            "(Rules were scored on the rows that they come from: on new rows they are worse.)"
+            "(Rules were scored on the rows they were extracted from: on new rows they are worse.)"
         )
     for ranking in rankings:
         _ranks(printer, options, result, ranking)
@@ -160,12 +160,12 @@ def bench_text(
 
 
 def ranking_record(ranking: Ranking) -> dict[str, Any]:
-    """Give a ranking as JSON holds it."""
+    """Return a ranking as JSON values."""
     comparison = ranking.comparison
     return {
         "task": ranking.task,
         "score": ranking.score,
-        "score_name": _called(ranking.score),
+        "score_name": _label(ranking.score),
         "extractors": ranking.table.to_dict(orient="records"),
         "left_out": list(ranking.left_out),
         "ranks": comparison.ranks.to_dict(orient="index"),
@@ -183,8 +183,8 @@ def ranking_record(ranking: Ranking) -> dict[str, Any]:
 
 
 def page_rankings(rows: pd.DataFrame, first: str, alpha: float = 0.05) -> list[dict[str, Any]]:
-    """Rank the extractors for a page: by one score, then by all scores and fidelity."""
-    from skescore.bench._tables import rank_extractors
+    """Return the rankings of a report with diagrams: by a score, then by those of every report."""
+    from skescore.bench import rank_extractors
 
     return [
         ranking_record(ranking) | {"diagram": _diagram(ranking)}
@@ -194,20 +194,20 @@ def page_rankings(rows: pd.DataFrame, first: str, alpha: float = 0.05) -> list[d
 
 
 def _diagram(ranking: Ranking) -> str:
-    """Critical differences as the text of an SVG file; empty where nothing can draw them."""
+    """Return the critical-difference diagram as SVG; empty if it cannot be drawn."""
     if len(ranking.table) < 2 or find_spec("matplotlib") is None:
         return ""
     import matplotlib as mpl
 
-    from skescore.bench._statistics import critical_difference_plot
+    from skescore.bench import critical_difference_plot
 
     text, figure = io.StringIO(), critical_difference_plot(ranking.comparison).figure
-    with mpl.rc_context({"svg.hashsalt": "skescore"}):  # the same ranks are the same file
+    with mpl.rc_context({"svg.hashsalt": "skescore"}):  # equal ranks give equal files
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 
 
-def _about(result: BenchResult) -> str:
+def _describe_run(result: BenchResult) -> str:
     config, run = result.plan.config, result.run
     parts = [
         plural(len(config.data), "data set"),
@@ -237,22 +237,22 @@ def _means(
     box: str,
     part: pd.DataFrame,
 ) -> None:
-    from skescore.bench._tables import ranked_columns
+    from skescore.bench import ranked_columns
 
     dataset = result.plan.datasets[data]
     measure = "weighted F1" if dataset.task == "classification" else "R²"
     rows, columns = len(dataset.X), plural(dataset.X.shape[1], "feature")
     quality = part.loc[part["black_box_quality_mean"].notna(), "black_box_quality_mean"]
-    held = "held-out " if result.plan.config.folds else ""
-    # From a file: what is held out here may be what it was trained on.
-    seen = ", which it may have seen" if box in result.plan.models else ""
-    shown = (
-        f"{measure} {output.number(quality.iloc[0])} on {held}rows{seen}" if len(quality) else "-"
-    )
-    printer.heading(f"{data} ({rows} rows, {columns}); {box}: {shown}")
+    row_kind = "held-out rows" if result.plan.config.folds else "rows"
+    # A model from a file may have been trained on rows that are held out here.
+    warning = ", which it may have been trained on" if box in result.plan.models else ""
+    quality_text = "-"
+    if len(quality):
+        quality_text = f"{measure} {output.number(quality.iloc[0])} on {row_kind}{warning}"
+    printer.heading(f"{data} ({rows} rows, {columns}); {box}: {quality_text}")
     sign = -1 if ranked_columns()[options.rank_by] else 1
-    own = ((name, 3) for name in options.measures)
-    measured = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS, *own)
+    further = ((name, 3) for name in options.measures)
+    measured = (*((name, 3) for name in SCORE_SPECS), *_COLUMNS, *further)
     order = part.assign(
         _without=(part["failed"] + part["undefined"]) / part["runs"],
         _score=sign * part[f"{options.rank_by}_mean"],
@@ -260,7 +260,7 @@ def _means(
     failed = bool(part["failed"].any())
     undefined = bool(part["undefined"].any())
     more = ["failed"] * failed + ["undefined"] * undefined
-    head = ["extractor", *[_called(name) for name, _ in measured], *more]
+    head = ["extractor", *[_label(name) for name, _ in measured], *more]
     table = [
         [
             extractor_label(row["extractor"]),
@@ -287,7 +287,7 @@ def _means(
 
 
 def _fits(printer: output.Printer, grid: Sequence[Sequence[str]]) -> bool:
-    """Whether a table is not too wide for the terminal, if there is one."""
+    """Return whether a table fits the width of the terminal, if there is one."""
     width = printer.width
     if width is None or printer.markdown:
         return True
@@ -296,7 +296,7 @@ def _fits(printer: output.Printer, grid: Sequence[Sequence[str]]) -> bool:
 
 
 def _spread(mean: float, std: float, digits: int) -> str:
-    """A mean and its deviation, if it has one, which has as many decimals."""
+    """Return the text of a mean and its deviation with the same decimals."""
     if math.isnan(mean):
         return "-"
     text = f"{mean:.1f}" if digits == 1 else output.number(mean, digits)
@@ -310,29 +310,29 @@ def _spread(mean: float, std: float, digits: int) -> str:
 def _ranks(
     printer: output.Printer, options: argparse.Namespace, result: BenchResult, ranking: Ranking
 ) -> None:
-    from skescore.bench._tables import rank_extractors
+    from skescore.bench import rank_extractors
 
     n_data = len(ranking.comparison.ranks)
-    name = _called(options.rank_by)
+    name = _label(options.rank_by)
     data = plural(n_data, "data set")
     printer.heading(f"{ranking.task}: ranks by {name} over {data}")
     also = [score for score in SCORE_SPECS if score != options.rank_by]
-    others = {
+    ranks_by_score = {
         score: next(
             other for other in rank_extractors(result.rows, score) if other.task == ranking.task
         ).comparison.average_ranks
         for score in also
     }
     holm = ranking.comparison.against_best.set_index("extractor")["p_value_holm"]
-    tested = ranking.comparison.significant  # without a difference there is none to look for
-    head = ["extractor", "average rank", "wins", *[f"by {_called(score)}" for score in also]]
+    tested = ranking.comparison.significant  # otherwise single comparisons are not valid
+    head = ["extractor", "average rank", "wins", *[f"by {_label(score)}" for score in also]]
     head += ["against the best, p"] if tested else []
     rows = [
         [
             extractor_label(row["extractor"]),
             f"{row['rank']:.2f}",
             str(row["wins"]),
-            *[f"{others[score][row['extractor']]:.2f}" for score in also],
+            *[f"{ranks_by_score[score][row['extractor']]:.2f}" for score in also],
             *([output.number(holm.get(row["extractor"]), 2)] if tested else []),
         ]
         for row in ranking.table.to_dict(orient="records")
@@ -346,20 +346,20 @@ def _ranks(
         printer.line(f"(Without {names}, not measured on all of these data sets.)")
     adjusted = " p: two-sided, adjusted by Holm." if tested else ""
     printer.line(
-        "(Rank 1 is best; means over black boxes, seeds and folds are ranked. Wins: data sets "
-        f"where it is best, or equal to the best.{adjusted})"
+        "(Rank 1 is best; ranked by means over black boxes, seeds and folds. Wins: number of data "
+        f"sets where it is best or equal to the best.{adjusted})"
     )
 
 
 def _failures(printer: output.Printer, result: BenchResult) -> None:
-    from skescore.bench._tables import failures
+    from skescore.bench import failures
 
     table = failures(result.rows)
     if not len(table):
         return
     printer.heading(f"{result.run['rows_failed']} of {len(result.rows)} rows failed")
-    # What goes wrong everywhere is said once.
-    alike = list(table.groupby(["black_box", "extractor", "error"], sort=False))
+    # An error on several data sets is listed once.
+    groups = list(table.groupby(["black_box", "extractor", "error"], sort=False))
     rows = [
         [
             part["data"].iloc[0] + (f" and {len(part) - 1} more" if len(part) > 1 else ""),
@@ -368,16 +368,16 @@ def _failures(printer: output.Printer, result: BenchResult) -> None:
             str(part["count"].sum()),
             textwrap.shorten(str(error), 160, placeholder=" ..."),
         ]
-        for (black_box, extractor, error), part in alike[:_SHOWN_ERRORS]
+        for (black_box, extractor, error), part in groups[:_MAX_ERRORS]
     ]
     printer.table(
         ["data", "black box", "extractor", "rows", "error"],
         rows,
         left=("data", "black box", "extractor", "error"),
     )
-    if len(alike) > len(rows):
+    if len(groups) > len(rows):
         printer.line(
-            f"({plural(len(alike) - len(rows), 'further error')}; --format json lists all.)"
+            f"({plural(len(groups) - len(rows), 'further error')}; --format json lists all.)"
         )
 
 
@@ -394,10 +394,10 @@ examples:
   skescore bench --config bench.toml --output results --n-jobs 2 --report
 """
 _PLOT = "ranks_{task}.svg"
-#: Of each table with --quick.
+#: Number of rows of each table with --quick.
 _QUICK_ROWS = 500
-#: Options about the files of --data, and what `load_dataset` calls them.
-_OF_FILES = {
+#: Options about the files of --data, and the parameters of `load_dataset` they set.
+_FILE_OPTIONS = {
     "target": "target",
     "drop": "drop",
     "category": "categories",
@@ -406,8 +406,15 @@ _OF_FILES = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    group = parser.add_argument_group("what to measure (options after a suite or file replace it)")
+    """Add the options of the command."""
+    _add_benchmark_options(parser)
+    _add_run_options(parser)
+    _add_output_options(parser)
+
+
+def _add_benchmark_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that define the benchmark."""
+    group = parser.add_argument_group("benchmark (options replace those of a suite or file)")
     base = group.add_mutually_exclusive_group()
     base.add_argument(
         "--suite",
@@ -444,49 +451,56 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--missing",
         choices=("keep", "error", "drop"),
         help="missing values of features in these files: keep them (default), stop with an error, "
-        "or drop their rows; files that differ in such things are told apart in a --config",
+        "or drop their rows; use --config for files with different settings",
     )
+    _add_method_options(group)
+
+
+def _add_method_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options that choose black boxes, extractors, folds and measures."""
     group.add_argument(
         "--black-boxes",
         action=OF_BLACK_BOX,
         type=_black_boxes,
         metavar="NAME,...",
-        help=f"out of {', '.join(BLACK_BOX_NAMES)} (default random-forest), or files with fitted "
-        "scikit-learn models (.skops; .joblib and .pkl with --trust)",
+        help=f"black boxes: {', '.join(BLACK_BOX_NAMES)} (default random-forest), or files with "
+        "fitted scikit-learn models (.skops; .joblib and .pkl with --trust)",
     )
     group.add_argument(
         "--extractors",
         action=OF_EXTRACTORS,
         type=_extractors,
         metavar="NAME,...",
-        help=f"out of {', '.join(EXTRACTORS)} (default all but optimal-list and "
+        help=f"extractors: {', '.join(EXTRACTORS)} (default all but optimal-list and "
         "optimal-tree), psyke:NAME, files of rules (.json), or search: the best of cart and gridex "
-        "by 30 trials of a search",
+        "after 30 trials",
     )
     group.add_argument(
         "--methods",
         type=Path,
         action=OF_FILE,
         metavar="FILE",
-        help="a Python file of yours with a dict METHODS, by label, of learners of rules (with "
-        "fit(X, y), or functions) and extractors; it is run, and what it holds is compared with "
-        "the extractors",
+        help="a Python file that defines a dict METHODS from labels to rule learners (with "
+        "fit(X, y), or functions) or extractors, which are added to the benchmark; the file is run",
     )
     group.add_argument(
         "--quick",
         action="store_true",
-        help=f"a first look: one black box, one split, at most {_QUICK_ROWS} rows of a table that "
-        "is fetched or in a file",
+        help=f"quick run: one black box, one split, at most {_QUICK_ROWS} rows of each downloaded "
+        "table or file",
     )
     group.add_argument(
-        "--seeds", type=_seeds, metavar="N,...", help="each makes its own folds (default 0)"
+        "--seeds",
+        type=_seeds,
+        metavar="N,...",
+        help="seeds of folds, black boxes and extractors (default 0)",
     )
     group.add_argument(
         "--folds",
         type=arguments.integer(0),
         metavar="N",
-        help="of the cross-validation (default 5); 1: half of the rows are held out once; 0: "
-        "rules are scored on the rows that they come from",
+        help="folds of the cross-validation (default 5); 1: half of the rows are held out once; 0: "
+        "rules are scored on the rows they were extracted from",
     )
     group.add_argument(
         "--measures",
@@ -494,7 +508,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=(),
         metavar="NAME,...",
         help="further columns: measures of single rules, such as min_rule_precision (c2 alone "
-        "stands for mean_rule_c2), and what scores leave out: "
+        "stands for mean_rule_c2), and measures of rule sets: "
         + ", ".join(name.removeprefix("neg_") for name in SET_SCORER_NAMES),
     )
     group.add_argument(
@@ -502,21 +516,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read black boxes from files that can run code when they are read",
     )
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of running the benchmark."""
     group = parser.add_argument_group("running")
     group.add_argument(
         "--n-jobs",
         type=arguments.jobs,
         default=1,
         metavar="N",
-        help="processes (default 1; -1: as many as there are cores); the more, the less exact are "
-        "seconds",
+        help="processes (default 1; -1: all cores); with more processes, run times are less exact",
     )
     group.add_argument(
         "--time-limit",
         type=arguments.number_above(0),
         metavar="SECONDS",
-        help="of each row, the training of its black box apart; what takes longer is ended and "
-        "has failed",
+        help="time limit of each row, without the training of its black box; a row that takes "
+        "longer fails",
     )
     group.add_argument(
         "--keep-rules",
@@ -528,25 +545,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action=OF_FOLDER,
         metavar="DIR",
-        help="keep rows.csv and run.json in a folder; without it, they are kept elsewhere until "
-        "the end only",
+        help="write rows.csv and run.json to a folder; otherwise they are deleted at the end",
     )
     group.add_argument(
-        "--overwrite", action="store_true", help="begin anew, whatever that folder holds"
+        "--overwrite", action="store_true", help="delete the earlier rows of that folder"
     )
-    group.add_argument(
-        "--retry-failed", action="store_true", help="measure once more what has failed"
-    )
+    group.add_argument("--retry-failed", action="store_true", help="measure failed rows again")
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of tables and files."""
     group = parser.add_argument_group("tables and files")
-    ranked = (*SCORE_SPECS, *RANKED)
+    rankable = (*SCORE_SPECS, *RANKABLE_COLUMNS)
     group.add_argument(
         "--rank-by",
-        type=_one_of(ranked, "score"),
+        type=_one_of(rankable, "score"),
         metavar="SCORE",
-        help=f"out of {', '.join(ranked)} (default ice, or what the suite is about)",
+        help=f"score that ranks the extractors: {', '.join(rankable)} (default ice, or that of the "
+        "suite)",
     )
     group.add_argument(
-        "--alpha", type=_level, default=0.05, metavar="LEVEL", help="of the tests (default 0.05)"
+        "--alpha",
+        type=_level,
+        default=0.05,
+        metavar="LEVEL",
+        help="significance level of the tests (default 0.05)",
     )
     group.add_argument(
         "--report",
@@ -555,7 +578,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         const=True,
         action=OF_FILE,
         metavar="FILE",
-        help="write a page to look at (default report.html in the folder of --output)",
+        help="write an HTML report (default report.html in the folder of --output)",
     )
     group.add_argument(
         "--plots",
@@ -565,20 +588,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--parquet", action="store_true", help="write rows.parquet to that folder as well"
     )
-    group.add_argument("--quiet", action="store_true", help="no progress, no notes; only errors")
+    group.add_argument(
+        "--quiet", action="store_true", help="show errors only, without progress and notes"
+    )
     group.add_argument(
         "--format",
         choices=(*arguments.FORMATS, "csv"),
         default="text",
-        help="of standard output (default text); csv: all rows",
+        help="format of standard output (default text); csv: all rows",
     )
 
 
-def _one_of(known: Iterable[str], what: str) -> Callable[[str], str]:
+def _one_of(names: Iterable[str], kind: str) -> Callable[[str], str]:
     def read(text: str) -> str:
-        if text not in known:
+        if text not in names:
             raise argparse.ArgumentTypeError(
-                f"there is no {what} {text!r}. {did_you_mean(text, known)}"
+                f"there is no {kind} {text!r}. {did_you_mean(text, names)}"
             )
         return text
 
@@ -593,11 +618,11 @@ def _words(text: str) -> list[str]:
 
 
 def _extractors(text: str) -> list[str]:
-    words, known = _words(text), (*extractor_names(), SEARCH)
+    words, names = _words(text), (*extractor_names(), SEARCH)
     for word in words:
-        if word not in known and not word.lower().endswith(".json"):
+        if word not in names and not word.lower().endswith(".json"):
             raise argparse.ArgumentTypeError(
-                f"there is no extractor {word!r}. {did_you_mean(word, known)} A file of rules ends "
+                f"there is no extractor {word!r}. {did_you_mean(word, names)} A file of rules ends "
                 "in .json."
             )
     return words
@@ -627,47 +652,47 @@ def _level(text: str) -> float:
 
 
 def _config(options: argparse.Namespace) -> BenchConfig:
-    """The suite or file, with what options replace."""
+    """Return the configuration of the suite or file with the changes of other options."""
     if options.suite is None and options.config is None and options.data is None:
         options.parser.error(
-            f"say what to measure: --suite NAME ({', '.join(SUITES)}), --config FILE or --data NAME"
+            f"name a benchmark: --suite NAME ({', '.join(SUITES)}), --config FILE or --data NAME"
         )
-    about = {name: getattr(options, name) for name in _OF_FILES if getattr(options, name)}
+    about = {name: getattr(options, name) for name in _FILE_OPTIONS if getattr(options, name)}
     for name in about:
         if options.data is None:
             options.parser.error(f"argument --{name}: belongs to the files of --data")
-    from skescore.bench._configuration import config_from, read_config, read_methods
+    from skescore.bench import config_from, read_config, read_methods
 
     raw: dict[str, Any] = {}
     if options.data is not None:
         files = [n for n in options.data if n not in DATA_SET_TASKS and not n.startswith(FETCHED)]
         for name in about if not files else ():
             options.parser.error(f"argument --{name}: belongs to files, and --data names none")
-        of_files = {_OF_FILES[name]: value for name, value in about.items()}
+        of_files = {_FILE_OPTIONS[name]: value for name, value in about.items()}
         raw["data"] = [{"source": n, **(of_files if n in files else {})} for n in options.data]
     if options.black_boxes is not None:
         raw["black_boxes"] = list(options.black_boxes)
     if options.extractors is not None:
         raw["extractors"] = options.extractors
     methods = [] if options.methods is None else read_methods(options.methods)
-    made = config_from({"data": ["iris"], "black_boxes": ["random-forest"], **raw})
+    from_options = config_from({"data": ["iris"], "black_boxes": ["random-forest"], **raw})
     if options.suite is None and options.config is None:
-        base = made
+        base = from_options
     else:
         base = suite_config(options.suite) if options.suite else read_config(options.config)
-    changes = {key: getattr(made, key) for key in raw}
+    changes = {key: getattr(from_options, key) for key in raw}
     for key in ("seeds", "folds"):
         if getattr(options, key) is not None:
             value = getattr(options, key)
             changes[key] = tuple(dict.fromkeys(value)) if key == "seeds" else value
-    if "data" in changes and base is not made:
-        # What was meant for data sets that are left out has nothing to do.
+    if "data" in changes and base is not from_options:
+        # Extractors that are restricted to other data sets have nothing to do.
         labels = {entry.label for entry in changes["data"]}
-        kept = changes.get("extractors", base.extractors)
-        changes["extractors"] = tuple(e for e in kept if e.data is None or labels & set(e.data))
+        entries = changes.get("extractors", base.extractors)
+        changes["extractors"] = tuple(e for e in entries if e.data is None or labels & set(e.data))
     if methods:
-        own = config_from({"data": ["iris"], "black_boxes": ["knn"], "extractors": methods})
-        changes["extractors"] = (*changes.get("extractors", base.extractors), *own.extractors)
+        added = config_from({"data": ["iris"], "black_boxes": ["knn"], "extractors": methods})
+        changes["extractors"] = (*changes.get("extractors", base.extractors), *added.extractors)
     if options.time_limit is not None:
         changes["time_limit"] = options.time_limit
     changed = base.with_changes(**changes)
@@ -675,7 +700,7 @@ def _config(options: argparse.Namespace) -> BenchConfig:
 
 
 def _quick(config: BenchConfig) -> BenchConfig:
-    """One black box, one split, few rows."""
+    """Reduce a configuration to one black box, one split and few rows."""
     data = tuple(
         replace(entry, options={**entry.options, "sample": _QUICK_ROWS})
         if entry.table is None and entry.source not in DATA_SET_TASKS
@@ -688,11 +713,10 @@ def _quick(config: BenchConfig) -> BenchConfig:
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     _check_files(options)
     config = _config(options)
-    from skescore.bench._plan import make_plan
-    from skescore.bench._running import BenchProgress, run_plan
+    from skescore.bench import BenchProgress, make_plan, run_bench
     from skescore.black_boxes import load_black_box
 
     if options.rank_by is None:
@@ -701,10 +725,10 @@ def run(options: argparse.Namespace) -> str:
     plan = make_plan(config, load_model=functools.partial(load_black_box, trust=options.trust))
     with (
         rows_folder(options.output, plan, options.measures) as folder,
-        BenchProgress(shown=not options.quiet) as progress,
+        BenchProgress(enabled=not options.quiet, note=notes.add) as progress,
     ):
         try:
-            result = run_plan(
+            result = run_bench(
                 plan,
                 folder,
                 measures=options.measures,
@@ -713,23 +737,21 @@ def run(options: argparse.Namespace) -> str:
                 overwrite=options.overwrite,
                 retry_failed=options.retry_failed,
                 keep_rules=options.keep_rules,
-                on_start=progress.start,
-                on_row=progress.row,
-                on_note=notes.add,
+                callback=progress,
             )
         except KeyboardInterrupt:
             progress.__exit__()
-            notes.add(f"{plural(progress.measured, 'row')} more measured; the same command goes on")
+            rows = plural(progress.n_measured, "row")
+            notes.add(f"{rows} more measured; the same command resumes the run")
             raise
         progress.__exit__()
         _write_files(options, folder, result)
-        text = _shown(options, result, notes)
+        text = _output_text(options, result, notes)
     return text
 
 
-def _shown(options: argparse.Namespace, result: BenchResult, notes: output.Notes) -> str:
-    from skescore.bench._rows import csv_text
-    from skescore.bench._tables import rank_extractors, summarize
+def _output_text(options: argparse.Namespace, result: BenchResult, notes: output.Notes) -> str:
+    from skescore.bench import csv_text, rank_extractors, summarize
 
     if options.format == "csv":
         return csv_text(result.rows)
@@ -748,13 +770,13 @@ def _shown(options: argparse.Namespace, result: BenchResult, notes: output.Notes
 
 
 def _check_files(options: argparse.Namespace) -> None:
-    """Find what speaks against the files now: an hour's run must not end in an error."""
+    """Check the options of files first, so that a long run does not end in an error."""
     folder: Path | None = options.output
     if folder is None:
         for name in ("plots", "parquet", "overwrite", "keep_rules"):
             if getattr(options, name):
-                shown = name.replace("_", "-")
-                options.parser.error(f"argument --{shown}: needs the folder of --output")
+                option = name.replace("_", "-")
+                options.parser.error(f"argument --{option}: needs the folder of --output")
         if options.report is True:
             options.parser.error("argument --report: name a file, or a folder with --output")
     elif folder.exists() and not folder.is_dir():
@@ -770,7 +792,7 @@ def _check_files(options: argparse.Namespace) -> None:
 
 
 def _write_files(options: argparse.Namespace, folder: Path, result: BenchResult) -> None:
-    from skescore.bench._tables import rank_extractors
+    from skescore.bench import rank_extractors
 
     written = [] if options.output is None else [folder / "rows.csv", folder / "run.json"]
     if options.parquet:
@@ -778,7 +800,7 @@ def _write_files(options: argparse.Namespace, folder: Path, result: BenchResult)
         write_atomically(path, result.rows.to_parquet(index=False))
         written.append(path)
     if options.plots:
-        from skescore.bench._statistics import critical_difference_plot
+        from skescore.bench import critical_difference_plot
 
         for ranking in rank_extractors(result.rows, options.rank_by, alpha=options.alpha):
             ax = critical_difference_plot(

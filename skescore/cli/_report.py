@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home, check_regular, json_of
 from skescore._names import BLACK_BOX_NAMES
-from skescore.bench._suites import SUITES
+from skescore.bench import SUITES
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_RUN

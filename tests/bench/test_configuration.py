@@ -85,7 +85,7 @@ def test_files_of_models_are_beside_the_configuration(tmp_path):
         ({"black_boxes": ["no_such.skops"]}, "there is no file 'no_such.skops' with a model"),
         ({"black_boxes": [{"file": "model.onnx"}]}, r"must end in \.skops, .*, got 'model.onnx'"),
         ({"black_boxes": [{"file": "a.pkl", "params": {}}]}, "with a file has no 'params'"),
-        ({"black_boxes": ["model.onnx"]}, r"A model from elsewhere is a file that ends in \.skops"),
+        ({"black_boxes": ["model.onnx"]}, r"A trained model is a file that ends in \.skops"),
         ({"black_boxes": [{"name": "knn", "scaled": 0}]}, "scaled must be true or false, got 0"),
         ({"extractors": ["gridx"]}, r"there is no extractor 'gridx'. Did you mean 'gridex'\?"),
         (
@@ -115,7 +115,7 @@ def test_files_that_are_no_configuration(tmp_path):
     with pytest.raises(ConfigurationError, match=r"There is no file .*bench\.toml"):
         read_config(path)
     path.write_text("data = [")
-    with pytest.raises(ConfigurationError, match=r"bench\.toml is no TOML"):
+    with pytest.raises(ConfigurationError, match=r"bench\.toml is not TOML"):
         read_config(path)
     path.write_text("data = ['iris']\nblack_boxes = ['knm']")
     with pytest.raises(ConfigurationError, match=r"bench\.toml: black_boxes: there is no black"):
@@ -182,8 +182,8 @@ def test_what_does_not_suit_is_left_out_and_said():
         ("diabetes", "gridrex"),
     }
     assert plan.notes == [
-        "gridrex is left out on iris: it is for regression only",
-        "trepan is left out on diabetes: it is for classification only",
+        "gridrex is skipped on iris: it is for regression only",
+        "trepan is skipped on diabetes: it is for classification only",
     ]
     with pytest.raises(ValueError, match="'gridrex' suits none of the data sets: on iris"):
         make_plan(config_from(BASE | {"extractors": ["gridrex"]}))

@@ -7,7 +7,21 @@ import sys
 
 import pytest
 
-from skescore.bench import ConfigurationError, config_from, read_methods, run_bench
+from skescore.bench import (
+    BenchCallback,
+    ConfigurationError,
+    config_from,
+    read_methods,
+    run_bench,
+)
+
+
+class NoMoreRows(BenchCallback):
+    """Fail when a row is measured."""
+
+    def on_row(self, row):
+        pytest.fail("a row was measured again")
+
 
 PROGRAM = """
 import os
@@ -76,14 +90,14 @@ def test_learners_functions_and_extractors_are_compared(entries, tmp_path, monke
     assert "IF petal length (cm) ≤ 2.45 THEN setosa" in kept["iris", "stump"]["text"]
     assert kept["iris", "stump"]["features"] == ["petal length (cm)"]
     # The same file is the same benchmark: nothing is measured again.
-    again = run_bench(config(entries()), tmp_path / "out", on_row=lambda row: pytest.fail("again"))
+    again = run_bench(config(entries()), tmp_path / "out", callback=NoMoreRows())
     assert again.rows.equals(found.rows)
     # So it is where both have been moved.
     (tmp_path / "elsewhere").mkdir()
     moved = (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
     monkeypatch.delitem(sys.modules, "skescore_methods_mine")  # in another process
     folder = (tmp_path / "out").rename(tmp_path / "elsewhere" / "out")
-    again = run_bench(config(read_methods(moved)), folder, on_row=lambda row: pytest.fail("again"))
+    again = run_bench(config(read_methods(moved)), folder, callback=NoMoreRows())
     assert again.rows.equals(found.rows)
 
 
@@ -91,11 +105,11 @@ def test_learners_functions_and_extractors_are_compared(entries, tmp_path, monke
     ("program", "says"),
     [
         ("1 / 0", "cannot be run: ZeroDivisionError"),
-        ("", "must hold METHODS, a dict of methods by label, got None"),
-        ("METHODS = {}", "must hold METHODS"),
+        ("", "must define METHODS, a dict of methods by label, got None"),
+        ("METHODS = {}", "must define METHODS"),
         (
             "from sklearn.tree import DecisionTreeClassifier as T\nMETHODS = {'t': T}",
-            "'t': a class must be an extractor; of a learner pass an instance",
+            "'t': a class must be an extractor; pass a learner as an instance",
         ),
     ],
 )
@@ -107,7 +121,7 @@ def test_files_without_methods(program, says, tmp_path):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(ConfigurationError, match="is no Python file"):
+    with pytest.raises(ConfigurationError, match="is not a Python file"):
         read_methods(tmp_path / "none.py")
 
 

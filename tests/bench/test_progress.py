@@ -8,11 +8,11 @@ ROW = {"data": "iris", "black_box": "knn", "extractor": "cart", "state": "comple
 def test_lines_now_and_then_with_what_is_left(capsys):
     clock = iter([0.0, *range(1, 101)])
     with BenchProgress(clock=lambda: float(next(clock))) as progress:
-        progress.start(20, 40)
+        progress.on_start(20, 40)
         for number in range(40):
-            progress.row(ROW | ({"state": "failed"} if number == 3 else {}))
+            progress.on_row(ROW | ({"state": "failed"} if number == 3 else {}))
     assert capsys.readouterr().err.splitlines() == [
-        "20 of 60 rows are there already; going on",
+        "resuming after 20 of 60 rows",
         "30 of 60 rows, 1 failed, 10 s, about 30 s left",
         "40 of 60 rows, 1 failed, 20 s, about 20 s left",
         "50 of 60 rows, 1 failed, 30 s, about 10 s left",
@@ -23,14 +23,14 @@ def test_lines_now_and_then_with_what_is_left(capsys):
 def test_a_single_row_is_no_estimate(capsys):
     clock = iter([0.0, 100.0])
     with BenchProgress(clock=lambda: next(clock)) as progress:
-        progress.start(0, 1000)
-        progress.row(ROW)
+        progress.on_start(0, 1000)
+        progress.on_row(ROW)
     assert capsys.readouterr().err == "1 of 1000 rows, 1 min 40 s\n"
 
 
 def test_nothing_is_shown_when_not_asked(capsys):
-    with BenchProgress(shown=False) as progress:
-        progress.start(0, 1)
-        progress.row(ROW)
+    with BenchProgress(enabled=False) as progress:
+        progress.on_start(0, 1)
+        progress.on_row(ROW)
     assert capsys.readouterr().err == ""
-    assert progress.measured == 1
+    assert progress.n_measured == 1

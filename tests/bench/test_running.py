@@ -14,8 +14,23 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, fire_score, ice_score, q_score
-from skescore.bench import FolderInUseError, config_from, make_plan, read_rows, run_bench
+from skescore.bench import (
+    BenchCallback,
+    FolderInUseError,
+    config_from,
+    make_plan,
+    read_rows,
+    run_bench,
+)
 from skescore.datasets import load_dataset
+
+
+def callback(**methods):
+    """Return a callback with some methods replaced by functions."""
+    result = BenchCallback()
+    result.__dict__.update(methods)
+    return result
+
 
 BASE = {
     "data": ["iris"],
@@ -119,7 +134,9 @@ def test_what_is_there_is_not_measured_again(whole, tmp_path, kept):
     (tmp_path / "rows.csv").write_bytes(b"".join(order))
     started, measured = [], []
     again = run_bench(
-        CONFIG, tmp_path, on_start=lambda *n: started.append(n), on_row=measured.append
+        CONFIG,
+        tmp_path,
+        callback=callback(on_start=lambda *n: started.append(n), on_row=measured.append),
     )
     assert started == [(kept, 12 - kept)]
     assert len(measured) == 12 - kept
@@ -148,12 +165,15 @@ def test_the_record(whole):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"seeds": [0]}, r"seeds is \[0, 5\] there and \[0\] here"),
-        ({"folds": 4}, "folds is 3 there and 4 here"),
-        ({"extractors": ["cart"]}, r'extractors is \["cart", "broken"\] there and \["cart"\] here'),
+        ({"seeds": [0]}, r"seeds is \[0, 5\] in the folder and \[0\] now"),
+        ({"folds": 4}, "folds is 3 in the folder and 4 now"),
+        (
+            {"extractors": ["cart"]},
+            r'extractors is \["cart", "broken"\] in the folder and \["cart"\] now',
+        ),
         (
             {"extractors": ["cart", BASE["extractors"][1]]},
-            r'extractors is .*"max_leaf_nodes": 4.* there and .*"params": \{\}.* here',
+            r'extractors is .*"max_leaf_nodes": 4.* in the folder and .*"params": \{\}.* now',
         ),
     ],
 )
@@ -197,14 +217,16 @@ def test_a_folder_has_one_user_at_a_time(tmp_path):
         with pytest.raises(FolderInUseError, match="Another process is measuring"):
             run_bench(CONFIG, tmp_path)
 
-    run_bench(CONFIG, tmp_path, on_start=meanwhile)
+    run_bench(CONFIG, tmp_path, callback=callback(on_start=meanwhile))
 
 
 def test_failed_rows_are_tried_again_when_asked(whole, tmp_path):
     for name in ("rows.csv", "run.json"):
         (tmp_path / name).write_bytes((whole[0] / name).read_bytes())
     measured = []
-    again = run_bench(CONFIG, tmp_path, retry_failed=True, on_row=measured.append)
+    again = run_bench(
+        CONFIG, tmp_path, retry_failed=True, callback=callback(on_row=measured.append)
+    )
     assert [row["extractor"] for row in measured] == ["broken"] * 6
     pd.testing.assert_frame_equal(timeless(again.rows), timeless(whole[1]), check_exact=True)
 
@@ -215,7 +237,7 @@ def test_rows_measured_with_other_versions_are_told(whole, tmp_path):
     run["run"]["versions"]["numpy"] = "1.0"
     (tmp_path / "run.json").write_text(json.dumps(run))
     notes = []
-    run_bench(CONFIG, tmp_path, on_note=notes.append)
+    run_bench(CONFIG, tmp_path, callback=callback(on_note=notes.append))
     assert any("measured with other versions" in note for note in notes)
 
 
@@ -239,8 +261,10 @@ def test_rules_of_a_file_and_a_search(whole, tmp_path):
         }
     )
     plan = make_plan(config)
-    assert plan.notes[0].startswith("rules.json is left out on wine: its rules need the features")
-    assert plan.notes[1].startswith("rules.json is scored as it is: if it was made from these rows")
+    assert plan.notes[0].startswith("rules.json is skipped on wine: its rules need the features")
+    assert plan.notes[1].startswith(
+        "rules.json is not extracted again: if it was made from these rows"
+    )
     rows = run_bench(config, tmp_path / "out").rows
     theirs = rows[rows["extractor"] == "rules.json"]
     assert theirs["data"].tolist() == ["iris", "iris"]
@@ -323,9 +347,9 @@ def test_a_model_from_a_file_is_asked_as_it_is(model_file, tmp_path):
         }
     )
     plan = make_plan(config, load_model=joblib.load)
-    assert plan.notes[0].startswith("theirs is left out on wine: The black box and wine have diff")
+    assert plan.notes[0].startswith("theirs is skipped on wine: The black box and wine have diff")
     assert plan.notes[1].startswith("theirs was trained elsewhere and is used as it is")
-    result = run_bench(config, tmp_path / "out", load_model=joblib.load, n_jobs=2)
+    result = run_bench(make_plan(config, load_model=joblib.load), tmp_path / "out", n_jobs=2)
     rows = result.rows
     assert rows["state"].eq("complete").all()
     theirs = rows[rows["black_box"] == "theirs"]
@@ -345,19 +369,19 @@ def test_a_model_from_a_file_is_asked_as_it_is(model_file, tmp_path):
 def test_another_model_in_the_file_is_another_bench(model_file, tmp_path):
     path, model = model_file
     config = config_from(BASE | {"black_boxes": [{"label": "m", "file": str(path)}], "folds": 0})
-    run_bench(config, tmp_path / "out", load_model=joblib.load)
+    run_bench(make_plan(config, load_model=joblib.load), tmp_path / "out")
     iris = load_dataset("iris")
     joblib.dump(model.set_params(max_depth=3).fit(iris.X, iris.y), path)
     with pytest.raises(FolderInUseError, match="black_boxes is"):
-        run_bench(config, tmp_path / "out", load_model=joblib.load)
+        run_bench(make_plan(config, load_model=joblib.load), tmp_path / "out")
 
 
 def test_a_model_that_suits_no_data_is_refused(model_file, tmp_path):
     path, _ = model_file
     config = config_from(BASE | {"data": ["wine"], "black_boxes": [str(path)]})
     with pytest.raises(ValueError, match="'theirs' suits none of the data sets"):
-        run_bench(config, tmp_path / "out", load_model=joblib.load)
-    with pytest.raises(ValueError, match="pass load_model, a function"):
+        run_bench(make_plan(config, load_model=joblib.load), tmp_path / "out")
+    with pytest.raises(ValueError, match="pass load_model to make_plan"):
         run_bench(config, tmp_path / "out")
     both = config_from(
         BASE | {"data": ["iris", "diabetes"], "black_boxes": [str(path)], "extractors": ["gridrex"]}
@@ -397,7 +421,7 @@ def test_data_frames_models_and_extractors_may_be_objects(tmp_path):
         pd.testing.assert_frame_equal(part, parts[0])
     assert rows.loc[rows["black_box"] == "stump", "fidelity"].eq(1.0).all()
     started = []
-    run_bench(config, tmp_path, on_start=lambda *n: started.append(n))
+    run_bench(config, tmp_path, callback=callback(on_start=lambda *n: started.append(n)))
     assert started == [(24, 0)]
     other = config.with_changes(
         black_boxes=config_from(
