@@ -42,6 +42,7 @@ from skescore.tuning import (
     Candidate,
     Candidates,
     Fold,
+    FoldResult,
     choose_winner,
     evaluate_on_fold,
     make_folds,
@@ -223,7 +224,7 @@ def chosen(measured: list[Measured], score: str, judge: str, errors: float) -> i
     order = np.lexsort([size, -by.mean(axis=1)])
     if judge == "weighed scores":
         on_all_rows = Candidates(
-            replace(one, folds=(one.all_rows or {},)) for one in candidates
+            replace(one, folds=(one.all_rows or FoldResult({}),)) for one in candidates
         ).scores(kind, **WEIGHTS[score])
         by = mixed(by, sign * on_all_rows)
     elif judge == "weighed measures":

@@ -82,7 +82,7 @@ def write_run(folder: Path, n_candidates: int) -> None:
             "min_samples_leaf": 3,
             "tolerance": random.uniform(0, 1),
         }
-        candidates.append(Candidate(f"extractor{number % 8}", params, number, folds))
+        candidates.append(Candidate.from_measures(f"extractor{number % 8}", params, number, folds))
     rules = RuleSet(
         [
             Rule(

@@ -1339,7 +1339,7 @@ def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
         for one in search.candidates_
         if one.extractor == row["extractor"] and one.params == row["params"]
     ]
-    return [text for one in alike[:1] for fold in one.folds for text in fold["warnings"]]
+    return [text for one in alike[:1] for fold in one.folds for text in fold.warnings]
 
 
 def _result(

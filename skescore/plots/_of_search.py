@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from skescore._validation import check_choice
@@ -11,7 +12,7 @@ from skescore.plots._trade_off import pareto_plot, score_sensitivity, winner_map
 
 __all__ = ["plot_search"]
 
-_PLOTS = {
+_PLOTS: dict[str, Callable[..., Any]] = {
     "trade_off": pareto_plot,
     "scores": score_bars,
     "winners": winner_map,
@@ -44,6 +45,11 @@ def plot_search(search: Any, kind: str = "trade_off", *, ax: Any = None, **optio
     ------
     ValueError
         If there is no such kind.
+
+    Examples
+    --------
+    >>> from skescore.plots import plot_search
+    >>> ax = plot_search(search, "winners")  # doctest: +SKIP
     """
     check_choice("kind", kind, _PLOTS)
     return _PLOTS[kind](search, ax=ax, **options)

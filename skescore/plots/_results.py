@@ -13,20 +13,12 @@ from sklearn.base import BaseEstimator
 from skescore._validation import check_choice
 from skescore.plots._style import number
 from skescore.registry import extractor_label
-from skescore.scorers import ScoreSpec, all_weights, find_score
+from skescore.scorers import ScoreSpec, all_weights, find_score, measured_quantities
 from skescore.tuning import Candidate, Candidates
 from skescore.tuning._candidates import as_candidates
 
 #: What scores are made of; of a table these columns are read.
-MEASURES = (
-    "performance",
-    "loss",
-    "loss_q",
-    "n_rules",
-    "size",
-    "completeness_volume",
-    "completeness_instances",
-)
+MEASURES = tuple(measured_quantities(costs=False))
 #: What tells candidates apart in a table.
 KEYS = ("data", "black_box", "extractor", "params")
 _ACCEPTED = (
@@ -76,7 +68,9 @@ def results_candidates(results: Any) -> Candidates:
             for record in part[list(MEASURES)].to_dict("records")
         )
         trial = first.get("trial", i)
-        found.append(Candidate(str(first["extractor"]), _as_params(params), int(trial), folds))
+        found.append(
+            Candidate.from_measures(str(first["extractor"]), _as_params(params), int(trial), folds)
+        )
     return Candidates(found)
 
 

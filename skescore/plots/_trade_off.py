@@ -553,7 +553,9 @@ def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
         raise ValueError(f"results lacks the columns {lacking}, got {list(results.columns)}.")
     blank = dict.fromkeys(MEASURES, float("nan"))
     return Candidates(
-        Candidate(str(r["extractor"]), {}, i, (blank | {k: r[k] for k in blank if k in r},))
+        Candidate.from_measures(
+            str(r["extractor"]), {}, i, (blank | {k: r[k] for k in blank if k in r},)
+        )
         for i, r in enumerate(table.to_dict("records"))
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skescore._io import json_of
-from skescore.scorers import measured_names
+from skescore.scorers import measured_quantities
 from skescore.tuning import Candidate, Candidates
 
 __all__ = [
@@ -22,13 +22,14 @@ __all__ = [
 FORMAT = "skescore.candidates"
 VERSION = 1
 #: Columns without which a candidate cannot be judged by other weights of the built-in scores.
-NEEDED = measured_names()
+NEEDED = tuple(measured_quantities(costs=False))
 
 
 def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:
     """What is kept of every fold, or of the rules of all rows."""
-    more = () if all_rows else ("seconds", "black_box_calls", "black_box_rows")
-    return (*dict.fromkeys((*NEEDED, *measured_names())), "score", *more)
+    names = measured_quantities(costs=False)
+    costs = () if all_rows else (name for name in measured_quantities() if name not in names)
+    return (*dict.fromkeys((*NEEDED, *names)), "score", *costs)
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ def candidates_json(
     >>> fold = dict(performance=0.9, loss=0.1, loss_q=0.1, n_rules=3, size=3,
     ...             completeness_volume=1.0, completeness_instances=1.0)
     >>> text = candidates_json(
-    ...     Candidates([Candidate("cart", {"max_leaf_nodes": 3}, 0, (fold,))]), winner=("cart", 0),
-    ...     standard_errors=1.0,
+    ...     Candidates([Candidate.from_measures("cart", {"max_leaf_nodes": 3}, 0, (fold,))]),
+    ...     winner=("cart", 0), standard_errors=1.0,
     ... )
     >>> kept = read_candidates(text)
     >>> kept.candidates[0].params, kept.winner
@@ -203,11 +204,11 @@ def _candidate(record: dict[str, Any]) -> Candidate:
     all_rows = record.get("all_rows")
     if all_rows is not None:
         all_rows = {name: _number_read(all_rows[name]) for name in (*NEEDED, *all_rows)}
-    return Candidate(
+    return Candidate.from_measures(
         str(record["extractor"]),
         dict(record["params"]),
         int(record["trial"]),
-        tuple(rows),
+        rows,
         all_rows,
     )
 

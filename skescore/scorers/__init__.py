@@ -22,6 +22,13 @@ from skescore.scorers._predictions import (
     PerformanceScorer,
     make_performance_scorer,
 )
+from skescore.scorers._quantities import (
+    MeasuredQuantity,
+    QuantityLimit,
+    limited_quantities,
+    measured_quantities,
+    minimized_quantities,
+)
 from skescore.scorers._rules import (
     SCORERS,
     SET_SCORERS,
@@ -55,7 +62,9 @@ __all__ = [
     "AttributionReport",
     "AttributionScorer",
     "Expression",
+    "MeasuredQuantity",
     "PerformanceScorer",
+    "QuantityLimit",
     "RuleEvaluation",
     "RuleScorer",
     "ScoreSpec",
@@ -69,6 +78,7 @@ __all__ = [
     "get_rule_scorer",
     "ice",
     "knowledge",
+    "limited_quantities",
     "make_attribution_scorer",
     "make_fire_scorer",
     "make_ice_scorer",
@@ -80,6 +90,8 @@ __all__ = [
     "make_set_scorer",
     "make_survival_scorer",
     "measured_names",
+    "measured_quantities",
+    "minimized_quantities",
     "neg_fire",
     "neg_q",
     "register_installed_scores",

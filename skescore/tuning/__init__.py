@@ -2,6 +2,8 @@
 
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._estimator_632 import SHARE_OF_ALL_ROWS, mixed, mixed_score
+from skescore.tuning._fold_result import FoldResult
+from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import (
     ExtractorObjective,
@@ -11,7 +13,7 @@ from skescore.tuning._objective import (
     make_folds,
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
-from skescore.tuning._search import ExtractorSearchCV, leaderboard
+from skescore.tuning._search import ExtractorSearchCV
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning._winner import choose_winner, judged
 from skescore.tuning.runner import FoldEvaluator, SearchProgress, Workers, describe_study
@@ -38,6 +40,7 @@ __all__ = [
     "ExtractorSearchCV",
     "Fold",
     "FoldEvaluator",
+    "FoldResult",
     "Heartbeat",
     "Question",
     "ScoreInterval",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 import optuna
@@ -17,6 +17,7 @@ from skescore._validation import check_choice
 from skescore._views import find_view
 from skescore.scorers import COMPLETENESSES, ScoreSpec, all_weights, find_score, measured_names
 from skescore.tuning._estimator_632 import mixed_score
+from skescore.tuning._fold_result import FoldResult, read_all_rows, read_folds
 from skescore.tuning._limits import SearchLimits
 
 
@@ -32,26 +33,52 @@ class Candidate:
         Hyper-parameters.
     trial : int
         Number of the trial in the study of the extractor.
-    folds : tuple of dict
-        Per fold: ``performance``, ``loss``, ``loss_q``, ``n_rules``, ``size``,
-        ``completeness_volume``, ``completeness_instances`` and whatever else was kept.
-    all_rows : dict or None
-        The same of the rules that were extracted from all rows, on these rows, or why there are
-        none (``failure``); None if that was not tried.
+    folds : tuple of FoldResult
+        Results on the held-out rows of each fold.
+    all_rows : FoldResult or None
+        Result of the rules that were extracted from all rows, on these rows, or the error; None if
+        that was not tried.
 
     Examples
     --------
-    >>> fold = {"loss": 0.25, "n_rules": 3}
-    >>> folds = (fold, {"loss": 0.75, "n_rules": 2})
-    >>> Candidate("cart", {"max_leaf_nodes": 3}, 0, folds).mean("loss")
+    >>> folds = [{"loss": 0.25, "n_rules": 3}, {"loss": 0.75, "n_rules": 2}]
+    >>> Candidate.from_measures("cart", {"max_leaf_nodes": 3}, 0, folds).mean("loss")
     0.5
     """
 
     extractor: str
     params: dict[str, Any]
     trial: int
-    folds: tuple[dict[str, Any], ...] = field(repr=False)
-    all_rows: dict[str, Any] | None = field(default=None, repr=False)
+    folds: tuple[FoldResult, ...] = field(repr=False)
+    all_rows: FoldResult | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_measures(
+        cls,
+        extractor: str,
+        params: dict[str, Any],
+        trial: int,
+        folds: Iterable[Mapping[str, Any]],
+        all_rows: Mapping[str, Any] | None = None,
+    ) -> Candidate:
+        """Make a candidate from measures in plain dicts.
+
+        Parameters
+        ----------
+        extractor, params, trial
+            See :class:`Candidate`.
+        folds : iterable of dict
+            Measures by name, one dict per fold: ``performance``, ``loss``, ``loss_q``,
+            ``n_rules``, ``size``, ``completeness_volume``, ``completeness_instances`` and others.
+        all_rows : dict, optional
+            Measures of the rules of all rows, or ``failure`` with the text of the error.
+
+        Returns
+        -------
+        Candidate
+            The candidate.
+        """
+        return cls(extractor, params, trial, read_folds(folds), read_all_rows(all_rows))
 
     def mean(self, name: str) -> float:
         """Average of a measure over the folds.
@@ -86,9 +113,10 @@ class Candidates(Sequence[Candidate]):
     --------
     >>> fold = dict(performance=0.9, loss=0.1, loss_q=0.1, n_rules=3, size=3,
     ...             completeness_volume=1.0, completeness_instances=1.0)
-    >>> found = Candidates([Candidate("cart", {}, 0, (fold,)),
-    ...                     Candidate("cart", {}, 1, (fold | {"size": 6, "loss": 0.01},))])
-    >>> found.scores("fire", psi=3).ravel().round(3).tolist()
+    >>> larger = fold | {"size": 6, "loss": 0.01}
+    >>> candidates = Candidates([Candidate.from_measures("cart", {}, 0, [fold]),
+    ...                          Candidate.from_measures("cart", {}, 1, [larger])])
+    >>> candidates.scores("fire", psi=3).ravel().round(3).tolist()
     [0.106, 0.022]
     """
 
@@ -144,13 +172,13 @@ class Candidates(Sequence[Candidate]):
         for some in trials.values():
             for trial in some:
                 kept = trial.user_attrs
-                folds = kept.get("folds", ())
+                folds = read_folds(kept.get("folds"))
                 if trial.state != TrialState.COMPLETE or "same_as" in kept:
                     continue
                 if folds and all(map(_is_measured, folds)):
                     params = dict(trial.params)
-                    name, all_rows = kept["extractor"], kept.get("all_rows")
-                    found.append(Candidate(name, params, trial.number, tuple(folds), all_rows))
+                    name, all_rows = kept["extractor"], read_all_rows(kept.get("all_rows"))
+                    found.append(Candidate(name, params, trial.number, folds, all_rows))
         return cls(found)
 
     @overload
@@ -297,7 +325,7 @@ class Candidates(Sequence[Candidate]):
                     {name: self.measure(name)[known] for name in names},
                     {
                         name: np.array(
-                            [[(self[n].all_rows or {})[name]] for n in known], dtype=float
+                            [[cast(FoldResult, self[n].all_rows)[name]] for n in known], dtype=float
                         )
                         for name in names
                     },
@@ -328,10 +356,10 @@ def _checked_score(score: str, completeness: str) -> ScoreSpec:
     return find_score(score)
 
 
-def _is_measured(fold: Mapping[str, Any], names: Iterable[str] = ()) -> bool:
-    # No rule, no size, no score: such a fold cannot be judged by any weights.
+def _is_measured(result: FoldResult, names: Iterable[str] = ()) -> bool:
+    """Return whether all measures are defined and there are rules, so that scores are defined."""
     names = names or measured_names()
-    return all(np.isfinite(fold.get(name, np.nan)) for name in names) and fold["size"] > 0
+    return all(np.isfinite(result.get(name)) for name in names) and result["size"] > 0
 
 
 def as_candidates(candidates: Any) -> Candidates:

@@ -1,96 +1,117 @@
-"""SearchLimits that the winner of a search must keep."""
+"""Limits that the winner of a search must keep."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from skescore._text import did_you_mean
 from skescore._validation import check_number
-from skescore.tuning._search_objective import mean_of
+from skescore.scorers import limited_quantities
+from skescore.tuning._fold_result import FoldResult, mean_of
+
+#: Tolerance for rounding.
+_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class SearchLimits:
-    """What the winner of a search has to keep to.
+    """Limits that the winner of a search must keep.
 
     Parameters
     ----------
-    max_rules : float, optional
-        Most rules: of those of all rows where these are known, else on the mean of the folds.
-    min_performance : float, optional
-        Least performance on held-out rows, on the mean of the folds.
+    **values : float, optional
+        ``max_rules``, the largest number of rules: of those extracted from all rows where there are
+        some, otherwise the mean over the folds. ``min_performance``, the smallest mean performance
+        on held-out rows. Further limits are those that measured quantities declare.
 
     Raises
     ------
     TypeError, ValueError
-        If one is no number, or `max_rules` is below 1.
+        If a limit is unknown, not a number, or too small, such as `max_rules` below 1.
 
     Examples
     --------
-    >>> folds = [{"n_rules": 4, "performance": 0.9}, {"n_rules": 5, "performance": 0.8}]
+    >>> from skescore.tuning import FoldResult
+    >>> folds = [FoldResult({"n_rules": 4, "performance": 0.9}),
+    ...          FoldResult({"n_rules": 5, "performance": 0.8})]
     >>> SearchLimits(max_rules=4).violations(folds)
     (0.5,)
-    >>> SearchLimits(max_rules=4).allow(folds, {"n_rules": 4})
+    >>> SearchLimits(max_rules=4).allow(folds, FoldResult({"n_rules": 4}))
     True
     """
 
-    max_rules: float | None = None
-    min_performance: float | None = None
+    values: Mapping[str, float]
 
-    def __post_init__(self) -> None:
-        check_number("max_rules", self.max_rules, 1.0, finite=True, optional=True)
-        check_number("min_performance", self.min_performance, finite=True, optional=True)
+    def __init__(self, **values: float | None) -> None:
+        known = limited_quantities()
+        for parameter, value in values.items():
+            if parameter not in known:
+                raise TypeError(
+                    f"There is no limit {parameter!r}. {did_you_mean(parameter, known)}"
+                )
+            limit = known[parameter].limit
+            smallest = None if limit is None else limit.smallest
+            check_number(
+                parameter,
+                value,
+                -math.inf if smallest is None else smallest,
+                finite=True,
+                optional=True,
+            )
+        set_values = {name: values[name] for name in known if values.get(name) is not None}
+        object.__setattr__(self, "values", set_values)
 
     def __bool__(self) -> bool:
-        return self.max_rules is not None or self.min_performance is not None
+        return bool(self.values)
 
     def __str__(self) -> str:
-        parts = []
-        if self.max_rules is not None:
-            parts.append(f"at most {self.max_rules:g} rule{'' if self.max_rules == 1 else 's'}")
-        if self.min_performance is not None:
-            parts.append(f"a performance of at least {self.min_performance:g}")
-        return " and ".join(parts)
+        known = limited_quantities()
+        texts = []
+        for parameter, value in self.values.items():
+            if (limit := known[parameter].limit) is not None:
+                texts.append(limit.text.format(value=value, s="" if value == 1 else "s"))
+        return " and ".join(texts)
 
     def violations(
-        self, folds: Sequence[Mapping[str, Any]], all_rows: Mapping[str, Any] | None = None
+        self, folds: Sequence[FoldResult], all_rows: FoldResult | None = None
     ) -> tuple[float, ...]:
-        """Give how far a candidate is beyond each limit that is set; at most 0 where it is not.
+        """Return how far a candidate is beyond each limit that is set.
 
         Parameters
         ----------
-        folds : sequence of dict
-            What was measured on the folds.
-        all_rows : dict, optional
-            The same of the rules of all rows, on these rows.
+        folds : sequence of FoldResult
+            Results on the folds.
+        all_rows : FoldResult, optional
+            Result of the rules extracted from all rows, on these rows.
 
         Returns
         -------
         tuple of float
-            One for each limit; infinite where it is not known.
+            One number per limit: at most 0 where the candidate keeps it, infinite where the
+            measure is undefined.
         """
-        found = []
-        if self.max_rules is not None:
-            n_rules = (all_rows or {}).get("n_rules", mean_of(folds, "n_rules"))
-            found.append(float(n_rules) - self.max_rules)
-        if self.min_performance is not None:
-            found.append(self.min_performance - mean_of(folds, "performance"))
-        return tuple(math.inf if math.isnan(value) else value for value in found)
+        known, distances = limited_quantities(), []
+        for parameter, value in self.values.items():
+            quantity = known[parameter]
+            measured = mean_of(folds, quantity.name)
+            if all_rows is not None and quantity.limit and quantity.limit.of_final_rules:
+                measured = float(all_rows.get(quantity.name, measured))
+            distance = quantity.sign * (value - measured)
+            distances.append(math.inf if math.isnan(distance) else distance)
+        return tuple(distances)
 
-    def allow(
-        self, folds: Sequence[Mapping[str, Any]], all_rows: Mapping[str, Any] | None = None
-    ) -> bool:
-        """Return whether a candidate keeps to all limits, but for rounding.
+    def allow(self, folds: Sequence[FoldResult], all_rows: FoldResult | None = None) -> bool:
+        """Return whether a candidate keeps all limits, apart from rounding.
 
         Parameters
         ----------
         folds, all_rows
-            As of :meth:`violations`.
+            See :meth:`violations`.
 
         Returns
         -------
         bool
         """
-        return all(value <= 1e-9 for value in self.violations(folds, all_rows))
+        return all(value <= _TOLERANCE for value in self.violations(folds, all_rows))

@@ -8,7 +8,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,18 @@ from skescore.black_boxes import black_box_task, fit_weighted, is_prefit
 from skescore.extractors import CachedBlackBox, Oracle
 from skescore.metrics import prediction_performance
 from skescore.registry import make_extractor
-from skescore.scorers import RuleScorer, evaluate_rules, make_knowledge_scorer, measured_names
+from skescore.scorers import (
+    RuleScorer,
+    evaluate_rules,
+    make_knowledge_scorer,
+    measured_quantities,
+    minimized_quantities,
+)
+from skescore.tuning._fold_result import FoldResult, mean_of
+from skescore.tuning._leaderboard import COLUMNS
 from skescore.tuning._search_objective import (
     SearchObjective,
     check_scoring,
-    mean_of,
     name_of,
     several_scores,
 )
@@ -118,7 +125,7 @@ def evaluate_on_fold(
     scorer: Any,
     measures: Mapping[str, Any] | None = None,
     knowledge: RuleScorer | None = None,
-) -> dict[str, Any]:
+) -> FoldResult:
     """Extract on the training rows of a fold and score on the others.
 
     Parameters
@@ -136,10 +143,9 @@ def evaluate_on_fold(
 
     Returns
     -------
-    dict
-        ``score``, what all scores are made of, `measures`, ``seconds`` of the
-        extraction, ``black_box_calls`` and ``black_box_rows`` that it asked for (some may have
-        been taken from the cache), and ``warnings`` raised.
+    FoldResult
+        The score, the parts of all scores, the further measures, the costs of the extraction
+        (queries include those that the cache answered), and the warnings.
     """
     knowledge = knowledge_like(scorer) if knowledge is None else knowledge
     its_scores = [spec.scorer_name for spec in knowledge.specs]
@@ -172,17 +178,12 @@ def evaluate_on_fold(
                 raise several_scores(function)
             scores[name] = float(score)
         size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
-    return (
-        {"score": scores.pop("score")}
-        | {name: value for name, value in parts.items() if name not in its_scores}
-        | {"size": size}
-        | scores
-        | {
-            "seconds": seconds,
-            "black_box_calls": calls,
-            "black_box_rows": rows,
-            "warnings": sorted({str(w.message) for w in caught}),
-        }
+    measured = {name: value for name, value in parts.items() if name not in its_scores}
+    costs = {"seconds": seconds, "black_box_calls": calls, "black_box_rows": rows}
+    return FoldResult(
+        {"score": scores.pop("score"), **measured, "size": size, **costs},
+        scores,
+        tuple(sorted({str(warning.message) for warning in caught})),
     )
 
 
@@ -349,7 +350,7 @@ class ExtractorObjective:
         self.scorer = objective.scorer
         self.measures = measures
         self.name = name
-        self._known: dict[tuple[str, str], tuple[int, list[dict[str, Any]]]] = {}
+        self._known: dict[tuple[str, str], tuple[int, list[FoldResult]]] = {}
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
         """Ask a trial for one value of every hyper-parameter.
@@ -381,7 +382,7 @@ class ExtractorObjective:
         """
         return clone(self.prototype).set_params(**params)
 
-    def evaluate(self, params: dict[str, Any]) -> list[dict[str, Any]]:
+    def evaluate(self, params: dict[str, Any]) -> list[FoldResult]:
         """Extract and score with some parameters on every fold.
 
         Parameters
@@ -391,12 +392,12 @@ class ExtractorObjective:
 
         Returns
         -------
-        list of dict
+        list of FoldResult
             One per fold.
         """
         return list(self._on_folds(params))
 
-    def _on_folds(self, params: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _on_folds(self, params: dict[str, Any]) -> Iterator[FoldResult]:
         candidate = self.candidate(params)
         for fold in self.folds:
             yield evaluate_on_fold(candidate, fold, self.scorer, self.measures)
@@ -426,10 +427,10 @@ class ExtractorObjective:
     def record(
         self,
         trial: Any,
-        results: list[dict[str, Any]],
+        results: list[FoldResult],
         *,
         same_as: int | None = None,
-        all_rows: dict[str, Any] | None = None,
+        all_rows: FoldResult | None = None,
     ) -> float | tuple[float, ...]:
         """Keep what was measured in a trial.
 
@@ -437,11 +438,11 @@ class ExtractorObjective:
         ----------
         trial : optuna.trial.Trial
             The trial.
-        results : list of dict
+        results : list of FoldResult
             What :meth:`evaluate` gave.
         same_as : int, optional
             Number of the trial that measured it.
-        all_rows : dict, optional
+        all_rows : FoldResult, optional
             The same of the rules that are extracted from all rows, on these rows.
 
         Returns
@@ -457,29 +458,27 @@ class ExtractorObjective:
         if same_as is not None:
             trial.set_user_attr("same_as", same_as)
         if all_rows is not None:
-            trial.set_user_attr("all_rows", all_rows)
+            trial.set_user_attr("all_rows", all_rows.to_dict())
         self._keep(trial, results)
         values = self.objective.values(results)
         if any(map(math.isnan, values)):
             names = ["score"] if not self.objective.minimized else list(self.objective.minimized)
             undefined = {name for name, v in zip(names, values, strict=True) if math.isnan(v)}
             where = [result for result in results if not _is_defined(result, undefined)]
-            why = sorted({text for result in where for text in result["warnings"]})
+            why = sorted({text for result in where for text in result.warnings})
             text = f"The score is undefined on some fold: {' '.join(why)}"
             trial.set_user_attr("error", text)
             raise optuna.TrialPruned(text)
         return values if self.objective.minimized else values[0]
 
-    def stopped(
-        self, trial: Any, results: list[dict[str, Any]], n_folds: int
-    ) -> optuna.TrialPruned:
+    def stopped(self, trial: Any, results: list[FoldResult], n_folds: int) -> optuna.TrialPruned:
         """Keep what was measured before a trial was stopped, and make the exception that says so.
 
         Parameters
         ----------
         trial : optuna.trial.Trial
             The trial.
-        results : list of dict
+        results : list of FoldResult
             What was measured on the first folds.
         n_folds : int
             Number of all folds.
@@ -495,14 +494,13 @@ class ExtractorObjective:
         trial.set_user_attr("error", text)
         return optuna.TrialPruned(text)
 
-    def _keep(self, trial: Any, results: list[dict[str, Any]]) -> None:
+    def _keep(self, trial: Any, results: list[FoldResult]) -> None:
         trial.set_user_attr("extractor", self.name)
-        kept = (*measured_names(), *self.measures, "seconds", "black_box_calls", "black_box_rows")
-        for name in kept:
+        for name in (*measured_quantities(), *self.measures):
             trial.set_user_attr(name, mean_of(results, name))
         trial.set_user_attr("score", mean_of(results, "score"))
         trial.set_user_attr("score_std", float(np.std([r["score"] for r in results])))
-        trial.set_user_attr("folds", results)
+        trial.set_user_attr("folds", [result.to_dict() for result in results])
 
     def _check_directions(self, study: optuna.Study | None) -> None:
         if study is None:
@@ -545,7 +543,7 @@ def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any
     for measure in measures:
         scorer = check_scoring(measure)
         name = name_of(measure, scorer)
-        if name in known or name in (*measured_names(), *RESERVED):
+        if name in known or name in (*measured_quantities(), *COLUMNS, *_ATTRIBUTES):
             raise ValueError(f"measures must have names of their own, got {name!r} once more.")
         known[name] = scorer
     return known
@@ -553,32 +551,12 @@ def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any
 
 #: Marks a trial that was stopped between folds, by their number.
 STOPPED = "stopped_after"
-#: Names of what every candidate keeps beside measures, which no further measure may have.
-RESERVED = frozenset(
-    {
-        "score",
-        "score_std",
-        "seconds",
-        "black_box_calls",
-        "black_box_rows",
-        "warnings",
-        "extractor",
-        "params",
-        "trial",
-        "state",
-        "stopped",
-        "error",
-        "folds",
-        "same_as",
-        "all_rows",
-        "score_on_all_rows",
-        "tied",
-        "within_limits",
-    }
-)
+#: Names of user attributes of trials that are not columns of the leaderboard.
+_ATTRIBUTES = ("folds", "all_rows", "warnings")
 
 
-def _is_defined(result: dict[str, Any], names: set[str]) -> bool:
-    parts = {"incompleteness": "completeness_volume"}
-    parts["incompleteness_instances"] = "completeness_instances"
-    return not any(math.isnan(result[parts.get(name, name)]) for name in names)
+def _is_defined(result: FoldResult, names: Collection[str]) -> bool:
+    """Return whether the measures behind the values of a trial are defined on a fold."""
+    losses = minimized_quantities(costs=False)
+    measures = [losses[name][0] if name in losses else name for name in names]
+    return not any(math.isnan(result.get(name)) for name in measures)

@@ -9,23 +9,9 @@ import numpy as np
 import pandas as pd
 
 from skescore._validation import check_choice
-from skescore.scorers import COMPLETENESSES
-from skescore.scorers._set_measures import SET_AXES, loss_of
+from skescore.scorers import COMPLETENESSES, minimized_quantities
 from skescore.tuning._candidates import Candidates, as_candidates
 
-#: What may be minimized: measures of a candidate of which less is better.
-OBJECTIVES = (
-    "loss",
-    "loss_q",
-    "n_rules",
-    "size",
-    "incompleteness",
-    "incompleteness_instances",
-    "seconds",
-    "black_box_calls",
-    "black_box_rows",
-    *SET_AXES,
-)
 _DEFAULT = ("loss", "n_rules", "incompleteness")
 #: Differences below this share of an objective's largest value are rounding of floats.
 _NOISE = 1e-12
@@ -236,10 +222,13 @@ def pareto_front(
     >>> from skescore.tuning import Candidate, Candidates
     >>> fold = dict(performance=0.9, loss=0.1, n_rules=3,
     ...             completeness_volume=1.0, completeness_instances=1.0)
-    >>> found = Candidates([Candidate("cart", {"max_leaf_nodes": 3}, 0, (fold,)),
-    ...                     Candidate("cart", {"max_leaf_nodes": 4}, 1, (fold | {"n_rules": 4},)),
-    ...                     Candidate("gridex", {}, 0, (fold | {"n_rules": 2, "loss": 0.3},))])
-    >>> pareto_front(found)[["extractor", "loss", "n_rules", "knee"]]
+    >>> make = Candidate.from_measures
+    >>> candidates = Candidates([
+    ...     make("cart", {"max_leaf_nodes": 3}, 0, [fold]),
+    ...     make("cart", {"max_leaf_nodes": 4}, 1, [fold | {"n_rules": 4}]),
+    ...     make("gridex", {}, 0, [fold | {"n_rules": 2, "loss": 0.3}]),
+    ... ])
+    >>> pareto_front(candidates)[["extractor", "loss", "n_rules", "knee"]]
       extractor  loss  n_rules   knee
     0    gridex   0.3      2.0  False
     1      cart   0.1      3.0   True
@@ -253,7 +242,7 @@ def pareto_front(
         candidates = as_candidates(candidates)
     if not len(candidates):
         return pd.DataFrame(columns=columns).astype({"knee": bool})
-    measured = {name: _means(candidates, name, completeness) for name in shown}
+    measured = {name: _mean_losses(candidates, name, completeness) for name in shown}
     unknown = [name for name in names if not np.isfinite(measured[name]).all()]
     if unknown:
         raise ValueError(
@@ -277,25 +266,27 @@ def pareto_front(
 
 def check_objectives(objectives: Any) -> tuple[str, ...]:
     """Raise unless objectives are different known names; give them as a tuple."""
+    losses = minimized_quantities()
     is_list = isinstance(objectives, Sequence) and not isinstance(objectives, str)
     names = tuple(objectives) if is_list else ()
-    if not names or not all(name in OBJECTIVES for name in names) or len(set(names)) < len(names):
+    if not names or not set(names) <= set(losses) or len(set(names)) < len(names):
         raise ValueError(
-            f"objectives must be a sequence of different names of {list(OBJECTIVES)}, such as "
+            f"objectives must be a sequence of different names of {list(losses)}, such as "
             f"{_DEFAULT!r}, got {objectives!r}. Less is better in all of them: take 'loss' for "
             "performance, 'incompleteness' for completeness."
         )
     return names
 
 
-def _means(candidates: Candidates, name: str, completeness: str) -> np.ndarray:
+def _mean_losses(candidates: Candidates, name: str, completeness: str) -> np.ndarray:
+    """Return the mean of an objective over the folds, or of another measure."""
+    losses = minimized_quantities()
+    if name not in losses:
+        return candidates.means(name)
+    measure, to_loss = losses[name]
     if name == "incompleteness":
-        return 1.0 - candidates.means(f"completeness_{completeness}")
-    if name == "incompleteness_instances":
-        return 1.0 - candidates.means("completeness_instances")
-    if name in SET_AXES:
-        return np.asarray(loss_of(name, candidates.means(SET_AXES[name].scorer_name)))
-    return candidates.means(name)
+        measure = f"completeness_{completeness}"
+    return np.asarray(to_loss(candidates.means(measure)))
 
 
 def _without_noise(losses: np.ndarray) -> np.ndarray:

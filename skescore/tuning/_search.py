@@ -17,7 +17,6 @@ import numpy as np
 import optuna
 import pandas as pd
 from joblib import parallel_config
-from optuna.trial import FrozenTrial
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
@@ -31,8 +30,15 @@ from skescore.black_boxes import black_box_task, is_fitted, is_prefit
 from skescore.extractors import has_categories
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet, convert_rows
-from skescore.scorers import SCORE_SPECS, ScoreSpec, all_weights, find_score, measured_names
+from skescore.scorers import (
+    SCORE_SPECS,
+    ScoreSpec,
+    all_weights,
+    find_score,
+    limited_quantities,
+)
 from skescore.tuning._candidates import Candidate, Candidates
+from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import (
     ExtractorObjective,
@@ -47,7 +53,7 @@ from skescore.tuning._objective import (
 )
 from skescore.tuning._pareto import pareto_front
 from skescore.tuning._search_objective import SearchObjective, check_scoring, spec_of
-from skescore.tuning._winner import choose_winner, judged, within
+from skescore.tuning._winner import choose_winner, judged
 from skescore.tuning.runner import (
     Allocation,
     FoldEvaluator,
@@ -65,7 +71,6 @@ _FINALISTS = 3
 #: Rows whose values are permuted to see whether the black box uses a feature, and candidates that
 #: are tried in place of a winner with features that it does not use.
 _PERMUTED_ROWS, _MOST_TRIED = 2000, 5
-_COSTS = ("seconds", "black_box_calls", "black_box_rows")
 
 
 def _has_classes(search: ExtractorSearchCV) -> bool:
@@ -666,7 +671,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.standard_errors_ = 0.0 if size_is_settled else 0.5
         if self.standard_errors is not None:
             self.standard_errors_ = float(self.standard_errors)
-        self._limits = SearchLimits(self.max_rules, self.min_performance)
+        self._limits = SearchLimits(**{name: getattr(self, name) for name in limited_quantities()})
         check_measures(self.measures)
         if not objective.minimized and not isinstance(self.refit, bool | np.bool_):
             raise ValueError(
@@ -948,7 +953,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             finished candidate whose measures are all known, or none within the limits.
         """
         check_is_fitted(self, "leaderboard_")
-        limits = SearchLimits(max_rules, min_performance)
+        limits = SearchLimits(max_rules=max_rules, min_performance=min_performance)
         if score is None and not weights and limits:
             spec = spec_of(self._objective().scorer) or find_score("ice")
         else:
@@ -1322,104 +1327,3 @@ def _is_number(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value > 0)
-
-
-def leaderboard(
-    trials: Mapping[str, Sequence[FrozenTrial]],
-    objective: SearchObjective,
-    measures: Sequence[str],
-    stopped: Mapping[str, str],
-    standard_errors: float,
-    limits: SearchLimits | None = None,
-) -> pd.DataFrame:
-    """Put the trials of all extractors into one table.
-
-    Parameters
-    ----------
-    trials : dict of str to sequence of FrozenTrial
-        By extractor, finished.
-    objective : SearchObjective
-        Decides the order: by score, then by fewer rules, then by extractor and trial.
-    measures : sequence of str
-        Further columns.
-    stopped : dict of str to str
-        Why extractors got no more trials.
-    standard_errors : float
-        How far from the best score the winner may be, see
-        :func:`skescore.tuning.choose_winner`.
-    limits : SearchLimits, optional
-        What the winner has to keep to, if anything does; then the column ``within_limits`` tells.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per trial: the winner, then by score; trials without a score are last.
-    """
-    kept_means = ("score_std", *measured_names())
-    records = []
-    measured = []
-    for name, found in trials.items():
-        for trial in found:
-            kept = trial.user_attrs
-            state = trial.state.name.lower()
-            record: dict[str, Any] = {
-                "tied": False,
-                "extractor": name,
-                "score": kept.get("score", np.nan) if state == "complete" else np.nan,
-                **{c: kept.get(c, np.nan) for c in (*kept_means, *measures, *_COSTS)},
-                "score_on_all_rows": (kept.get("all_rows") or {}).get("score", np.nan),
-                "within_limits": bool(kept.get("folds"))
-                and (limits or SearchLimits()).allow(kept["folds"], kept.get("all_rows")),
-                "params": dict(trial.params),
-                "trial": trial.number,
-                "state": state,
-                "same_as": kept.get("same_as"),
-                "stopped": stopped.get(name, ""),
-                "error": kept.get("error", ""),
-            }
-            records.append(record)
-            measured.append((kept.get("folds", ()), kept.get("all_rows")))
-    columns = [
-        "extractor",
-        "score",
-        *kept_means,
-        *measures,
-        *_COSTS,
-        "score_on_all_rows",
-        "tied",
-        "within_limits",
-        "params",
-        "trial",
-        "state",
-        "same_as",
-        "stopped",
-        "error",
-    ]
-    table = pd.DataFrame(records, columns=columns)
-    # As objects, or the number of a trial would turn from 3 into 3.0.
-    table["same_as"] = pd.Series([record["same_as"] for record in records], dtype=object)
-    if not limits:
-        table = table.drop(columns="within_limits")
-    if not len(table):
-        return table
-    table = table.sort_values(
-        ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
-    )
-    if objective.minimized:
-        # A candidate may have all its measures and yet no score.
-        table = table.sort_values("state", key=lambda s: s != "complete", kind="stable")
-    else:
-        done = table.index[table["score"].notna()]
-        if limits and table.loc[done, "within_limits"].any():
-            done = done[table.loc[done, "within_limits"].astype(bool)]
-        if len(done):
-            scores = judged(
-                np.array([[fold["score"] for fold in measured[n][0]] for n in done], dtype=float),
-                np.array([objective.with_all_rows(*measured[n]) for n in done]),
-            )
-            size = table.loc[done, "size"].to_numpy(float)
-            table.loc[done[within(scores, standard_errors)], "tied"] = True
-            asked = table.loc[done, "black_box_rows"].to_numpy(float)
-            first = done[choose_winner(scores, size, asked, standard_errors)]
-            table = table.loc[[first, *table.index.drop(first)]]
-    return table.reset_index(drop=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,31 +16,12 @@ from skescore.scorers import (
     RuleScorer,
     ScoreSpec,
     get_rule_scorer,
+    minimized_quantities,
 )
 from skescore.scorers._evaluation import SIZES
-from skescore.scorers._set_measures import SET_AXES, loss_of
+from skescore.scorers._set_measures import SET_AXES
 from skescore.tuning._estimator_632 import mixed, mixed_score
-
-
-def mean_of(results: Sequence[Mapping[str, Any]], name: str) -> float:
-    """Average of a measure over the folds; NaN if it is undefined on one of them."""
-    return math.fsum(result.get(name, math.nan) for result in results) / len(results)
-
-
-def _loss_of_set(axis: str, folds: list[dict[str, Any]]) -> float:
-    return float(loss_of(axis, mean_of(folds, SET_AXES[axis].scorer_name)))
-
-
-#: Measures that a search of the whole trade-off may minimize, from the results on the folds.
-OBJECTIVES: dict[str, Callable[[list[dict[str, Any]]], float]] = {
-    "loss": lambda folds: mean_of(folds, "loss"),
-    "loss_q": lambda folds: mean_of(folds, "loss_q"),
-    "n_rules": lambda folds: mean_of(folds, "n_rules"),
-    "size": lambda folds: mean_of(folds, "size"),
-    "incompleteness": lambda folds: 1.0 - mean_of(folds, "completeness_volume"),
-    "incompleteness_instances": lambda folds: 1.0 - mean_of(folds, "completeness_instances"),
-    **{axis: functools.partial(_loss_of_set, axis) for axis in SET_AXES},
-}
+from skescore.tuning._fold_result import FoldResult, mean_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +35,7 @@ class SearchObjective:
     name : str
         What to call that score.
     minimized : tuple of str, default=()
-        Names of ``OBJECTIVES`` to minimize together; none to maximize the score.
+        Names of measures to minimize together; none to maximize the score.
     """
 
     scorer: Any
@@ -83,11 +62,12 @@ class SearchObjective:
             scorer = check_scoring(scoring)
             return cls(scorer, name_of(scoring, scorer))
         names = tuple(scoring)
+        losses = minimized_quantities(costs=False)
         for name in names:
-            if name not in OBJECTIVES:
+            if name not in losses:
                 raise ValueError(
                     f"scoring names {name!r}, which is no measure to minimize. "
-                    f"{did_you_mean(str(name), OBJECTIVES)} A single score is given by its name "
+                    f"{did_you_mean(str(name), losses)} A single score is given by its name "
                     "alone: scoring='ice'."
                 )
         if len(names) < 2 or len(set(names)) < len(names):
@@ -138,16 +118,14 @@ class SearchObjective:
         best = float(spec.signed(spec.best(settings, any_size=settings["size"] not in SIZES)))
         return float(settings["undefined"]) if settings["undefined"] > best else best
 
-    def with_all_rows(
-        self, folds: Sequence[Mapping[str, Any]], all_rows: Mapping[str, Any] | None
-    ) -> np.ndarray:
+    def with_all_rows(self, folds: Sequence[FoldResult], all_rows: FoldResult | None) -> np.ndarray:
         """Score what was measured on each fold, weighed with the rules of all rows on these rows.
 
         Parameters
         ----------
-        folds : sequence of dict
+        folds : sequence of FoldResult
             Score and measures on the held-out rows of each fold.
-        all_rows : dict or None
+        all_rows : FoldResult or None
             The same on all rows, or why there are none; None if that was not tried.
 
         Returns
@@ -159,7 +137,7 @@ class SearchObjective:
         """
         if all_rows is None:
             return np.full(len(folds), np.nan)
-        on_all_rows = float(all_rows.get("score", np.nan))
+        on_all_rows = all_rows.get("score")
         if np.isnan(on_all_rows):
             return np.full(len(folds), -np.inf)
         scores = np.array([fold["score"] for fold in folds], dtype=float)
@@ -171,7 +149,7 @@ class SearchObjective:
             return found
         names, score = of_parts
         held_out, rest = (
-            {n: np.array([one.get(n, np.nan) for one in some], float) for n in names}
+            {n: np.array([one.get(n) for one in some], float) for n in names}
             for some in (folds, [all_rows])
         )
         # Elsewhere a score is made of something else, such as a number that stands in for it.
@@ -182,11 +160,16 @@ class SearchObjective:
             found[follows] = mixed_score(held_out, rest, score)
         return found
 
-    def values(self, folds: list[dict[str, Any]]) -> tuple[float, ...]:
+    def values(self, folds: Sequence[FoldResult]) -> tuple[float, ...]:
         """The values of a trial, of which some may be NaN."""
         if not self.minimized:
             return (mean_of(folds, "score"),)
-        return tuple(OBJECTIVES[name](folds) for name in self.minimized)
+        losses = minimized_quantities(costs=False)
+        values = []
+        for name in self.minimized:
+            measure, to_loss = losses[name]
+            values.append(float(to_loss(mean_of(folds, measure))))
+        return tuple(values)
 
 
 def spec_of(scorer: Any) -> ScoreSpec | None:

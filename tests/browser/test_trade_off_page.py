@@ -20,6 +20,7 @@ from skescore.tuning import (
     Candidate,
     Candidates,
     ExtractorSearchCV,
+    FoldResult,
     SearchLimits,
     choose_winner,
     judged,
@@ -278,7 +279,7 @@ def test_limits_restrict_whom_the_page_chooses_as_in_python(usual, runs) -> None
             most,
             least,
         )
-        limits = SearchLimits(most, least)
+        limits = SearchLimits(max_rules=most, min_performance=least)
         within = [k for k, c in enumerate(candidates) if limits.allow(c.folds, c.all_rows)]
         assert 0 < len(within) < 20
         assert sorted(found["order"][: found["within"]]) == within
@@ -646,15 +647,17 @@ def test_a_candidate_that_was_picked_is_not_called_the_searchs_choice(opened) ->
 def test_a_score_that_was_only_recorded_ranks_and_chooses_as_the_search(opened, runs) -> None:
     random = np.random.default_rng(4)
 
-    def scored(measures: dict) -> dict:
-        return measures | {"score": float(random.uniform(0.4, 0.9))}
+    def scored(result: FoldResult) -> FoldResult:
+        return result.replace(score=float(random.uniform(0.4, 0.9)))
 
     def told(one: Candidate) -> Candidate:
         folds = tuple(map(scored, one.folds))
         return replace(one, folds=folds, all_rows=scored(one.all_rows or one.folds[0]))
 
     candidates = Candidates(
-        told(one) for one in runs.random_candidates(12) if "failure" not in (one.all_rows or {})
+        told(one)
+        for one in runs.random_candidates(12)
+        if one.all_rows is None or not one.all_rows.failure
     )
     heldout = np.array([[fold["score"] for fold in one.folds] for one in candidates])
     all_rows = np.array([one.all_rows["score"] for one in candidates])
@@ -692,7 +695,9 @@ def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatc
     )
     monkeypatch.setitem(SCORE_SPECS, "terse", terse)
     candidates = Candidates(
-        replace(one, folds=tuple(fold | {"score": -place - k} for k, fold in enumerate(one.folds)))
+        replace(
+            one, folds=tuple(fold.replace(score=-place - k) for k, fold in enumerate(one.folds))
+        )
         for place, one in enumerate(runs.random_candidates(12))
     )
     browser = opened(candidates, search={"scoring": "neg_terse"})

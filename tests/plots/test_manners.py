@@ -35,7 +35,7 @@ RULES = RuleSet(
     domain=Domain((0, 0), (2, 3)),
 )
 FOUND = Candidates(
-    Candidate(
+    Candidate.from_measures(
         "cart",
         {},
         r,
@@ -82,7 +82,7 @@ STYLE = {"COLORS", "MARKERS", "colors_of", "contrast", "legend_beside", "pale"}
 
 def test_every_function_is_looked_at_here() -> None:
     displays = {name for name in plots.__all__ if name.endswith("Display")}
-    assert {*CALLS, "decision_boundaries"} | STYLE | displays == set(plots.__all__)
+    assert {*CALLS, "decision_boundaries", "plot_search"} | STYLE | displays == set(plots.__all__)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -148,7 +148,7 @@ def test_importing_the_room_does_not_import_matplotlib() -> None:
     assert run.stdout.strip() == "False", run.stderr
 
 
-@pytest.mark.parametrize("name", sorted({*CALLS, "decision_boundaries"}))
+@pytest.mark.parametrize("name", sorted({*CALLS, "decision_boundaries", "plot_search"}))
 def test_documented_parameters_are_those_of_the_signature(name: str) -> None:
     function = getattr(plots, name)
     text = inspect.getdoc(function)

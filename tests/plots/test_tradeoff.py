@@ -56,7 +56,11 @@ def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
             fold(min(1.0, best + random.normal(0, 0.02)), r, random.uniform(0.6, 1))
             for _ in range(n_folds)
         )
-        found.append(Candidate(("cart", "gridex", "iter")[place % 3], {"k": place}, place, folds))
+        found.append(
+            Candidate.from_measures(
+                ("cart", "gridex", "iter")[place % 3], {"k": place}, place, folds
+            )
+        )
     return Candidates(found)
 
 
@@ -72,7 +76,7 @@ def rows_of(candidates: Candidates, **more: Any) -> pd.DataFrame:
                 "seed": 0,
                 "fold": k,
                 "state": "complete",
-                **f,
+                **f.measures,
                 **more,
             }
             for c in candidates
@@ -115,7 +119,7 @@ def test_the_knee_is_the_one_of_the_front() -> None:
     # The example of skescore.tuning.knee: three rules are the bend.
     losses = [(0.6, 1), (0.3, 2), (0.05, 3), (0.04, 8), (0.03, 20)]
     found = Candidates(
-        Candidate("cart", {}, i, (fold(1 - p, r),)) for i, (p, r) in enumerate(losses)
+        Candidate.from_measures("cart", {}, i, (fold(1 - p, r),)) for i, (p, r) in enumerate(losses)
     )
     ax = plots.pareto_plot(found, ax=axes())
     (label,) = [c.get_label() for c in ax.collections if "knee" in c.get_label()]
@@ -166,7 +170,9 @@ def test_measures_on_the_axes() -> None:
     drawn = offsets(ax, {"CART", "GridEx", "ITER"})
     assert set(drawn[:, 1]) == {0.0}
     assert ax.get_ylabel() == "open"
-    wide = Candidates(Candidate("cart", {}, i, (fold(0.5 + i / 10, 4.0**i),)) for i in range(4))
+    wide = Candidates(
+        Candidate.from_measures("cart", {}, i, (fold(0.5 + i / 10, 4.0**i),)) for i in range(4)
+    )
     assert plots.pareto_plot(wide, ax=axes()).get_xscale() == "log"
     assert plots.pareto_plot(wide, log=False, ax=axes()).get_xscale() == "linear"
 
@@ -340,7 +346,12 @@ def test_best_and_worst_of_the_paper(
 def test_bars_of_a_benchmark_are_means_of_scores() -> None:
     a = [fold(0.9, 2), fold(0.5, 6)]
     b = [fold(0.8, 3), fold(0.7, 3)]
-    found = Candidates([Candidate("cart", {}, 0, tuple(a)), Candidate("iter", {}, 1, tuple(b))])
+    found = Candidates(
+        [
+            Candidate.from_measures("cart", {}, 0, tuple(a)),
+            Candidate.from_measures("iter", {}, 1, tuple(b)),
+        ]
+    )
     table = pd.concat([rows_of(found), rows_of(found).assign(data="iris", loss=0.5)])
     ax = plots.score_bars(table, "fire", psi=2, ax=axes())
     first, second, third, fourth = bars_of(ax)
@@ -396,8 +407,8 @@ def test_points_on_one_place_stay_visible() -> None:
 def test_bars_of_a_search_have_intervals_and_an_axis_that_tells_them_apart() -> None:
     found = Candidates(
         [
-            Candidate("cart", {}, 0, (fold(0.96, 2), fold(0.94, 2))),
-            Candidate("iter", {}, 1, (fold(0.93, 3), fold(0.90, 3))),
+            Candidate.from_measures("cart", {}, 0, (fold(0.96, 2), fold(0.94, 2))),
+            Candidate.from_measures("iter", {}, 1, (fold(0.93, 3), fold(0.90, 3))),
         ]
     )
     ax = plots.score_bars(found, phi=2, ax=axes())

@@ -39,14 +39,14 @@ def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates
                 }
             )
         if number % 7 == 6:  # ties are broken by the order
-            folds = [dict(fold) for fold in made[-1].folds]
+            folds = [fold.to_dict() for fold in made[-1].folds]
         if number % 3 == 2:  # not known on all rows, as what is worse on every fold is not
-            folds = [_worse(fold) for fold in made[-1].folds]
+            folds = [_worse(fold.to_dict()) for fold in made[-1].folds]
         all_rows = None if number % 3 == 2 else _on_all_rows(folds[0], number % 2)
         if number % 12 == 9:
             all_rows = {"failure": "ValueError: no rules"}
         made.append(
-            Candidate(
+            Candidate.from_measures(
                 f"extractor{number % 4}",
                 {"max_leaf_nodes": number, "tolerance": 0.01},
                 number,

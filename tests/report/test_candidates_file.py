@@ -44,8 +44,12 @@ def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
 
 
 def test_numpy_and_odd_parameters_are_written_readably(runs) -> None:
-    fold = dict(runs.random_candidates(1)[0].folds[0], black_box_rows=np.nan, size=np.float64(3))
-    odd = Candidate("cart", {"n": np.int64(3), "f": np.float64(0.5), "what": min}, 0, (fold,))
+    fold = dict(
+        runs.random_candidates(1)[0].folds[0].to_dict(), black_box_rows=np.nan, size=np.float64(3)
+    )
+    odd = Candidate.from_measures(
+        "cart", {"n": np.int64(3), "f": np.float64(0.5), "what": min}, 0, (fold,)
+    )
     text = candidates_json(Candidates([odd]), winner=None, standard_errors=1.0)
     kept = read_candidates(text)
     assert kept.candidates[0].params == {"n": 3, "f": 0.5, "what": repr(min)}

@@ -59,7 +59,7 @@ some_candidates = st.integers(1, 4).flatmap(
 
 def candidates_of(results: list[list[dict[str, Any]]]) -> Candidates:
     return Candidates(
-        Candidate("cart", {"max_leaf_nodes": place}, place, tuple(folds))
+        Candidate.from_measures("cart", {"max_leaf_nodes": place}, place, tuple(folds))
         for place, folds in enumerate(results)
     )
 
@@ -110,7 +110,9 @@ def test_only_what_was_measured_throughout_is_a_candidate() -> None:
         {"max_leaf_nodes": 7},
     ]
     assert [candidate.trial for candidate in found] == [0, len(study.trials) - 2]
-    assert found[0] == Candidate("cart", {"max_leaf_nodes": 2}, 0, (FOLD | {"n_rules": 2},) * 2)
+    assert found[0] == Candidate.from_measures(
+        "cart", {"max_leaf_nodes": 2}, 0, (FOLD | {"n_rules": 2},) * 2
+    )
     assert repr(found) == "<Candidates: 2>"
     assert len(Candidates.from_studies({"cart": study_of(foreign)})) == 0
 
@@ -134,7 +136,10 @@ def test_other_numbers_of_folds_cannot_be_compared() -> None:
     study = study_of(a_trial(2), a_trial(3, n_folds=3))
     with pytest.raises(ValueError, match=r"same folds.*\[2, 3\]. Compare candidates of one search"):
         Candidates.from_studies({"cart": study})
-    one, other = Candidate("cart", {}, 0, (FOLD,)), Candidate("cart", {}, 1, (FOLD,) * 5)
+    one, other = (
+        Candidate.from_measures("cart", {}, 0, (FOLD,)),
+        Candidate.from_measures("cart", {}, 1, (FOLD,) * 5),
+    )
     with pytest.raises(ValueError, match=r"\[1, 5\]"):
         Candidates([one, other])
 
@@ -230,7 +235,7 @@ def test_all_rows_are_weighed_in_what_scores_are_made_of(
     results: list[list[dict[str, Any]]], on_all_rows: list[dict[str, Any] | None], kind: str
 ) -> None:
     found = Candidates(
-        Candidate("cart", {}, place, tuple(folds), rows)
+        Candidate.from_measures("cart", {}, place, tuple(folds), rows)
         for place, (folds, rows) in enumerate(zip(results, on_all_rows, strict=False))
     )
     by_hand: dict[str, Any] = {
@@ -254,7 +259,7 @@ def test_all_rows_are_weighed_in_what_scores_are_made_of(
 
 def test_only_what_a_score_is_made_of_must_be_known_of_all_rows() -> None:
     rows = FOLD | {"performance": math.nan}
-    found = Candidates([Candidate("cart", {}, 0, (FOLD, FOLD), rows)])
+    found = Candidates([Candidate.from_measures("cart", {}, 0, (FOLD, FOLD), rows)])
     # 4 rules on the folds and of all rows, with a loss of 0.1: 0.1 * 4 * 4**0.05.
     assert found.scores_with_all_rows("fire").ravel() == pytest.approx([0.428709] * 2, abs=1e-6)
     assert found.scores_with_all_rows("ice").tolist() == [[-math.inf] * 2]

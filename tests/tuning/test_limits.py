@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CARTExtractor, TrepanExtractor
-from skescore.tuning import ExtractorSearchCV, SearchLimits
+from skescore.tuning import ExtractorSearchCV, FoldResult, SearchLimits
 
 X, Y = load_iris(return_X_y=True)
 
@@ -85,7 +85,10 @@ def test_the_search_keeps_to_limits_and_its_samplers_know() -> None:
             told = trial.system_attrs["constraints"]
             limits = SearchLimits(max_rules=3)
             attributes = trial.user_attrs
-            wanted = limits.violations(attributes["folds"], attributes.get("all_rows"))
+            wanted = limits.violations(
+                [FoldResult.from_dict(fold) for fold in attributes["folds"]],
+                FoldResult.from_dict(attributes.get("all_rows") or {}),
+            )
             assert tuple(told) == wanted
 
 

@@ -222,7 +222,7 @@ def test_no_knee() -> None:
 def candidate(extractor: str, trial: int, *folds: dict[str, float]) -> Candidate:
     whole = {"completeness_volume": 1.0, "completeness_instances": 1.0}
     full = [whole | {"performance": 1 - fold["loss"]} | fold for fold in folds]
-    return Candidate(extractor, {"depth": trial}, trial, tuple(full))
+    return Candidate.from_measures(extractor, {"depth": trial}, trial, tuple(full))
 
 
 FOUND = Candidates(

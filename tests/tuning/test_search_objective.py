@@ -28,7 +28,7 @@ from skescore.scorers import (
     make_rule_scorer,
     neg_fire,
 )
-from skescore.tuning import ExtractorSearchCV, SearchObjective
+from skescore.tuning import ExtractorSearchCV, FoldResult, SearchObjective
 
 FOLDS: list[dict[str, Any]] = [
     {
@@ -50,6 +50,17 @@ FOLDS: list[dict[str, Any]] = [
         "completeness_instances": 0.5,
     },
 ]
+
+
+def results_of(folds: list[dict[str, Any]]) -> list[FoldResult]:
+    return [FoldResult.from_dict(fold) for fold in folds]
+
+
+def scores_with_all_rows(
+    objective: SearchObjective, folds: list[dict[str, Any]], all_rows: dict[str, Any] | None
+) -> np.ndarray:
+    result = None if all_rows is None else FoldResult.from_dict(all_rows)
+    return objective.with_all_rows(results_of(folds), result)
 
 
 def own_score(model: Any, X: Any, y: Any) -> float:
@@ -75,7 +86,7 @@ def test_one_score_is_maximized(scoring: Any, name: str) -> None:
     assert (objective.name, objective.minimized) == (name, ())
     assert objective.directions == ["maximize"]
     assert objective.metric_names == [name]
-    assert objective.values(FOLDS) == (0.625,)
+    assert objective.values(results_of(FOLDS)) == (0.625,)
     assert callable(objective.scorer)
 
 
@@ -94,7 +105,9 @@ def test_the_settings_of_a_scorer_stay() -> None:
 
 
 def test_an_undefined_fold_makes_the_value_undefined() -> None:
-    assert math.isnan(SearchObjective.of("ice").values([*FOLDS, FOLDS[0] | {"score": math.nan}])[0])
+    assert math.isnan(
+        SearchObjective.of("ice").values(results_of([*FOLDS, FOLDS[0] | {"score": math.nan}]))[0]
+    )
 
 
 # --- several measures ----------------------------------------------------------------------------
@@ -105,7 +118,7 @@ def test_several_measures_are_minimized_in_their_order() -> None:
     assert objective.minimized == ("n_rules", "loss", "incompleteness")
     assert objective.directions == ["minimize"] * 3
     assert objective.metric_names == ["n_rules", "loss", "incompleteness"]
-    assert objective.values(FOLDS) == (3.5, 0.375, 0.375)
+    assert objective.values(results_of(FOLDS)) == (3.5, 0.375, 0.375)
     assert objective.scorer.measure is ice.measure  # the score that is kept beside them
     assert SearchObjective.of(("loss", "n_rules"), "neg_fire").name == "neg_fire"
     assert SearchObjective.of(("loss", "n_rules"), own_score).scorer is own_score
@@ -121,9 +134,12 @@ def test_every_measure_is_a_mean_over_the_folds() -> None:
         "incompleteness_instances": 0.25,
     }
     names = tuple(expected)
-    assert dict(zip(names, SearchObjective.of(names).values(FOLDS), strict=True)) == expected
+    assert (
+        dict(zip(names, SearchObjective.of(names).values(results_of(FOLDS)), strict=True))
+        == expected
+    )
     undefined = [FOLDS[0], FOLDS[1] | {"completeness_volume": math.nan}]
-    values = dict(zip(names, SearchObjective.of(names).values(undefined), strict=True))
+    values = dict(zip(names, SearchObjective.of(names).values(results_of(undefined)), strict=True))
     assert [name for name in names if math.isnan(values[name])] == ["incompleteness"]
 
 
@@ -219,7 +235,9 @@ def test_what_a_score_is_made_of_is_weighed(scoring: Any, formula: Any) -> None:
     folds = [fold | {"score": formula(fold)} for fold in PARTS]
     for size in (7, 8, 20):
         rest = ALL_ROWS | {"size": size}
-        found = SearchObjective.of(scoring).with_all_rows(folds, rest | {"score": formula(rest)})
+        found = scores_with_all_rows(
+            SearchObjective.of(scoring), folds, rest | {"score": formula(rest)}
+        )
         expected = []
         for fold in folds:
             of_parts = formula({k: 0.632 * fold[k] + 0.368 * rest[k] for k in rest})
@@ -247,7 +265,7 @@ def test_scores_are_weighed_where_they_are_made_of_other_things(
         ([fold | change for fold in PARTS], ALL_ROWS),
         (PARTS, ALL_ROWS | change),
     ):
-        found = SearchObjective.of(scoring).with_all_rows(folds, all_rows | {"score": 0.25})
+        found = scores_with_all_rows(SearchObjective.of(scoring), folds, all_rows | {"score": 0.25})
         assert found.tolist() == pytest.approx(expected, rel=1e-12)
 
 
@@ -256,7 +274,7 @@ def test_each_fold_is_weighed_as_it_can_be() -> None:
     objective = SearchObjective.of(make_ice_scorer(phi=2, rho=0.5, undefined=0.5))
     folds = [PARTS[0] | {"performance": math.nan}, PARTS[1] | {"score": score(PARTS[1])}]
     rest = ALL_ROWS | {"size": 8}
-    found = objective.with_all_rows(folds, rest | {"score": score(rest)})
+    found = scores_with_all_rows(objective, folds, rest | {"score": score(rest)})
     both = {k: 0.632 * PARTS[1][k] + 0.368 * rest[k] for k in rest}
     expected = [0.632 * 0.5 + 0.368 * score(rest), score(both | {"size": 8})]
     assert found.tolist() == pytest.approx(expected, rel=1e-12)
@@ -265,17 +283,17 @@ def test_each_fold_is_weighed_as_it_can_be() -> None:
 def test_infinite_scores_of_ones_own_stay_infinite() -> None:
     folds = [{"score": math.inf}, {"score": -math.inf}, {"score": 0.5}]
     objective = SearchObjective.of(own_score)
-    found = objective.with_all_rows(folds, {"score": 0.5}).tolist()
+    found = scores_with_all_rows(objective, folds, {"score": 0.5}).tolist()
     assert found == [math.inf, -math.inf, pytest.approx(0.5)]
-    found = objective.with_all_rows(folds, {"score": -math.inf}).tolist()
+    found = scores_with_all_rows(objective, folds, {"score": -math.inf}).tolist()
     assert found == [-math.inf, -math.inf, -math.inf]
 
 
 def test_all_rows_may_be_unknown_or_without_rules() -> None:
     objective = SearchObjective.of("ice")
-    assert np.isnan(objective.with_all_rows(PARTS, None)).tolist() == [True, True]
+    assert np.isnan(scores_with_all_rows(objective, PARTS, None)).tolist() == [True, True]
     for none in ({"failure": "ValueError: no rules"}, ALL_ROWS | {"score": math.nan}):
-        assert objective.with_all_rows(PARTS, none).tolist() == [-math.inf, -math.inf]
+        assert scores_with_all_rows(objective, PARTS, none).tolist() == [-math.inf, -math.inf]
 
 
 # --- what it refuses -----------------------------------------------------------------------------
@@ -322,8 +340,8 @@ def test_losses_of_rule_sets_are_axes() -> None:
         FOLDS[0] | {"neg_negative_overlap": -0.25, "stability": 0.5},
         FOLDS[1] | {"neg_negative_overlap": 0.0, "stability": 1.0},
     ]
-    assert objective.values(folds) == (0.375, 0.125, 0.25)
-    assert math.isnan(objective.values(FOLDS)[1])
+    assert objective.values(results_of(folds)) == (0.375, 0.125, 0.25)
+    assert math.isnan(objective.values(results_of(FOLDS))[1])
     assert SearchObjective.of(("loss", "n_rules")).measures == {}
     with pytest.raises(ValueError, match="'stability', which is no measure to minimize"):
         SearchObjective.of(("loss", "stability"))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
-from skescore.scorers import SCORE_SPECS
+from skescore.scorers import measured_quantities
+from skescore.tuning._fold_result import FoldResult, read_folds
 from skescore.tuning._objective import STOPPED
 from skescore.tuning._pareto import hypervolume
 from skescore.tuning._search_objective import score_of_parts
@@ -36,7 +37,7 @@ def _upper_bound(trials: list[FrozenTrial], scorer: Any) -> float:
         return math.inf
     names, score = parts_and_score
     signs = _part_signs()
-    folds = list(zip(*(trial.user_attrs["folds"] for trial in trials), strict=True))
+    folds = list(zip(*(read_folds(trial.user_attrs["folds"]) for trial in trials), strict=True))
     best = {
         name: np.array(
             [(max if signs[name] > 0 else min)([result[name] for result in fold]) for fold in folds]
@@ -69,18 +70,13 @@ def hypervolume_contributions(trials: Mapping[str, list[FrozenTrial]]) -> dict[s
     return result
 
 
-def measured_parts(results: Sequence[Mapping[str, Any]]) -> np.ndarray:
+def measured_parts(results: Sequence[FoldResult]) -> np.ndarray:
     """Return the parts of the score on each fold, one row per fold; greater is better."""
     return np.array([[sign * r[name] for name, sign in _part_signs().items()] for r in results])
 
 
-def _part_signs() -> dict[str, int]:
+def _part_signs() -> dict[str, float]:
     """Return the parts of scores: 1 if greater is better, -1 if less is better."""
-    predictive = {s.kept_as: -1 if s.prediction == "loss" else 1 for s in SCORE_SPECS.values()}
-    return {
-        "score": 1,
-        **predictive,
-        "size": -1,
-        "completeness_volume": 1,
-        "completeness_instances": 1,
-    }
+    parts = {q.name: q.sign for q in measured_quantities(costs=False).values()}
+    del parts["n_rules"]  # no score depends on it: `size` is the number that scores count
+    return {"score": 1.0, **parts}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from optuna.trial import FrozenTrial
 
+from skescore.tuning._fold_result import FoldResult, read_all_rows, read_folds
 from skescore.tuning._objective import params_key
 from skescore.tuning.runner._comparison import measured_parts
 
@@ -19,8 +20,8 @@ class FinishedTrial:
     """Measurements of a trial on all folds, which a trial with equal hyper-parameters shares."""
 
     number: int
-    results: list[dict[str, Any]]
-    all_rows: dict[str, Any] | None
+    results: list[FoldResult]
+    all_rows: FoldResult | None
 
 
 class ResultCache:
@@ -63,12 +64,12 @@ class ResultCache:
                     self._add_trial(name, trial)
 
     def _add_trial(self, name: str, trial: FrozenTrial) -> None:
-        folds = trial.user_attrs.get("folds", ())
+        folds = read_folds(trial.user_attrs.get("folds"))
         if len(folds) != self.n_folds or "same_as" in trial.user_attrs:
             return
-        all_rows = trial.user_attrs.get("all_rows")
+        all_rows = read_all_rows(trial.user_attrs.get("all_rows"))
         self.add(name, trial.params, FinishedTrial(trial.number, list(folds), all_rows))
         # A trial without rules of all rows cannot win, so it does not outrank any other.
-        score = (all_rows or {}).get("score", math.nan)
+        score = math.nan if all_rows is None else all_rows.get("score")
         if math.isfinite(score) and (name, trial.number) not in self._parts:
             self._parts[name, trial.number] = measured_parts(folds)

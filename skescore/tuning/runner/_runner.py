@@ -17,8 +17,9 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore._text import plural
+from skescore.tuning._fold_result import FoldResult, mean_of
 from skescore.tuning._objective import params_key
-from skescore.tuning._search_objective import SearchObjective, mean_of
+from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning.runner._allocation import Allocation, alternate, order_for_worker
 from skescore.tuning.runner._comparison import (
     hypervolume_contributions,
@@ -47,8 +48,8 @@ class _RunningTrial:
     name: str
     trial: optuna.Trial
     params: dict[str, Any]
-    results: list[dict[str, Any]] = field(default_factory=list)
-    all_rows: dict[str, Any] | None = None
+    results: list[FoldResult] = field(default_factory=list)
+    all_rows: FoldResult | None = None
     heartbeat: Heartbeat | None = None
     same_as: int | None = None
     is_pruned: bool = False
@@ -56,7 +57,7 @@ class _RunningTrial:
     @property
     def failure(self) -> str:
         """Text of the first error; empty if there was none."""
-        return next((result["failure"] for result in self.results if "failure" in result), "")
+        return next((result.failure for result in self.results if result.failure), "")
 
 
 class Runner:

@@ -18,6 +18,7 @@ import optuna
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
+from skescore.tuning._fold_result import FoldResult, read_all_rows, read_folds
 from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import ExtractorObjective
 from skescore.tuning._search_objective import SearchObjective
@@ -73,7 +74,7 @@ class StudySettings:
     n_startup_trials : int
         Number of random trials before the default sampler learns from trials.
     limits : SearchLimits
-        SearchLimits of the search, which the default sampler treats as constraints.
+        Limits of the search, which the default sampler treats as constraints.
     sampler, pruner : optional
         Optuna's sampler and pruner.
     storage : optuna storage, optional
@@ -305,7 +306,8 @@ class Studies:
 
     def _violations(self, trial: FrozenTrial) -> tuple[float, ...]:
         attrs = trial.user_attrs
-        return self.settings.limits.violations(attrs.get("folds") or [{}], attrs.get("all_rows"))
+        folds = read_folds(attrs.get("folds")) or (FoldResult({}),)
+        return self.settings.limits.violations(folds, read_all_rows(attrs.get("all_rows")))
 
     def counted_trials(self, name: str) -> list[FrozenTrial]:
         """Return the started trials of an extractor that will not be repeated, by position."""

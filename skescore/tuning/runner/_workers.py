@@ -15,6 +15,7 @@ from joblib import delayed, effective_n_jobs
 
 from skescore._deadline import time_limit
 from skescore._processes import parallel
+from skescore.tuning._fold_result import FoldResult
 from skescore.tuning._objective import (
     Fold,
     evaluate_on_fold,
@@ -63,8 +64,8 @@ class FoldEvaluator:
         # Created here, as other processes may not know the scores that the caller registered.
         self.knowledge = knowledge_like(scorer)
 
-    def __call__(self, extractor: Any, fold: int) -> dict[str, Any]:
-        """Evaluate an extractor on a fold; on an error, ``failure`` holds its text."""
+    def __call__(self, extractor: Any, fold: int) -> FoldResult:
+        """Evaluate an extractor on a fold; on an error, the result holds its text."""
         rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
         assert rows is not None
         seconds_left = self.deadline - time.monotonic()
@@ -75,7 +76,7 @@ class FoldEvaluator:
                 )
         except Exception as error:
             # A failed candidate becomes a row of the leaderboard and does not end the search.
-            return {"failure": f"{type(error).__name__}: {error}"}
+            return FoldResult({}, failure=f"{type(error).__name__}: {error}")
 
 
 class Workers:
@@ -116,14 +117,14 @@ class Workers:
             self._parallel.__exit__(kind, error, trace)
             self._folder.cleanup()
 
-    def run(self, tasks: Sequence[tuple[Any, int]]) -> list[dict[str, Any]]:
+    def run(self, tasks: Sequence[tuple[Any, int]]) -> list[FoldResult]:
         """Evaluate pairs of an extractor and the number of a fold; return results in order."""
         if self.n_jobs == 1:
             return [self.evaluator(*task) for task in tasks]
         return list(self._parallel(delayed(_evaluate)(self._path, *task) for task in tasks))
 
 
-def _evaluate(path: str, extractor: Any, fold: int) -> dict[str, Any]:
+def _evaluate(path: str, extractor: Any, fold: int) -> FoldResult:
     if path not in _LOADED:
         _LOADED.clear()  # keep the rows of one search only
         _LOADED[path] = cloudpickle.loads(Path(path).read_bytes())

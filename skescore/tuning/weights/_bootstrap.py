@@ -275,7 +275,7 @@ def win_probability(
     >>> def measured(trial, losses):
     ...     folds = [dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=3, size=3,
     ...                   completeness_volume=1.0, completeness_instances=1.0) for loss in losses]
-    ...     return Candidate("cart", {}, trial, tuple(folds))
+    ...     return Candidate.from_measures("cart", {}, trial, tuple(folds))
     >>> found = Candidates([measured(0, [0.1, 0.1]), measured(1, [0.0, 0.3])])
     >>> win_probability(found, "fire")["probability"].tolist()
     [0.75, 0.25]

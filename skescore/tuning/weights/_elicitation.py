@@ -110,7 +110,7 @@ class WeightElicitation:
     >>> def measured(trial, loss, n_rules):
     ...     fold = dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=n_rules,
     ...                 size=n_rules, completeness_volume=1.0, completeness_instances=1.0)
-    ...     return Candidate("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
+    ...     return Candidate.from_measures("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
     >>> dialogue = WeightElicitation([measured(0, 0.25, 1), measured(1, 0.05, 4)], "ice")
     >>> print(dialogue.next_question())
     Would you rather have 1 rule at 75 % (first) or 4 rules at 95 % (second)?

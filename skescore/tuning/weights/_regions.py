@@ -98,7 +98,7 @@ def winning_regions(
     ...     fold = dict(performance=performance, loss=1 - performance, loss_q=1 - performance,
     ...                 n_rules=n_rules, size=n_rules, completeness_volume=1.0,
     ...                 completeness_instances=1.0)
-    ...     return Candidate("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
+    ...     return Candidate.from_measures("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
     >>> found = Candidates([measured(0, 0.75, 1), measured(1, 0.95, 4), measured(2, 0.97, 12)])
     >>> by_psi = winning_regions(found, "fire")
     >>> by_psi.table[["low", "high", "n_rules", "loss", "share"]].round(2)

@@ -105,7 +105,7 @@ def weight_stability(
     >>> def measured(trial, loss, n_rules):
     ...     fold = dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=n_rules,
     ...                 size=n_rules, completeness_volume=1.0, completeness_instances=1.0)
-    ...     return Candidate("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
+    ...     return Candidate.from_measures("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
     >>> found = Candidates([measured(0, 0.20, 2), measured(1, 0.05, 6)])
     >>> weight_stability(found).table[["weight", "direction", "factor", "candidate"]].round(3)
       weight direction  factor  candidate

@@ -168,7 +168,7 @@ def test_twins_share_their_chances() -> None:
 
 
 def measured(place: int, losses: list[float], rules: float = 3) -> Candidate:
-    return Candidate(
+    return Candidate.from_measures(
         "cart",
         {},
         place,

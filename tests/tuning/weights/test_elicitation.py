@@ -33,7 +33,7 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
                     "completeness_instances": 1.0,
                 }
             )
-        found.append(Candidate("cart", {}, place, tuple(folds)))
+        found.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
     return Candidates(found)
 
 
@@ -196,7 +196,7 @@ def candidate(place: int, p: float, r: float, c: float = 1.0) -> Candidate:
         "completeness_volume": c,
         "completeness_instances": 0.5,
     }
-    return Candidate("cart", {}, place, (fold,))
+    return Candidate.from_measures("cart", {}, place, (fold,))
 
 
 def test_questions_in_words() -> None:

@@ -17,7 +17,7 @@ from skescore.tuning import Candidate, Candidates, winning_regions
 
 def measured(*folds: tuple[float, float, float], place: int = 0, name: str = "cart") -> Candidate:
     """A candidate with performance, size and completeness on each fold."""
-    return Candidate(
+    return Candidate.from_measures(
         name,
         {},
         place,

@@ -32,7 +32,7 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
                     "completeness_instances": 1.0,
                 }
             )
-        found.append(Candidate("cart", {}, place, tuple(folds)))
+        found.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
     return Candidates(found)
 
 
@@ -98,7 +98,7 @@ def test_psi_by_hand() -> None:
     # 0.25 ceil(1 / psi) against 0.1 ceil(3 / psi) 3**0.05: the first wins for 1 <= psi < 1.5.
     def candidate(place: int, loss: float, size: int) -> Candidate:
         fold = {"loss": loss, "size": size, "n_rules": size, "completeness_volume": 1.0}
-        return Candidate("cart", {}, place, (fold,))
+        return Candidate.from_measures("cart", {}, place, (fold,))
 
     found = weight_stability([candidate(0, 0.25, 1), candidate(1, 0.1, 3)], "fire", psi=1.2)
     assert found.index == 0

@@ -1,0 +1,131 @@
+"""Measurements of a candidate on one fold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from skescore.scorers import measured_quantities
+
+#: Names of the fields in stored results that are not measures.
+_WARNINGS, _FAILURE = "warnings", "failure"
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """Measurements of the rules of one candidate on one fold, or the error of the extraction.
+
+    ``result["n_rules"]`` returns a measure by name.
+
+    Parameters
+    ----------
+    measures : mapping of str to float
+        ``score`` and measured quantities by name (:class:`skescore.scorers.MeasuredQuantity`).
+    user_measures : mapping of str to float, optional
+        Values of the scorers that the user passed as `measures`.
+    warnings : tuple of str, default=()
+        Texts of the warnings that the evaluation raised.
+    failure : str, default=""
+        Text of the error; empty if there was none.
+
+    Examples
+    --------
+    >>> result = FoldResult({"loss": 0.25, "n_rules": 3}, {"mean_rule_c2": 0.5})
+    >>> result["loss"], result["mean_rule_c2"], result.get("size")
+    (0.25, 0.5, nan)
+    """
+
+    measures: Mapping[str, float]
+    user_measures: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    failure: str = ""
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> FoldResult:
+        """Read what :meth:`to_dict` returned.
+
+        Parameters
+        ----------
+        record : mapping of str to value
+            Measures by name, and possibly ``warnings`` or ``failure``.
+
+        Returns
+        -------
+        FoldResult
+            The result.
+        """
+        declared = {"score", *measured_quantities()}
+        values = {k: v for k, v in record.items() if k not in (_WARNINGS, _FAILURE)}
+        return cls(
+            {name: value for name, value in values.items() if name in declared},
+            {name: value for name, value in values.items() if name not in declared},
+            tuple(record.get(_WARNINGS, ())),
+            record.get(_FAILURE, ""),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a flat dict, as trials store it.
+
+        Returns
+        -------
+        dict of str to value
+            Measures by name and ``warnings``, or ``failure`` alone.
+        """
+        if self.failure:
+            return {_FAILURE: self.failure}
+        return {**self.measures, **self.user_measures, _WARNINGS: list(self.warnings)}
+
+    def __getitem__(self, name: str) -> float:
+        return self.measures[name] if name in self.measures else self.user_measures[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.measures or name in self.user_measures
+
+    def get(self, name: str, default: float = math.nan) -> float:
+        """Return a measure by name.
+
+        Parameters
+        ----------
+        name : str
+            Name of the measure.
+        default : float, default=NaN
+            Value to return if it was not measured.
+
+        Returns
+        -------
+        float
+            The measure.
+        """
+        return self.measures.get(name, self.user_measures.get(name, default))
+
+    def replace(self, **measures: float) -> FoldResult:
+        """Return a copy with other values of some measures.
+
+        Parameters
+        ----------
+        **measures : float
+            Values by name.
+
+        Returns
+        -------
+        FoldResult
+            The copy.
+        """
+        return self.from_dict(self.to_dict() | measures)
+
+
+def mean_of(results: Sequence[FoldResult], name: str) -> float:
+    """Return the mean of a measure over the folds; NaN if it is undefined on one of them."""
+    return math.fsum(result.get(name) for result in results) / len(results)
+
+
+def read_folds(records: Iterable[Mapping[str, Any]] | None) -> tuple[FoldResult, ...]:
+    """Read the results of the folds of a stored trial; none if it was not measured."""
+    return tuple(FoldResult.from_dict(record) for record in records or ())
+
+
+def read_all_rows(record: Mapping[str, Any] | None) -> FoldResult | None:
+    """Read the result on all rows of a stored trial; None if it was not measured."""
+    return None if record is None else FoldResult.from_dict(record)
