@@ -27,7 +27,6 @@ __all__ = [
     "all_weights",
     "evaluate_formula",
     "find_score",
-    "measured_names",
 ]
 
 #: Kinds of completeness: share of the domain's volume, or share of the rows.
@@ -453,21 +452,3 @@ def all_weights(chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
         hint = did_you_mean(unknown[0], defaults)
         raise TypeError(f"No score has a weight {unknown[0]!r}. {hint}")
     return defaults | dict(chosen or {})
-
-
-def measured_names() -> tuple[str, ...]:
-    """Return the names of the quantities from which every score can be computed.
-
-    Returns
-    -------
-    tuple of str
-        The measures of the prediction of all scores, numbers of rules, and completenesses.
-
-    Examples
-    --------
-    >>> from skescore.scorers import measured_names
-    >>> measured_names()
-    ('performance', 'loss', 'loss_q', 'n_rules', 'size', 'completeness_volume', 'completeness_instances')
-    """  # noqa: E501 - as it is printed
-    parts = [spec.kept_as for spec in SCORE_SPECS.values()]
-    return (*parts, "n_rules", "size", "completeness_volume", "completeness_instances")

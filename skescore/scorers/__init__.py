@@ -9,7 +9,6 @@ from skescore._scores import (
     Weight,
     all_weights,
     find_score,
-    measured_names,
 )
 from skescore.scorers._attributions import (
     AttributionReport,
@@ -89,7 +88,6 @@ __all__ = [
     "make_score_scorer",
     "make_set_scorer",
     "make_survival_scorer",
-    "measured_names",
     "measured_quantities",
     "minimized_quantities",
     "neg_fire",

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from skescore._scores import SCORE_SPECS
 from skescore.scorers._set_measures import SET_AXES, loss_of
-from skescore.scorers._specs import SCORE_SPECS
 
 __all__ = [
     "MeasuredQuantity",

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore._validation import check_choice
 from skescore._views import find_view
-from skescore.scorers import COMPLETENESSES, ScoreSpec, all_weights, find_score, measured_names
+from skescore.scorers import COMPLETENESSES, ScoreSpec, all_weights, find_score, measured_quantities
 from skescore.tuning._estimator_632 import mixed_score
 from skescore.tuning._fold_result import FoldResult, read_all_rows, read_folds
 from skescore.tuning._limits import SearchLimits
@@ -344,11 +344,13 @@ class Candidates(Sequence[Candidate]):
         """
         rows = [
             {"extractor": candidate.extractor}
-            | {name: candidate.mean(name) for name in measured_names()}
+            | {name: candidate.mean(name) for name in measured_quantities(costs=False)}
             | {"params": candidate.params, "trial": candidate.trial}
             for candidate in self
         ]
-        return pd.DataFrame(rows, columns=["extractor", *measured_names(), "params", "trial"])
+        return pd.DataFrame(
+            rows, columns=["extractor", *measured_quantities(costs=False), "params", "trial"]
+        )
 
 
 def _checked_score(score: str, completeness: str) -> ScoreSpec:
@@ -358,7 +360,7 @@ def _checked_score(score: str, completeness: str) -> ScoreSpec:
 
 def _is_measured(result: FoldResult, names: Iterable[str] = ()) -> bool:
     """Return whether all measures are defined and there are rules, so that scores are defined."""
-    names = names or measured_names()
+    names = names or measured_quantities(costs=False)
     return all(np.isfinite(result.get(name)) for name in names) and result["size"] > 0
 
 
