@@ -96,23 +96,23 @@ def timed(name: str) -> Iterator[Passes]:
 def learn(source: object, memory: str | None = None) -> tuple[Any, Passes]:
     """A tree of 16 leaves over 64 cuts a feature, and the seconds of each of its levels."""
     from skescore.extractors import CARTExtractor
-    from skescore.sources import extract_source
+    from skescore.sources import DataSource, extract_source
 
     extractor = CARTExtractor(
         None, max_leaf_nodes=16, max_depth=None, features=COLUMNS, random_state=0
     )
     with timed("histograms") as passes:
-        return extract_source(extractor, source, "label", memory=memory), passes
+        return extract_source(extractor, DataSource(source, "label", memory=memory)), passes
 
 
 def learn_equations(source: object, memory: str | None = None) -> tuple[Any, Passes, Passes]:
     """A grid of at most 8 boxes with equations, and the seconds of its two kinds of looks."""
     from skescore.extractors import GridRExExtractor
-    from skescore.sources import extract_source
+    from skescore.sources import DataSource, extract_source
 
     extractor = GridRExExtractor(None, max_rules=8, threshold=0.2, features=COLUMNS)
     with timed("histograms") as histograms, timed("residuals") as residuals:
-        result = extract_source(extractor, source, "y", memory=memory)
+        result = extract_source(extractor, DataSource(source, "y", memory=memory))
     return result, histograms, residuals
 
 
@@ -166,7 +166,7 @@ def carry_out(task: str, folder: Path, n_rows: int, memory: str) -> dict[str, An
     """One task: seconds of the clock and of processors, by what they are for."""
     import duckdb
 
-    from skescore.sources import score_source
+    from skescore.sources import DataSource, score_source
 
     scored = rules()
     files = sorted(map(str, folder.glob("*.parquet")))[: -(-n_rows // PIECE)]
@@ -186,7 +186,7 @@ def carry_out(task: str, folder: Path, n_rows: int, memory: str) -> dict[str, An
         connection.execute(f"SELECT {sums} FROM '{source}'").fetchall()
         connection.close()
     elif task == "duckdb":
-        score_source(scored, source, "label", memory=memory)
+        score_source(scored, DataSource(source, "label", memory=memory))
     elif task == "tree":
         _, passes = learn(source, memory)
         spent["root"] = passes[0]

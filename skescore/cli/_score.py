@@ -372,7 +372,7 @@ def _counted(
     options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes, model: Any = None
 ) -> _Data:
     """Count the rows where they are."""
-    from skescore.sources import count_source
+    from skescore.sources import DataSource, count_source
 
     if options.target is None:
         options.parser.error("rows that stay where they are need --target COLUMN")
@@ -388,11 +388,8 @@ def _counted(
     shown = arguments.without_passwords(options.data)
     counts = count_source(
         ruleset,
-        options.data,
-        options.target,
-        sample_weight=options.weight,
+        DataSource(options.data, options.target, options.weight, memory=options.memory),
         rule_measures=bool(options.measures),
-        memory=options.memory,
     )
     data = {
         "name": shown,
@@ -417,15 +414,13 @@ def _fidelity_in_place(
 ) -> dict[str, dict[str, float]]:
     """How well rules predict what the model does, which is asked batch by batch."""
     from skescore.scorers import evaluate_rules
-    from skescore.sources import count_source
+    from skescore.sources import DataSource, count_source
 
     counts = count_source(
         ruleset,
-        options.data,
+        DataSource(options.data, sample_weight=options.weight, n_jobs=-1),
         black_box=model,
-        sample_weight=options.weight,
         rule_measures=False,
-        n_jobs=-1,
     )
     return _predictions(evaluate_rules(ruleset, counts))
 

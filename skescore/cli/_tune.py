@@ -930,12 +930,13 @@ def _counted_alike(
 def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict[str, Any]:
     """What all rows say of the rules."""
     from skescore.scorers import evaluate_rules
-    from skescore.sources import count_source
+    from skescore.sources import DataSource, count_source
 
-    settings: dict[str, Any] = {"target": options.target}
+    source, black_box = DataSource(options.data, options.target), None
     if options.reference != "data":
-        settings = {"black_box": search.best_extractor_.estimator_, "n_jobs": options.n_jobs}
-    counts = count_source(search.rules_, options.data, rule_measures=False, **settings)
+        source = DataSource(options.data, n_jobs=options.n_jobs)
+        black_box = search.best_extractor_.estimator_
+    counts = count_source(search.rules_, source, black_box=black_box, rule_measures=False)
     evaluation = evaluate_rules(search.rules_, counts)
     scores = arguments.knowledge_scorer_from(options).score(evaluation)
     measure = "accuracy" if search.rules_.task == "classification" else "r2"

@@ -1,13 +1,15 @@
-"""Rows that are scored, and give rules, where they lie: in databases, in files, in batches."""
+"""Scores and rules of rows that stay where they are: in databases, in files, in batches."""
 
 from __future__ import annotations
 
+from skescore.sources._data_source import DataSource
 from skescore.sources._extraction import SourceExtraction, extract_source
 from skescore.sources._sampling import SourceSample, sample_source
 from skescore.sources._scoring import SourceScore, count_source, score_source
 from skescore.sources._tables import SourceError
 
 __all__ = [
+    "DataSource",
     "SourceError",
     "SourceExtraction",
     "SourceSample",

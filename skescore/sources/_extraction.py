@@ -14,9 +14,13 @@ from skescore._validation import check_choice, check_integer, check_number
 from skescore.black_boxes import black_box_task, is_fitted
 from skescore.extractors import BaseExtractor, Column
 from skescore.rules import RuleSet
-from skescore.sources._histograms import Histograms, Rows, Scale, quantile_cuts
-from skescore.sources._reading import SourceReading
+from skescore.sources._cuts import cut_at_quantiles
+from skescore.sources._data_source import DataSource, feature_names
+from skescore.sources._histograms import Histograms
+from skescore.sources._reducers import RowSource
 from skescore.sources._sampling import SourceSample, sample_source
+from skescore.sources._scale import Scale
+from skescore.sources._survey import Survey, SurveyReducer
 
 __all__ = ["SourceExtraction", "extract_source"]
 
@@ -32,13 +36,13 @@ class SourceExtraction:
     rules : RuleSet
         Its rules.
     cuts : dict of str to tuple of float
-        Where numeric columns were cut.
+        The cuts of numeric columns.
     n_rows : int
-        Rows that were summed.
+        Number of rows that were summed.
     n_passes : int
-        How often the rows were gone through to grow the rules, once a level; 0 with a sample.
+        Number of passes over the rows to extract the rules, one per level; 0 with a sample.
     sample : SourceSample or None
-        The rows that an extractor which needs more than sums has learned from.
+        The rows from which an extractor learned that needs more than sums.
 
     Examples
     --------
@@ -46,11 +50,12 @@ class SourceExtraction:
     >>> from skescore.extractors import CARTExtractor
     >>> from skescore.sources import extract_source
     >>> rows = pd.DataFrame({"length": [0.5, 1.5, 2.5, 3.5], "size": ["s", "s", "l", "l"]})
-    >>> found = extract_source(CARTExtractor(None), rows, target="size", cuts={"length": [1, 2, 3]})
-    >>> print(found.rules)
+    >>> cuts = {"length": [1, 2, 3]}
+    >>> extraction = extract_source(CARTExtractor(None), rows, target="size", cuts=cuts)
+    >>> print(extraction.rules)
     1. IF length ≤ 2 THEN s   [2 rows, 100 % right (data)]
     2. ELSE l   [2 rows, 100 % right (data)]
-    >>> found.cuts, found.n_rows, found.n_passes
+    >>> extraction.cuts, extraction.n_rows, extraction.n_passes
     ({'length': (1.0, 2.0, 3.0)}, 4, 1)
     """
 
@@ -72,15 +77,12 @@ def extract_source(
     sample_weight: str | None = None,
     sample_size: int = 20_000,
     random_state: int = 0,
-    batch_size: int = 1 << 17,
-    memory: str | None = None,
-    n_jobs: int | None = None,
 ) -> SourceExtraction:
-    """Extract rules from rows that stay where they are, however many there are.
+    """Extract rules from any number of rows that stay where they are.
 
-    A database sums by one query a level and hands over no row; other sources are read batch by
-    batch, once a level, in memory that does not grow with the rows. What fails on the way is an
-    error, never rules from some of the rows.
+    A database runs one query per level and hands over no row. Other sources are read batch by
+    batch, once per level, in memory that does not grow with the rows. A failure on the way is an
+    error; rules are never extracted from some of the rows only.
 
     Parameters
     ----------
@@ -89,37 +91,29 @@ def extract_source(
         GridRExExtractor and OptimalTreeExtractor learn from sums over all rows, and their
         `estimator` may be None if `target` is given. Others learn from a sample, see
         :func:`sample_source`; their `estimator` is fitted to it unless it is fitted already.
-    source : str, path, frame, dataset or batches
-        As for :func:`count_source`; an iterator of batches cannot be gone through again.
+    source : DataSource, str, path, frame, dataset or batches
+        The rows, see :class:`DataSource`. An iterator of batches cannot be read again.
     target : str, optional
         The column of labels that the rules imitate: the predictions of a black box, or the truth.
         None: the extractor's `estimator`, which must be fitted, predicts batch by batch, anew for
         each level. A sample needs the column.
     cuts : int or mapping of str to sequence of float, optional
-        Where numbers may be cut: so many places per column, next to quantiles, or those given by
-        column. Other columns have 64, or as many as the extractor's `cuts_per_feature` says.
+        The number of cuts of each column, next to quantiles, or the cuts by column. The default
+        is the extractor's `cuts_per_feature`, or 64.
     task : {"classification", "regression"}, optional
-        What labels are; by default what the extractor's `estimator` predicts, regression if the
-        extractor does nothing else, and classes if labels are text.
+        The kind of labels; by default that of the extractor's `estimator`, regression if the
+        extractor does nothing else, and classification if labels are text.
     sample_weight : str, optional
         The column of weights, which count as repeated rows.
     sample_size : int, default=20000
-        About how many rows to draw for an extractor that needs more than sums.
+        Approximate number of rows to draw for an extractor that needs more than sums.
     random_state : int, default=0
-        Decides which.
-    batch_size : int, default=131072
-        Rows of a batch, of sources that are read batch by batch.
-    memory : str, optional
-        How much memory DuckDB may take for Parquet files, such as ``"1GB"``.
-    n_jobs : int, optional
-        Processes that look at batches, of sources that are read batch by batch; None is one, -1
-        all processors, see :func:`joblib.parallel_config`. The rules are the same. DuckDB and
-        dask use all processors they are given.
+        Seed of the sample.
 
     Returns
     -------
     SourceExtraction
-        The rules, and how they came about.
+        The rules, the cuts and the number of rows.
 
     Raises
     ------
@@ -128,32 +122,32 @@ def extract_source(
     ValueError
         If a column or a setting cannot be used.
     TypeError
-        If it is no extractor.
+        If `extractor` is not an extractor.
 
     See Also
     --------
-    score_source : What the rules are worth on all rows, exactly; also those from a sample.
+    score_source : Score rules on all rows, exactly; also rules from a sample.
 
     Notes
     -----
     All columns but those of labels and weights are features, unless the extractor has `features`.
     The rules are the same to the last bit for all sources, since all sums are of whole numbers:
-    labels and weights of a regression are rounded to 36 bits of the largest while splits are
-    sought, means of leaves are exact. Of equally good splits the one of the first column is taken,
-    and the lowest. So the rules are those that the extractor would learn in memory from the numbers
-    of the bins, but for ties, which are broken at random there.
+    labels and weights of a regression are rounded to 36 bits of the largest during the search for
+    splits; means of leaves are exact. Of equally good splits, the lowest one of the first column is
+    chosen. Apart from ties, which are broken at random in memory, the extractor would learn the
+    same rules in memory from the numbers of the bins.
 
-    CART and GridEx sum per node, column and bin, node by node. OptimalTree sums once per cell, the
-    rows that lie in the same bins of all columns, of which there may be 262144; it compares all
-    trees over the cuts. With a grid, slices have equally many bins.
+    CART and GridEx sum per node, column and bin. OptimalTree sums once per cell, that is, over the
+    rows that share the bins of all columns, of which there may be 262144; it compares all trees
+    over the cuts. The slices of a grid have equally many bins.
 
-    GridREx sums products of columns as well, whose number grows with the square of the columns
-    (name few in its `features`), and goes through the rows once more for the residuals of each few
-    boxes. Its equations are about the numbers themselves, of columns without gaps; they are those
-    of the rows to about eight digits, the same for all sources.
+    GridREx also sums products of columns, whose number grows with the square of the number of
+    columns (name few in its `features`), and reads the rows again for the residuals of the boxes.
+    Its equations use the numbers themselves, of columns without missing values; they agree with
+    those learned in memory to about eight digits and are the same for all sources.
 
-    Cuts next to quantiles are round numbers: ends of 1000 bins of equal width, which are divided
-    up to three times where they are too crowded.
+    Cuts next to quantiles are round numbers: the ends of 1000 bins of equal width, which are
+    divided up to three times if they hold too many rows.
 
     References
     ----------
@@ -170,34 +164,49 @@ def extract_source(
     >>> extractor = CARTExtractor(None, max_leaf_nodes=3)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows.to_parquet(f"{folder}/part.parquet")
-    ...     found = extract_source(extractor, folder, target="species")
-    >>> print(found.rules)
+    ...     extraction = extract_source(extractor, folder, target="species")
+    >>> print(extraction.rules)
     1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % right (data)]
     2. ELSE IF petal width (cm) ≤ 1.7 THEN versicolor   [54 rows, 91 % right (data)]
     3. ELSE virginica   [46 rows, 98 % right (data)]
     """
-    check_integer("batch_size", batch_size, 1)
-    check_integer("n_jobs", n_jobs, -1, optional=True)
-    check_choice("task", task, (None, "classification", "regression"))
     if not isinstance(extractor, BaseExtractor):
         raise TypeError(f"extractor must be an extractor, got {type(extractor).__name__}.")
+    check_choice("task", task, (None, "classification", "regression"))
+    data = DataSource.of(source, target, sample_weight)
     if getattr(extractor, "fit_sums", None) is None:
-        return _from_sample(
-            extractor,
-            source,
-            target,
-            task=task,
-            sample_weight=sample_weight,
-            n_rows=sample_size,
-            random_state=random_state,
-            batch_size=batch_size,
-            memory=memory,
-        )
-    if target is None and extractor.estimator is None:
+        return _extract_from_sample(extractor, data, task, sample_size, random_state)
+    if data.target is None and extractor.estimator is None:
         raise ValueError(
             "Either target must name the column of labels, or the extractor must have an estimator "
             "that predicts them; got neither."
         )
+    data.check_repeatable()
+    task = _task_of(extractor, task)
+    black_box = extractor.estimator if data.target is None else None
+    with data.open(feature_names(extractor.features), black_box) as rows:
+        survey = rows.reduce(SurveyReducer(task or "classification"))
+        if task is None:
+            _refuse_numbers_as_classes(survey, rows.name)
+            task = "classification"
+        label = "The target" if data.target is not None else "What the black box predicts"
+        survey.check(rows.features, label, task, rows.name)
+        classes = tuple(sorted(survey.label.values)) if task == "classification" else None
+        scale = Scale.of(survey, classes, weighted=data.sample_weight is not None)
+        n_cuts = getattr(extractor, "cuts_per_feature", None) or 64
+        if isinstance(cuts, int):
+            n_cuts, cuts = check_integer("cuts", cuts, 1), None
+        columns = _cut_columns(rows, survey.describe(rows.features), scale, n_cuts, cuts or {})
+        histograms = Histograms(rows, columns, scale, (survey.label.low, survey.label.high))
+        fitted = clone(extractor).fit_sums(histograms)
+    reference = "black_box" if data.target is None else "data"
+    fitted.rules_ = fitted.rules_.replace(reference=reference)
+    cuts_by_name = {column.name: column.cuts for column in columns if column.values is None}
+    return SourceExtraction(fitted, fitted.rules_, cuts_by_name, survey.n_rows, histograms.n_passes)
+
+
+def _task_of(extractor: Any, task: str | None) -> str | None:
+    """Return the task: given, of the black box, or the only one of the extractor."""
     if task is None and extractor.estimator is not None:
         task = black_box_task(extractor.estimator)
     if task is None and len(extractor.tasks) == 1:
@@ -207,87 +216,69 @@ def extract_source(
             f"{type(extractor).__name__} extracts rules for {' and '.join(extractor.tasks)} only, "
             f"but task is {task!r}."
         )
-    black_box = extractor.estimator if target is None else None
-    reading = SourceReading(source, target, sample_weight, black_box, batch_size, memory, n_jobs)
-    with reading.opened(extractor.features) as (rows, names):
-        survey = rows(task or "classification").survey()
-        label = "The target" if target is not None else "What the black box predicts"
-        name = rows(task or "classification").name
-        if task is None:
-            task = "classification"
-            if not {type(value) for value in survey.label.values}.isdisjoint((int, float)):
-                raise ValueError(
-                    f"task must be given for the target of {name}, which holds numbers: pass "
-                    "task='regression', or task='classification' where they stand for classes."
-                )
-        survey.check(names, label, task, name)
-        classes = None
-        if task == "classification":
-            classes = tuple(sorted(survey.label.values))
-        scale = Scale.of(survey, classes, weighted=sample_weight is not None)
-        n_cuts = getattr(extractor, "cuts_per_feature", None) or 64
-        if isinstance(cuts, int):
-            n_cuts, cuts = check_integer("cuts", cuts, 1), None
-        columns = _cut(rows(task), survey.describe(names), scale, n_cuts, cuts or {})
-        histograms = Histograms(rows(task), columns, scale, (survey.label.low, survey.label.high))
-        fitted = clone(extractor).fit_sums(histograms)
-    reference = "black_box" if target is None else "data"
-    fitted.rules_ = fitted.rules_.replace(reference=reference)
-    found = {column.name: column.cuts for column in columns if column.values is None}
-    return SourceExtraction(fitted, fitted.rules_, found, survey.n_rows, histograms.n_passes)
+    return task
 
 
-def _from_sample(
-    extractor: Any, source: Any, target: str | None, *, task: str | None, **options: Any
-) -> SourceExtraction:
-    """Rules of an extractor that needs more than sums."""
-    name = type(extractor).__name__
-    if target is None or extractor.estimator is None:
-        lacking = "target" if target is None else "an estimator"
+def _refuse_numbers_as_classes(survey: Survey, name: str) -> None:
+    if not {type(value) for value in survey.label.values}.isdisjoint((int, float)):
         raise ValueError(
-            f"{name} needs more than sums, and learns from a sample of the rows with a black box: "
-            f"pass {lacking} as well."
+            f"task must be given for the target of {name}, which holds numbers: pass "
+            "task='regression', or task='classification' where they stand for classes."
+        )
+
+
+def _extract_from_sample(
+    extractor: Any, data: DataSource, task: str | None, n_rows: int, random_state: int
+) -> SourceExtraction:
+    """Fit an extractor that needs rows to a sample."""
+    if data.target is None or extractor.estimator is None:
+        missing = "target" if data.target is None else "an estimator"
+        raise ValueError(
+            f"{type(extractor).__name__} needs more than sums, and learns from a sample of the "
+            f"rows with a black box: pass {missing} as well."
         )
     task = task or black_box_task(extractor.estimator)
-    sample = sample_source(source, target, task=task, **options)
-    X = sample.frame.drop(columns=[target, *filter(None, [options["sample_weight"]])])
+    sample = sample_source(data, task=task, n_rows=n_rows, random_state=random_state)
+    X = sample.frame.drop(columns=[data.target, *filter(None, [data.sample_weight])])
     fitted = clone(extractor).set_params(estimator=extractor.estimator)
-    given = () if is_fitted(extractor.estimator) else (sample.frame[target],)
-    fitted.fit(X, *given, sample_weight=sample.weights)
+    labels = () if is_fitted(extractor.estimator) else (sample.frame[data.target],)
+    fitted.fit(X, *labels, sample_weight=sample.weights)
     return SourceExtraction(fitted, fitted.rules_, {}, sample.n_rows, 0, sample)
 
 
-def _cut(
-    rows: Rows,
+def _cut_columns(
+    rows: RowSource,
     columns: Sequence[Column],
     scale: Scale,
     n_cuts: int,
-    given: Mapping[str, Sequence[float]],
+    user_cuts: Mapping[str, Sequence[float]],
 ) -> list[Column]:
-    """The columns with their cuts."""
-    names = [column.name for column in columns if column.values is None]
-    for name in given:
-        if name not in names:
+    """Cut numeric columns where the user says, and the others at quantiles."""
+    numeric = [column.name for column in columns if column.values is None]
+    for name in user_cuts:
+        if name not in numeric:
             raise ValueError(
                 f"cuts names the column {name!r}, which is no numeric feature of {rows.name}; "
-                f"these are {listed(names)}. {did_you_mean(name, names)}"
+                f"these are {listed(numeric)}. {did_you_mean(name, numeric)}"
             )
-    result = []
-    for column in columns:
-        if column.name in given:
-            found = [
-                check_number(f"a cut of {column.name!r}", float(cut), finite=True)
-                for cut in given[column.name]
-            ]
-            if any(a >= b for a, b in pairwise(found)):
-                raise ValueError(
-                    f"cuts must increase, but those of {column.name!r} are {found!r}. Sort them, "
-                    "and leave out repeated ones."
-                )
-            column = replace(column, cuts=tuple(found))
-        result.append(column)
-    waiting = [j for j, column in enumerate(columns) if column.name not in given]
-    some = quantile_cuts(rows, [columns[j] for j in waiting], scale, n_cuts)
-    for j, column in zip(waiting, some, strict=True):
+    result = [
+        replace(column, cuts=_checked_cuts(column.name, user_cuts[column.name]))
+        if column.name in user_cuts
+        else column
+        for column in columns
+    ]
+    uncut = [j for j, column in enumerate(columns) if column.name not in user_cuts]
+    cut_columns = cut_at_quantiles(rows, [columns[j] for j in uncut], scale, n_cuts)
+    for j, column in zip(uncut, cut_columns, strict=True):
         result[j] = column
     return result
+
+
+def _checked_cuts(name: str, cuts: Sequence[float]) -> tuple[float, ...]:
+    checked = [check_number(f"a cut of {name!r}", float(cut), finite=True) for cut in cuts]
+    if any(a >= b for a, b in pairwise(checked)):
+        raise ValueError(
+            f"cuts must increase, but those of {name!r} are {checked!r}. Sort them, and leave out "
+            "repeated ones."
+        )
+    return tuple(checked)

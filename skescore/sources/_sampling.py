@@ -1,9 +1,9 @@
-"""Some of the rows that lie elsewhere, for what needs rows, and what they can have missed."""
+"""Samples of the rows of a data source, and bounds on what they can miss."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skescore._validation import check_choice, check_integer, check_number, python_value
-from skescore.sources._histograms import MOST_VALUES
-from skescore.sources._reading import SourceReading
+from skescore.sources._batch_reader import MAX_VALUES, BatchReader, plain_value
+from skescore.sources._data_source import DataSource, feature_names
+from skescore.sources._reducers import Reducer
+from skescore.sources._table_source import TableSource
 from skescore.sources._tables import SourceError
 
 __all__ = ["SourceSample", "sample_source"]
@@ -21,20 +23,20 @@ __all__ = ["SourceSample", "sample_source"]
 
 @dataclass(frozen=True)
 class SourceSample:
-    """Some rows of a source, drawn class by class without replacement.
+    """A stratified sample of the rows of a data source, drawn without replacement.
 
     Attributes
     ----------
     frame : DataFrame
         The rows: features, target, and the column of weights if there is one.
     n_rows : int
-        All rows of the source.
+        Number of rows of the source.
     strata : dict
-        Of each class, how many rows were drawn and how many there are; of numbers, all are one
-        stratum, called None.
+        For each class, the numbers of drawn rows and of all rows. A regression has one stratum,
+        called None.
     weights : ndarray of float or None
-        How many rows of the source each stands for, times its own weight; None where all stand for
-        equally many.
+        Number of rows of the source that each row represents, times its own weight; None if all
+        represent equally many.
 
     Examples
     --------
@@ -54,36 +56,36 @@ class SourceSample:
     weights: NDArray[np.float64] | None
 
     def missed(self, confidence: float = 0.95) -> dict[Any, float]:
-        r"""Bound what the sample can have missed.
+        r"""Bound the share of rows that the sample can have missed.
 
         Parameters
         ----------
         confidence : float, default=0.95
-            How sure the bound is.
+            Probability that the bound holds.
 
         Returns
         -------
         dict of float
-            Of each class the share :math:`m` of its rows such that of any group that makes up more
-            than :math:`m`, at least one row was drawn with this confidence.
+            For each class, the share :math:`m` of its rows such that the sample includes, with
+            this confidence, at least one row of any group whose share is larger than :math:`m`.
 
         Notes
         -----
         The bound of Clopper and Pearson for no success in :math:`n` draws,
-        :math:`m = 1 - (1 - \text{confidence})^{1 / n}`, which drawing without replacement can but
-        improve; 0 where all rows were drawn. It holds for a group that was named before the rows
-        were looked at, such as the rows where a rule would have been needed.
+        :math:`m = 1 - (1 - \text{confidence})^{1 / n}`; drawing without replacement can only
+        improve it, and it is 0 if all rows were drawn. It holds for a group that was chosen before
+        the rows were seen.
         """
         check_number("confidence", confidence, 0.0, 1.0)
         return {
-            label: 0.0 if drawn == there else float(1 - (1 - confidence) ** (1 / max(drawn, 1)))
-            for label, (drawn, there) in self.strata.items()
+            label: 0.0 if n_drawn == n_all else float(1 - (1 - confidence) ** (1 / max(n_drawn, 1)))
+            for label, (n_drawn, n_all) in self.strata.items()
         }
 
 
 def sample_source(
     source: Any,
-    target: str,
+    target: str | None = None,
     *,
     n_rows: int = 20_000,
     task: str = "classification",
@@ -91,42 +93,37 @@ def sample_source(
     sample_weight: str | None = None,
     least_per_class: int = 100,
     random_state: int = 0,
-    batch_size: int = 1 << 17,
-    memory: str | None = None,
 ) -> SourceSample:
-    """Draw rows of a source that lies elsewhere, class by class.
+    """Draw a stratified random sample of the rows of a data source.
 
-    Classes have their share of the rows, but rare ones `least_per_class`, if there are so many and
-    `n_rows` allows it.
+    Each class has its share of the sample; a rare class has `least_per_class` rows, if it has as
+    many and `n_rows` allows it.
 
     Parameters
     ----------
-    source : str, path, frame, dataset or batches
-        As for :func:`count_source`; an iterator of batches cannot be gone through again.
-    target : str
-        The column of labels.
+    source : DataSource, str, path, frame, dataset or batches
+        The rows, see :class:`DataSource`. An iterator of batches cannot be read again.
+    target : str, optional
+        The column of labels; needed unless `source` is a DataSource.
     n_rows : int, default=20000
-        About how many rows to draw.
+        Approximate number of rows to draw.
     task : {"classification", "regression"}, default="classification"
-        Whether labels are classes; numbers are drawn alike.
+        Whether labels are classes, which are drawn separately.
     features : sequence of str, optional
-        The columns to read beside the target; by default all.
+        The columns to read besides the target; by default all.
     sample_weight : str, optional
-        The column of weights; rows of weight 0 are none.
+        The column of weights; rows of weight 0 are ignored.
     least_per_class : int, default=100
-        Rows that a rare class has, if there are so many; 0 leaves every class its share.
+        Minimum number of rows of a rare class, if it has as many; 0 draws all classes in
+        proportion.
     random_state : int, default=0
-        Decides which rows are drawn. Where a database other than DuckDB and PostgreSQL draws them,
-        it does so in its own way.
-    batch_size : int, default=131072
-        Rows of a batch, of sources that are read batch by batch; other batches give other rows.
-    memory : str, optional
-        How much memory DuckDB may take for Parquet files.
+        Seed of the sample. Databases other than DuckDB and PostgreSQL ignore it. Where rows are
+        read batch by batch, other batches lead to other rows.
 
     Returns
     -------
     SourceSample
-        The rows, and how many there are.
+        The rows of the sample, and the number of all rows.
 
     Raises
     ------
@@ -148,52 +145,162 @@ def sample_source(
     check_integer("least_per_class", least_per_class, 0)
     check_integer("random_state", random_state, 0)
     check_choice("task", task, ("classification", "regression"))
-    reading = SourceReading(source, target, sample_weight, None, batch_size, memory)
-    with reading.opened(features) as (rows, _):
-        found = rows(task)
-        counts = dict(sorted(found.counts().items(), key=lambda pair: str(pair[0])))
-        total = sum(counts.values())
-        if not total:
-            raise SourceError(f"{found.name} must hold at least one row, got none.")
-        if len(counts) > MOST_VALUES:
+    data = DataSource.of(source, target, sample_weight)
+    if data.target is None:
+        raise ValueError("target must name the column of labels, got None.")
+    data.check_repeatable()
+    with data.open(feature_names(features)) as rows:
+        label_counts = rows.reduce(LabelCountReducer(task))
+        counts = dict(sorted(label_counts.items(), key=lambda pair: str(pair[0])))
+        n_all = sum(counts.values())
+        if not n_all:
+            raise SourceError(f"{rows.name} must hold at least one row, got none.")
+        if len(counts) > MAX_VALUES:
             raise ValueError(
-                f"The target of {found.name} must hold at most {MOST_VALUES} classes, but it holds "
+                f"The target of {rows.name} must hold at most {MAX_VALUES} classes, but it holds "
                 "more. Pass task='regression' if they are numbers to be predicted."
             )
-        least = min(least_per_class, n_rows // (2 * len(counts)))
-        wanted = {
-            label: min(there, max(round(n_rows * there / total), least, 1))
-            for label, there in counts.items()
+        minimum = min(least_per_class, n_rows // (2 * len(counts)))
+        quotas = {
+            label: min(count, max(round(n_rows * count / n_all), minimum, 1))
+            for label, count in counts.items()
         }
-        # A few more, of which some are left out: as many rows are drawn as are wanted.
-        chances = {
-            label: min(1.0, (some + 5 * math.sqrt(some) + 10) / counts[label])
-            for label, some in wanted.items()
+        # More rows than the quotas are drawn, and some left out, so that the quotas are met.
+        probabilities = {
+            label: min(1.0, (quota + 5 * math.sqrt(quota) + 10) / counts[label])
+            for label, quota in quotas.items()
         }
-        drawn = found.draw(chances, random_state)
+        drawn = rows.reduce(DrawReducer(probabilities, random_state))
     stratum = np.zeros(len(drawn), dtype=np.intp)
     if task == "classification":
-        labels = drawn[target].astype(object).map(python_value)
+        labels = drawn[data.target].astype(object).map(python_value)
         stratum = pd.Index(list(counts), dtype=object).get_indexer(labels)
     order = np.random.default_rng(random_state).permutation(len(drawn))
-    kept = [order[stratum[order] == place][:some] for place, some in enumerate(wanted.values())]
+    selected = [order[stratum[order] == code][:quota] for code, quota in enumerate(quotas.values())]
     if any(
-        chances[label] == 1 and len(rows) < wanted[label]
-        for label, rows in zip(wanted, kept, strict=True)
+        probabilities[label] == 1 and len(positions) < quotas[label]
+        for label, positions in zip(quotas, selected, strict=True)
     ):
         raise SourceError(
-            f"{found.name} changed while it was read. Read a table at rest, or a snapshot."
+            f"{rows.name} changed while it was read. Read a table at rest, or a snapshot."
         )
-    chosen = np.sort(np.concatenate(kept))
-    frame, stratum = drawn.iloc[chosen].reset_index(drop=True), stratum[chosen]
+    sorted_rows = np.sort(np.concatenate(selected))
+    frame, stratum = drawn.iloc[sorted_rows].reset_index(drop=True), stratum[sorted_rows]
     strata = {
-        label: (len(rows), there) for rows, (label, there) in zip(kept, counts.items(), strict=True)
+        label: (len(positions), count)
+        for positions, (label, count) in zip(selected, counts.items(), strict=True)
     }
-    stands_for = np.array([there / max(some, 1) for some, there in strata.values()])
+    rows_per_draw = np.array([count / max(n_drawn, 1) for n_drawn, count in strata.values()])
     weights = None
-    uneven = len(strata) > 1 and least_per_class > 0
-    if sample_weight is not None or (uneven and stands_for.max() > 1.05 * stands_for.min()):
-        weights = stands_for[stratum]
-        if sample_weight is not None:
-            weights = weights * frame[sample_weight].to_numpy(dtype=float)
-    return SourceSample(frame, total, strata, weights)
+    is_uneven = len(strata) > 1 and least_per_class > 0
+    if data.sample_weight is not None or (
+        is_uneven and rows_per_draw.max() > 1.05 * rows_per_draw.min()
+    ):
+        weights = rows_per_draw[stratum]
+        if data.sample_weight is not None:
+            weights = weights * frame[data.sample_weight].to_numpy(dtype=float)
+    return SourceSample(frame, n_all, strata, weights)
+
+
+@dataclass(frozen=True)
+class LabelCountReducer(Reducer[dict[Any, int]]):
+    """Numbers of rows of each class; a regression counts all rows under the key None.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+        The kind of labels.
+    """
+
+    task: str
+
+    def add(self, first: dict[Any, int], second: dict[Any, int]) -> dict[Any, int]:
+        """Add the counts of two batches."""
+        return {label: first.get(label, 0) + second.get(label, 0) for label in {**first, **second}}
+
+    def combine(self, parts: Iterable[dict[Any, int] | None], name: str) -> dict[Any, int]:
+        """Add the counts of all batches."""
+        return super().combine([{}, *parts], name)
+
+    def reduce_batch(self, reader: BatchReader, batch: Any) -> dict[Any, int]:
+        """Count the labels of a batch."""
+        return dict(reader.count_labels(batch, self.task))
+
+    def reduce_table(self, table: TableSource) -> dict[Any, int]:
+        """Count the labels of a table."""
+        is_regression = self.task == "regression"
+        table.check_numbers([table.target if is_regression else None, table.weight_column])
+        counts: dict[Any, int]
+        if is_regression:
+            query = f"SELECT count(*), count({table.label}) FROM {table.weighted_rows}"
+            ((n_rows, n_labels),) = table.fetch(query)
+            counts, n_missing = {None: int(n_rows)}, int(n_rows) - int(n_labels)
+        else:
+            rows = table.fetch(
+                f"SELECT {table.label}, count(*) FROM {table.weighted_rows} GROUP BY {table.label} "
+                f"LIMIT {MAX_VALUES + 2}"
+            )
+            labels = [(plain_value(label), int(n)) for label, n in rows]
+            counts = {label: n for label, n in labels if label == label}  # NaN is missing
+            n_missing = counts.get(None, 0) + sum(n for label, n in labels if label != label)
+        if n_missing:
+            raise SourceError(
+                f"The target of {table.name} must hold a label in every row, but {n_missing} rows "
+                "have none. Drop such rows first, as in a view."
+            )
+        return counts
+
+
+@dataclass(frozen=True)
+class DrawReducer(Reducer[pd.DataFrame]):
+    """Rows drawn at random, each with the probability of its class.
+
+    Parameters
+    ----------
+    probabilities : mapping
+        The probability of each class; the key None stands for all rows.
+    seed : int
+        The seed of the random numbers.
+    """
+
+    probabilities: Mapping[Any, float]
+    seed: int
+
+    needs_rows = True
+
+    def combine(self, parts: Iterable[pd.DataFrame | None], name: str) -> pd.DataFrame:
+        """Concatenate the rows of all batches."""
+        return pd.concat([part for part in parts if part is not None], ignore_index=True)
+
+    def reduce_batch(self, reader: BatchReader, batch: Any) -> pd.DataFrame:
+        """Draw rows of a batch."""
+        return reader.draw(batch, self.probabilities, self.seed)
+
+    def reduce_table(self, table: TableSource) -> pd.DataFrame:
+        """Let the database draw rows."""
+        if table.dialect == "postgres":
+            table.table.fetch(f"SELECT setseed({(self.seed % 2**20) / 2**20})")
+        elif table.dialect == "tsql":
+            raise ValueError(
+                f"A sample of {table.name} cannot be drawn, as this database gives all rows the "
+                "same random number. Export some rows to Parquet."
+            )
+        random_number = {
+            "sqlite": "((random() & 1048575) / 1048576.0)",
+            "spark": f"rand({self.seed})",
+        }.get(table.dialect, "random()")
+        if None in self.probabilities:
+            probability = table.style.number(self.probabilities[None])
+        else:
+            cases = (
+                f"WHEN {table.style.label(label)} THEN {table.style.number(p)}"
+                for label, p in self.probabilities.items()
+            )
+            probability = f"CASE {table.label} {' '.join(cases)} END"
+        conjunction = "WHERE" if table.weight is None else "AND"
+        columns = table.reader.columns
+        rows = table.fetch(
+            f"SELECT {', '.join(map(table.identifier, columns))} FROM {table.weighted_rows} "
+            f"{conjunction} {random_number} < {probability}"
+        )
+        return pd.DataFrame([tuple(map(plain_value, row)) for row in rows], columns=columns)

@@ -14,7 +14,6 @@ from uuid import uuid4
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean, listed
-from skescore.rules import RuleSet
 
 __all__ = [
     "ColumnError",
@@ -110,17 +109,19 @@ def failing(name: str) -> Iterator[None]:
 
 
 def check_columns(
-    ruleset: RuleSet, columns: Sequence[str], target: str, weight: str | None, name: str
+    columns: Sequence[str],
+    features: Iterable[str],
+    target: str | None,
+    weight: str | None,
+    name: str,
 ) -> None:
-    """Raise a ValueError where a column is not there."""
-    used = [ruleset.feature_names[j] for j in sorted(ruleset.used_features)]
-    wanted = [("the target", target), *(("the feature", feature) for feature in used)]
-    if weight is not None:
-        wanted.append(("the weights", weight))
-    for what, column in wanted:
-        if column not in columns:
-            raise ValueError(
-                f"{name} must have a column for {what} {column!r}, but its columns are "
+    """Raise a ColumnError if a column does not exist."""
+    required = [("the target", target), *(("the feature", feature) for feature in features)]
+    required.append(("the weights", weight))
+    for role, column in required:
+        if column is not None and column not in columns:
+            raise ColumnError(
+                f"{name} must have a column for {role} {column!r}, but its columns are "
                 f"{listed(columns)}. {did_you_mean(column, columns)}"
             )
 

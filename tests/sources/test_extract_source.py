@@ -36,6 +36,7 @@ from skescore.optimal import Cuts, SearchSpace, SolverLimits, optimal_trees
 from skescore.rules import Interval, LinearOutput, RuleSet, RuleStatistics
 from skescore.rules.exporters import readable_outputs
 from skescore.sources import (
+    DataSource,
     SourceError,
     count_source,
     extract_source,
@@ -110,7 +111,8 @@ def test_all_sources_give_the_same_rules(name: str, task: str, tmp_path: Path) -
     options: dict[str, Any] = {"cuts": 12, "task": task, "sample_weight": "weight"}
     expected = extract_source(extractor, frame, "label", **options)
     source = SOURCES[name](frame, tmp_path)
-    found = extract_source(extractor, source, "label", batch_size=180, **options)
+    data = DataSource(source, "label", "weight", batch_size=180)
+    found = extract_source(extractor, data, cuts=12, task=task)
     same(found.rules, expected.rules)
     assert found.cuts == expected.cuts
     assert found.n_rows == (frame["weight"] > 0).sum()
@@ -216,7 +218,8 @@ def test_all_sources_give_the_same_grid(name: str, tmp_path: Path) -> None:
     source = SOURCES[name](frame, tmp_path)
     for extractor in (GridExExtractor(None, max_rules=7), GridRExExtractor(None, max_rules=7)):
         expected = extract_source(extractor, frame, "label", **options)
-        found = extract_source(extractor, source, "label", batch_size=180, **options)
+        data = DataSource(source, "label", "weight", batch_size=180)
+        found = extract_source(extractor, data, cuts=12, task="regression")
         same(found.rules, expected.rules)
         score = score_source(found.rules, source, "label", sample_weight="weight")
         weights = [rule.statistics.n_rows for rule in found.rules if rule.statistics]
@@ -474,14 +477,8 @@ def test_samples_are_drawn_class_by_class(name: str, weighted: bool, tmp_path: P
     frame = pd.DataFrame({"x": np.arange(4000.0), "label": labels, "w": 2.0})
     frame = frame.iloc[rng.permutation(4000)].reset_index(drop=True)
     source = SOURCES[name](frame.assign(color=labels), tmp_path)
-    sample = sample_source(
-        source,
-        "label",
-        n_rows=1000,
-        sample_weight="w" if weighted else None,
-        features=["x"],
-        batch_size=700,
-    )
+    data = DataSource(source, "label", "w" if weighted else None, batch_size=700)
+    sample = sample_source(data, n_rows=1000, features=["x"])
     assert sample.strata == {"few": (100, 360), "many": (900, 3600), "rare": (40, 40)}
     drawn = sample.frame
     assert list(drawn.columns) == ["x", "label", *(["w"] if weighted else [])]
@@ -521,9 +518,8 @@ def test_optimal_trees_are_those_of_memory_over_the_same_cuts(
 ) -> None:
     frame = table_of(task, 300)[["size", "color", "whole", "label"]]
     extractor = OptimalTreeExtractor(None, max_leaf_nodes=4, cuts_per_feature=6)
-    found = extract_source(
-        extractor, SOURCES[name](frame, tmp_path), "label", task=task, batch_size=90
-    )
+    data = DataSource(SOURCES[name](frame, tmp_path), "label", batch_size=90)
+    found = extract_source(extractor, data, task=task)
     cuts = Cuts(
         3,
         {0: found.cuts["size"], 2: found.cuts["whole"]},

@@ -27,6 +27,7 @@ from skescore.metrics import count_rows
 from skescore.rules import Domain, Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
 from skescore.scorers import knowledge
 from skescore.sources import (
+    DataSource,
     SourceError,
     count_source,
     extract_source,
@@ -143,7 +144,7 @@ def test_sources_have_the_numbers_of_memory(name: str, ruleset: RuleSet, tmp_pat
     frame = table_of(ruleset)
     source = SOURCES[name](frame, tmp_path)
     X, y, weights = frame[["size", "color"]], frame["label"], frame["weight"]
-    counts = count_source(ruleset, source, "label", sample_weight="weight", batch_size=32)
+    counts = count_source(ruleset, DataSource(source, "label", "weight", batch_size=32))
     same_numbers(ruleset, counts, X, y, weights.to_numpy())
 
 
@@ -157,7 +158,7 @@ def test_parquet_without_duckdb(
     )
     frame = table_of(ruleset)
     source = parquet(frame, tmp_path, 3)
-    counts = count_source(ruleset, source, "label", batch_size=16)
+    counts = count_source(ruleset, DataSource(source, "label", batch_size=16))
     same_numbers(ruleset, counts, frame[["size", "color"]], frame["label"])
 
 
@@ -185,13 +186,9 @@ def check_any_rules(
     weights[0] = 1.0
     weighted = data.draw(st.booleans())
     frame = X.assign(**{"the label": y, "the weight": weights})
-    counts = count_source(
-        ruleset,
-        source(frame, folder),
-        "the label",
-        sample_weight="the weight" if weighted else None,
-        batch_size=25,
-    )
+    weight = "the weight" if weighted else None
+    counted = DataSource(source(frame, folder), "the label", weight, batch_size=25)
+    counts = count_source(ruleset, counted)
     same_numbers(ruleset, counts, X, np.array(y), weights if weighted else None)
 
 
@@ -266,7 +263,8 @@ def test_predictions_of_a_black_box_are_asked_for_batch_by_batch(tmp_path: Path)
 
     frame = table_of(CLASSES)
     X = frame[["size", "color"]]
-    counts = count_source(CLASSES, parquet(frame, tmp_path), black_box=black_box, batch_size=40)
+    source = DataSource(parquet(frame, tmp_path), batch_size=40)
+    counts = count_source(CLASSES, source, black_box=black_box)
     assert sum(sizes) == len(frame)
     assert max(sizes) <= 40
     assert counts.to_json() == count_rows(CLASSES, X, black_box(X)).to_json()
@@ -283,18 +281,21 @@ def test_black_boxes_predict_in_processes(tmp_path: Path) -> None:
     frame = table_of(CLASSES, 700)
     source = pa.dataset.dataset(parquet(frame, tmp_path, 3))
     found = {
-        n_jobs: count_source(CLASSES, source, black_box=from_size, batch_size=40, n_jobs=n_jobs)
+        n_jobs: count_source(
+            CLASSES, DataSource(source, batch_size=40, n_jobs=n_jobs), black_box=from_size
+        )
         for n_jobs in (1, 2)
     }
     assert found[1].to_json() == found[2].to_json()
     X = frame[["size", "color"]]
     assert found[2].to_json() == count_rows(CLASSES, X, from_size(X)).to_json()
 
+    in_processes = DataSource(source, batch_size=40, n_jobs=2)
     with pytest.raises(SourceError, match="no part of it was: TerminatedWorkerError"):
-        count_source(CLASSES, source, black_box=dying, batch_size=40, n_jobs=2)
+        count_source(CLASSES, in_processes, black_box=dying)
     (tmp_path / "part2.parquet").unlink()
     with pytest.raises(SourceError, match="no part of it was: FileNotFoundError"):
-        count_source(CLASSES, source, black_box=from_size, batch_size=40, n_jobs=2)
+        count_source(CLASSES, in_processes, black_box=from_size)
 
 
 def test_scores_and_reports(tmp_path: Path) -> None:

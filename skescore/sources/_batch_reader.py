@@ -1,0 +1,366 @@
+"""Batches of rows of any library, read as pandas columns."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skescore._validation import one_dimension, python_value
+from skescore.extractors import Column, is_categorical
+from skescore.metrics._rule_counts import RowLooks
+from skescore.rules import RuleSet
+from skescore.rules._conditions import as_numbers
+from skescore.sources._encoding import EncodedRows
+from skescore.sources._scale import Scale
+from skescore.sources._tables import ColumnError, SourceError, check_columns
+
+Floats = NDArray[np.float64]
+
+#: Largest number of different values of a category or of the labels of a classification.
+MAX_VALUES = 1000
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """The range or the values of a column, and the number of missing values."""
+
+    low: float = math.inf
+    high: float = -math.inf
+    values: frozenset[Any] = frozenset()
+    n_missing: int = 0
+
+    def __add__(self, other: ColumnSummary) -> ColumnSummary:
+        values = self.values if len(self.values) > MAX_VALUES else self.values | other.values
+        return ColumnSummary(
+            min(self.low, other.low),
+            max(self.high, other.high),
+            values,
+            self.n_missing + other.n_missing,
+        )
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the column has no values of a category."""
+        return not self.values
+
+    @classmethod
+    def of_numbers(cls, numbers: Floats) -> ColumnSummary:
+        """Summarize a numeric column, of which NaN is missing."""
+        missing_mask = np.isnan(numbers)
+        observed = numbers[~missing_mask] if missing_mask.any() else numbers
+        if not len(observed):
+            return cls(n_missing=int(missing_mask.sum()))
+        return cls(float(observed.min()), float(observed.max()), n_missing=int(missing_mask.sum()))
+
+    @classmethod
+    def of_values(cls, column: pd.Series) -> ColumnSummary:
+        """Summarize a column of categories or labels."""
+        n_missing = int(column.isna().sum())
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            codes = np.unique(column.cat.codes.to_numpy())
+            values = [column.cat.categories[code] for code in codes if code >= 0]
+        else:
+            values = column.dropna().unique().tolist()
+        unique_values = frozenset(map(python_value, values[: MAX_VALUES + 1]))
+        return cls(values=unique_values, n_missing=n_missing)
+
+
+@dataclass(frozen=True)
+class BatchReader:
+    """Reads the columns of batches of Arrow, pandas and polars.
+
+    Parameters
+    ----------
+    name : str
+        The name of the source in messages.
+    features : tuple of str
+        The features.
+    target : str, optional
+        The column of labels.
+    weight : str, optional
+        The column of weights.
+    black_box : estimator or callable, optional
+        Predicts the labels from the features if there is no target.
+    """
+
+    name: str
+    features: tuple[str, ...]
+    target: str | None
+    weight: str | None
+    black_box: Any = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns to read."""
+        others = (name for name in (self.target, self.weight) if name is not None)
+        return list(dict.fromkeys([*self.features, *others]))
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise a ColumnError if a column does not exist."""
+        check_columns(columns, self.features, self.target, self.weight, self.name)
+
+    def frame(self, batch: Any) -> pd.DataFrame:
+        """Return the rows of positive weight as a DataFrame with categories."""
+        columns = {}
+        if _is_arrow(batch):
+            self.check(batch.schema.names)
+            for name in self.columns:
+                columns[name] = _series_from_arrow(batch.column(name))
+        else:
+            self._check_frame(batch)
+            for name in self.columns:
+                column = batch[name]
+                if not hasattr(column, "iloc"):
+                    column = pd.Series(column.to_numpy())
+                elif str(column.dtype).startswith("dictionary<"):  # pandas on Arrow
+                    column = _series_from_arrow(column.array.__arrow_array__())
+                columns[name] = column
+        frame = pd.DataFrame(columns, copy=False)
+        if self.target is not None and _are_decimals(frame[self.target]):
+            frame[self.target] = frame[self.target].map(plain_value)  # no rule has Decimal labels
+        if self.weight is not None:
+            weights = self._numbers(frame[self.weight])
+            if (weights == 0).any():
+                frame = frame[weights != 0]
+        return frame
+
+    def _check_frame(self, batch: Any) -> None:
+        if not hasattr(batch, "columns"):
+            raise ColumnError(
+                f"A batch must be an Arrow batch or table, or a pandas or polars frame, got "
+                f"{type(batch).__name__}."
+            )
+        self.check(list(map(str, batch.columns)))
+
+    def labels(self, frame: pd.DataFrame) -> pd.Series:
+        """Return the labels: the target, or the predictions of the black box."""
+        if self.target is not None:
+            return frame[self.target]
+        return pd.Series(self._predict(frame[list(self.features)]), index=frame.index)
+
+    def _predict(self, features: Any) -> NDArray[Any]:
+        predict = getattr(self.black_box, "predict", self.black_box)
+        return one_dimension("What black_box predicts", predict(features))
+
+    def _numbers(self, column: pd.Series) -> Floats:
+        """Convert a column to floats, with NaN for missing values."""
+        try:
+            if column.dtype.kind in "mMSV":
+                raise TypeError(f"type {column.dtype}")
+            return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise ColumnError(
+                f"Column {column.name!r} of {self.name} must hold numbers or categories ({error}). "
+                "Convert it, or leave it out of features=..."
+            ) from error
+
+    def rule_rows(self, batch: Any, ruleset: RuleSet) -> RowLooks | None:
+        """Return the rows of positive weight for counts of rules; None if there are none."""
+        frame = batch.to_pandas() if _is_arrow(batch) else batch
+        self._check_frame(frame)
+        weights = None if self.weight is None else np.asarray(frame[self.weight], dtype=float)
+        if weights is not None and (weights == 0).any():
+            positive_rows = np.flatnonzero(weights)
+            weights = weights[positive_rows]
+            frame = frame.iloc[positive_rows] if hasattr(frame, "iloc") else frame[positive_rows]
+        if not len(frame):
+            return None
+        if self.target is None:
+            y = self._predict(frame[list(self.features)])
+        else:
+            y = np.asarray(frame[self.target].to_numpy())
+            if _are_decimals(y):  # no rule has Decimal labels
+                y = as_numbers(y)
+        columns = set(map(str, frame.columns))
+        unused = [name for name in ruleset.feature_names if name not in columns]
+        if unused:  # no rule uses these columns, but the rule set expects all of them
+            missing = {name: np.full(len(frame), np.nan) for name in unused}
+            add_columns = frame.assign if hasattr(frame, "assign") else frame.with_columns
+            frame = add_columns(**missing)
+        return RowLooks(ruleset, frame, y, weights)
+
+    def summarize(self, batch: Any, task: str) -> tuple[int, list[ColumnSummary]]:
+        """Return the number of rows and summaries of the features, the labels and the weights."""
+        frame = self.frame(batch)
+        labels = self.labels(frame) if len(frame) else pd.Series(dtype=float)
+        summaries = [
+            ColumnSummary.of_values(frame[name])
+            if is_categorical(frame[name]) or _holds_categories(frame[name])
+            else ColumnSummary.of_numbers(self._numbers(frame[name]))
+            for name in self.features
+        ]
+        if task == "classification":
+            summaries.append(ColumnSummary.of_values(labels))
+        else:
+            summaries.append(ColumnSummary.of_numbers(self._numbers(labels)))
+        weight = ColumnSummary()
+        if self.weight is not None:
+            weight = ColumnSummary.of_numbers(self._numbers(frame[self.weight]))
+        return len(frame), [*summaries, weight]
+
+    def count_labels(self, batch: Any, task: str) -> Counter[Any]:
+        """Count the rows of each class; a regression counts all rows under the key None."""
+        labels = self.labels(self.frame(batch))
+        if labels.isna().any():
+            raise SourceError(
+                f"The target of {self.name} must hold a label in every row. Drop such rows first."
+            )
+        if task == "regression":
+            return Counter({None: len(labels)})
+        return Counter({python_value(k): int(n) for k, n in labels.value_counts().items() if n})
+
+    def draw(self, batch: Any, probabilities: Mapping[Any, float], seed: int) -> pd.DataFrame:
+        """Draw rows of a batch, each with the probability of its class.
+
+        The random numbers are seeded with the first rows of the batch, so that they depend neither
+        on the order of the batches nor on the process that reads them.
+        """
+        frame = self.frame(batch)
+        first_rows = pd.util.hash_pandas_object(frame.head(64), index=False).to_numpy()
+        rng = np.random.default_rng([seed, len(frame), zlib.crc32(first_rows.tobytes())])
+        probability: Any = probabilities.get(None)
+        if probability is None:
+            labels = self.labels(frame).astype(object).map(python_value)
+            probability = labels.map(dict(probabilities)).to_numpy(dtype=float)
+        drawn = frame[rng.random(len(frame)) < probability]
+        texts = {
+            name: drawn[name].astype(object)
+            for name in drawn.columns
+            if isinstance(drawn[name].dtype, pd.CategoricalDtype)
+        }
+        return drawn.assign(**texts)
+
+    def encode(
+        self, batch: Any, columns: Sequence[Column], scale: Scale, nodes: RuleSet | None
+    ) -> EncodedRows:
+        """Encode the rows of a batch."""
+        frame = self.frame(batch)
+        encoded = [
+            self._numbers(frame[c.name])
+            if c.values is None
+            else _codes(frame[c.name], c.values, self.name)
+            for c in columns
+        ]
+        label: NDArray[Any] = np.zeros(len(frame))
+        if scale.with_labels and len(frame):
+            label = self._encode_labels(self.labels(frame), scale)
+        weight = None if self.weight is None else self._numbers(frame[self.weight])
+        node = None
+        if nodes is not None:
+            used = {self.features[j] for j in nodes.used_features}
+            values_by_name = {
+                column.name: values if column.values is None else _decode(values, column)
+                for column, values in zip(columns, encoded, strict=True)
+                if column.name in used
+            }
+            node = _assign_nodes(nodes, values_by_name, len(frame))
+        measured = [self._numbers(frame[m.name]) for m in scale.measured]
+        return EncodedRows(encoded, label, weight, node, measured)
+
+    def _encode_labels(self, labels: pd.Series, scale: Scale) -> NDArray[Any]:
+        if scale.classes is None:
+            return self._numbers(labels)
+        codes = _codes(labels, scale.classes, self.name)
+        if (codes == len(scale.classes)).any():
+            raise SourceError(f"{self.name} changed while it was read: labels are missing.")
+        return codes
+
+
+def _is_arrow(batch: Any) -> bool:
+    return hasattr(batch, "schema") and hasattr(batch, "num_rows")
+
+
+def _assign_nodes(
+    nodes: RuleSet, values_by_name: Mapping[str, Any], n_rows: int
+) -> NDArray[np.intp]:
+    """Return the node of each row, from the columns that nodes use."""
+    if not values_by_name or not n_rows:
+        return np.zeros(n_rows, dtype=np.intp)
+    unused = np.broadcast_to(np.nan, n_rows)
+    frame = pd.DataFrame(
+        {name: values_by_name.get(name, unused) for name in nodes.feature_names}, copy=False
+    )
+    return np.asarray(nodes.assign(frame))
+
+
+def _decode(codes: NDArray[Any], column: Column) -> NDArray[Any]:
+    assert column.values is not None
+    values = np.empty(len(column.values) + 1, dtype=object)
+    values[:] = [*column.values, None]
+    return values[codes]
+
+
+def _series_from_arrow(column: Any) -> Any:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return pd.Series(column.to_pandas(), dtype=object)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column.dictionary_encode().to_pandas()
+    return column.to_pandas()
+
+
+def _codes(column: pd.Series, values: Sequence[Any], source: str) -> NDArray[np.intp]:
+    """Return the position of each value of a column; a missing value is after the last."""
+    index = pd.Index(list(values), dtype=object)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        category_codes = index.get_indexer(pd.Index(column.cat.categories, dtype=object))
+        codes = np.append(category_codes, len(values))[column.cat.codes.to_numpy()]
+    elif column.dtype.kind in "iuf" and _are_exact_floats(values):
+        sorted_values = np.array(values, dtype=float)
+        numbers = column.to_numpy(dtype=float)
+        codes = np.searchsorted(sorted_values, numbers)
+        in_range = codes < len(sorted_values)
+        codes[in_range] = np.where(
+            sorted_values[codes[in_range]] == numbers[in_range], codes[in_range], -1
+        )
+        codes[(codes == len(sorted_values)) & ~np.isnan(numbers)] = -1
+    else:
+        codes = index.get_indexer(column.to_numpy(dtype=object))
+        codes[pd.isna(column).to_numpy()] = len(values)
+    if (codes < 0).any():
+        raise SourceError(
+            f"{source} changed while it was read: it holds values that it did not hold at first. "
+            "Read a table at rest, or a snapshot."
+        )
+    return codes
+
+
+def _are_exact_floats(values: Sequence[Any]) -> bool:
+    """Return whether all values are numbers that floats represent exactly."""
+    return len(values) > 0 and all(isinstance(v, int | float) and abs(v) <= 2**53 for v in values)
+
+
+def _holds_categories(column: pd.Series) -> bool:
+    """Return whether a column holds only texts or only booleans, apart from missing values.
+
+    As in Parquet, texts are categories even if they spell numbers.
+    """
+    if column.dtype.kind in "biufcmM":
+        return False
+    return pd.api.types.infer_dtype(column, skipna=True) in ("string", "boolean")
+
+
+def _are_decimals(values: Any) -> bool:
+    """Return whether all values, apart from missing ones, are of the type Decimal."""
+    return values.dtype.kind == "O" and pd.api.types.infer_dtype(values, skipna=True) == "decimal"
+
+
+def plain_value(value: Any) -> Any:
+    """Convert a value of a database or of NumPy to a plain Python value."""
+    if isinstance(value, Decimal):
+        return int(value) if value.is_finite() and value == int(value) else float(value)
+    return python_value(value)

@@ -1,0 +1,130 @@
+"""Whole-number units of weights and labels, so that sums do not depend on the order of the rows.
+
+The units are powers of two, chosen so that no sum over all rows can overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skescore.extractors import Column, MeasuredColumn
+
+if TYPE_CHECKING:
+    from skescore.sources._survey import Survey
+
+Floats = NDArray[np.float64]
+
+#: Bits of the largest weight or label; sums of 65,536 rows are exact in double precision.
+_VALUE_BITS = 36
+#: Bits of the largest sum.
+_SUM_BITS = 62
+#: Smallest half range of a column in an equation; its reciprocal is the largest.
+_MIN_HALF_RANGE = 1e-280
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Units in which weights and labels are summed as whole numbers.
+
+    Parameters
+    ----------
+    classes : tuple, optional
+        The labels of a classification.
+    weight_unit : float, optional
+        Unit of the weights; None if every row counts as one.
+    center : float, default=0.0
+        Labels are summed as differences from it; it is at most the smallest label.
+    label_unit : float, default=1.0
+        Unit of the weighted differences.
+    square_unit : float, default=1.0
+        Unit of the weighted squares of the differences.
+    bits : int, default=36
+        Bits of the largest weight or label.
+    with_labels : bool, default=True
+        Whether labels or classes are summed, or weights alone.
+    measured : tuple of MeasuredColumn, default=()
+        Columns of which, and of whose products, a regression needs sums.
+    """
+
+    classes: tuple[Any, ...] | None
+    weight_unit: float | None = None
+    center: float = 0.0
+    label_unit: float = 1.0
+    square_unit: float = 1.0
+    bits: int = _VALUE_BITS
+    with_labels: bool = True
+    measured: tuple[MeasuredColumn, ...] = ()
+
+    @classmethod
+    def of(cls, survey: Survey, classes: tuple[Any, ...] | None, *, weighted: bool) -> Scale:
+        """Choose the units for the rows of a survey."""
+        bits = min(_VALUE_BITS, _SUM_BITS - survey.n_rows.bit_length())
+        weight = survey.weight.high if weighted else 1.0
+        unit = unit_of(weight, bits) if weighted else None
+        if classes is not None:
+            return cls(classes, unit, bits=bits)
+        low, high = survey.label.low, survey.label.high
+        step = unit_of(high / 2 - low / 2, -1)
+        if not math.isfinite(step) or not math.isfinite(weight * step * step):
+            raise ValueError(
+                f"Labels from {low!r} to {high!r} have squares that are too large for a regression."
+                " Scale them."
+            )
+        center = math.floor(low / step) * step if step else low
+        label_range = high - center
+        return cls(
+            None,
+            unit,
+            center,
+            unit_of(weight * label_range, bits),
+            unit_of(weight * label_range * label_range, bits),
+            bits,
+        )
+
+    @property
+    def n_sums(self) -> int:
+        """Number of sums of each bin."""
+        if not self.with_labels:
+            return 1
+        m = len(self.measured)
+        return 3 + 2 * m + m * (m + 1) // 2 if self.classes is None else len(self.classes)
+
+    @property
+    def product_unit(self) -> float:
+        """Unit of weighted measured columns and of their products."""
+        return self.weight_unit or unit_of(1.0, self.bits)
+
+    def residual_unit(self, equation: Floats) -> float:
+        """Return the unit of weighted residuals from an equation."""
+        weight = self.product_unit * 2.0**self.bits
+        label = self.label_unit * 2.0**self.bits / weight
+        return unit_of(weight * (label + float(np.abs(equation).sum())), self.bits)
+
+    def round_to(self, values: Floats, unit: float) -> Floats:
+        """Round values to multiples of a unit and return the multiples.
+
+        The division is exact, since the unit is a power of two.
+        """
+        return np.floor(values / unit + 0.5)
+
+
+def measured_column(column: Column, index: int) -> MeasuredColumn | None:
+    """Scale a numeric column for linear equations; return None if it is constant or no number."""
+    half = column.high / 2 - column.low / 2
+    if column.values is not None or not _MIN_HALF_RANGE < half < 1 / _MIN_HALF_RANGE:
+        return None
+    step = unit_of(half, -1)
+    center = math.floor(column.low / step) * step
+    return MeasuredColumn(column.name, index, center, unit_of(column.high - center, 0))
+
+
+def unit_of(largest: float, bits: int) -> float:
+    """Return the power of two in which `largest` has the given number of bits."""
+    if not largest > 0:
+        return 1.0
+    return math.ldexp(1.0, max(math.frexp(largest)[1] - bits, -1000))
