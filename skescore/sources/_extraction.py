@@ -192,12 +192,14 @@ def extract_source(
         label = "The target" if data.target is not None else "What the black box predicts"
         survey.check(rows.features, label, task, rows.name)
         classes = tuple(sorted(survey.label.values)) if task == "classification" else None
-        scale = Scale.of(survey, classes, weighted=data.sample_weight is not None)
+        label_range = survey.label.low, survey.label.high
+        max_weight = None if data.sample_weight is None else survey.weight.high
+        scale = Scale.choose(survey.n_rows, classes, label_range, max_weight)
         n_cuts = getattr(extractor, "cuts_per_feature", None) or 64
         if isinstance(cuts, int):
             n_cuts, cuts = check_integer("cuts", cuts, 1), None
         columns = _cut_columns(rows, survey.describe(rows.features), scale, n_cuts, cuts or {})
-        histograms = Histograms(rows, columns, scale, (survey.label.low, survey.label.high))
+        histograms = Histograms(rows, columns, scale, label_range)
         fitted = clone(extractor).fit_sums(histograms)
     reference = "black_box" if data.target is None else "data"
     fitted.rules_ = fitted.rules_.replace(reference=reference)

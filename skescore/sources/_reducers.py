@@ -5,17 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from skescore.extractors import Column
 from skescore.rules import RuleSet
+from skescore.sources._batch_reader import BatchReader
 from skescore.sources._encoding import EncodedRows
 from skescore.sources._scale import Scale
+from skescore.sources._table_queries import TableQueries
 from skescore.sources._tables import SourceError
-
-if TYPE_CHECKING:
-    from skescore.sources._batch_reader import BatchReader
-    from skescore.sources._table_source import TableSource
 
 Result = TypeVar("Result")
 
@@ -45,7 +43,7 @@ class Reducer(ABC, Generic[Result]):
         """Reduce one batch of rows; return None if it has no rows of positive weight."""
 
     @abstractmethod
-    def reduce_table(self, table: TableSource) -> Result:
+    def reduce_table(self, table: TableQueries) -> Result:
         """Reduce a table with SQL queries."""
 
     def add(self, first: Result, second: Result) -> Result:

@@ -21,7 +21,7 @@ from skescore.rules import Fallback, RuleSet
 from skescore.rules.exporters._sql import translated
 from skescore.sources._batch_reader import BatchReader
 from skescore.sources._reducers import Reducer, RowSource
-from skescore.sources._table_source import TableSource
+from skescore.sources._table_queries import TableQueries
 from skescore.sources._tables import SourceError
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ class RuleReducer(Reducer[Any]):
         rows = reader.rule_rows(batch, self.ruleset)
         return None if rows is None else getattr(rows, self.look)(*self.arguments)
 
-    def reduce_table(self, table: TableSource) -> Any:
+    def reduce_table(self, table: TableQueries) -> Any:
         """Sum a table."""
         return getattr(RuleQueries(self.ruleset, table), self.look)(*self.arguments)
 
@@ -101,11 +101,11 @@ class RuleQueries:
     ----------
     ruleset : RuleSet
         The rules.
-    table : TableSource
+    table : TableQueries
         The table.
     """
 
-    def __init__(self, ruleset: RuleSet, table: TableSource) -> None:
+    def __init__(self, ruleset: RuleSet, table: TableQueries) -> None:
         self._ruleset, self._table = ruleset, table
         self._is_regression = ruleset.classes is None
         has_default = ruleset.fallback is not None and ruleset.fallback.policy != "abstain"

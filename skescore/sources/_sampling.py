@@ -15,7 +15,7 @@ from skescore._validation import check_choice, check_integer, check_number, pyth
 from skescore.sources._batch_reader import MAX_VALUES, BatchReader, plain_value
 from skescore.sources._data_source import DataSource, feature_names
 from skescore.sources._reducers import Reducer
-from skescore.sources._table_source import TableSource
+from skescore.sources._table_queries import TableQueries
 from skescore.sources._tables import SourceError
 
 __all__ = ["SourceSample", "sample_source"]
@@ -226,7 +226,7 @@ class LabelCountReducer(Reducer[dict[Any, int]]):
         """Count the labels of a batch."""
         return dict(reader.count_labels(batch, self.task))
 
-    def reduce_table(self, table: TableSource) -> dict[Any, int]:
+    def reduce_table(self, table: TableQueries) -> dict[Any, int]:
         """Count the labels of a table."""
         is_regression = self.task == "regression"
         table.check_numbers([table.target if is_regression else None, table.weight_column])
@@ -276,7 +276,7 @@ class DrawReducer(Reducer[pd.DataFrame]):
         """Draw rows of a batch."""
         return reader.draw(batch, self.probabilities, self.seed)
 
-    def reduce_table(self, table: TableSource) -> pd.DataFrame:
+    def reduce_table(self, table: TableQueries) -> pd.DataFrame:
         """Let the database draw rows."""
         if table.dialect == "postgres":
             table.table.fetch(f"SELECT setseed({(self.seed % 2**20) / 2**20})")

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skescore.extractors import Column, MeasuredColumn
-
-if TYPE_CHECKING:
-    from skescore.sources._survey import Survey
 
 Floats = NDArray[np.float64]
 
@@ -61,14 +58,20 @@ class Scale:
     measured: tuple[MeasuredColumn, ...] = ()
 
     @classmethod
-    def of(cls, survey: Survey, classes: tuple[Any, ...] | None, *, weighted: bool) -> Scale:
-        """Choose the units for the rows of a survey."""
-        bits = min(_VALUE_BITS, _SUM_BITS - survey.n_rows.bit_length())
-        weight = survey.weight.high if weighted else 1.0
-        unit = unit_of(weight, bits) if weighted else None
+    def choose(
+        cls,
+        n_rows: int,
+        classes: tuple[Any, ...] | None,
+        label_range: tuple[float, float],
+        max_weight: float | None,
+    ) -> Scale:
+        """Choose units in which no sum over `n_rows` rows can overflow."""
+        bits = min(_VALUE_BITS, _SUM_BITS - n_rows.bit_length())
+        weight = 1.0 if max_weight is None else max_weight
+        unit = None if max_weight is None else unit_of(weight, bits)
         if classes is not None:
             return cls(classes, unit, bits=bits)
-        low, high = survey.label.low, survey.label.high
+        low, high = label_range
         step = unit_of(high / 2 - low / 2, -1)
         if not math.isfinite(step) or not math.isfinite(weight * step * step):
             raise ValueError(
@@ -76,13 +79,13 @@ class Scale:
                 " Scale them."
             )
         center = math.floor(low / step) * step if step else low
-        label_range = high - center
+        max_deviation = high - center
         return cls(
             None,
             unit,
             center,
-            unit_of(weight * label_range, bits),
-            unit_of(weight * label_range * label_range, bits),
+            unit_of(weight * max_deviation, bits),
+            unit_of(weight * max_deviation * max_deviation, bits),
             bits,
         )
 

@@ -20,7 +20,7 @@ from skescore.sources._batch_reader import plain_value
 from skescore.sources._encoding import Binner, EncodedRows
 from skescore.sources._reducers import EncodedReducer
 from skescore.sources._scale import Scale
-from skescore.sources._table_source import TableSource
+from skescore.sources._table_queries import TableQueries
 from skescore.sources._tables import ColumnError
 
 Floats = NDArray[np.float64]
@@ -81,7 +81,7 @@ class BinReducer(_ListReducer):
                         total[:, :, sum_index] += sums[:, 0]
         return totals
 
-    def reduce_table(self, table: TableSource) -> list[Sums]:
+    def reduce_table(self, table: TableQueries) -> list[Sums]:
         """Sum a table by bin, many columns in one query."""
         scale, totals = self.scale, self._zeros()
         for positions in self._query_columns(table):
@@ -96,7 +96,7 @@ class BinReducer(_ListReducer):
                     totals[j][node, line] += np.array(sums, dtype=np.int64)
         return totals
 
-    def _query_columns(self, table: TableSource) -> Iterator[list[int]]:
+    def _query_columns(self, table: TableQueries) -> Iterator[list[int]]:
         """Divide the columns among queries."""
         positions: list[int] = []
         n_cuts = 0
@@ -112,7 +112,7 @@ class BinReducer(_ListReducer):
         yield positions
 
     def _grouped(
-        self, table: TableSource, columns: Sequence[Column]
+        self, table: TableQueries, columns: Sequence[Column]
     ) -> Iterator[tuple[int, Any, Any, int, list[int]]]:
         """Query the sums; give the column, the bin, the label, the node and the sums."""
         query = _SumQuery(table, columns, self.scale)
@@ -146,7 +146,7 @@ def _binners(columns: Sequence[Column]) -> list[Binner | None]:
     return [Binner(c.cuts) if c.values is None else None for c in columns]
 
 
-def _bin_position(table: TableSource, bin_value: Any, column: Column) -> int:
+def _bin_position(table: TableQueries, bin_value: Any, column: Column) -> int:
     """Return the position of a bin from its number, its category, or NULL."""
     if column.values is None:
         return int(bin_value)
@@ -170,7 +170,7 @@ class _SumQuery:
         The sums.
     """
 
-    def __init__(self, table: TableSource, columns: Sequence[Column], scale: Scale) -> None:
+    def __init__(self, table: TableQueries, columns: Sequence[Column], scale: Scale) -> None:
         self.bins = [f"b{j}" for j in range(len(columns))]
         self.expressions = [
             f"{table.bin_case(column)} AS {name}"
@@ -190,7 +190,7 @@ class _SumQuery:
                 self.expressions.append(f"{table.rounded(value, unit)} AS y{position}")
                 self.sums.append(f"sum(y{position})")
 
-    def _regression_terms(self, table: TableSource, scale: Scale) -> Iterator[tuple[str, float]]:
+    def _regression_terms(self, table: TableQueries, scale: Scale) -> Iterator[tuple[str, float]]:
         """Generate the summands of a regression with their units, as EncodedRows.summands does."""
         deviation = table.deviation(scale)
         weighted = deviation if table.weight is None else f"{table.weight} * {deviation}"
@@ -281,7 +281,7 @@ class CellReducer(EncodedReducer[Cells]):
             total += Cells(cells, sums.astype(np.int64))
         return total
 
-    def reduce_table(self, table: TableSource) -> Cells:
+    def reduce_table(self, table: TableQueries) -> Cells:
         """Sum a table by cell."""
         scale, columns = self.scale, self.columns
         query = _SumQuery(table, columns, scale)
@@ -382,7 +382,7 @@ class LabelReducer(_ListReducer):
                 )
         return result
 
-    def reduce_table(self, table: TableSource) -> list[NodeLabels]:
+    def reduce_table(self, table: TableQueries) -> list[NodeLabels]:
         """Sum the labels of a table."""
         scale = self.scale
         weight = table.weight or table.style.number(1.0)
@@ -447,7 +447,7 @@ class ResidualReducer(_ListReducer):
             sums.append(int(scale.round_to(residual, scale.residual_unit(equation)).sum()))
         return np.array(sums, dtype=np.int64)
 
-    def reduce_table(self, table: TableSource) -> list[Sums]:
+    def reduce_table(self, table: TableQueries) -> list[Sums]:
         """Sum the residuals of a table."""
         scale, number = self.scale, table.style.number
         expressions = [f"{table.node_case(self.nodes)} AS node", f"{table.deviation(scale)} AS y"]

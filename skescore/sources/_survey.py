@@ -11,7 +11,7 @@ from typing import Any
 from skescore.extractors import Column
 from skescore.sources._batch_reader import MAX_VALUES, BatchReader, ColumnSummary, plain_value
 from skescore.sources._reducers import Reducer
-from skescore.sources._table_source import TableSource
+from skescore.sources._table_queries import TableQueries
 from skescore.sources._tables import SourceError
 
 
@@ -151,7 +151,7 @@ class SurveyReducer(Reducer[Survey]):
         n_rows, (*columns, label, weight) = reader.summarize(batch, self.task)
         return Survey(n_rows, tuple(columns), label, weight)
 
-    def reduce_table(self, table: TableSource) -> Survey:
+    def reduce_table(self, table: TableQueries) -> Survey:
         """Summarize the columns of a table."""
         is_regression = self.task == "regression"
         table.check_numbers([table.target if is_regression else None, table.weight_column])
@@ -184,7 +184,7 @@ class SurveyReducer(Reducer[Survey]):
             summaries.append(ColumnSummary())
         return Survey(n_rows, tuple(summaries[:-2]), summaries[-2], summaries[-1])
 
-    def _numeric_features(self, table: TableSource) -> set[str]:
+    def _numeric_features(self, table: TableQueries) -> set[str]:
         """Return the features that hold numbers, judged by their smallest and largest value."""
         names = [name for name in table.features if name not in table.table.booleans]
         if not names:
@@ -210,7 +210,7 @@ def _is_numeric(source: str, name: str, low: Any, high: Any) -> bool:
     return kinds != {False}
 
 
-def _summarize_values(table: TableSource, column: str, n_missing: int) -> ColumnSummary:
+def _summarize_values(table: TableQueries, column: str, n_missing: int) -> ColumnSummary:
     rows = table.fetch(
         f"SELECT DISTINCT {column} FROM {table.weighted_rows} LIMIT {MAX_VALUES + 2}"
     )

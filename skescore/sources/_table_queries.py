@@ -1,0 +1,187 @@
+"""Queries of a table, and the SQL expressions of which reducers compose them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from skescore.extractors import Column
+from skescore.rules import Rule, RuleSet
+from skescore.rules.exporters._sql import SqlParts, sql_parts, translated
+from skescore.sources._batch_reader import BatchReader
+from skescore.sources._scale import Scale
+from skescore.sources._tables import SourceError, SqlTable
+
+
+class TableQueries:
+    """A table of a database, and the SQL expressions of its rows.
+
+    Parameters
+    ----------
+    table : SqlTable
+        The table.
+    features : sequence of str
+        The features.
+    target : str
+        The column of labels.
+    weight : str, optional
+        The column of weights.
+    """
+
+    def __init__(
+        self, table: SqlTable, features: Sequence[str], target: str, weight: str | None
+    ) -> None:
+        self.name, self.table, self.features = table.name, table, list(features)
+        self.dialect = table.dialect
+        self.target, self.weight_column = target, weight
+        self.reader = BatchReader(table.name, tuple(features), target, weight)
+        self._n_rows: int | None = None
+        self._number_columns: set[str] = set()
+
+    # --- queries
+
+    def parts_of(self, nodes: RuleSet) -> SqlParts:
+        """Translate rules to SQL expressions."""
+        booleans = [name for name in nodes.feature_names if name in self.table.booleans]
+        return sql_parts(nodes, dialect=self.dialect, columns={}, booleans=booleans)
+
+    @cached_property
+    def parts(self) -> SqlParts:
+        """The SQL expressions of a rule without conditions."""
+        rule = Rule((), 0)
+        return self.parts_of(
+            RuleSet([rule], self.features or [self.target], task="classification", classes=[0])
+        )
+
+    @property
+    def style(self) -> Any:
+        """How the database writes numbers and labels."""
+        return self.parts.style
+
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """Return all rows of the result of a query."""
+        return [tuple(row) for row in self.table.fetch(translated(query, self.style))]
+
+    def subquery(self, expressions: Sequence[str]) -> str:
+        """Return a subquery that computes expressions for every row of nonzero weight."""
+        return f"(SELECT {', '.join(expressions)} FROM {self.weighted_rows}) AS some_rows"
+
+    @property
+    def weighted_rows(self) -> str:
+        """The rows of nonzero weight; rows without a weight remain, so that they are reported."""
+        if self.weight is None:
+            return self.table.source
+        return f"{self.table.source} WHERE ({self.weight} IS NULL OR {self.weight} <> 0)"
+
+    def check_numbers(self, columns: Sequence[str | None]) -> None:
+        """Raise a ColumnError if columns of numbers hold texts; check each column once."""
+        names = {name for name in columns if name is not None} - self._number_columns
+        self.table.check_numbers(sorted(names))
+        self._number_columns |= names
+
+    def check_row_count(self, n_rows: int) -> None:
+        """Raise a SourceError if the number of rows differs from that of an earlier query."""
+        if self._n_rows is not None and n_rows != self._n_rows:
+            raise SourceError(
+                f"{self.name} changed while it was counted: it had {self._n_rows} rows at "
+                f"first and has {n_rows} now. Count a table at rest, or a snapshot of it."
+            )
+        self._n_rows = n_rows
+
+    def position_of(self, value: Any, values: Sequence[Any]) -> int:
+        """Return the position of a value among the values that the survey reported."""
+        try:
+            return list(values).index(value)
+        except ValueError:
+            raise SourceError(
+                f"{self.name} changed while it was read: it holds {value!r}, which it did not hold "
+                "at first. Read a table at rest, or a snapshot."
+            ) from None
+
+    # --- expressions
+
+    def identifier(self, name: str) -> str:
+        """Quote the name of a column."""
+        return self.parts.identifier(name)
+
+    def number(self, name: str) -> str:
+        """Return a column as a floating-point number."""
+        return f"CAST({self.identifier(name)} AS FLOAT8)"
+
+    @property
+    def label(self) -> str:
+        """The label of a row."""
+        return self.identifier(self.target)
+
+    @property
+    def label_number(self) -> str:
+        """The label of a row as a floating-point number."""
+        return self.number(self.target)
+
+    @cached_property
+    def weight(self) -> str | None:
+        """The weight of a row; None if every row counts as one."""
+        return None if self.weight_column is None else self.number(self.weight_column)
+
+    def node_case(self, nodes: RuleSet | None) -> str:
+        """Return the index of the node of a row, NULL for rows without a node."""
+        if nodes is None:
+            return "0"
+        premises = self.parts_of(nodes).premises
+        cases = (f"WHEN {premise} THEN {index}" for index, premise in enumerate(premises))
+        return f"CASE {' '.join(cases)} END"
+
+    def bin_case(self, column: Column) -> str:
+        """Return the index of the bin of a row, or its category."""
+        if column.values is not None:
+            return self.identifier(column.name)
+        value, bound = self.number(column.name), self.style.bound
+
+        def search(low: int, high: int) -> str:
+            if low == high:
+                return str(low)
+            middle = (low + high) // 2
+            return (
+                f"CASE WHEN {value} <= {bound(column.cuts[middle])} THEN {search(low, middle)} "
+                f"ELSE {search(middle + 1, high)} END"
+            )
+
+        if self.dialect == "postgres" and column.cuts:
+            # width_bucket counts the thresholds that are at most the value.
+            thresholds = (repr(math.nextafter(cut, math.inf)) for cut in column.cuts)
+            index = f"width_bucket({value}, '{{{','.join(thresholds)}}}'::FLOAT8[])"
+        else:
+            index = search(0, len(column.cuts))
+        return f"CASE WHEN {self.parts.is_number(value)} THEN {index} ELSE {column.n_bins} END"
+
+    def floor(self, value: str) -> str:
+        """Round a value down to a whole number."""
+        # SQLite may lack the function. Its cast truncates, which is the same for positive values.
+        floor = value if self.dialect == "sqlite" else f"floor({value})"
+        return f"CAST({floor} AS BIGINT)"
+
+    def in_units(self, value: str, unit: float) -> str:
+        """Divide a value by a unit, which is a power of two."""
+        return f"({value}) * {self.style.number(1 / unit)}"
+
+    def rounded(self, value: str, unit: float) -> str:
+        """Round a value to multiples of a unit."""
+        return self.floor(f"{self.in_units(value, unit)} + 0.5")
+
+    def difference(self, value: str, center: float) -> str:
+        """Subtract a number from a value."""
+        sign = "+" if center < 0 else "-"
+        return f"({value} {sign} {self.style.number(abs(center))})"
+
+    def deviation(self, scale: Scale) -> str:
+        """Return the deviation of the label from the center."""
+        return self.difference(self.label_number, scale.center)
+
+    def steps(self, scale: Scale) -> list[str]:
+        """Return the measured columns as steps from their centers."""
+        return [
+            self.in_units(self.difference(self.number(m.name), m.center), m.step)
+            for m in scale.measured
+        ]
