@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skescore._validation import check_integer
 from skescore.attribution._brex import BReX
-from skescore.attribution._contrasts import as_table, nearest_rows, taken
+from skescore.attribution._contrasts import as_table, nearest_rows, select_values
 from skescore.attribution._responsibility import responsibility
 
 __all__ = ["AveragedResponsibility", "averaged_responsibility"]
@@ -34,21 +34,21 @@ class AveragedResponsibility:
     values : ndarray of float
         Mean over the contrasts.
     std : ndarray of float
-        Standard deviation over the contrasts; 0 where they agree, or there is only one.
-    least, greatest : ndarray of float
-        Smallest and largest degree beside any of them.
+        Standard deviation over the contrasts; 0 if they agree or there is only one.
+    minimum, maximum : ndarray of float
+        Smallest and largest degree over the contrasts.
     frequency : ndarray of float
-        Fraction of the contrasts beside which the feature has any responsibility.
+        Fraction of the contrasts for which the feature has a positive responsibility.
     n_contrasts : ndarray of int, shape (n_rows,)
-        How many contrasts there were.
+        Number of contrasts of each row.
     feature_names : tuple of str
         Names of the columns.
     """
 
     values: NDArray[np.float64]
     std: NDArray[np.float64]
-    least: NDArray[np.float64]
-    greatest: NDArray[np.float64]
+    minimum: NDArray[np.float64]
+    maximum: NDArray[np.float64]
     frequency: NDArray[np.float64]
     n_contrasts: NDArray[np.int64]
     feature_names: tuple[str, ...]
@@ -57,7 +57,7 @@ class AveragedResponsibility:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def to_frame(self, row: int = 0) -> pd.DataFrame:
-        """Give what was found of one row as a table.
+        """Return the results of one row as a table.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class AveragedResponsibility:
         pandas.DataFrame
             One line per feature, the most responsible first.
         """
-        names = ("values", "std", "least", "greatest", "frequency")
+        names = ("values", "std", "minimum", "maximum", "frequency")
         table = pd.DataFrame(
             {name: getattr(self, name)[row] for name in names}, index=list(self.feature_names)
         ).rename(columns={"values": "mean"})
@@ -137,13 +137,14 @@ def averaged_responsibility(
     n_contrasts = check_integer("n_contrasts", n_contrasts, 1, remedy=remedy)
     max_batch = check_integer("max_batch", max_batch, 1, remedy="8192 is the default.")
     rows = as_table(X)
-    both, chosen = nearest_rows(model, rows, background, max_batch, n_contrasts)
+    all_rows, chosen = nearest_rows(model, rows, background, max_batch, n_contrasts)
     owner, rank = np.nonzero(chosen >= 0)
     degrees = np.empty((len(owner), rows.shape[1]))
     for start in range(0, len(owner), _BLOCK):
         part = slice(start, start + _BLOCK)
-        own, other = taken(both, owner[part]), taken(both, chosen[owner[part], rank[part]])
-        degrees[part] = _degrees(model, own, other, max_batch, random_state)
+        part_rows = select_values(all_rows, owner[part])
+        contrast = select_values(all_rows, chosen[owner[part], rank[part]])
+        degrees[part] = _degrees(model, part_rows, contrast, max_batch, random_state)
     counts = np.bincount(owner, minlength=len(rows))
     starts = np.cumsum(counts) - counts
     mean = np.add.reduceat(degrees, starts) / counts[:, None]
@@ -161,13 +162,15 @@ def averaged_responsibility(
 
 
 def _degrees(
-    model: Any, own: Any, other: Any, max_batch: int, random_state: Any
+    model: Any, rows: Any, other: Any, max_batch: int, random_state: Any
 ) -> NDArray[np.float64]:
-    different = np.asarray(own != other)
+    different = np.asarray(rows != other)
     if int(different.sum(axis=1).max(initial=0)) <= _TABLE_LIMIT:
-        found = responsibility(model, own, contrast=other, method="exhaustive", max_batch=max_batch)
-        return np.asarray(found, dtype=float)
+        exact = responsibility(
+            model, rows, contrast=other, method="exhaustive", max_batch=max_batch
+        )
+        return np.asarray(exact, dtype=float)
     explainer = BReX(
         model, masking="sampled", contrast=other, max_batch=max_batch, random_state=random_state
     )
-    return explainer.explain(own).values
+    return explainer.explain(rows).values

@@ -18,7 +18,7 @@ from skescore.attribution._contrasts import (
     ContrastPairs,
     batches,
     nearest_rows,
-    taken,
+    select_values,
     typical_row,
     with_threshold,
 )
@@ -245,13 +245,13 @@ class BReX(BaseEstimator):
         rows = _Rows(self, X)
         masking = self._masking(rows, settings)
         if settings.certified and masking == "supervaluation":
-            found = self._from_table(rows)
+            attribution = self._from_table(rows)
         else:
             length = min(_BLOCK, _CELLS // rows.n_features**2)
             if masking == "supervaluation":
                 length = min(length, _CELLS >> rows.n_features)
             by_flips = settings.certified and masking == "sampled"
-            found = _concatenated(
+            attribution = _concatenated(
                 [
                     self._from_flips(rows, block)
                     if by_flips
@@ -259,19 +259,19 @@ class BReX(BaseEstimator):
                     for block in batches(rows.n_rows, length)
                 ]
             )
-        return replace(found, n_model_rows=found.n_model_rows + rows.n_model_rows)
+        return replace(attribution, n_model_rows=attribution.n_model_rows + rows.n_model_rows)
 
     def _settings(self) -> _Settings:
-        """Check the parameters that need no rows, and put those given in place of the preset's."""
+        """Check the parameters that need no rows and override those of the preset."""
         check_choice("preset", self.preset, tuple(_PRESETS))
         check_choice("masking", self.masking, _MASKINGS)
-        given: dict[str, Any] = {}
+        overrides: dict[str, Any] = {}
         for name, low in (("n_blocks", 2), ("n_iterations", 1), ("patience", 1)):
             if (value := getattr(self, name)) is not None:
-                given[name] = check_integer(name, value, low, remedy="Leave it to the preset.")
+                overrides[name] = check_integer(name, value, low, remedy="Leave it to the preset.")
         if self.context is not None:
-            given["context"] = self.context
-        settings = _PRESETS[self.preset]._replace(**given)
+            overrides["context"] = self.context
+        settings = _PRESETS[self.preset]._replace(**overrides)
         if settings.n_blocks > _MOST_BLOCKS:
             raise ValueError(
                 f"n_blocks must be at most {_MOST_BLOCKS}, as all sets of blocks are tried, got "
@@ -358,7 +358,7 @@ class BReX(BaseEstimator):
 
     def _from_table(self, rows: _Rows) -> Attribution:
         """Exact values from all flips."""
-        found = responsibility(
+        exact = responsibility(
             rows.decide,
             rows.table,
             method="exhaustive",
@@ -366,20 +366,20 @@ class BReX(BaseEstimator):
             max_batch=self.max_batch,
             return_witnesses=True,
         )
-        assert isinstance(found, Responsibilities)  # as witnesses were wanted
+        assert isinstance(exact, Responsibilities)  # as witnesses were wanted
         pairs = rows.pairs()
         queries = 1 << pairs.differs.sum(axis=1).astype(np.int64)
         shared = len(pairs.two_valued())
         if shared and 1 << shared <= queries.sum():
             queries[:] = 1 << shared
         return Attribution(
-            found.values,
+            exact.values,
             rows.names,
             queries,
-            found.n_queries,
-            found.witnesses,
-            found.resolved,
-            found.upper,
+            exact.n_queries,
+            exact.witnesses,
+            exact.resolved,
+            exact.upper,
             np.zeros(rows.n_rows, dtype=np.bool_),
             "supervaluation",
         )
@@ -480,7 +480,7 @@ class BReX(BaseEstimator):
             if inference and masker.antitone and d <= MOST_PROVEN:
                 proof = evidence(cache, sizes, sets)
                 sizes, sets = proof.sizes, proof.witnesses
-                resolved, upper = proof.proven, _degrees(proof.least)
+                resolved, upper = proof.proven, _degrees(proof.min_sizes)
             values, witnesses = _degrees(sizes), _as_tuples(sizes, sets)
         else:
             values = total / np.maximum(n_passes, 1)
@@ -517,16 +517,16 @@ class _Rows:
 
     @cached_property
     def contrast(self) -> Any:
-        """What flipped features become; None for the other of 0 and 1."""
+        """Return the values of flipped features; None means the opposite of 0 or 1."""
         if self._given is not None:
             return self._given
         if _is_signs(self.table):
             return -self.table
         if self._background is None:
             return None
-        both, chosen = nearest_rows(self.decide, self.table, self._background, self._max_batch)
-        self.n_model_rows += len(both)
-        return taken(both, chosen[:, 0])
+        all_rows, chosen = nearest_rows(self.decide, self.table, self._background, self._max_batch)
+        self.n_model_rows += len(all_rows)
+        return select_values(all_rows, chosen[:, 0])
 
     def pairs(self, block: slice = slice(None)) -> ContrastPairs:
         """Rows of a block with their contrasts."""

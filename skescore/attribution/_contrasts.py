@@ -19,8 +19,8 @@ __all__ = [
     "batches",
     "nearest_contrasts",
     "nearest_rows",
+    "select_values",
     "stacked",
-    "taken",
     "typical_row",
     "with_threshold",
 ]
@@ -55,10 +55,10 @@ def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
                 f"{y_pred.shape!r}. Models of several outputs are explained one at a time."
             )
         if _finite(y_pred).dtype.kind == "f":
-            whole = y_pred == np.round(y_pred)
-            if not whole.all():
+            is_integer = y_pred == np.round(y_pred)
+            if not is_integer.all():
                 raise ValueError(
-                    f"model must predict labels, got {float(y_pred[~whole][0])!r}. Of scores "
+                    f"model must predict labels, got {float(y_pred[~is_integer][0])!r}. Of scores "
                     "take the decision: lambda X: scores(X) > 0.5."
                 )
         return y_pred
@@ -114,11 +114,11 @@ class ContrastPairs:
         self._max_batch = max_batch
         self.n_queries = 0
         rows = as_table(X)
-        others = _opposite(rows) if contrast is None else _contrasts_of(rows, contrast)
+        contrast_rows = _opposite(rows) if contrast is None else _contrasts_of(rows, contrast)
         self.n_rows, self.n_features = rows.shape
-        self._both = stacked(rows, others)
+        self._both = stacked(rows, contrast_rows)
         #: Index of each row's contrast in the table of both.
-        self._partner = self.n_rows + np.arange(self.n_rows) * (len(others) == self.n_rows)
+        self._partner = self.n_rows + np.arange(self.n_rows) * (len(contrast_rows) == self.n_rows)
         columns = [
             self._both.iloc[:, j] if isinstance(self._both, pd.DataFrame) else self._both[:, j]
             for j in range(self.n_features)
@@ -146,20 +146,20 @@ class ContrastPairs:
         return pd.concat(columns, axis=1).set_axis(self._both.columns, axis=1)
 
     def decisions(self) -> NDArray[Any]:
-        """What the model decides on the rows themselves; it is queried once."""
+        """Return the decisions of the model on the rows; they are queried once."""
         if self._own is None:
-            own = np.repeat(np.arange(self.n_rows)[:, None], self.n_features, axis=1)
-            self._own = self.predict_mixed(own)
+            row_index = np.repeat(np.arange(self.n_rows)[:, None], self.n_features, axis=1)
+            self._own = self.predict_mixed(row_index)
         return self._own
 
     def changes(self, index: NDArray[np.int64], flipped: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return whether flips of features (n, n_features) change the decisions of rows (n,)."""
         changed = np.empty(len(index), dtype=np.bool_)
-        own = self.decisions()
+        row_decisions = self.decisions()
         for part in batches(len(index), self._max_batch):  # whose points are alive together
             at = index[part, None]
             points = np.where(flipped[part], self._partner[at], at)
-            changed[part] = self.predict_mixed(points) != own[index[part]]
+            changed[part] = self.predict_mixed(points) != row_decisions[index[part]]
         return changed
 
     def two_valued(self) -> NDArray[np.int64]:
@@ -199,37 +199,37 @@ def batches(n: int, length: int) -> Iterator[slice]:
         yield slice(start, min(start + length, n))
 
 
-def stacked(rows: Any, others: Any) -> Any:
+def stacked(rows: Any, more_rows: Any) -> Any:
     """Put two tables of the same columns one above the other."""
     if isinstance(rows, pd.DataFrame):
-        return pd.concat([rows, others], ignore_index=True)
-    if rows.dtype.kind in "OUS" or others.dtype.kind in "OUS":
-        rows, others = rows.astype(object), others.astype(object)
-    return np.concatenate([rows, others])
+        return pd.concat([rows, more_rows], ignore_index=True)
+    if rows.dtype.kind in "OUS" or more_rows.dtype.kind in "OUS":
+        rows, more_rows = rows.astype(object), more_rows.astype(object)
+    return np.concatenate([rows, more_rows])
 
 
-def taken(table: Any, index: NDArray[np.int64]) -> Any:
+def select_values(table: Any, index: NDArray[np.int64]) -> Any:
     """Give some rows of a table; those of a frame are numbered from 0."""
     if isinstance(table, pd.DataFrame):
         return table.iloc[index].reset_index(drop=True)
     return table[index]
 
 
-def _in_columns_of(rows: Any, others: Any, name: str) -> Any:
+def _in_columns_of(rows: Any, frame: Any, name: str) -> Any:
     """Other rows in the order of the columns, as a frame if `rows` is one."""
     if not isinstance(rows, pd.DataFrame):
-        return np.atleast_2d(np.asarray(others))
-    if isinstance(others, pd.DataFrame):
-        missing = [column for column in rows.columns if column not in set(others.columns)]
+        return np.atleast_2d(np.asarray(frame))
+    if isinstance(frame, pd.DataFrame):
+        missing = [column for column in rows.columns if column not in set(frame.columns)]
         if missing:
             raise ValueError(
                 f"{name} must have the columns of X, got none named {missing[0]!r}. Pass rows of "
                 "the same table."
             )
-        return others[list(rows.columns)].reset_index(drop=True)
-    others = pd.DataFrame(np.atleast_2d(np.asarray(others)))
-    same = others.shape[1] == rows.shape[1]
-    return others.set_axis(rows.columns, axis=1) if same else others
+        return frame[list(rows.columns)].reset_index(drop=True)
+    frame = pd.DataFrame(np.atleast_2d(np.asarray(frame)))
+    same = frame.shape[1] == rows.shape[1]
+    return frame.set_axis(rows.columns, axis=1) if same else frame
 
 
 def _opposite(rows: Any) -> Any:
@@ -244,22 +244,22 @@ def _opposite(rows: Any) -> Any:
     if not isinstance(rows, pd.DataFrame):
         return ~rows if values.dtype == np.bool_ else 1 - rows
     columns = [rows.iloc[:, j] for j in range(rows.shape[1])]
-    others = pd.concat([~c if c.dtype == np.bool_ else 1 - c for c in columns], axis=1)
-    return others.set_axis(rows.columns, axis=1)
+    opposite = pd.concat([~c if c.dtype == np.bool_ else 1 - c for c in columns], axis=1)
+    return opposite.set_axis(rows.columns, axis=1)
 
 
 def _contrasts_of(rows: Any, contrast: Any) -> Any:
     if isinstance(contrast, pd.Series) and isinstance(rows, pd.DataFrame):
         contrast = contrast.to_frame().T
-    others = _in_columns_of(rows, contrast, "contrast")
-    if others.shape not in {(1, rows.shape[1]), rows.shape}:
+    contrast_rows = _in_columns_of(rows, contrast, "contrast")
+    if contrast_rows.shape not in {(1, rows.shape[1]), rows.shape}:
         raise ValueError(
             f"contrast must be one row of {rows.shape[1]} features or {len(rows)} of them, got "
             f"shape {np.shape(contrast)!r}. Pass a typical row, or one per row of X."
         )
     if not isinstance(rows, pd.DataFrame):
-        return others
-    columns = [_like(others.iloc[:, j], rows.iloc[:, j]) for j in range(rows.shape[1])]
+        return contrast_rows
+    columns = [_like(contrast_rows.iloc[:, j], rows.iloc[:, j]) for j in range(rows.shape[1])]
     return pd.concat(columns, axis=1)
 
 
@@ -344,8 +344,8 @@ def nearest_contrasts(model: Any, X: Any, background: Any, *, max_batch: int = 8
     [[1.0, 0.0, 0.0]]
     """
     max_batch = check_integer("max_batch", max_batch, 1, remedy="8192 is the default.")
-    both, chosen = nearest_rows(model, as_table(X), background, max_batch)
-    return taken(both, chosen[:, 0])
+    all_rows, chosen = nearest_rows(model, as_table(X), background, max_batch)
+    return select_values(all_rows, chosen[:, 0])
 
 
 #: The squares of larger numbers are no floats.
@@ -360,36 +360,39 @@ def nearest_rows(
     Returns the table of rows and background below it, and the indices of the found rows in it, the
     nearest first, of shape (n_rows, n_nearest); -1 where there are no more.
     """
-    n_rows, others = len(X), background_rows(X, background)
-    both = stacked(X, others)
+    n_rows, candidates = len(X), background_rows(X, background)
+    all_rows = stacked(X, candidates)
     decide = label_function(model)
-    framed = isinstance(both, pd.DataFrame)
+    framed = isinstance(all_rows, pd.DataFrame)
     labels = np.concatenate(
         [
-            decide(own_rows(both.iloc[part] if framed else both[part]))
-            for part in batches(len(both), max_batch)
+            decide(own_rows(all_rows.iloc[part] if framed else all_rows[part]))
+            for part in batches(len(all_rows), max_batch)
         ]
     )
-    columns = [both.iloc[:, j] if framed else pd.Series(both[:, j]) for j in range(both.shape[1])]
+    columns = [
+        all_rows.iloc[:, j] if framed else pd.Series(all_rows[:, j])
+        for j in range(all_rows.shape[1])
+    ]
     coded = []
     for column in columns:
         if pd.api.types.is_numeric_dtype(column.dtype):
             numbers = column.to_numpy(dtype=float, na_value=np.nan)
-            known = numbers[~np.isnan(numbers)]
-            if np.abs(known).max(initial=0.0) > _LARGEST:
+            observed = numbers[~np.isnan(numbers)]
+            if np.abs(observed).max(initial=0.0) > _LARGEST:
                 raise ValueError(
                     f"X and background must hold numbers of size {_LARGEST:g} at most, as "
                     "distances between others are none, got "
-                    f"{known[np.abs(known).argmax()].item()!r}."
+                    f"{observed[np.abs(observed).argmax()].item()!r}."
                 )
-            known = numbers[n_rows:][~np.isnan(numbers[n_rows:])]
-            deviation = float(np.std(known)) if len(known) else 0.0
+            observed = numbers[n_rows:][~np.isnan(numbers[n_rows:])]
+            deviation = float(np.std(observed)) if len(observed) else 0.0
             coded.append((True, numbers / (deviation if deviation > 0 else 1.0)))
         else:
             coded.append((False, pd.factorize(column, use_na_sentinel=False)[0].astype(float)))
     chosen = np.full((n_rows, n_nearest), -1, dtype=np.int64)
-    for part in batches(n_rows, _CELLS // len(others)):
-        distance = np.zeros((part.stop - part.start, len(others)))
+    for part in batches(n_rows, _CELLS // len(candidates)):
+        distance = np.zeros((part.stop - part.start, len(candidates)))
         for numeric, values in coded:
             apart = np.abs(values[part, None] - values[n_rows:])
             # What is missing on one side only is as different as another category.
@@ -402,22 +405,23 @@ def nearest_rows(
             row = part.start + int(np.argmax(alone))
             raise ValueError(
                 f"background must have a row with another decision than row {row} of X, got "
-                f"{labels[[row]].tolist()[0]!r} in all {len(others)}. Pass more rows, or contrast=."
+                f"{labels[[row]].tolist()[0]!r} in all {len(candidates)}. "
+                "Pass more rows, or contrast=."
             )
         order = np.argsort(distance, axis=1, kind="stable")[:, :n_nearest]
-        there = np.isfinite(np.take_along_axis(distance, order, axis=1))
-        chosen[part, : order.shape[1]] = np.where(there, n_rows + order, -1)
-    return both, chosen
+        is_finite = np.isfinite(np.take_along_axis(distance, order, axis=1))
+        chosen[part, : order.shape[1]] = np.where(is_finite, n_rows + order, -1)
+    return all_rows, chosen
 
 
 def background_rows(rows: Any, background: Any) -> Any:
-    """Give background rows, at least one, in the columns of the rows."""
-    others = _in_columns_of(rows, background, "background")
-    if others.shape[1] != rows.shape[1]:
+    """Return the background rows, at least one, with the columns of `rows`."""
+    frame = _in_columns_of(rows, background, "background")
+    if frame.shape[1] != rows.shape[1]:
         raise ValueError(
-            f"background must be rows of {rows.shape[1]} features, got shape {others.shape!r}. "
+            f"background must be rows of {rows.shape[1]} features, got shape {frame.shape!r}. "
             "Pass rows such as those the model was fitted on."
         )
-    if len(others) == 0:
+    if len(frame) == 0:
         raise ValueError("background must have a row, got none. Pass some training rows.")
-    return others
+    return frame

@@ -57,12 +57,12 @@ class FoundFlips(NamedTuple):
 
 
 def _bits(members: int) -> list[int]:
-    found = []
+    positions = []
     while members:
         lowest = members & -members
-        found.append(lowest)
+        positions.append(lowest)
         members ^= lowest
-    return found
+    return positions
 
 
 class FlipSearch:
@@ -95,13 +95,13 @@ class FlipSearch:
     def run(self) -> Search:
         """Pass the queries of the plan on while the budget lasts, and keep what they give."""
         plan = self._plan()
-        for wanted in plan:
-            if self.queries + len(wanted) > self.limit:
+        for requests in plan:
+            if self.queries + len(requests) > self.limit:
                 self.exhausted = True
                 plan.close()
                 return
-            self.queries += len(wanted)
-            self.known.update(zip(wanted, (yield wanted), strict=True))
+            self.queries += len(requests)
+            self.known.update(zip(requests, (yield requests), strict=True))
 
     def _plan(self) -> Steps:
         singles = [1 << i for i in range(self.n_features)]
@@ -164,26 +164,28 @@ class FlipSearch:
         tries = dict.fromkeys(self.open, 0)
         n_lanes = max(1, min(_MOST_LANES, len(self.open) // _PER_LANE))
         lanes = [self._lane(tries) for _ in range(n_lanes)]
-        wanted = [(lane, sets) for lane in lanes if (sets := next(lane, None)) is not None]
-        while wanted:
-            yield list(dict.fromkeys(members for _, sets in wanted for members in sets))
+        requests = [(lane, sets) for lane in lanes if (sets := next(lane, None)) is not None]
+        while requests:
+            yield list(dict.fromkeys(members for _, sets in requests for members in sets))
             # What one lane queried, the next need not query again.
-            wanted = [(lane, sets) for lane, _ in wanted if (sets := next(lane, None)) is not None]
+            requests = [
+                (lane, sets) for lane, _ in requests if (sets := next(lane, None)) is not None
+            ]
 
     def _lane(self, tries: dict[int, int]) -> Steps:
         """Look into one target after another, those first that were tried least."""
         vain = 0
         while vain < _VAIN_TRIES:
-            wanted = [
+            requests = [
                 member
                 for member in self.open
                 if tries[member] < (_LARGE_TRIES if member in self.size else _TRIES)
                 and not 1 <= self.size.get(member, 0) <= self.complete + 1
             ]
-            if not wanted:
+            if not requests:
                 return
-            fewest = min(tries[member] for member in wanted)
-            target = self.random.choice([m for m in wanted if tries[m] == fewest])
+            fewest = min(tries[member] for member in requests)
+            target = self.random.choice([m for m in requests if tries[m] == fewest])
             tries[target] += 1
             members = self._independent(target)
             before = len(self.sets)
@@ -194,18 +196,18 @@ class FlipSearch:
     def _independent(self, target: int) -> int:
         """Draw a set with the target that contains no known flip set."""
         size = self.size.get(target)
-        most = len(self.open)
+        max_size = len(self.open)
         if size is not None:
-            most = self.random.randint(2, max(2, size - 1))
+            max_size = self.random.randint(2, max(2, size - 1))
         elif self.random.random() < 0.5:
-            most = self.random.randint(2, most)
+            max_size = self.random.randint(2, max_size)
         members, count = target, 1
         for member in self.random.sample(self.open, len(self.open)):
-            if count >= most:
+            if count >= max_size:
                 break
-            both = members | member
-            if both != members and not any(s & both == s for s in self.by_member[member]):
-                members, count = both, count + 1
+            union = members | member
+            if union != members and not any(s & union == s for s in self.by_member[member]):
+                members, count = union, count + 1
         return members
 
     def _shrink(self, members: int, last: int) -> SetSteps:
@@ -250,16 +252,18 @@ class FlipSearch:
             starts = range(0, len(order), length)
             chunks = [sum(order[start : start + length]) for start in starts]
             without = [members ^ chunk for chunk in chunks]
-            yield from self._look_up([rest for rest in without if rest])
+            yield from self._look_up([remaining for remaining in without if remaining])
             loose = [chunk for chunk in chunks if members != chunk and self.known[members ^ chunk]]
             prefixes, count = [], len(loose)
             while count:
                 prefixes.append(members ^ sum(loose[:count]))
                 count //= 2
-            prefixes = [rest for rest in prefixes if rest]
-            for rest, still in zip(prefixes, (yield from self._look_up(prefixes)), strict=True):
+            prefixes = [remaining for remaining in prefixes if remaining]
+            for remaining, still in zip(
+                prefixes, (yield from self._look_up(prefixes)), strict=True
+            ):
                 if still:
-                    members = rest
+                    members = remaining
                     break
             length //= 2
         return members
@@ -294,9 +298,9 @@ class FlipSearch:
             self.size[member] = min(self.size.get(member, size), size)
 
     def result(self, columns: NDArray[np.int64]) -> FoundFlips:
-        """What was found; feature i of the search is `columns[i]` of the rows."""
+        """Return the flip sets; feature i of the search is `columns[i]` of the rows."""
         flipping = [members for members, flips in self.known.items() if flips]
-        found, exact = [], []
+        flip_sets, exact = [], []
         for members in self.sets:
             if any(part != members and part & members == part for part in flipping):
                 continue
@@ -307,9 +311,9 @@ class FlipSearch:
                 for smaller in range(1, size)
                 for part in combinations(features, smaller)
             )
-            found.append(tuple(int(columns[member.bit_length() - 1]) for member in features))
+            flip_sets.append(tuple(int(columns[member.bit_length() - 1]) for member in features))
             exact.append(size <= self.complete + 1 or looked_at)
-        return FoundFlips(found, exact, self.complete, self.queries, self.exhausted)
+        return FoundFlips(flip_sets, exact, self.complete, self.queries, self.exhausted)
 
 
 def search_flip_sets(
@@ -321,22 +325,25 @@ def search_flip_sets(
     """
     columns = [np.flatnonzero(row) for row in pairs.differs]
     searches = [
-        FlipSearch(len(own), max_queries, int(key)) for own, key in zip(columns, keys, strict=True)
+        FlipSearch(len(row_columns), max_queries, int(key))
+        for row_columns, key in zip(columns, keys, strict=True)
     ]
     running = {row: search.run() for row, search in enumerate(searches)}
-    wanted = {row: sets for row, run in running.items() if (sets := next(run, None)) is not None}
-    while wanted:
-        counts = [len(sets) for sets in wanted.values()]
+    requests = {row: sets for row, run in running.items() if (sets := next(run, None)) is not None}
+    while requests:
+        counts = [len(sets) for sets in requests.values()]
         flips = np.zeros((sum(counts), pairs.n_features), dtype=np.bool_)
         starts = np.cumsum([0, *counts])
-        for start, (row, sets) in zip(starts, wanted.items(), strict=False):
+        for start, (row, sets) in zip(starts, requests.items(), strict=False):
             flips[start : start + len(sets), columns[row]] = _unpacked(sets, len(columns[row]))
-        changed = pairs.changes(np.repeat(list(wanted), counts), flips).tolist()
-        queried, wanted = wanted, {}
+        changed = pairs.changes(np.repeat(list(requests), counts), flips).tolist()
+        queried, requests = requests, {}
         for start, (row, sets) in zip(starts, queried.items(), strict=False):
             with suppress(StopIteration):
-                wanted[row] = running[row].send(changed[start : start + len(sets)])
-    return [search.result(own) for search, own in zip(searches, columns, strict=True)]
+                requests[row] = running[row].send(changed[start : start + len(sets)])
+    return [
+        search.result(row_columns) for search, row_columns in zip(searches, columns, strict=True)
+    ]
 
 
 def _unpacked(sets: list[int], width: int) -> NDArray[np.bool_]:

@@ -62,10 +62,10 @@ _TOKEN = re.compile(r"\s*(?:(?P<word>\w+)|(?P<sign>\S))")
 _VARIABLE = re.compile(r"[xX]([1-9][0-9]*)")
 
 
-def _wrong(text: str, position: int, what: str) -> NoReturn:
-    shown = text if len(text) <= 60 else f"{text[max(0, position - 30) : position + 30]}"
+def _wrong(text: str, position: int, problem: str) -> NoReturn:
+    excerpt = text if len(text) <= 60 else f"{text[max(0, position - 30) : position + 30]}"
     raise ValueError(
-        f"text must be a formula such as '(x1 & x2) | ~x3', got {shown!r}: {what} at position "
+        f"text must be a formula such as '(x1 & x2) | ~x3', got {excerpt!r}: {problem} at position "
         f"{position + 1}. Variables are x1, x2, ...; operators are ~ & ^ | (or not, and, xor, or), "
         "the tightest first."
     )
@@ -113,9 +113,9 @@ def parse_gates(text: str) -> tuple[Gate, ...]:
     for kind, position, index in _tokens(text):
         if operand_next != (kind in {"var", "not", "("}):
             match = _TOKEN.match(text, position)
-            found = match[0] if match else ""
-            wanted = "a variable" if operand_next else "an operator"
-            _wrong(text, position, f"{wanted} is wanted but {found!r} stands")
+            token = match[0] if match else ""
+            expected = "a variable" if operand_next else "an operator"
+            _wrong(text, position, f"{expected} is wanted but {token!r} stands")
         if kind == "var":
             gates.append(("var", index, -1))
             operands.append(len(gates) - 1)
@@ -176,11 +176,11 @@ def _checked_part(part: Any) -> tuple[str, int]:
             return "not", 1
         elif isinstance(operator, str) and operator in BINARY and len(operands) == 2:
             return operator, 2
-    shown = repr(part)
+    part_text = repr(part)
     raise ValueError(
         "expr must be ['var', index >= 0], ['not', expr] or ['and' | 'or' | 'xor', left, right], "
-        f"got {shown if len(shown) <= 80 else shown[:77] + '...'}. Nest operators of two operands: "
-        "['and', ['and', a, b], c]."
+        f"got {part_text if len(part_text) <= 80 else part_text[:77] + '...'}. "
+        "Nest operators of two operands: ['and', ['and', a, b], c]."
     )
 
 
@@ -280,13 +280,13 @@ def variable(index: int, n_inputs: int | None = None) -> Formula:
     ~(x1 & x2) | x3
     """
     index = check_integer("index", index, 0, remedy="The first input is 0.")
-    return _made((("var", index, -1),), n_inputs)
+    return _make_formula((("var", index, -1),), n_inputs)
 
 
-def _made(gates: tuple[Gate, ...], n_inputs: int | None) -> Formula:
+def _make_formula(gates: tuple[Gate, ...], n_inputs: int | None) -> Formula:
     """Count the inputs where the caller did not say how many there are."""
-    least = 1 + max(left for operator, left, _ in gates if operator == "var")
-    return Formula(gates, least if n_inputs is None else n_inputs)
+    min_inputs = 1 + max(left for operator, left, _ in gates if operator == "var")
+    return Formula(gates, min_inputs if n_inputs is None else n_inputs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -356,19 +356,19 @@ class Formula:
                         f"x{left + 1}, index {left}. Pass n_inputs={left + 1} or more."
                     )
             else:
-                wanted = [left] if operator == "not" else [left, right]
-                known = operator == "not" or operator in BINARY
-                if not known or stack[len(stack) - len(wanted) :] != wanted:
+                operands = [left] if operator == "not" else [left, right]
+                is_known = operator == "not" or operator in BINARY
+                if not is_known or stack[len(stack) - len(operands) :] != operands:
                     complete = False
                     break
-                del stack[len(stack) - len(wanted) :]
+                del stack[len(stack) - len(operands) :]
             stack.append(position)
         if not complete or len(stack) != 1:
-            shown = repr(gates)
+            gates_text = repr(gates)
             raise ValueError(
                 "gates must be one tree in postfix order, got "
-                f"{shown if len(shown) <= 80 else shown[:77] + '...'}. Build formulas with "
-                "Formula.parse, Formula.from_expr or variable."
+                f"{gates_text if len(gates_text) <= 80 else gates_text[:77] + '...'}. "
+                "Build formulas with Formula.parse, Formula.from_expr or variable."
             )
 
     @classmethod
@@ -396,7 +396,7 @@ class Formula:
         """
         if not isinstance(text, str):
             raise TypeError(f"text must be a str, got {text!r}. Lists go to Formula.from_expr.")
-        return _made(parse_gates(text), n_inputs)
+        return _make_formula(parse_gates(text), n_inputs)
 
     @classmethod
     def from_expr(cls, expr: Any, n_inputs: int | None = None) -> Formula:
@@ -419,7 +419,7 @@ class Formula:
         ValueError
             If a part is no formula.
         """
-        return _made(gates_from_expr(expr), n_inputs)
+        return _make_formula(gates_from_expr(expr), n_inputs)
 
     def to_expr(self) -> list[Any]:
         """Write nested prefix lists, as `from_expr` reads them.
@@ -487,13 +487,13 @@ class Formula:
 
     @cached_property
     def is_read_once(self) -> bool:
-        """Whether no input occurs twice."""
+        """Return whether every input occurs at most once."""
         counts = Counter(left for operator, left, _ in self.gates if operator == "var")
         return max(counts.values()) == 1
 
     @cached_property
     def is_monotone(self) -> bool:
-        """Whether setting an input from 0 to 1 never takes the value from 1 to 0.
+        """Return whether changing an input from 0 to 1 never changes the value from 1 to 0.
 
         A property of the function, not of its writing: ``~(~x1 | ~x2)`` is monotone. It takes the
         truth table unless only ``and`` and ``or`` occur, so at most 24 variables.
@@ -819,8 +819,10 @@ def _refuse_value(
     """Raise the error about the first wrong value."""
     where = tuple(int(index) for index in np.argwhere(wrong)[0])
     value = values[where]
-    shown = value.item() if isinstance(value, np.generic) else value
+    plain_value = value.item() if isinstance(value, np.generic) else value
     axes = ("row", "column")[-len(where) :]
     position = ", ".join(f"{axis} {index}" for axis, index in zip(axes, where, strict=True))
-    remedy = "(X + 1) / 2 turns -1 and +1 into 0 and 1." if shown == -1 else ""
-    raise ValueError(f"{name} must hold {allowed}, got {shown!r} in {position}. {remedy}".rstrip())
+    remedy = "(X + 1) / 2 turns -1 and +1 into 0 and 1." if plain_value == -1 else ""
+    raise ValueError(
+        f"{name} must hold {allowed}, got {plain_value!r} in {position}. {remedy}".rstrip()
+    )

@@ -98,8 +98,8 @@ class SampledMasks(ReplacedMasks):
             open_ = np.flatnonzero(same)
             if not len(open_):
                 break
-            some = masks[open_] & (uniforms(keys[open_], number, masks.shape[1]) < 0.5)
-            same[open_] = super().same(index[open_], some)
+            drawn_masks = masks[open_] & (uniforms(keys[open_], number, masks.shape[1]) < 0.5)
+            same[open_] = super().same(index[open_], drawn_masks)
         return same
 
 
@@ -107,24 +107,24 @@ class BackgroundMasks(ReplacedMasks):
     """Masked features take the values of background rows, most of which must keep the decision."""
 
     def __init__(self, model: Any, X: Any, background: Any, max_batch: int) -> None:
-        both = stacked(X, background_rows(X, background))
-        first = both.iloc[:1] if isinstance(both, pd.DataFrame) else both[:1]
-        super().__init__(ContrastPairs(model, both, first, max_batch))
-        self._others = np.arange(len(X), len(both))
+        all_rows = stacked(X, background_rows(X, background))
+        first = all_rows.iloc[:1] if isinstance(all_rows, pd.DataFrame) else all_rows[:1]
+        super().__init__(ContrastPairs(model, all_rows, first, max_batch))
+        self._others = np.arange(len(X), len(all_rows))
         self._max_batch = max_batch
-        own = np.repeat(np.arange(len(X))[:, None], both.shape[1], axis=1)
-        self._own = self._pairs.predict_mixed(own)
+        row_index = np.repeat(np.arange(len(X))[:, None], all_rows.shape[1], axis=1)
+        self._own = self._pairs.predict_mixed(row_index)
 
     def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
         """Return whether masks keep the decision for more than half of the background."""
         n_others = len(self._others)
         same = np.empty(len(index), dtype=np.bool_)
         for part in batches(len(index), self._max_batch // n_others):
-            at, some = index[part], masks[part]
-            points = np.where(some[:, None], self._others[:, None], at[:, None, None])
+            at, part_masks = index[part], masks[part]
+            points = np.where(part_masks[:, None], self._others[:, None], at[:, None, None])
             y_pred = self._pairs.predict_mixed(points.reshape(-1, masks.shape[1]))
-            kept = y_pred.reshape(len(at), n_others) == self._own[at, None]
-            same[part] = 2 * kept.sum(axis=1) > n_others
+            is_same = y_pred.reshape(len(at), n_others) == self._own[at, None]
+            same[part] = 2 * is_same.sum(axis=1) > n_others
         return same
 
 
@@ -145,9 +145,9 @@ class SupervaluationMasks(ReplacedMasks):
         codes = np.arange(1 << width)
         shared = pairs.two_valued()
         if len(shared) and np.array_equal(shared, self._columns):
-            y_pred, own = pairs.table(shared)
+            y_pred, row_decisions = pairs.table(shared)
             for part in batches(n_rows, _CELLS >> width):
-                at = own[part, None]
+                at = row_decisions[part, None]
                 table[part] = y_pred[at ^ codes] != y_pred[at]
             # Only flips of what differs from the contrast are flips.
             frozen = ~pairs.differs[:, self._columns] @ (1 << np.arange(width))
@@ -206,6 +206,6 @@ def row_keys(X: Any, seed: int) -> Words:
 def uniforms(keys: Words, stream: int, n: int) -> NDArray[np.float64]:
     """Draw `n` numbers strictly between 0 and 1 for each key, which depend on it and the stream."""
     with np.errstate(over="ignore"):
-        own = _mixed(keys + np.uint64(stream + 1) * _STEP)
-        words = _mixed(own[:, None] + np.arange(1, n + 1, dtype=np.uint64) * _STEP)
+        row_bits = _mixed(keys + np.uint64(stream + 1) * _STEP)
+        words = _mixed(row_bits[:, None] + np.arange(1, n + 1, dtype=np.uint64) * _STEP)
     return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53

@@ -67,21 +67,21 @@ class MaskCache:
         # nothing, as the spare bit of masks is never set.
         shape = (n_rows, 4, n_features // 64 + 1)
         self._fill = {True: np.uint64(0), False: ~np.uint64(0)}
-        self._sets = {kept: np.full(shape, fill) for kept, fill in self._fill.items()}
-        self._counts = {kept: np.zeros(n_rows, dtype=np.int64) for kept in self._fill}
+        self._sets = {is_same: np.full(shape, fill) for is_same, fill in self._fill.items()}
+        self._counts = {is_same: np.zeros(n_rows, dtype=np.int64) for is_same in self._fill}
 
     def same(self, index: Index, masks: Masks) -> NDArray[np.int8]:
         """Return 1 where masks keep the rows' decisions, 0 where not, -1 beyond the limit."""
         words = packed(masks)
-        known = np.full(len(index), -1, dtype=np.int8)
-        known[~masks.any(axis=1)] = 1
+        cached = np.full(len(index), -1, dtype=np.int8)
+        cached[~masks.any(axis=1)] = 1
         if self._inference:
-            self._infer(index, words, known)
-        open_ = np.flatnonzero(known < 0)
+            self._infer(index, words, cached)
+        open_ = np.flatnonzero(cached < 0)
         if not len(open_):
-            return known
-        both = np.concatenate([index[open_, None].astype(np.uint64), words[open_]], axis=1)
-        keys = both.view(f"V{8 * both.shape[1]}").ravel().tolist()
+            return cached
+        row_words = np.concatenate([index[open_, None].astype(np.uint64), words[open_]], axis=1)
+        keys = row_words.view(f"V{8 * row_words.shape[1]}").ravel().tolist()
         new: dict[bytes, int] = {}
         for key, row, at in zip(keys, index[open_].tolist(), open_.tolist(), strict=True):
             if key in self._known or key in new:
@@ -93,25 +93,25 @@ class MaskCache:
             new[key] = at
         if new:
             at_new = np.fromiter(new.values(), dtype=np.int64, count=len(new))
-            kept = self._query(index[at_new], masks[at_new])
-            self._known.update(zip(new, kept.tolist(), strict=True))
+            answers = self._query(index[at_new], masks[at_new])
+            self._known.update(zip(new, answers.tolist(), strict=True))
             if self._inference:
-                self._learn(index[at_new], words[at_new], kept)
-        known[open_] = [self._known.get(key, -1) for key in keys]
-        return known
+                self._learn(index[at_new], words[at_new], answers)
+        cached[open_] = [self._known.get(key, -1) for key in keys]
+        return cached
 
-    def _infer(self, index: Index, words: Words, known: NDArray[np.int8]) -> None:
+    def _infer(self, index: Index, words: Words, cached: NDArray[np.int8]) -> None:
         n_known = max(sets.shape[1] for sets in self._sets.values())
         for part in batches(len(index), _WORDS // (n_known * words.shape[1])):
             new, at = words[part, None, :], index[part]
             inside = ((new & ~self._sets[True][at]) == 0).all(axis=2).any(axis=1)
             beyond = ((self._sets[False][at] & ~new) == 0).all(axis=2).any(axis=1)
-            known[part][inside] = 1
-            known[part][beyond & ~inside] = 0
+            cached[part][inside] = 1
+            cached[part][beyond & ~inside] = 0
 
-    def _learn(self, index: Index, words: Words, kept: NDArray[np.bool_]) -> None:
+    def _learn(self, index: Index, words: Words, is_same: NDArray[np.bool_]) -> None:
         """Store the masks, each behind those that its row has already."""
-        for kind, chosen in ((True, kept), (False, ~kept)):
+        for kind, chosen in ((True, is_same), (False, ~is_same)):
             at, masks = index[chosen], words[chosen]
             if not len(at):
                 continue
@@ -218,7 +218,7 @@ def refine(
     masks = np.zeros((n, n_features), dtype=np.bool_)
     row = np.arange(n)
     nothing = np.empty(0, dtype=np.int64)
-    found: list[tuple[Index, Index, Masks]] = [(nothing, nothing, masks[:0])]
+    blocks_by_level: list[tuple[Index, Index, Masks]] = [(nothing, nothing, masks[:0])]
     depth = 0
     while len(row):
         draws = uniforms(keys, (stream << 16) + depth, n_features)[row]
@@ -238,16 +238,20 @@ def refine(
         if keep_witness:
             code = witnesses[task, block][:, None]
             inner = inner | ((labels[task] >= 0) & (code >> np.maximum(labels[task], 0) & 1 == 1))
-            found.append((index[row[task[single]]], members[single].argmax(axis=1), inner[single]))
+            blocks_by_level.append(
+                (index[row[task[single]]], members[single].argmax(axis=1), inner[single])
+            )
         row, parts, masks = row[task[~single]], members[~single], inner[~single]
         depth += 1
-    return values, Certificates(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    return values, Certificates(
+        *(np.concatenate(column) for column in zip(*blocks_by_level, strict=True))
+    )
 
 
 def _smallest(
     cache: MaskCache, index: Index, masks: Masks, labels: NDArray[np.int64], n_blocks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each block the fewest others that make the decision depend on it: how many, and which.
+    """Return a smallest set of blocks that makes the decision depend on each block.
 
     Sets of blocks are the bits of a number; -1 where there are none.
     """
@@ -261,26 +265,26 @@ def _smallest(
     codes = np.arange(1 << n_blocks)
     existing = codes < 1 << n_used[:, None]
 
-    def learn(wanted: NDArray[np.bool_]) -> None:
-        task, code = np.nonzero(wanted & (same == -2))
+    def learn(needed: NDArray[np.bool_]) -> None:
+        task, code = np.nonzero(needed & (same == -2))
         if len(task):
             chosen = (code[:, None] >> np.maximum(labels[task], 0) & 1 == 1) & (labels[task] >= 0)
             same[task, code] = cache.same(index[task], masks[task] | chosen)
 
     for size in range(n_blocks):
         of_size = codes[np.bitwise_count(codes) == size]
-        wanted = np.zeros(same.shape, dtype=np.bool_)
+        needed = np.zeros(same.shape, dtype=np.bool_)
         for code in of_size:
-            others = code >> np.arange(n_blocks) & 1 == 0
-            wanted[:, code] = existing[:, code] & (open_ & others).any(axis=1)
-        learn(wanted)
-        wanted = np.zeros(same.shape, dtype=np.bool_)
+            other_blocks = code >> np.arange(n_blocks) & 1 == 0
+            needed[:, code] = existing[:, code] & (open_ & other_blocks).any(axis=1)
+        learn(needed)
+        needed = np.zeros(same.shape, dtype=np.bool_)
         for code in of_size:
             for block in range(n_blocks):
                 if not code >> block & 1:
                     bigger = code | 1 << block
-                    wanted[:, bigger] |= (same[:, code] == 1) & open_[:, block]
-        learn(wanted)
+                    needed[:, bigger] |= (same[:, code] == 1) & open_[:, block]
+        learn(needed)
         for block in range(n_blocks):
             for code in of_size:
                 if not code >> block & 1:
@@ -295,15 +299,16 @@ def _smallest(
 
 
 class Evidence(NamedTuple):
-    """Witness sizes and witnesses by row and feature, and what the predictions prove of them.
+    """Witnesses and their sizes by row and feature, with proven bounds on the sizes.
 
-    `least` is the fewest masked others with which the predictions are compatible, -1 where none
-    are; `proven` tells where so many are shown to suffice, or any number is excluded.
+    `min_sizes` is the smallest number of other masked features that agrees with the predictions,
+    -1 if none does. `proven` marks entries whose size is proven to be smallest, or for which no witness
+    exists.
     """
 
     sizes: Index
     witnesses: Masks
-    least: Index
+    min_sizes: Index
     proven: Masks
 
 
@@ -334,7 +339,7 @@ def evidence(cache: MaskCache, sizes: Index, witnesses: Masks) -> Evidence:
     same, change = cache.implied(n_features)
     codes = np.arange(1 << n_features)
     popular = np.bitwise_count(codes).astype(np.int64)
-    least = np.full(sizes.shape, -1, dtype=np.int64)
+    min_sizes = np.full(sizes.shape, -1, dtype=np.int64)
     proven = np.zeros(sizes.shape, dtype=np.bool_)
     sizes, witnesses = sizes.copy(), witnesses.copy()
     for feature in range(n_features):
@@ -342,36 +347,36 @@ def evidence(cache: MaskCache, sizes: Index, witnesses: Masks) -> Evidence:
         without = without[np.argsort(popular[without], kind="stable")]
         added = without | 1 << feature
         first = _first(~change[without] & ~same[added], n)
-        least[:, feature] = np.where(first < 0, -1, popular[without[first]])
-        shown = _first(same[without] & change[added], n)
-        shown_size = np.where(shown < 0, -1, popular[without[shown]])
-        proven[:, feature] = shown_size == least[:, feature]
+        min_sizes[:, feature] = np.where(first < 0, -1, popular[without[first]])
+        witness = _first(same[without] & change[added], n)
+        shown_size = np.where(witness < 0, -1, popular[without[witness]])
+        proven[:, feature] = shown_size == min_sizes[:, feature]
         # A count below what is possible at all is refuted, as is one where nothing is possible.
         old = sizes[:, feature]
-        refuted = (old >= 0) & ((least[:, feature] < 0) | (old < least[:, feature]))
-        better = (shown >= 0) & ((old < 0) | refuted | (shown_size < old))
+        refuted = (old >= 0) & ((min_sizes[:, feature] < 0) | (old < min_sizes[:, feature]))
+        better = (witness >= 0) & ((old < 0) | refuted | (shown_size < old))
         sizes[refuted, feature] = -1
         sizes[better, feature] = shown_size[better]
-        members = without[shown[better], None] >> np.arange(n_features) & 1 == 1
+        members = without[witness[better], None] >> np.arange(n_features) & 1 == 1
         witnesses[better, feature] = members
-    return Evidence(sizes, witnesses, least, proven)
+    return Evidence(sizes, witnesses, min_sizes, proven)
 
 
 def _first(hits: Words, n: int) -> Index:
-    """Of each row the first entry with its bit set; -1 for none."""
-    found = np.full(n, -1, dtype=np.int64)
+    """Return for each row the index of the first entry with its bit set; -1 for none."""
+    first_entry = np.full(n, -1, dtype=np.int64)
     missing = np.full(hits.shape[1], ~np.uint64(0))
     step = 64
     for start in range(0, len(hits), step):
-        some = np.bitwise_or.reduce(hits[start : start + step], axis=0) & missing
-        if not some.any():
+        block_bits = np.bitwise_or.reduce(hits[start : start + step], axis=0) & missing
+        if not block_bits.any():
             continue
         bits = np.unpackbits(hits[start : start + step].view(np.uint8), axis=1, bitorder="little")
         rows = np.flatnonzero(
-            np.unpackbits(some.view(np.uint8), bitorder="little", count=n).view(np.bool_)
+            np.unpackbits(block_bits.view(np.uint8), bitorder="little", count=n).view(np.bool_)
         )
-        found[rows] = start + bits[:, rows].argmax(axis=0)
-        missing &= ~some
+        first_entry[rows] = start + bits[:, rows].argmax(axis=0)
+        missing &= ~block_bits
         if not missing.any():
             break
-    return found
+    return first_entry

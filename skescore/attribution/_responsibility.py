@@ -245,26 +245,26 @@ def _witness(sets: Mapping[int, Sequence[int]], n_inputs: int) -> tuple[Witness,
 
 
 def _placed(
-    found: FlipSets, columns: NDArray[Any], n_inputs: int, sets: bool, n_queries: int
+    flip_sets: FlipSets, columns: NDArray[Any], n_inputs: int, sets: bool, n_queries: int
 ) -> Responsibilities:
     """Put what was found for some inputs among all of them, and sets as tuples."""
-    sizes = np.zeros((len(found[0]), n_inputs), dtype=np.int64)
-    sizes[:, columns] = found[0]
+    sizes = np.zeros((len(flip_sets[0]), n_inputs), dtype=np.int64)
+    sizes[:, columns] = flip_sets[0]
     witnesses: list[tuple[Witness, ...]] = []
     if sets:
         names = columns.tolist()
         written = {
             int(code): [name for bit, name in enumerate(names) if int(code) >> bit & 1]
-            for code in np.unique(found[1])
+            for code in np.unique(flip_sets[1])
         }
-        for codes in found[1].tolist():
+        for codes in flip_sets[1].tolist():
             of_row = {name: written[code] for name, code in zip(names, codes, strict=True) if code}
             witnesses.append(_witness(of_row, n_inputs))
     return _exact(sizes, tuple(witnesses), n_queries, "exhaustive")
 
 
 def _plan(pairs: ContrastPairs, method: str) -> str:
-    """What to query: one "table" for all rows, all flips of each "row", or "levelwise"."""
+    """Choose the queries: one "table" for all rows, all flips of each "row", or "levelwise"."""
     if method == "levelwise":
         return "levelwise"
     widest = int(pairs.differs.sum(axis=1).max())
@@ -287,8 +287,8 @@ def _exhaustive(pairs: ContrastPairs, table: bool, sets: bool) -> Responsibiliti
     if table:
         columns = pairs.two_valued()
         decisions, codes = pairs.table(columns)
-        found = _from_table(decisions, codes, pairs.differs[:, columns], sets)
-        return _placed(found, columns, pairs.n_features, sets, pairs.n_queries)
+        flip_sets = _from_table(decisions, codes, pairs.differs[:, columns], sets)
+        return _placed(flip_sets, columns, pairs.n_features, sets, pairs.n_queries)
     sizes = np.zeros((pairs.n_rows, pairs.n_features), dtype=np.int64)
     witnesses: list[Any] = [(None,) * pairs.n_features] * pairs.n_rows
     patterns, inverse = np.unique(pairs.differs, axis=0, return_inverse=True)
@@ -298,8 +298,8 @@ def _exhaustive(pairs: ContrastPairs, table: bool, sets: bool) -> Responsibiliti
         for block in _blocks(len(members), len(columns)):
             index = members[block]
             changes = partial(_changes_of_sets, pairs, index, columns)
-            found = _from_changes(changes, len(index), len(columns), sets)
-            placed = _placed(found, columns, pairs.n_features, sets, 0)
+            flip_sets = _from_changes(changes, len(index), len(columns), sets)
+            placed = _placed(flip_sets, columns, pairs.n_features, sets, 0)
             sizes[index] = placed.witness_sizes + 1
             for row, witness in zip(index.tolist(), placed.witnesses, strict=False):
                 witnesses[row] = witness
@@ -337,13 +337,13 @@ def _from_table(
     """
     n_rows, n_inputs = flips.shape
     sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
-    found = np.zeros((n_rows, n_inputs), dtype=np.int64)
+    degrees = np.zeros((n_rows, n_inputs), dtype=np.int64)
     # An input that never matters is in no minimal set, and each one left out halves the work.
     relevant = [
         bit for bit, (low, high) in enumerate(halves(table)) if not np.array_equal(low, high)
     ]
     if not relevant:
-        return sizes, found
+        return sizes, degrees
     small = table[_spread(np.arange(1 << len(relevant)), relevant)]
     bits = 1 << np.arange(len(relevant))
     small_codes = (codes[:, None] >> np.array(relevant) & 1) @ bits
@@ -368,11 +368,13 @@ def _from_table(
             rows = np.full(len(keys), -1)
             rows[members[block]] = np.arange(len(at))
             index = rows[inverse]
-            here = np.flatnonzero(index >= 0)
-            sizes[np.ix_(here, np.array(columns))] = part_sizes[index[here]]
+            covered = np.flatnonzero(index >= 0)
+            sizes[np.ix_(covered, np.array(columns))] = part_sizes[index[covered]]
             if sets:
-                found[np.ix_(here, np.array(columns))] = _spread(part_sets[index[here]], columns)
-    return sizes, found
+                degrees[np.ix_(covered, np.array(columns))] = _spread(
+                    part_sets[index[covered]], columns
+                )
+    return sizes, degrees
 
 
 def _spread(codes: NDArray[np.int64], bits: list[int]) -> NDArray[np.int64]:
@@ -392,9 +394,9 @@ def _from_changes(
     decision, of shape (sets, rows). Of several smallest sets the first one counts.
     """
     sizes = np.zeros((n_rows, n_inputs), dtype=np.int16)
-    found = np.zeros((n_rows, n_inputs), dtype=np.int64)
+    degrees = np.zeros((n_rows, n_inputs), dtype=np.int64)
     if n_rows == 0 or n_inputs == 0:
-        return sizes, found
+        return sizes, degrees
     minimal = _minimal(_packed(changes, n_rows, n_inputs), n_inputs)
     codes = np.arange(1 << n_inputs)
     set_sizes = np.bitwise_count(codes)
@@ -414,8 +416,8 @@ def _from_changes(
             sizes[rows, bit] = size
             if sets:
                 first = _unpacked(level[holding], n_rows)[:, rows].argmax(axis=0)
-                found[rows, bit] = of_size[holding[first]]
-    return sizes, found
+                degrees[rows, bit] = of_size[holding[first]]
+    return sizes, degrees
 
 
 def _packed(
@@ -476,9 +478,9 @@ class _Row:
         )
         sets = flat.reshape(count, size)
         keep = np.ones(count, dtype=np.bool_)
-        for known in self.sets:
-            if len(known) > 1:
-                keep &= np.isin(sets, known).sum(axis=1) < len(known)
+        for flip_set in self.sets:
+            if len(flip_set) > 1:
+                keep &= np.isin(sets, flip_set).sum(axis=1) < len(flip_set)
         return sets[keep]
 
     def _open(self) -> list[int]:
@@ -575,8 +577,8 @@ def _of_formula(formula: Formula, X: Any, method: str, sets: bool) -> Responsibi
     columns = np.array(formula.variables)
     table = formula.truth_table(variables=formula.variables)
     codes = bits[:, columns] @ (1 << np.arange(len(columns)))
-    found = _from_table(table, codes, np.ones((len(bits), len(columns)), dtype=np.bool_), sets)
-    return _placed(found, columns, formula.n_inputs, sets, 0)
+    flip_sets = _from_table(table, codes, np.ones((len(bits), len(columns)), dtype=np.bool_), sets)
+    return _placed(flip_sets, columns, formula.n_inputs, sets, 0)
 
 
 def _linear(formula: Formula, bits: NDArray[np.bool_], sets: bool) -> Responsibilities:
@@ -589,9 +591,9 @@ def _linear(formula: Formula, bits: NDArray[np.bool_], sets: bool) -> Responsibi
     for part in batches(len(bits), _BUDGET // width):
         members = np.zeros((*bits[part].shape, formula.n_inputs), dtype=np.bool_) if sets else None
         _read_once(formula, np.ascontiguousarray(bits[part].T), sizes[part], members)
-        for row, own in enumerate(members if members is not None else ()):
+        for row, row_members in enumerate(members if members is not None else ()):
             reached = np.flatnonzero(sizes[part][row]).tolist()
-            of_row = {index: np.flatnonzero(own[index]).tolist() for index in reached}
+            of_row = {index: np.flatnonzero(row_members[index]).tolist() for index in reached}
             witnesses.append(_witness(of_row, formula.n_inputs))
     return _exact(sizes, tuple(witnesses), 0, "linear")
 
@@ -645,7 +647,7 @@ def _cheapest(
     costs: list[NDArray[np.int64]],
     forced: list[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
 ) -> list[NDArray[np.bool_]]:
-    """Of each gate a smallest set of inputs that flips it, as (arity, rows)."""
+    """Return for each gate a smallest set of inputs that flips it, as (arity, rows)."""
     number = {index: i for i, index in enumerate(formula.variables)}
     chosen: list[NDArray[np.bool_]] = []
     for position, (operator, left, right) in enumerate(formula.gates):
@@ -674,14 +676,14 @@ def _descend(
 ) -> None:
     """From the root down: how many inputs must flip beside a gate for it to decide the root."""
     n_rows = len(costs[0])
-    beside: dict[int, NDArray[np.int64]] = {len(costs) - 1: np.zeros(n_rows, dtype=np.int64)}
+    costs_beside: dict[int, NDArray[np.int64]] = {len(costs) - 1: np.zeros(n_rows, dtype=np.int64)}
     company: dict[int, NDArray[np.bool_]] = {}
     if cheapest is not None:
         company[len(costs) - 1] = np.zeros((formula.arity, n_rows), dtype=np.bool_)
     indices = np.array(formula.variables)
     for position in range(len(costs) - 1, -1, -1):
         operator, left, right = formula.gates[position]
-        count, with_it = beside.pop(position), company.pop(position, None)
+        count, with_it = costs_beside.pop(position), company.pop(position, None)
         if operator == "var":
             reached = count < _NEVER
             sizes[:, left] = np.where(reached, count + 1, 0)
@@ -689,16 +691,18 @@ def _descend(
                 members[:, left, indices] = (with_it & reached).T
                 members[:, left, left] = reached
         elif operator == "not":
-            beside[left] = count
+            costs_beside[left] = count
             if with_it is not None:
                 company[left] = with_it
         else:
-            for child, own, sibling, other in (
+            for child, child_controls, sibling, other in (
                 (left, forced[position][0], right, forced[position][1]),
                 (right, forced[position][1], left, forced[position][0]),
             ):
                 # With a deciding sibling a child counts only if it decides as well, and both flip.
-                both = own & other
-                beside[child] = np.where(other & ~own, _NEVER, count + costs[sibling] * both)
+                both_control = child_controls & other
+                costs_beside[child] = np.where(
+                    other & ~child_controls, _NEVER, count + costs[sibling] * both_control
+                )
                 if with_it is not None and cheapest is not None:
-                    company[child] = with_it | (cheapest[sibling] & both)
+                    company[child] = with_it | (cheapest[sibling] & both_control)

@@ -18,7 +18,7 @@ __all__ = ["Attribution"]
 
 _KINDS = ("bar", "heatmap")
 #: Features on a plot by default.
-_SHOWN = 30
+_MAX_COLUMNS = 30
 #: Cells up to this many rows and columns have their number written in.
 _WRITTEN = 20
 _BAR, _OPEN_BAR = "#4477aa", "#bbccdd"
@@ -119,7 +119,7 @@ class Attribution:
         kind: str | None = None,
         *,
         row: int | None = None,
-        max_features: int = _SHOWN,
+        max_features: int = _MAX_COLUMNS,
         ax: Any = None,
     ) -> Any:
         """Draw the values.
@@ -159,51 +159,51 @@ class Attribution:
         pyplot = import_optional(
             "matplotlib.pyplot", extra="plots", purpose="Drawing an attribution"
         )
-        shown = self.values if row is None else self.values[[row]]
-        order = np.argsort(-shown.mean(axis=0), kind="stable")[:max_features]
+        values = self.values if row is None else self.values[[row]]
+        order = np.argsort(-values.mean(axis=0), kind="stable")[:max_features]
         if kind == "bar":
-            return self._bars(pyplot, shown, order, row, ax)
+            return self._bars(pyplot, values, order, row, ax)
         order = np.sort(order)
-        return self._cells(pyplot, shown[:, order], order, row, ax)
+        return self._cells(pyplot, values[:, order], order, row, ax)
 
-    def _bars(self, pyplot: Any, shown: Any, order: Any, row: int | None, ax: Any) -> Any:
+    def _bars(self, pyplot: Any, values: Any, order: Any, row: int | None, ax: Any) -> Any:
         if ax is None:
             size = (6.4, 1.2 + 0.28 * len(order))
             ax = pyplot.subplots(figsize=size, layout="constrained")[1]
         rows = self.resolved if row is None else self.resolved[[row]]
         proven = np.all(rows[:, order], axis=0).tolist()
-        values = shown[:, order].mean(axis=0)
+        means = values[:, order].mean(axis=0)
         ax.barh(
             np.arange(len(order)),
-            values,
-            color=[_BAR if sure else _OPEN_BAR for sure in proven],
+            means,
+            color=[_BAR if is_proven else _OPEN_BAR for is_proven in proven],
             edgecolor=_BAR,
         )
         ax.set_yticks(np.arange(len(order)), [self.feature_names[index] for index in order])
         ax.invert_yaxis()
         ax.set_xlim(0, 1)
-        one = len(shown) == 1
+        one = len(values) == 1
         ax.set_xlabel("degree of responsibility" if one else "mean degree of responsibility")
         if one:
             ax.set_title(f"Row {0 if row is None else row % len(self)}")
         else:
-            ax.set_title(f"Mean over {len(shown)} rows")
+            ax.set_title(f"Mean over {len(values)} rows")
         return ax
 
-    def _cells(self, pyplot: Any, shown: Any, order: Any, row: int | None, ax: Any) -> Any:
-        n_rows, n_columns = shown.shape
+    def _cells(self, pyplot: Any, values: Any, order: Any, row: int | None, ax: Any) -> Any:
+        n_rows, n_columns = values.shape
         if ax is None:
             size = (2.2 + 0.42 * n_columns, 1.4 + min(0.3 * n_rows, 8.0))
             ax = pyplot.subplots(figsize=size, layout="constrained")[1]
         image = ax.imshow(
-            shown, aspect="auto", cmap="viridis", vmin=0, vmax=1, interpolation="nearest"
+            values, aspect="auto", cmap="viridis", vmin=0, vmax=1, interpolation="nearest"
         )
         names = [self.feature_names[index] for index in order]
         ax.set_xticks(np.arange(n_columns), names, rotation=90 if max(map(len, names)) > 4 else 0)
         if n_rows <= _WRITTEN:
             ax.set_yticks(np.arange(n_rows), [str(row)] if row is not None else range(n_rows))
         if n_rows <= _WRITTEN and n_columns <= _WRITTEN:
-            for (i, j), value in np.ndenumerate(shown):
+            for (i, j), value in np.ndenumerate(values):
                 ax.text(
                     j,
                     i,

@@ -63,7 +63,7 @@ class _FeatureCells:
         feature: int,
         cuts: set[float],
         listed: set[Any],
-        known: tuple[Any, ...] | None,
+        categories: tuple[Any, ...] | None,
         span: tuple[float, float] | None,
     ) -> None:
         # A feature that is only counted without bounds is a number with one stretch.
@@ -76,9 +76,9 @@ class _FeatureCells:
             values: list[Any] = [value for value, _ in points]
             reachable = [reached for _, reached in points]
         else:
-            names = sorted({*listed, *(known or ())}, key=label_order)
+            names = sorted({*listed, *(categories or ())}, key=label_order)
             # Values beyond the known categories do not come, unless a row brings one.
-            values, reachable = [*names, _OTHER], [True] * len(names) + [known is None]
+            values, reachable = [*names, _OTHER], [True] * len(names) + [categories is None]
             self.codes = {value: code for code, value in enumerate(names)}
         #: One value of each cell; the cell of missing values is the last.
         self.values = np.empty(len(values) + 1, dtype=object)
@@ -98,8 +98,8 @@ class _FeatureCells:
         """The cell of every row."""
         missing = len(self) - 1
         if self.numeric and not len(self.cuts):  # nothing compares it with numbers
-            gone = is_missing(np.asarray(table.column(self.feature)))
-            return np.where(gone, missing, 0)
+            is_absent = is_missing(np.asarray(table.column(self.feature)))
+            return np.where(is_absent, missing, 0)
         if self.numeric:
             column = table.numbers(self.feature, slice(None))
             left = np.searchsorted(self.cuts, column)
@@ -160,10 +160,10 @@ def _feature_cells(ruleset: RuleSet, *, beyond_domain: bool) -> list[_FeatureCel
     domain = None if beyond_domain else ruleset.domain
     result = []
     for j in sorted(cuts.keys() | listed.keys()):
-        known = ruleset.domain.values_of(j) if ruleset.domain is not None else None
-        span = None if domain is None or known else (domain.lower[j], domain.upper[j])
-        values = listed.get(j) or (set() if j in cuts else set(known or ()))
-        result.append(_FeatureCells(j, cuts.get(j, set()), values, known, span))
+        categories = ruleset.domain.values_of(j) if ruleset.domain is not None else None
+        span = None if domain is None or categories else (domain.lower[j], domain.upper[j])
+        values = listed.get(j) or (set() if j in cuts else set(categories or ()))
+        result.append(_FeatureCells(j, cuts.get(j, set()), values, categories, span))
     return result
 
 
@@ -211,11 +211,11 @@ def _written_out(
         if isinstance(condition, Linear):
             return None
         if isinstance(condition, AtLeast):
-            ways = 0
+            n_premises = 0
             choices: list[Premise] = []
             for chosen in combinations(condition.conditions, condition.m):
                 written = _written_out(chosen, cells, index_of)
-                if written is None or (ways := ways + len(written)) > _MAX_PREMISES:
+                if written is None or (n_premises := n_premises + len(written)) > _MAX_PREMISES:
                     return None
                 choices += written
         else:
@@ -225,12 +225,12 @@ def _written_out(
             choices = [{at: _as_bits(holds)}]
         if len(result) * len(choices) > _MAX_PREMISES:
             return None
-        joined = (_both(one, two) for one, two in product(result, choices))
+        joined = (_conjoin(one, two) for one, two in product(result, choices))
         result = _distinct(premise for premise in joined if premise is not None)
     return result
 
 
-def _both(one: Premise, two: Premise) -> Premise | None:
+def _conjoin(one: Premise, two: Premise) -> Premise | None:
     """Two premises at once; None if they contradict each other."""
     result = dict(one)
     for at, bits in two.items():
@@ -240,8 +240,8 @@ def _both(one: Premise, two: Premise) -> Premise | None:
     return result
 
 
-def _distinct(found: Iterator[Premise]) -> list[Premise]:
-    return list({tuple(sorted(premise.items())): premise for premise in found}.values())
+def _distinct(premises: Iterator[Premise]) -> list[Premise]:
+    return list({tuple(sorted(premise.items())): premise for premise in premises}.values())
 
 
 def _as_bits(flags: np.ndarray) -> int:
@@ -255,7 +255,7 @@ _BATCH = 1 << 12
 FlipSet: TypeAlias = tuple[int, ...]
 
 
-class _Found(NamedTuple):
+class _FlipResult(NamedTuple):
     """What was found for one row: minimal flip sets in the order of their size."""
 
     sets: list[FlipSet]
@@ -290,7 +290,7 @@ class _PremiseSearch:
         self._known: dict[int, tuple[list[bool], dict[int, list[int]]]] = {}
 
     def _meet(self) -> np.ndarray:
-        """Which premises share a cell of every feature."""
+        """Return which pairs of premises share a cell of every feature."""
         result = np.ones((len(self.premises), len(self.premises)), dtype=bool)
         for at in sorted({at for _, premise in self.premises for at in premise}):
             limited = np.array([k for k, (_, p) in enumerate(self.premises) if at in p])
@@ -301,7 +301,7 @@ class _PremiseSearch:
         return result
 
     def _cover_everything(self) -> bool:
-        """Whether premises that exclude each other leave no reachable cell without a rule."""
+        """Return whether disjoint premises cover all reachable cells."""
         if any(self.ahead):
             return False
         total, everything = 0, 1
@@ -314,7 +314,7 @@ class _PremiseSearch:
             total += size
         return total == everything
 
-    def find(self, cells: Sequence[int]) -> _Found:
+    def find(self, cells: Sequence[int]) -> _FlipResult:
         """Find the flip sets of a row in the given cells.
 
         Another prediction comes from a premise of a rule that predicts otherwise (or from no rule),
@@ -323,9 +323,9 @@ class _PremiseSearch:
         how many features they move, so that a change that needs no more is minimal unless it holds
         one found before.
         """
-        here = [1 << cell for cell in cells]
+        row_bits = [1 << cell for cell in cells]
         applies = next(
-            (rule for rule, p in self.premises if all(b & here[at] for at, b in p.items())), -1
+            (rule for rule, p in self.premises if all(b & row_bits[at] for at, b in p.items())), -1
         )
         other = self.differ(applies)
         if applies not in self._known:
@@ -337,39 +337,39 @@ class _PremiseSearch:
             if same[k]:
                 continue
             # Features that break the premise must move; their cells are those that satisfy it.
-            moved = {a: b & self.allowed[a] for a, b in premise.items() if not b & here[a]}
+            moved = {a: b & self.allowed[a] for a, b in premise.items() if not b & row_bits[a]}
             if all(moved.values()):
                 queue.append((len(moved), next(serial), k, moved))
-        at_home = all(cell & allowed for cell, allowed in zip(here, self.allowed, strict=True))
+        at_home = all(cell & allowed for cell, allowed in zip(row_bits, self.allowed, strict=True))
         if other[-1] and not (self.covering and at_home):
             queue.append((0, next(serial), len(self.premises), {}))
         for _, _, k, _ in queue:
             if k not in avoided:
                 ahead = self.ahead[k] if k < len(same) else range(k)
                 avoided[k] = [i for i in ahead if same[i]]
-        return self._search(here, queue, avoided, serial)
+        return self._search(row_bits, queue, avoided, serial)
 
     def _search(
         self,
-        here: list[int],
+        row_bits: list[int],
         queue: list[tuple[int, int, int, dict[int, int]]],
         avoided: dict[int, list[int]],
         serial: count[int],
-    ) -> _Found:
+    ) -> _FlipResult:
         heapq.heapify(queue)
-        found: list[frozenset[int]] = []
-        seen: set[tuple[int, frozenset[tuple[int, int]]]] = set()
+        flip_sets: list[frozenset[int]] = []
+        visited: set[tuple[int, frozenset[tuple[int, int]]]] = set()
         steps = 0
         while queue:
             size, _, k, moved = heapq.heappop(queue)
-            if any(known <= moved.keys() for known in found):
+            if any(flip_set <= moved.keys() for flip_set in flip_sets):
                 continue
             if steps == self.max_steps:
-                return _Found(_sorted(found), size, steps)
+                return _FlipResult(_sorted(flip_sets), size, steps)
             steps += 1
-            breaking = self._first_held(here, moved, avoided[k])
+            breaking = self._first_held(row_bits, moved, avoided[k])
             if breaking is None:
-                found.append(frozenset(moved))
+                flip_sets.append(frozenset(moved))
                 continue
             target = self.premises[k][1] if k < len(self.premises) else {}
             for at, bits in breaking.items():
@@ -378,18 +378,18 @@ class _PremiseSearch:
                     continue
                 child = {**moved, at: left}
                 key = k, frozenset(child.items())
-                if key not in seen:
-                    seen.add(key)
+                if key not in visited:
+                    visited.add(key)
                     heapq.heappush(queue, (len(child), next(serial), k, child))
-        return _Found(_sorted(found), None, steps)
+        return _FlipResult(_sorted(flip_sets), None, steps)
 
     def _first_held(
-        self, here: list[int], moved: dict[int, int], indices: list[int]
+        self, row_bits: list[int], moved: dict[int, int], indices: list[int]
     ) -> Premise | None:
         """The first premise that some row left by the partial change may satisfy."""
         for i in indices:
             premise = self.premises[i][1]
-            if all(bits & moved.get(at, here[at]) for at, bits in premise.items()):
+            if all(bits & moved.get(at, row_bits[at]) for at, bits in premise.items()):
                 return premise
         return None
 
@@ -398,15 +398,15 @@ def _flips_by_trial(
     options: Sequence[Sequence[int]],
     changed: Callable[[list[dict[int, int]]], np.ndarray],
     max_steps: int,
-) -> _Found:
+) -> _FlipResult:
     """Flip sets found by trying every combination of options of ever more features."""
-    found: list[frozenset[int]] = []
+    flip_sets: list[frozenset[int]] = []
     movable = [at for at, choices in enumerate(options) if choices]
     steps = 0
     for size in range(1, len(movable) + 1):
         left = False
         for chosen in combinations(movable, size):
-            if any(known <= set(chosen) for known in found):
+            if any(flip_set <= set(chosen) for flip_set in flip_sets):
                 continue
             left = True
             tried = product(*(options[at] for at in chosen))
@@ -415,18 +415,18 @@ def _flips_by_trial(
                 for c in islice(tried, min(_BATCH, max_steps - steps + 1))
             ]:
                 if steps + len(batch) > max_steps:
-                    return _Found(_sorted(found), size, steps)
+                    return _FlipResult(_sorted(flip_sets), size, steps)
                 steps += len(batch)
                 if changed(batch).any():
-                    found.append(frozenset(chosen))
+                    flip_sets.append(frozenset(chosen))
                     break
         if not left:
             break
-    return _Found(_sorted(found), None, steps)
+    return _FlipResult(_sorted(flip_sets), None, steps)
 
 
-def _sorted(found: list[frozenset[int]]) -> list[FlipSet]:
-    return sorted((tuple(sorted(s)) for s in found), key=lambda s: (len(s), s))
+def _sorted(flip_sets: list[frozenset[int]]) -> list[FlipSet]:
+    return sorted((tuple(sorted(s)) for s in flip_sets), key=lambda s: (len(s), s))
 
 
 #: Votes of numbers that round differently are the same prediction.
@@ -451,7 +451,7 @@ def _affine_votes(ruleset: RuleSet) -> list[LinearOutput]:
 
 
 def _by_nearest_box(ruleset: RuleSet) -> bool:
-    """Whether predictions for rows without a rule go by their distance to the rules."""
+    """Return whether uncovered rows are predicted by the nearest rule."""
     return ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
 
 
@@ -481,7 +481,7 @@ class _RowTrials:
         self.numeric = all(c.numeric for c in cells)
 
     def _ends(self, j: int) -> tuple[float, ...]:
-        """How far a feature of a sum may go."""
+        """Return the range of a feature in a linear condition."""
         if self.domain is not None:
             return self.domain.lower[j], self.domain.upper[j]
         column = self.table.numbers(j, slice(None))
@@ -489,12 +489,14 @@ class _RowTrials:
         return (float(column.min()), float(column.max())) if len(column) else ()
 
     def _choices(self, j: int, row: int, values: dict[int, object]) -> list[object]:
-        """What a feature of a row may change to."""
+        """Return the values to which a feature of a row may change."""
         choices: list[object] = []
         if j in self.cells:
             cell, located = self.cells[j]
-            here = located[row]
-            choices += [v for k, v in enumerate(cell.values) if cell.reachable[k] and k != here]
+            row_cells = located[row]
+            choices += [
+                v for k, v in enumerate(cell.values) if cell.reachable[k] and k != row_cells
+            ]
         if j in self.ends:
             reach = self.ends[j]
             choices += reach
@@ -510,18 +512,18 @@ class _RowTrials:
         return [value for value in dict.fromkeys(choices) if value != values[j]]
 
     def _crossings(self, j: int, values: dict[int, Any]) -> Iterator[float]:
-        """Where a feature takes sums to their bounds, the others as they are."""
+        """Return the values of a feature at which linear conditions reach their bounds."""
         for condition in self.linear:
             terms = dict(condition.terms)
             if j not in terms or any(not _is_number(values[f]) for f in terms if f != j):
                 continue
-            rest = math.fsum(c * float(values[f]) for f, c in terms.items() if f != j)
+            other_terms = math.fsum(c * float(values[f]) for f, c in terms.items() if f != j)
             for bound in (condition.lower, condition.upper):
-                crossing = (bound - rest) / terms[j]
+                crossing = (bound - other_terms) / terms[j]
                 if math.isfinite(crossing):
                     yield crossing
 
-    def flips(self, row: int, max_steps: int) -> _Found:
+    def flips(self, row: int, max_steps: int) -> _FlipResult:
         """Find the flip sets of a row; features are numbered by their index in `used`."""
         values = {j: python_value(self.table.column(j)[row]) for j in self.used}
         values = {j: None if v is None or v != v else v for j, v in values.items()}
@@ -569,7 +571,7 @@ class _RowTrials:
         return changed
 
     def _votes(self, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
-        """Whether rules hold, and what they predict together."""
+        """Return whether any rule holds, and the combined prediction of those that do."""
         covered = self.ruleset.covers(table)
         predicted = np.flatnonzero(covered | (self.ruleset.fallback is not None))
         kind = float if self.ruleset.task == "regression" else object
@@ -706,11 +708,14 @@ def rule_attribution(
         located = np.array([cell.locate(table) for cell in cells], dtype=np.intp)
         allowed = [_as_bits(cell.reachable) for cell in cells]
         search = _PremiseSearch(written, allowed, differ.of, max_steps)
-        different, which = np.unique(located.T, axis=0, return_inverse=True)
+        different, row_groups = np.unique(located.T, axis=0, return_inverse=True)
         if not cells:  # all rows are alike
-            different, which = np.zeros((1, 0), dtype=np.intp), np.zeros(len(table), dtype=np.intp)
-        each = [search.find(row) for row in different.tolist()]
-        flips, exact = [each[k] for k in which.reshape(-1)], True
+            different, row_groups = (
+                np.zeros((1, 0), dtype=np.intp),
+                np.zeros(len(table), dtype=np.intp),
+            )
+        results = [search.find(row) for row in different.tolist()]
+        flips, exact = [results[k] for k in row_groups.reshape(-1)], True
     else:
         trials = _RowTrials(
             ruleset,
@@ -769,27 +774,27 @@ class _Differences:
 
 
 def _attribution(
-    ruleset: RuleSet, used: Sequence[int], flips: Sequence[_Found], exact: bool
+    ruleset: RuleSet, used: Sequence[int], flips: Sequence[_FlipResult], exact: bool
 ) -> RuleAttribution:
-    """Values and witnesses from the flip sets, whose features are numbered as in `used`."""
+    """Return values and witnesses from flip sets, whose features are indices into `used`."""
     shape = len(flips), ruleset.n_features
     values, upper = np.zeros(shape), np.zeros(shape)
     resolved = np.ones(shape, dtype=bool)
     witnesses, flip_sets = [], []
-    for row, found in enumerate(flips):
+    for row, flip_result in enumerate(flips):
         witness: list[FlipSet | None] = [None] * ruleset.n_features
-        sets = tuple(tuple(used[at] for at in flip_set) for flip_set in found.sets)
-        for flip_set in sets:  # the smallest first, so that the first one of a feature counts
+        sets = tuple(tuple(used[at] for at in flip_set) for flip_set in flip_result.sets)
+        for flip_set in sets:  # in order of size, so the first set of a feature counts
             for j in flip_set:
                 if witness[j] is None:
                     witness[j] = tuple(other for other in flip_set if other != j)
                     values[row, j] = upper[row, j] = 1 / len(flip_set)
         open_features = [j for j in used if witness[j] is None]
-        if found.complete_below is not None and open_features:
+        if flip_result.complete_below is not None and open_features:
             resolved[row, open_features] = False
-            upper[row, open_features] = 1 / max(1, found.complete_below)
+            upper[row, open_features] = 1 / max(1, flip_result.complete_below)
         if not exact:
-            # What is missed may be smaller than what was found; single changes are certain.
+            # A missed flip set may be smaller than those found; only single changes are certain.
             unsure = [j for j in used if values[row, j] < 1]
             resolved[row, unsure] = False
             upper[row, unsure] = 1.0
@@ -798,12 +803,14 @@ def _attribution(
     return RuleAttribution(
         values=values,
         feature_names=ruleset.feature_names,
-        queries=np.array([found.steps for found in flips], dtype=np.int64),
+        queries=np.array([flip_sets.steps for flip_sets in flips], dtype=np.int64),
         n_model_rows=0,
         witnesses=tuple(witnesses),
         resolved=resolved,
         upper=upper,
-        exhausted=np.array([found.complete_below is not None for found in flips], dtype=bool),
+        exhausted=np.array(
+            [flip_sets.complete_below is not None for flip_sets in flips], dtype=bool
+        ),
         masking="rules",
         flip_sets=tuple(flip_sets),
         exact=exact,
@@ -894,9 +901,9 @@ def local_faithfulness(
     if reference is None and isinstance(removal, str):
         reference = X
     how = removal if isinstance(removal, Removal) else Removal(removal, reference=reference)
-    found = faithfulness(black_box, X, rule_attribution(ruleset, X), removal=how, **options)
+    scores = faithfulness(black_box, X, rule_attribution(ruleset, X), removal=how, **options)
     if uncovered == "ignore":
-        measures = found[0] if isinstance(found, tuple) else found
+        measures = scores[0] if isinstance(scores, tuple) else scores
         for values in measures.values():
             values[~ruleset.covers(X)] = np.nan
-    return cast("dict[str, np.ndarray]", found)
+    return cast("dict[str, np.ndarray]", scores)

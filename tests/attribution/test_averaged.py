@@ -32,8 +32,8 @@ def test_means_and_spreads_are_those_of_single_contrasts() -> None:
         each = np.array([responsibility(model, row, contrast=background[k]) for k in nearest])
         np.testing.assert_allclose(found.values[place], each.mean(axis=0), rtol=1e-12)
         np.testing.assert_allclose(found.std[place], each.std(axis=0), atol=1e-12)
-        np.testing.assert_array_equal(found.least[place], each.min(axis=0))
-        np.testing.assert_array_equal(found.greatest[place], each.max(axis=0))
+        np.testing.assert_array_equal(found.minimum[place], each.min(axis=0))
+        np.testing.assert_array_equal(found.maximum[place], each.max(axis=0))
         np.testing.assert_allclose(found.frequency[place], (each > 0).mean(axis=0), rtol=1e-12)
     assert found.n_contrasts.tolist() == [6, 6, 6]
     assert found.std.max() > 0

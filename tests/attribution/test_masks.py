@@ -390,7 +390,7 @@ def test_evidence_is_what_the_predictions_imply(change_sets: list[int], asked: l
             may_change = not any(more & ~s == 0 for s in same)
             least += [code.bit_count()] * (may_be_same and may_change)
             shown += [code.bit_count()] * (is_same and changes)
-        assert found.least[0, i] == min(least, default=-1)
+        assert found.min_sizes[0, i] == min(least, default=-1)
         assert found.sizes[0, i] == min(shown, default=-1)
         assert found.witnesses[0, i].sum() == max(0, found.sizes[0, i])
         assert not found.witnesses[0, i, i]
@@ -402,7 +402,7 @@ def test_evidence_refutes_counts_that_the_predictions_exclude() -> None:
     claimed = np.array([[0, -1, -1]]), np.zeros((1, 3, 3), dtype=np.bool_)
     found = evidence(cache, *claimed)
     assert found.sizes[0, 0] == -1  # masking it alone keeps the decision
-    assert found.sizes[0, 1] == found.least[0, 0] + 0 == 1
+    assert found.sizes[0, 1] == found.min_sizes[0, 0] + 0 == 1
 
 
 # --- rows ----------------------------------------------------------------------------------------
