@@ -302,8 +302,8 @@ class Evidence(NamedTuple):
     """Witnesses and their sizes by row and feature, with proven bounds on the sizes.
 
     `min_sizes` is the smallest number of other masked features that agrees with the predictions,
-    -1 if none does. `proven` marks entries whose size is proven to be smallest, or for which no witness
-    exists.
+    -1 if none does. `proven` marks entries whose size is proven to be smallest, or for which no
+    witness exists.
     """
 
     sizes: Index
