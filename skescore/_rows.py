@@ -10,26 +10,26 @@ from sklearn.utils import _safe_indexing
 from skescore._random import combine
 from skescore._validation import row_weights
 
-#: Weights that are no whole numbers become so many rows, for each row that there is.
+#: Number of repeated rows per row if weights are not integers.
 _PER_ROW = 4
-#: More rows than this are too many to be repeated one by one.
+#: Largest number of repeated rows for which integer weights are used directly.
 _MOST_ROWS = 5_000_000
 
 
 def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Indices of rows, each as often as it weighs.
+    """Return the indices of rows, each repeated according to its weight.
 
     Parameters
     ----------
     sample_weight : array-like of shape (n_rows,)
-        The weights, not negative.
+        Nonnegative weights.
     n_rows : int
         The number of rows.
 
     Returns
     -------
     ndarray of int
-        In order.
+        The indices in order.
 
     Raises
     ------
@@ -38,12 +38,13 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
 
     Notes
     -----
-    Whole numbers that add up to at most five million are taken as they are. Others are multiplied
-    by one number :math:`f` and rounded: a row of weight :math:`w` is there :math:`wf` times, half a
-    row more or less, and at least once if :math:`w > 0`. The weights of all rows add up to
-    :math:`4n` rows then, or, where the lightest row weighs half a row or more, to between
-    :math:`8n/3` and :math:`8n`, so that the lightest rows weigh whole rows. A row of mean weight is
-    thus off by at most an eighth (3/16) of it, and rows that all weigh alike by nothing.
+    Integer weights with a sum of at most five million are used directly. Other weights are
+    multiplied by a common factor :math:`f` and rounded: a row of weight :math:`w` is repeated
+    :math:`wf` times, rounded to the nearest integer, and at least once if :math:`w > 0`. The
+    repeated rows number about :math:`4n`. If the lightest row would count half a row or more, the
+    factor is changed so that it counts whole rows, and the rows number between :math:`8n/3` and
+    :math:`8n`. The rounding error of a row of mean weight is at most 1/8 (3/16) of its weight, and
+    0 if all weights are equal.
 
     Examples
     --------
@@ -53,23 +54,25 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
     weights = row_weights(sample_weight, n_rows)
     if not weights.any():
         raise ValueError(
-            f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None to weigh "
-            "all rows alike."
+            f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None for "
+            "equal weights."
         )
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not (weights == np.round(weights)).all() or total > _MOST_ROWS:
         weights = weights / weights.max()  # the sum of huge weights must not overflow
-        factor, least = _PER_ROW * n_rows / weights.sum(), weights[weights > 0].min()
-        if factor * least >= 0.5:  # the smallest, of which most rows may be, without rounding
-            factor = max(1, round(factor * least)) / least
+        factor, lightest = _PER_ROW * n_rows / weights.sum(), weights[weights > 0].min()
+        if factor * lightest >= 0.5:  # often most rows have the smallest weight; it is not rounded
+            factor = max(1, round(factor * lightest)) / lightest
         weights = np.where(weights > 0, np.maximum(1.0, np.round(weights * factor)), 0.0)
     return np.repeat(np.arange(n_rows), weights.astype(np.intp))
 
 
-def take_rows(values: Any, places: np.ndarray) -> Any:
-    """Take some rows, in the container that they come in."""
-    return _safe_indexing(values if hasattr(values, "__getitem__") else np.asarray(values), places)
+def take_rows(values: Any, row_index: np.ndarray) -> Any:
+    """Return the rows at some indices in their container."""
+    return _safe_indexing(
+        values if hasattr(values, "__getitem__") else np.asarray(values), row_index
+    )
 
 
 def content_order(*columns: np.ndarray) -> np.ndarray:

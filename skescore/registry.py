@@ -319,8 +319,10 @@ def suitable_extractors(
         name: spec for name, spec in EXTRACTORS.items() if is_small and task in spec.small_tables
     }
     if plugins:
-        others = {name: extractor_spec(name) for name in (*_REGISTERED, *sorted(_entry_points()))}
-        specs |= {name: spec for name, spec in others.items() if spec.by_default}
+        plugin_specs = {
+            name: extractor_spec(name) for name in (*_REGISTERED, *sorted(_entry_points()))
+        }
+        specs |= {name: spec for name, spec in plugin_specs.items() if spec.by_default}
     return tuple(
         name
         for name, spec in specs.items()
@@ -358,7 +360,8 @@ def registered_name(extractor: Any) -> str | None:
         entry_class: Any = sys.modules.get(module.strip())
         for part in attribute.partition("[")[0].strip().split("."):
             entry_class = getattr(entry_class, part, None)
-        if entry_class is kind and len(entries) == 1 and name not in EXTRACTORS | PSYKE_EXTRACTORS:
+        is_shadowed = name in EXTRACTORS or name in PSYKE_EXTRACTORS
+        if entry_class is kind and len(entries) == 1 and not is_shadowed:
             return name
     return None
 

@@ -22,45 +22,49 @@ from skescore.black_boxes._fitting import black_box_task, finite_predictions, is
 
 
 class _CallableEstimator(BaseEstimator):
-    """What both adapters share. A function is always fitted, and never copied."""
+    """Base of both adapters. The function counts as fitted and is never copied."""
 
     function: Callable[[Any], Any]
 
     def _call(self, X: Any) -> np.ndarray:
-        """Call the function; what it gives per row, in an array of one or two dimensions."""
+        """Call the function; return one value or one row of scores per row."""
         if not callable(self.function) and not _of_keras(self.function):
             raise TypeError(
                 f"function must be callable on rows, got {self.function!r}. Pass for example "
                 f"{type(self).__name__}(model.predict)."
             )
-        given = one_dimension("What function gives", _predict_function(self.function)(X))
+        predictions = one_dimension("The result of function", _predict_function(self.function)(X))
         n_rows = _num_samples(X)
-        if given.ndim not in (1, 2) or len(given) != n_rows:
+        if predictions.ndim not in (1, 2) or len(predictions) != n_rows:
             raise ValueError(
                 f"function must predict every row, but for {n_rows} rows it gave an array of shape "
-                f"{given.shape}. Let it return one prediction per row, in order."
+                f"{predictions.shape}. Let it return one prediction per row, in order."
             )
-        return given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
+        return (
+            predictions[:, 0]
+            if predictions.ndim == 2 and predictions.shape[1] == 1
+            else predictions
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def __sklearn_clone__(self) -> Any:
-        # A deep copy, as scikit-learn makes of parameters, would copy the model behind a method.
+        # scikit-learn deep-copies parameters, which would copy the model of a bound method.
         return type(self)(**self.get_params(deep=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.target_tags.required = False
-        # What it takes and predicts is up to the function.
+        # The function decides which rows it accepts.
         tags.no_validation = True
         tags.input_tags.sparse = True
         return tags
 
 
 def _predict_function(model: Any) -> Callable[[Any], Any]:
-    """The function behind a function, or behind a module of torch or Keras."""
+    """Return a function that predicts rows with a callable, a torch module or a Keras model."""
     if _is_from(model, "torch.nn", "Module"):
         return partial(_torch_predictions, model)
     if _of_keras(model):
@@ -70,7 +74,7 @@ def _predict_function(model: Any) -> Callable[[Any], Any]:
 
 
 def _is_from(model: Any, package: str, name: str) -> bool:
-    """Whether a model is of a class of a package, which need not be installed."""
+    """Return whether a model is an instance of a class, without importing its package."""
     return any(c.__name__ == name and c.__module__.startswith(package) for c in type(model).__mro__)
 
 
@@ -79,7 +83,7 @@ def _of_keras(model: Any) -> bool:
 
 
 def _torch_predictions(module: Any, rows: Any) -> np.ndarray:
-    """What a module of torch gives for rows, without gradients, dropout and the like."""
+    """Return the output of a torch module in evaluation mode, without gradients."""
     torch = import_optional("torch", extra="captum", purpose="A module of torch")
     parameter = next(module.parameters(), torch.zeros(0))
     table = np.array(rows, dtype=float)
@@ -94,17 +98,18 @@ def _torch_predictions(module: Any, rows: Any) -> np.ndarray:
 
 
 class CallableClassifier(ClassifierMixin, _CallableEstimator):
-    """A function or network that gives a class for each row, as a fitted scikit-learn classifier.
+    """Fitted scikit-learn classifier around a function or network that predicts a class per row.
 
     Parameters
     ----------
     function : callable, torch.nn.Module or keras.Model
         Called with the rows (an array, or a frame where the extractor was given one). Returns one
-        label per row, or scores of shape (n_rows, n_classes), of which the largest wins. A module
+        label per row, or scores of shape (n_rows, n_classes); the class with the largest score is
+        predicted. A module
         is called in evaluation mode with a tensor of numbers on its device.
     classes : sequence, optional
-        The labels. Needed where the function gives scores, and where it may predict a class that
-        the training rows do not show.
+        The labels. Required if the function returns scores, or if it may predict a class that does
+        not occur in the training rows.
     threshold : float, optional
         For two classes and one score per row: the second class is predicted where the score is
         greater. 0 suits log odds, 0.5 probabilities.
@@ -114,8 +119,8 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
     TypeError
         At ``predict``, if `function` is not callable.
     ValueError
-        At ``predict``, if the function does not predict every row, or gives scores and `classes` is
-        missing or of another length, or `threshold` is given for other than two classes.
+        At ``predict``, if the function does not predict every row, if it returns scores and
+        `classes` is missing or has another length, or if `threshold` is set without two classes.
 
     Examples
     --------
@@ -142,11 +147,11 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # the function may know nothing of a table
+        tags.classifier_tags.poor_score = True  # the function need not fit the table of a check
         return tags
 
     def fit(self, X: Any, y: Any = None) -> CallableClassifier:
-        """Learn nothing, as the function knows what it knows; y must be as long as X."""
+        """Check that y is as long as X; nothing is learned."""
         check_consistent_length(X, y)
         return self
 
@@ -175,41 +180,45 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         ndarray of shape (n_rows,)
             Labels.
         """
-        given = self._call(X)
+        predictions = self._call(X)
         if self.threshold is not None:
-            return self._above(given)
-        if given.ndim == 1:
-            return self._as_labels(given)
+            return self._above(predictions)
+        if predictions.ndim == 1:
+            return self._as_labels(predictions)
         n_known = 0 if self.classes is None else len(self.classes_)
-        if given.shape[1] != n_known:
+        if predictions.shape[1] != n_known:
             raise ValueError(
-                f"The function gave {given.shape[1]} scores per row, but classes lists "
+                f"The function returned {predictions.shape[1]} scores per row, but classes lists "
                 f"{n_known} labels. Pass CallableClassifier(function, classes=[...]) with one "
                 "label per column."
             )
         scores = check_array(
-            given, dtype=float, ensure_all_finite="allow-nan", input_name="the function's scores"
+            predictions,
+            dtype=float,
+            ensure_all_finite="allow-nan",
+            input_name="the function's scores",
         )
-        unsure = np.isnan(scores).any(axis=1)
-        if unsure.any():
+        has_nan = np.isnan(scores).any(axis=1)
+        if has_nan.any():
             raise ValueError(
-                f"The function gave NaN among the scores of row {int(np.flatnonzero(unsure)[0])} "
-                f"({int(unsure.sum())} of {len(scores)} rows), so no class is the largest there. "
-                "Mend the function or leave out those rows."
+                "The function returned NaN among the scores of row "
+                f"{int(np.flatnonzero(has_nan)[0])} "
+                f"({int(has_nan.sum())} of {len(scores)} rows), so no class has the largest score. "
+                "Correct the function or leave out those rows."
             )
         return self.classes_[scores.argmax(axis=1)]
 
-    def _as_labels(self, given: np.ndarray) -> np.ndarray:
-        """The labels; where all came as texts of labels that are none, the labels meant."""
-        if self.classes is None or not len(given) or not is_text(given):
-            return given
-        meant = {str(label): label for label in self.classes}
-        if is_text(self.classes_) or not set(given.tolist()) <= meant.keys():
-            return given
-        return np.array([meant[text] for text in given.tolist()])
+    def _as_labels(self, predictions: np.ndarray) -> np.ndarray:
+        """Return the labels; map texts to the labels that they spell, if all of them do."""
+        if self.classes is None or not len(predictions) or not is_text(predictions):
+            return predictions
+        label_of_text = {str(label): label for label in self.classes}
+        if is_text(self.classes_) or not set(predictions.tolist()) <= label_of_text.keys():
+            return predictions
+        return np.array([label_of_text[text] for text in predictions.tolist()])
 
     def _above(self, scores: np.ndarray) -> np.ndarray:
-        """The second class where the one score is greater than the threshold."""
+        """Predict the second class where the score is greater than the threshold."""
         if scores.ndim == 2 or self.classes is None or len(self.classes_) != 2:
             raise ValueError(
                 f"threshold={self.threshold!r} is for one score per row and classes=[...] of two "
@@ -220,7 +229,7 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
 
 
 class CallableRegressor(RegressorMixin, _CallableEstimator):
-    """A function or network that gives a number for each row, as a fitted scikit-learn regressor.
+    """Fitted scikit-learn regressor around a function or network that predicts a number per row.
 
     Parameters
     ----------
@@ -249,11 +258,11 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # the function may know nothing of a table
+        tags.regressor_tags.poor_score = True  # the function need not fit the table of a check
         return tags
 
     def fit(self, X: Any, y: Any = None) -> CallableRegressor:
-        """Learn nothing, as the function knows what it knows; y must be as long as X."""
+        """Check that y is as long as X; nothing is learned."""
         check_consistent_length(X, y)
         return self
 
@@ -270,20 +279,20 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
         ndarray of shape (n_rows,)
             Numbers.
         """
-        given = self._call(X)
-        if given.ndim == 2:
+        predictions = self._call(X)
+        if predictions.ndim == 2:
             raise ValueError(
                 f"function must predict one number per row, but it gave an array of shape "
-                f"{given.shape}. Extract rules for one output at a time: "
+                f"{predictions.shape}. Extract rules for one output at a time: "
                 "CallableRegressor(lambda rows: function(rows)[:, 0])."
             )
-        return finite_predictions(given)
+        return finite_predictions(predictions)
 
 
 def select_output(
     estimator: Any, output: Any, *, names: Sequence[str] | None = None
 ) -> CallableClassifier | CallableRegressor:
-    """Choose one output of a fitted model with several, as a black box of its own.
+    """Select one output of a fitted model with several outputs, as a black box.
 
     Parameters
     ----------
@@ -297,12 +306,12 @@ def select_output(
     Returns
     -------
     CallableClassifier or CallableRegressor
-        Predicts this output.
+        Predictor of this output.
 
     Raises
     ------
     ValueError
-        If there is no such output; at ``predict``, if the model has not several.
+        If there is no such output; at ``predict``, if the model has only one output.
 
     Examples
     --------
@@ -324,9 +333,9 @@ def select_output(
     if task == "regression":
         return CallableRegressor(function)
     classes = getattr(estimator, "classes_", None)
-    known = classes[output] if isinstance(classes, list) else classes
+    labels = classes[output] if isinstance(classes, list) else classes
     return CallableClassifier(
-        function, classes=None if known is None else np.asarray(known).tolist()
+        function, classes=None if labels is None else np.asarray(labels).tolist()
     )
 
 
@@ -334,13 +343,13 @@ def _one_column(estimator: Any, index: int, rows: Any) -> np.ndarray:
     unnamed = getattr(estimator, "feature_names_in_", None) is None
     if unnamed and hasattr(estimator, "n_features_in_"):  # scikit-learn's, fitted on an array
         rows = np.asarray(rows)
-    given = one_dimension("What the model predicts", estimator.predict(rows))
-    if given.ndim != 2 or not 0 <= index < given.shape[1]:
+    predictions = one_dimension("The prediction of the model", estimator.predict(rows))
+    if predictions.ndim != 2 or not 0 <= index < predictions.shape[1]:
         raise ValueError(
             f"output={index} must be the index of one of the model's outputs, but it predicts an "
-            f"array of shape {given.shape}."
+            f"array of shape {predictions.shape}."
         )
-    return given[:, index]
+    return predictions[:, index]
 
 
 class CommandFunction:
@@ -352,11 +361,11 @@ class CommandFunction:
     Parameters
     ----------
     command : str or sequence of str
-        The command and its arguments. It is run as it is, without a shell. It reads CSV with a
-        header from its standard input, a missing value being an empty cell, and writes one
-        prediction per row to its standard output, line by line; a first line more is a header.
+        The command and its arguments; it is run without a shell. It reads CSV with a header from
+        standard input, where an empty cell is a missing value. It writes one prediction per line
+        to standard output; one additional first line is a header.
     timeout : float, optional
-        Seconds after which a call is given up.
+        Time limit of a call in seconds.
 
     Raises
     ------
@@ -390,15 +399,17 @@ class CommandFunction:
         """
         if isinstance(X, pd.DataFrame):
             rows = X
-        elif hasattr(X, "columns"):  # of polars
+        elif hasattr(X, "columns"):  # a polars frame
             rows = pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
         else:
             array = np.asarray(X)
             rows = pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
-        given = self.command
-        parts = shlex.split(given) if isinstance(given, str) else [str(part) for part in given]
+        command = self.command
+        parts = (
+            shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
+        )
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 parts,
                 input=rows.to_csv(index=False),
                 capture_output=True,
@@ -410,26 +421,28 @@ class CommandFunction:
             )
         except (OSError, IndexError) as error:
             raise ValueError(
-                f"The command {given!r} cannot be run ({error}). Pass a program that is there and "
-                "its arguments."
+                f"The command {command!r} cannot be run ({error}). Pass an existing program and "
+                "its "
+                "arguments."
             ) from error
         except subprocess.TimeoutExpired as error:
             raise ValueError(
-                f"The command {given!r} gave no predictions for {len(rows)} rows within "
+                f"The command {command!r} returned no predictions for {len(rows)} rows within "
                 f"{self.timeout} seconds. Raise timeout, or lower the extractor's batch_size."
             ) from error
-        if done.returncode != 0:
-            said = done.stderr.strip().splitlines()
+        if process.returncode != 0:
+            error_lines = process.stderr.strip().splitlines()
             raise ValueError(
-                f"The command {given!r} failed with status {done.returncode}"
-                f"{': ' + said[-1] if said else ''}. Run it by hand on a CSV file to see why."
+                f"The command {command!r} failed with status {process.returncode}"
+                f"{': ' + error_lines[-1] if error_lines else ''}. Run it on a CSV file to see why."
             )
-        lines = [row[0].strip() for row in csv.reader(io.StringIO(done.stdout)) if row]
+        lines = [row[0].strip() for row in csv.reader(io.StringIO(process.stdout)) if row]
         if len(lines) == len(rows) + 1:
             lines = lines[1:]
         if len(lines) != len(rows):
             raise ValueError(
-                f"The command {given!r} gave {len(lines)} lines for {len(rows)} rows. It must "
+                f"The command {command!r} returned {len(lines)} lines for {len(rows)} rows. It "
+                "must "
                 "write one prediction per row, each on a line of its own, and nothing else."
             )
         return _values(lines)

@@ -28,13 +28,13 @@ RandomState = int | np.random.RandomState | None
 
 
 class BlackBoxSpec(NamedTuple):
-    """How to make a black box for each task, given a random state, and one line about it.
+    """Factories of a black box for each task, and how it takes its input.
 
-    `scale` says what is scaled in front of it by default: nothing, the features, or for a
-    regressor the target too: penalties and step sizes are set for targets of about one. `missing`
-    says whether it takes missing values as they are. `categories` says how it takes categories:
-    as 0/1 columns, as a data frame's categorical columns, or as text. `coded` says whether it takes
-    class labels only as numbers from 0.
+    The factories take a random state; `summary` describes the model in one line. `scale` lists what
+    is scaled by default: nothing, the features, or also the target of a regressor, whose penalties
+    and step sizes suit targets of about one. `missing` states whether it accepts missing values.
+    `categories` is the form of categorical columns: 0/1 columns, categorical columns of a data
+    frame, or text. `coded` states whether class labels must be numbers from 0.
     """
 
     classifier: Callable[[RandomState], BaseEstimator]
@@ -47,7 +47,7 @@ class BlackBoxSpec(NamedTuple):
 
 
 def _boosting(package: str, name: str, **settings: Any) -> Any:
-    """Make a model of a package that only some installations have."""
+    """Make a model of an optional package."""
     purpose = f"The black box {package!r}"
     library = import_optional(package, extra="boosting", purpose=purpose)
     return getattr(library, name)(**settings)
@@ -60,7 +60,7 @@ _HISTOGRAMS = BlackBoxSpec(
     missing=True,
     categories="columns",
 )
-# One thread, so that sums do not depend on the machine.
+# With one thread, sums do not depend on the machine.
 _XGBOOST: dict[str, Any] = {"enable_categorical": True, "n_jobs": 1}
 _LIGHTGBM: dict[str, Any] = {"verbose": -1, "n_jobs": 1}
 _CATBOOST: dict[str, Any] = {
@@ -137,24 +137,24 @@ BLACK_BOXES: Mapping[str, BlackBoxSpec] = MappingProxyType(
 
 
 def _integer(seed: RandomState) -> int | None:
-    """A seed for models that take only whole numbers."""
+    """Return a seed for models that accept only integers."""
     return seed if seed is None or isinstance(seed, int) else int(seed.randint(2**31 - 1))
 
 
 class LabelCodingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier that is shown the indices of labels, for models that take no other labels.
+    """Classifier that encodes labels as 0, 1, ... for models that accept no other labels.
 
     Parameters
     ----------
     estimator : classifier
-        Fitted on 0, 1, ... in place of the labels.
+        Classifier to fit on the encoded labels.
 
     Attributes
     ----------
     classes_ : ndarray
         The labels, sorted.
     estimator_ : classifier
-        The fitted one.
+        The fitted classifier.
 
     Examples
     --------
@@ -184,15 +184,15 @@ class LabelCodingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 class CategoricalColumns(TransformerMixin, BaseEstimator):
-    """Columns of a data frame as models of trees take categories.
+    """Prepare the categorical columns of a data frame for tree-based models.
 
     Parameters
     ----------
     columns : sequence of str
-        The columns of categories.
+        Names of the categorical columns.
     as_text : bool, default=False
-        False: pandas' categorical columns with the values seen in training (the 255 most frequent
-        ones), others are missing. True: text, in which a missing value is ``"missing"``.
+        False: use pandas' categorical columns with the 255 most frequent training values; other
+        values become missing. True: use text, with ``"missing"`` for missing values.
 
     Examples
     --------
@@ -202,8 +202,8 @@ class CategoricalColumns(TransformerMixin, BaseEstimator):
     ['blue', nan]
     """
 
-    #: More are refused by scikit-learn's boosting on histograms.
-    _MOST = 255
+    #: Largest number of categories that scikit-learn's histogram boosting accepts.
+    _MAX_CATEGORIES = 255
 
     def __init__(self, columns: Sequence[str], *, as_text: bool = False) -> None:
         self.columns = columns
@@ -215,13 +215,15 @@ class CategoricalColumns(TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.n_features_in_ = len(X.columns)
         self.categories_ = {
-            name: sorted(X[name].astype(object).value_counts().index[: self._MOST], key=str)
+            name: sorted(
+                X[name].astype(object).value_counts().index[: self._MAX_CATEGORIES], key=str
+            )
             for name in self.columns
         }
         return self
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """Give the frame with its categorical columns exchanged."""
+        """Return the frame with its categorical columns converted."""
         X = self._frame(X)[list(self.feature_names_in_)].copy(deep=False)
         for name, values in self.categories_.items():
             column = X[name].astype(object)
@@ -234,10 +236,10 @@ class CategoricalColumns(TransformerMixin, BaseEstimator):
     def _frame(self, X: Any) -> pd.DataFrame:
         if isinstance(X, pd.DataFrame):
             return X
-        if hasattr(X, "columns"):  # of polars
+        if hasattr(X, "columns"):  # a polars frame
             return pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
         raise BlackBoxError(
-            f"Columns of categories ({listed(list(self.columns))}) are found by name: pass a data "
+            f"Categorical columns ({listed(list(self.columns))}) are selected by name: pass a data "
             f"frame, got {type(X).__name__}."
         )
 
@@ -253,31 +255,31 @@ def make_black_box(
 ) -> BaseEstimator:
     """Make an unfitted black box by name.
 
-    Use it where a person names the model to be explained instead of bringing a trained one.
+    Use it when a user names the model to explain instead of passing a trained one.
 
     Parameters
     ----------
     name : str
         A name in `BLACK_BOXES`.
     task : {"classification", "regression"}
-        Whether the model predicts labels or numbers.
+        The task.
     random_state : int, RandomState or None, default=None
         Seed of the models that draw random numbers; "svm" and "knn" draw none.
     categories : sequence of str, default=()
-        Columns of names. Boosted trees take them as they are, other models get one 0/1 column per
-        value.
+        Names of the categorical columns. Boosted trees use them directly; other models get one 0/1
+        column per value.
     scaled : bool, default=True
-        False leaves out the scalers that some models come with: they then see the data's units.
+        Whether to add the scalers that some models have by default.
     params : mapping of str to value, optional
-        Parameters of the model itself, such as ``{"n_neighbors": 9}``.
+        Parameters of the model, such as ``{"n_neighbors": 9}``.
 
     Returns
     -------
     estimator : sklearn.base.BaseEstimator
-        Unfitted. Models that depend on the units of the features come with a scaler in front;
-        "mlp" and "svm" for regression scale the target as well and predict in its units. Models
-        that take no missing values come with an imputer: medians, and columns that say where a
-        value was missing.
+        The unfitted model. Models that depend on the units of the features are preceded by a
+        scaler; "mlp" and "svm" for regression also scale the target and predict in its units.
+        Models that accept no missing values are preceded by an imputer, which fills in medians and
+        adds columns that mark missing values.
 
     Raises
     ------
@@ -306,13 +308,13 @@ def make_black_box(
         model = (spec.classifier if classification else spec.regressor)(random_state)
     except ImportError as error:
         raise BlackBoxError(str(error)) from error
-    # CatBoost tells only of parameters that were set.
-    known = {*model.get_params(deep=False), *inspect.signature(type(model)).parameters}
+    # CatBoost lists only the parameters that were set.
+    parameter_names = {*model.get_params(deep=False), *inspect.signature(type(model)).parameters}
     for key, value in (params or {}).items():
-        if key not in known:
+        if key not in parameter_names:
             raise BlackBoxError(
                 f"The black box {name!r} ({type(model).__name__}) has no parameter {key!r}. "
-                f"{did_you_mean(key, known)}"
+                f"{did_you_mean(key, parameter_names)}"
             )
         model.set_params(**{key: value})
     if categories and spec.categories == "text":
@@ -322,9 +324,9 @@ def make_black_box(
     if scaled and "features" in spec.scale:
         model = make_pipeline(StandardScaler(), model)
     if not spec.missing:
-        filled = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+        imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
         steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-        model = make_pipeline(filled, *steps)
+        model = make_pipeline(imputer, *steps)
     if scaled and "target" in spec.scale and task == "regression":
         model = TransformedTargetRegressor(model, transformer=StandardScaler())
     if not categories:
@@ -332,7 +334,7 @@ def make_black_box(
     if spec.categories != "one-hot":
         columns = CategoricalColumns(tuple(categories), as_text=spec.categories == "text")
         return make_pipeline(columns, model)
-    # Dense, because not every model takes sparse rows; values never seen become all zeros.
+    # The result is dense, because not every model accepts sparse rows. Unseen values become zeros.
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     encoded = make_column_transformer((encoder, list(categories)), remainder="passthrough")
     return make_pipeline(encoded, model)

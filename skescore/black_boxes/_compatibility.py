@@ -19,26 +19,26 @@ _DROP = "drop (on the command line: --drop)"
 
 
 def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | None = None) -> None:
-    """Refuse a fitted black box that was made for other data.
+    """Raise an error if a fitted black box does not suit a data set.
 
-    Use it before a model that was trained elsewhere is queried: one for other columns either fails
-    deep inside or, worse, predicts.
+    Call it before a model from elsewhere is queried. A model for other columns may fail with an
+    obscure error, or predict nonsense.
 
     Parameters
     ----------
     black_box : estimator
         Fitted classifier or regressor, frozen or not.
     dataset : Dataset
-        What it shall be explained on.
+        Data set on which the model is to be explained.
     output : int, optional
         Index of the output that predicts the target, of a model with several.
 
     Raises
     ------
     BlackBoxError
-        The model is of the other task, knows other feature names, another order or number of
-        features, or shares no class with the data. Classes that only one side knows are allowed,
-        and of a model fitted on an array only the number of its features is compared.
+        If the model has the other task, other feature names, another order or number of features,
+        or no class in common with the data. Classes on one side only are allowed. For a model that
+        was fitted on an array only the number of features is compared.
 
     Examples
     --------
@@ -63,14 +63,17 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
             f"or task={kind!r} (on the command line: --task {kind})."
         )
     _check_features(black_box, dataset)
-    known = getattr(black_box, "classes_", None)
-    if output is not None and isinstance(known, list):
-        known = known[output]
-    if kind == "classification" and known is not None:
-        labels, known = list(dataset.class_counts), np.asarray(known).ravel().tolist()
-        if not set(labels) & set(known):
+    known_classes = getattr(black_box, "classes_", None)
+    if output is not None and isinstance(known_classes, list):
+        known_classes = known_classes[output]
+    if kind == "classification" and known_classes is not None:
+        labels, known_classes = (
+            list(dataset.class_counts),
+            np.asarray(known_classes).ravel().tolist(),
+        )
+        if not set(labels) & set(known_classes):
             raise BlackBoxError(
-                f"The black box knows the classes {listed(known)}, but the target "
+                f"The black box has the classes {listed(known_classes)}, but the target "
                 f"{dataset.y.name!r} of {dataset.name} has {listed(labels)}: none is shared. "
                 "Write the labels as they were when the model was trained."
             )
@@ -99,26 +102,26 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
             text += f" Unknown to the black box: {listed(extra)}; leave them out with {_DROP}."
         raise BlackBoxError(text)
     if trained != columns:
-        place = int(np.argmax(np.array(trained) != np.array(columns)))
+        position = int(np.argmax(np.array(trained) != np.array(columns)))
         raise BlackBoxError(
             f"The features of {dataset.name} are in another order than in the training of the "
-            f"black box: number {place + 1} was {trained[place]!r} and is {columns[place]!r}. Put "
-            f"the columns into this order: {listed(trained)}."
+            f"black box: number {position + 1} was {trained[position]!r} and is "
+            f"{columns[position]!r}. Reorder the columns: {listed(trained)}."
         )
 
 
 def type_name(model: Any) -> str:
-    """Give the name of a model's class, for texts.
+    """Return the name of a model's class, for messages.
 
     Parameters
     ----------
     model : object
-        A frozen model is named by what it holds.
+        The model; for a frozen model the name of the inner model is returned.
 
     Returns
     -------
     str
-        Without the module.
+        The name without the module.
     """
     inner = model.estimator if isinstance(model, FrozenEstimator) else model
     return type(inner).__name__

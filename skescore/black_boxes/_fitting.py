@@ -26,7 +26,7 @@ from skescore._validation import own_rows, python_value, row_weights
 
 
 def black_box_task(estimator: Any) -> str:
-    """Find out whether a black box predicts labels or numbers.
+    """Return whether a black box predicts labels or numbers.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ def black_box_task(estimator: Any) -> str:
     Returns
     -------
     {"classification", "regression"}
-        What it does.
+        The task.
 
     Raises
     ------
     TypeError
-        If it is no such estimator of scikit-learn, or has no ``predict``.
+        If it is not such a scikit-learn estimator, or has no ``predict``.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def black_box_task(estimator: Any) -> str:
     ('classification', 'classification')
     """
     task = None
-    # What is no scikit-learn estimator has no tags, nor has a class.
+    # Classes and objects that are not scikit-learn estimators have no tags.
     if hasattr(estimator, "__sklearn_tags__"):
         with contextlib.suppress(AttributeError, TypeError):
             if is_classifier(estimator) or is_unsupervised(estimator):
@@ -68,12 +68,13 @@ def black_box_task(estimator: Any) -> str:
             )
         raise TypeError(
             f"estimator must have predict, which {type(estimator).__name__} lacks.{hint} Wrap a "
-            "function that gives labels, or scores and classes=[...]: CallableClassifier(function)."
+            "function that returns labels, or scores with classes=[...]: "
+            "CallableClassifier(function)."
         )
     if task is not None:
         return task
     hint = (
-        f" An instance is needed, not the class: {estimator.__name__}()."
+        f" Pass an instance instead of the class: {estimator.__name__}()."
         if isinstance(estimator, type)
         else ""
     )
@@ -85,7 +86,7 @@ def black_box_task(estimator: Any) -> str:
 
 
 def is_unsupervised(estimator: Any) -> bool:
-    """Return whether a black box is a clusterer or an outlier detector: they need no target.
+    """Return whether a black box is a clusterer or an outlier detector, which needs no target.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def is_unsupervised(estimator: Any) -> bool:
     Returns
     -------
     bool
-        Whether it is one.
+        True for clusterers and outlier detectors.
     """
     with contextlib.suppress(AttributeError, TypeError):
         return bool(is_clusterer(estimator) or is_outlier_detector(estimator))
@@ -104,20 +105,18 @@ def is_unsupervised(estimator: Any) -> bool:
 
 @contextlib.contextmanager
 def explained_refusal(estimator: Any, X: Any) -> Iterator[None]:
-    """Say what to do where a black box refuses rows with missing values.
-
-    Its own error is passed on, with the remedy.
+    """Add a remedy to the error of a black box that refuses missing values.
 
     Parameters
     ----------
     estimator : estimator
         The black box.
     X : array-like or DataFrame
-        The rows that it is given.
+        The rows that the black box gets.
     """
     try:
         yield
-    except TimeoutError:  # a search that has run out of time
+    except TimeoutError:  # the time limit of a search
         raise
     except Exception as error:
         columns = lacking_columns(X)
@@ -126,15 +125,16 @@ def explained_refusal(estimator: Any, X: Any) -> Iterator[None]:
         name = type(getattr(estimator, "estimator", estimator)).__name__
         raise ValueError(
             f"The black box {name} failed on rows with missing values (in {listed(columns)}): "
-            f"{type(error).__name__}: {error}\nIf it takes none, put an imputer in front of it, "
-            f"make_pipeline(SimpleImputer(), {name}(...)), and fit it again; or take one that "
-            "does, such as HistGradientBoostingClassifier, XGBoost, LightGBM or CatBoost (on the "
+            f"{type(error).__name__}: {error}\nIf it accepts none, put an imputer in front of it, "
+            f"make_pipeline(SimpleImputer(), {name}(...)), and fit it again; or use one that "
+            "accepts them, such as HistGradientBoostingClassifier, XGBoost, LightGBM or CatBoost "
+            "(on the "
             "command line: --black-box hist-gradient-boosting)."
         ) from error
 
 
 def lacking_columns(X: Any) -> list[str]:
-    """Find the columns that lack a value somewhere.
+    """List the columns with missing values.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
     y : array-like, optional
         The target.
     **options
-        Handed on to ``fit``.
+        Passed on to ``fit``.
 
     Returns
     -------
@@ -178,12 +178,12 @@ def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
         If it refuses missing values; the message says what to do.
     """
     with explained_refusal(estimator, X):
-        # Some models scale rows or targets in place, which are the caller's.
+        # Some models scale rows or targets in place, so they get copies.
         return clone(estimator).fit(own_rows(X), own_rows(y), **options)
 
 
 def is_fitted(estimator: Any) -> bool:
-    """Return whether a black box can be queried as it is.
+    """Return whether a black box is fitted.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def is_fitted(estimator: Any) -> bool:
     Returns
     -------
     bool
-        Whether it is fitted.
+        True if it is fitted.
     """
     try:
         check_is_fitted(estimator)
@@ -203,7 +203,7 @@ def is_fitted(estimator: Any) -> bool:
 
 
 def is_prefit(estimator: Any) -> bool:
-    """Return whether a clone of the black box would still be fitted (frozen, or a function).
+    """Return whether a clone of the black box is fitted, such as a frozen model or a function.
 
     Parameters
     ----------
@@ -213,49 +213,51 @@ def is_prefit(estimator: Any) -> bool:
     Returns
     -------
     bool
-        Whether cloning leaves it fitted.
+        True if the clone is fitted.
     """
     return is_fitted(clone(estimator))
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any) -> Any:
-    """Fit a clone of a black box on weighted rows: repeated ones where it takes no weights."""
+    """Fit a clone of a black box on weighted rows; repeat the rows if it accepts no weights."""
     if weights is None:
         return fit_black_box(estimator, X, y, **options)
-    by_hand = not sklearn.get_config()["enable_metadata_routing"]
-    if "sample_weight" in options or (by_hand and has_fit_parameter(estimator, "sample_weight")):
+    without_routing = not sklearn.get_config()["enable_metadata_routing"]
+    if "sample_weight" in options or (
+        without_routing and has_fit_parameter(estimator, "sample_weight")
+    ):
         weights = row_weights(weights, _num_samples(X))
         return fit_black_box(estimator, X, y, **(options | {"sample_weight": weights}))
-    places = repeated_rows(weights, _num_samples(X))
-    return fit_black_box(estimator, take_rows(X, places), take_rows(y, places), **options)
+    row_index = repeated_rows(weights, _num_samples(X))
+    return fit_black_box(estimator, take_rows(X, row_index), take_rows(y, row_index), **options)
 
 
 def finite_predictions(predictions: np.ndarray) -> np.ndarray:
-    """Make floats of the black box's numbers; raises if some are none."""
+    """Return the predictions of a regressor as floats; raise a ValueError unless all are finite."""
     try:
         if predictions.dtype.kind in "US":
             raise TypeError("text")  # NumPy would read "1" as a number
         if predictions.dtype.kind == "c":
-            raise TypeError("complex")  # NumPy would leave out a part
+            raise TypeError("complex")  # NumPy would drop the imaginary part
         numbers = np.asarray(predictions, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"The black box is a regressor but predicted {python_value(predictions[0])!r}, no "
-            "number. Is it a classifier? Then wrap its function in CallableClassifier."
+            f"The black box is a regressor but predicted {python_value(predictions[0])!r}, "
+            "which is not a number. Wrap the function of a classifier in CallableClassifier."
         ) from error
-    bad = ~np.isfinite(numbers)
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
+    is_bad = ~np.isfinite(numbers)
+    if is_bad.any():
+        first = int(np.flatnonzero(is_bad)[0])
         raise ValueError(
-            f"The black box predicted {numbers[at]} for row {at} ({int(bad.sum())} of "
-            f"{len(numbers)} rows). Rules need finite numbers; mend the black box or leave out "
+            f"The black box predicted {numbers[first]} for row {first} ({int(is_bad.sum())} of "
+            f"{len(numbers)} rows). Rules need finite numbers; correct the black box or leave out "
             "those rows."
         )
     return numbers
 
 
 def observed_classes(predictions: np.ndarray, y: np.ndarray | None) -> np.ndarray:
-    """Find the classes of a black box that does not declare them."""
+    """Return the classes in the predictions and y, for a black box without ``classes_``."""
     try:
         if predictions.dtype.kind == "f" and not np.isfinite(predictions).all():
             raise ValueError("some predictions are not finite")
@@ -267,9 +269,10 @@ def observed_classes(predictions: np.ndarray, y: np.ndarray | None) -> np.ndarra
         return np.unique(np.concatenate([y, predictions]))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"The black box predicted {python_value(predictions[0])!r}, which does not do as a "
-            f"label: {error}. It must predict one label per row, of the same kind as y; a "
-            "CallableClassifier whose function gives scores needs classes=[...] and one column of "
+            f"The black box predicted {python_value(predictions[0])!r}, which is not a "
+            f"valid label: {error}. It must predict one label per row, of the same kind as y; a "
+            "CallableClassifier whose function returns scores needs classes=[...] and one column "
+            "of "
             "scores per class."
         ) from error
 
@@ -279,10 +282,10 @@ def is_text(labels: np.ndarray) -> bool:
 
 
 def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Index of each label among the classes; raises for a label that is not there."""
+    """Return the index of each label among the classes; raise a ValueError for other labels."""
     numbered = predictions.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes)))
     if numbered and predictions.min(initial=0) >= 0 and predictions.max(initial=0) < len(classes):
-        return predictions.astype(np.intp, copy=False)  # they are indices already
+        return predictions.astype(np.intp, copy=False)  # the labels are indices
     if predictions.dtype.kind == classes.dtype.kind == "U":
         index = {label: code for code, label in enumerate(classes.tolist())}
         codes = np.array([index.get(label, -1) for label in predictions.tolist()], dtype=np.intp)

@@ -22,26 +22,28 @@ _SKOPS_REMEDY = "Load it with the versions of the packages that saved it, or sav
 _PICKLE_REMEDY = "It is damaged, or needs the packages and versions with which it was saved."
 
 
-def load_model(path: str | os.PathLike[str], *, trust: bool = False, what: str = "a model") -> Any:
-    """Load whatever object a file holds, without running code from it unless told to.
+def load_model(
+    path: str | os.PathLike[str], *, trust: bool = False, description: str = "a model"
+) -> Any:
+    """Load an object from a file, without running code from it unless it is trusted.
 
-    Use it for anything that was trained elsewhere. A skops file is data; a pickle or joblib file is
-    a program, so it is not even opened without `trust`.
+    A skops file holds data. A pickle or joblib file is a program, so it is not opened without
+    `trust`.
 
     Parameters
     ----------
     path : str or path-like
         File ending in .skops, .pkl, .pickle or .joblib.
     trust : bool, default=False
-        True means: the file comes from someone who may run code on this machine. It opens pickle
-        and joblib files, and lets a skops file bring every type that it names.
-    what : str, default="a model"
-        What the caller wants, for the error about another ending.
+        Whether the author of the file may run code on this machine. True opens pickle and joblib
+        files, and allows every type in a skops file.
+    description : str, default="a model"
+        Description of the object, for the error about another ending.
 
     Returns
     -------
     object
-        What was saved. Nothing is known of it yet.
+        The saved object, which is not checked.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False, what: str =
 
     Notes
     -----
-    The bytes that are checked are the bytes that are loaded, even when the file changes meanwhile.
+    The loaded bytes are the checked bytes, even if the file changes in the meantime.
 
     Examples
     --------
@@ -79,7 +81,7 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False, what: str =
     if suffix in PICKLE_KINDS:
         return _load_pickle(file, where, trust)
     raise UnknownEndingError(
-        f"{where} has the ending {file.suffix!r}, but {what} must be a .skops file or, "
+        f"{where} has the ending {file.suffix!r}, but {description} must be a .skops file or, "
         f"with --trust, one of {', '.join(PICKLE_KINDS)}."
     )
 
@@ -95,22 +97,24 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
         untrusted = [] if size else skops.get_untrusted_types(data=content)
     except Exception as error:
         raise SavedModelError(
-            f"{where} is not a skops file, or a damaged one ({_told(error)}). Save the model again "
+            f"{where} is not a skops file, or a damaged one ({_describe_error(error)}). Save the "
+            "model again "
             "with skops.io.dump."
         ) from error
     if size:
         raise SavedModelError(
-            f"{where} has {len(content)} bytes that unpack to {size}, as no model does but one "
-            "that was made to fill the memory. If you know who made the file, pass trust=True (on "
+            f"{where} has {len(content)} bytes that unpack to {size}, which can only "
+            "be meant to exhaust the memory. If you know who made the file, pass trust=True (on "
             "the command line: --trust)."
         )
     if untrusted and not trust:
-        own = [name for name in untrusted if name.startswith("sklearn.")]
-        foreign = [name for name in untrusted if name not in own]
-        groups = [("of scikit-learn itself", own), ("of elsewhere", foreign)]
-        named = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
+        own_types = [name for name in untrusted if name.startswith("sklearn.")]
+        foreign = [name for name in untrusted if name not in own_types]
+        groups = [("of scikit-learn itself", own_types), ("of elsewhere", foreign)]
+        type_groups = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
         raise SavedModelError(
-            f"{where} holds types that skops does not trust by itself ({named}). If you know who "
+            f"{where} holds types that skops does not trust by itself ({type_groups}). If you know "
+            "who "
             "made the file and find nothing strange in this list, pass trust=True (on the command "
             "line: --trust)."
         )
@@ -118,18 +122,19 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
         return skops.loads(content, trusted=untrusted)
     except Exception as error:
         raise SavedModelError(
-            f"{where} cannot be loaded ({_told(error)}). {_missing_package(error) or _SKOPS_REMEDY}"
+            f"{where} cannot be loaded ({_describe_error(error)}). "
+            f"{_missing_package(error) or _SKOPS_REMEDY}"
         ) from error
 
 
 def _unpacked(content: bytes) -> int:
-    """How long an archive is without its compression, if that is far too much; else 0."""
+    """Return the uncompressed size of an archive if it is suspiciously large, else 0."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         size = sum(member.file_size for member in archive.infolist())
     return size if size > _LARGE_ARCHIVE and size > _COMPRESSION * len(content) else 0
 
 
-#: Bytes of archives that may be packed as tightly as they like, and how tightly others may be.
+#: Uncompressed bytes that are always allowed, and the largest compression ratio beyond that.
 _LARGE_ARCHIVE, _COMPRESSION = 1 << 26, 100
 
 
@@ -147,13 +152,13 @@ def _load_pickle(file: Path, where: str, trust: bool) -> Any:
         return joblib.load(io.BytesIO(content))
     except Exception as error:
         raise SavedModelError(
-            f"{where} cannot be loaded ({_told(error)}). "
+            f"{where} cannot be loaded ({_describe_error(error)}). "
             f"{_missing_package(error) or _PICKLE_REMEDY}"
         ) from error
 
 
 def read_bytes(file: Path, where: str) -> bytes:
-    """Read a file that must hold something."""
+    """Read a file; raise a SavedModelError if it is empty or cannot be read."""
     check_regular(file, where)
     try:
         content = file.read_bytes()
@@ -165,7 +170,7 @@ def read_bytes(file: Path, where: str) -> bytes:
 
 
 def _missing_package(error: BaseException | None) -> str:
-    """The command that installs what a file asks for; empty if it is not known."""
+    """Return a hint how to install the package that a file needs; empty if none is missing."""
     while error is not None:
         if isinstance(error, ModuleNotFoundError) and error.name:
             package = error.name.partition(".")[0]
@@ -177,7 +182,7 @@ def _missing_package(error: BaseException | None) -> str:
     return ""
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
@@ -188,23 +193,23 @@ WRAP = (
 
 
 def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> FrozenEstimator:
-    """Load a trained model from a file, without running code from it unless told to.
+    """Load a trained model from a file, without running code from it unless it is trusted.
 
-    Use it for a model trained elsewhere. A skops file is data; a pickle or joblib file is a
-    program, so it is not even opened without `trust`.
+    A skops file holds data. A pickle or joblib file is a program, so it is not opened without
+    `trust`.
 
     Parameters
     ----------
     path : str or path-like
         File ending in .skops, .pkl, .pickle or .joblib.
     trust : bool, default=False
-        True means: the file comes from someone who may run code on this machine. It opens pickle
-        and joblib files, and lets a skops file bring every type that it names.
+        Whether the author of the file may run code on this machine. True opens pickle and joblib
+        files, and allows every type in a skops file.
 
     Returns
     -------
     black_box : sklearn.frozen.FrozenEstimator
-        The fitted model; `fit` and `clone` leave it as it is.
+        The fitted model; `fit` and `clone` do not change it.
 
     Raises
     ------
@@ -216,7 +221,7 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     Many of scikit-learn's own models need `trust` as well, random forests among them: they hold
     compiled parts, such as ``sklearn.tree._tree.Tree``, through which a forged file could break the
     memory of the process. The error lists the types, those of scikit-learn apart from the rest.
-    The bytes that are checked are the bytes that are loaded, even when the file changes meanwhile.
+    The loaded bytes are the checked bytes, even if the file changes in the meantime.
 
     Examples
     --------
@@ -232,7 +237,9 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     skescore.black_boxes...BlackBoxError: ... was not opened: a .pkl file can run any code ...
     """
     try:
-        return _checked_model(load_model(path, trust=trust, what="a black box"), os.fspath(path))
+        return _checked_model(
+            load_model(path, trust=trust, description="a black box"), os.fspath(path)
+        )
     except UnknownEndingError as error:
         raise BlackBoxError(f"{error} {WRAP}") from error.__cause__
     except SavedModelError as error:
@@ -252,6 +259,6 @@ def _checked_model(model: Any, where: str) -> FrozenEstimator:
         raise BlackBoxError(f"{where} holds a {kind} that is not fitted: fit it first.") from error
     except (TypeError, AttributeError) as error:
         raise BlackBoxError(
-            f"{where} holds a {kind}, which is no scikit-learn estimator. {WRAP}"
+            f"{where} holds a {kind}, which is not a scikit-learn estimator. {WRAP}"
         ) from error
     return model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)

@@ -138,11 +138,13 @@ class Extraction:
         largest : float
             What the algorithm can work with.
         """
-        found = 0.0 if self.task == "classification" else np.abs(self.predictions).max()
-        if found > largest:
+        largest_prediction = (
+            0.0 if self.task == "classification" else np.abs(self.predictions).max()
+        )
+        if largest_prediction > largest:
             raise ValueError(
-                f"The black box predicts numbers up to {found:.3g}, more than {largest:g}; their "
-                "standard deviation would overflow. Scale the target."
+                f"The black box predicts numbers up to {largest_prediction:.3g}, more than "
+                f"{largest:g}; their standard deviation would overflow. Scale the target."
             )
 
     def important_features(self, n: int | None) -> np.ndarray:
@@ -221,8 +223,8 @@ class Extraction:
         ndarray of shape (n_points,)
             Class indices or floats.
         """
-        shown = points if self.decode is None else self.decode(points)
-        predictions = self.oracle.query(shown, cache=cache)
+        decoded_points = points if self.decode is None else self.decode(points)
+        predictions = self.oracle.query(decoded_points, cache=cache)
         if self.classes is None:
             return finite_predictions(predictions)
         return encode_labels(predictions, self.classes)
@@ -521,7 +523,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                     f"{type(self.estimator).__name__} is not fitted yet. Pass fit(X, y), or a "
                     "fitted black box."
                 )
-            if is_plain(X, least=2):
+            if is_plain(X, min_rows=2):
                 # What `validate_data` would leave behind.
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)
@@ -567,8 +569,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _known_classes(self, y: Any, predictions: np.ndarray) -> np.ndarray:
         declared = getattr(self.estimator_, "classes_", None)
-        seen = None if is_unsupervised(self.estimator) else y  # whose labels are its own
-        classes = observed_classes(predictions, seen) if declared is None else np.asarray(declared)
+        labels = None if is_unsupervised(self.estimator) else y  # whose labels are its own
+        classes = (
+            observed_classes(predictions, labels) if declared is None else np.asarray(declared)
+        )
         if self.uncovered == "abstain":
             if self.abstain_label is None:
                 default_abstain_label(classes.tolist())

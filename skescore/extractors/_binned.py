@@ -243,12 +243,12 @@ class BinnedTable:
         self._orders: dict[int, NDArray[np.intp]] = {}
         fill: dict[int, float] = {}
         categories = {}
-        lacking = [j for j, sums in enumerate(root) if sums[-1].any()]
+        columns_with_gaps = [j for j, sums in enumerate(root) if sums[-1].any()]
         for j, (column, sums) in enumerate(zip(columns, root, strict=True)):
             if column.values is not None:
-                categories[j] = (*column.values, GAP) if j in lacking else column.values
-                self._orders[j] = self._order(sums if j in lacking else sums[:-1])
-            elif j in lacking:
+                categories[j] = (*column.values, GAP) if j in columns_with_gaps else column.values
+                self._orders[j] = self._order(sums if j in columns_with_gaps else sums[:-1])
+            elif j in columns_with_gaps:
                 fill[j] = float(self._fill(sums))
         self._terms = GapTerms(fill, dict(enumerate(fill, start=len(columns))), categories)
         self._ranked = {
@@ -373,8 +373,10 @@ class BinnedTable:
     def box(self, margin: float) -> Domain:
         """Return the box around the bins with rows, widened by a share of its sides."""
         assert self._first is not None
-        held = [np.flatnonzero(self._weights(sums)) for sums in self._first[0]]
-        ends = np.array([[bins[side] if len(bins) else 0.0 for bins in held] for side in (0, -1)])
+        occupied_bins = [np.flatnonzero(self._weights(sums)) for sums in self._first[0]]
+        ends = np.array(
+            [[bins[side] if len(bins) else 0.0 for bins in occupied_bins] for side in (0, -1)]
+        )
         return Domain.around(ends, margin, self._terms.categories)
 
     def look(self, paths: Sequence[Path], totals: Sequence[Sums] | None) -> list[list[Sums]]:

@@ -178,13 +178,15 @@ class CARTExtractor(BaseExtractor):
         table = BinnedTable(source)
         table.use(table.important_features(self.n_features_to_select))
         total = table.total
-        most = self._most_leaves(0 if classes is None else int(np.count_nonzero(total)))
-        growth = Growth(task, criterion, most, self.max_depth, 0.0, source.unit, source.label_unit)
+        max_leaves = self._most_leaves(0 if classes is None else int(np.count_nonzero(total)))
+        growth = Growth(
+            task, criterion, max_leaves, self.max_depth, 0.0, source.unit, source.label_unit
+        )
         weight = float(growth.weight(total))
-        least = self.min_samples_leaf
-        if not isinstance(least, Integral):
-            least = math.ceil(least * weight)
-        growth = replace(growth, least=float(least) if least > 1 else 0.0)
+        min_weight = self.min_samples_leaf
+        if not isinstance(min_weight, Integral):
+            min_weight = math.ceil(min_weight * weight)
+        growth = replace(growth, least=float(min_weight) if min_weight > 1 else 0.0)
         model = grow(table.look, growth)
         rules = tree_to_ruleset(
             model, simplify=self.simplify, feature_names=table.names, classes=classes, missing=False
@@ -250,11 +252,13 @@ class CARTExtractor(BaseExtractor):
         classification = extraction.task == "classification"
         extraction.check_magnitude(_LARGEST, "trees work in single precision")
         n_classes = len(np.unique(extraction.predictions)) if classification else 0
-        most = self._most_leaves(n_classes)
+        max_leaves = self._most_leaves(n_classes)
         tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(
             criterion=self.criterion or _CRITERIA[extraction.task][0],
             # It takes memory for as many as it is allowed.
-            max_leaf_nodes=most if most is None else min(most, max(2, len(extraction.X))),
+            max_leaf_nodes=max_leaves
+            if max_leaves is None
+            else min(max_leaves, max(2, len(extraction.X))),
             max_depth=self.max_depth,
             max_features=self.max_features,
             min_samples_leaf=self.min_samples_leaf,
@@ -274,10 +278,10 @@ class CARTExtractor(BaseExtractor):
         exponents = _exponents(extraction.settings["domain"])
         extraction.check_predictions(LARGEST_SQUARED)
         self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.predictions)
-        most = self.max_leaf_nodes
-        if classification and isinstance(most, Integral) and most < n_classes:
+        max_leaves = self.max_leaf_nodes
+        if classification and isinstance(max_leaves, Integral) and max_leaves < n_classes:
             warnings.warn(
-                f"max_leaf_nodes={most} is less than the {n_classes} classes that the black "
+                f"max_leaf_nodes={max_leaves} is less than the {n_classes} classes that the black "
                 "box predicts, so no rule can conclude some of them.",
                 UserWarning,
                 stacklevel=3,

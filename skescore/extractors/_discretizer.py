@@ -28,7 +28,7 @@ _MOST_GROUPS = 4096
 _JOINT_LEAVES, _JOINT_ROWS = 32, 20_000
 
 
-def quantile_boundaries(ordered: np.ndarray, n_bins: int, least: int) -> np.ndarray:
+def quantile_boundaries(ordered: np.ndarray, n_bins: int, min_rows: int) -> np.ndarray:
     """Positions in sorted values after which to cut, so that bins have about equally many rows.
 
     Cuts fall between different values only: each goes where the next value begins, or where the
@@ -38,19 +38,21 @@ def quantile_boundaries(ordered: np.ndarray, n_bins: int, least: int) -> np.ndar
     cuts: list[int] = []
     begin = 0
     for k in range(1, n_bins):
-        wanted = n_rows * k / n_bins
-        value = ordered[min(int(wanted), n_rows - 1)]
+        target_position = n_rows * k / n_bins
+        value = ordered[min(int(target_position), n_rows - 1)]
         sides = [int(np.searchsorted(ordered, value, side)) for side in ("left", "right")]
         # Of equally near places the lower one.
-        for cut in sorted(sides, key=lambda side: abs(side - wanted)):
-            if cut - begin >= least and n_rows - cut >= least:
+        for cut in sorted(sides, key=lambda side: abs(side - target_position)):
+            if cut - begin >= min_rows and n_rows - cut >= min_rows:
                 cuts.append(cut - 1)
                 begin = cut
                 break
     return np.array(cuts, dtype=np.intp)
 
 
-def tree_boundaries(ordered: np.ndarray, target: np.ndarray, n_bins: int, least: int) -> np.ndarray:
+def tree_boundaries(
+    ordered: np.ndarray, target: np.ndarray, n_bins: int, min_rows: int
+) -> np.ndarray:
     """Positions in sorted values after which to cut, so that a tree's leaves become the bins.
 
     The predictions go with the sorted values: floats, or class labels coded from 0.
@@ -60,25 +62,25 @@ def tree_boundaries(ordered: np.ndarray, target: np.ndarray, n_bins: int, least:
     ends = np.flatnonzero(ordered[:-1] < ordered[1:])  # the last places of distinct values
     coarse = ends
     if len(ends) > _MOST_GROUPS:
-        wanted = np.arange(1, _MOST_GROUPS) * (len(ordered) / _MOST_GROUPS)
+        positions = np.arange(1, _MOST_GROUPS) * (len(ordered) / _MOST_GROUPS)
         coarse = np.unique(
-            ends[np.searchsorted(ends, wanted.astype(np.intp)).clip(0, len(ends) - 1)]
+            ends[np.searchsorted(ends, positions.astype(np.intp)).clip(0, len(ends) - 1)]
         )
-    chosen = _grow(coarse, target, n_bins, least)
+    chosen = _grow(coarse, target, n_bins, min_rows)
     if len(coarse) == len(ends):
         return coarse[chosen]
     edges = np.concatenate([[-1], coarse, [len(ordered) - 1]])
     fine = []
-    for place in chosen:
-        begin, end = edges[place] + 1, edges[place + 2]
+    for position in chosen:
+        begin, end = edges[position] + 1, edges[position + 2]
         inner = ends[(ends >= begin) & (ends < end)]
         cut = _grow(inner - begin, target[begin : end + 1], 2, 1)
-        fine.append(inner[cut[0]] if len(cut) else coarse[place])
+        fine.append(inner[cut[0]] if len(cut) else coarse[position])
     bins = np.diff(fine, prepend=-1, append=len(ordered) - 1)
-    return np.array(fine, dtype=np.intp) if (bins >= least).all() else coarse[chosen]
+    return np.array(fine, dtype=np.intp) if (bins >= min_rows).all() else coarse[chosen]
 
 
-def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, least: int) -> np.ndarray:
+def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, min_rows: int) -> np.ndarray:
     """Grow a tree on groups of rows; the indices of the `ends` between its leaves."""
     n_rows, n_groups = len(target), len(ends) + 1
     sizes = np.diff(ends, prepend=-1, append=n_rows - 1)
@@ -96,7 +98,7 @@ def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, least: int) -> np
     tree = kind(
         max_leaf_nodes=n_leaves,
         # Half a row less, lest rounding makes a bin that is just large enough too small.
-        min_weight_fraction_leaf=(least - 0.5) / n_rows,
+        min_weight_fraction_leaf=(min_rows - 0.5) / n_rows,
         random_state=0,  # a single feature leaves nothing for it to decide
     )
     grown = _fitted(tree, group[:, None], values, weights).tree_
@@ -112,8 +114,8 @@ def _fitted(tree: Any, rows: np.ndarray, target: np.ndarray, weights: Any = None
 def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
     """Cuts of one tree on all features; grown on evenly spaced rows if there are many."""
     if len(rows) > _JOINT_ROWS:
-        places = np.arange(_JOINT_ROWS) * len(rows) // _JOINT_ROWS
-        rows, target = rows[places], target[places]
+        row_index = np.arange(_JOINT_ROWS) * len(rows) // _JOINT_ROWS
+        rows, target = rows[row_index], target[row_index]
     # Ranks, because trees round numbers to 32 bits.
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in rows.T])
     kind = DecisionTreeRegressor if target.dtype.kind == "f" else DecisionTreeClassifier
@@ -126,14 +128,14 @@ def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
         left = ranks[members, j] <= tree.tree_.threshold[node]
         values = rows[members, j]
         cuts[j].append(float(halfway(values[left].max(), values[~left].min())))
-    return [np.unique(found) for found in cuts]
+    return [np.unique(feature_cuts) for feature_cuts in cuts]
 
 
 def united(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """All cuts of both, but only the first of those between the same two values."""
     cuts = np.concatenate([first, second])
-    places = np.searchsorted(np.sort(values), cuts, side="right")
-    return cuts[np.unique(places, return_index=True)[1]]
+    positions = np.searchsorted(np.sort(values), cuts, side="right")
+    return cuts[np.unique(positions, return_index=True)[1]]
 
 
 class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -267,8 +269,8 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         else:
             self.cut_points_ = [self._cuts(column, target) for column in rows.T]
         if self.joint and target is not None:
-            both = zip(rows.T, joint_cuts(rows, target), self.cut_points_, strict=True)
-            self.cut_points_ = [united(*parts) for parts in both]
+            columns_and_cuts = zip(rows.T, joint_cuts(rows, target), self.cut_points_, strict=True)
+            self.cut_points_ = [united(*parts) for parts in columns_and_cuts]
         self.n_bins_ = np.array([len(cuts) + 1 for cuts in self.cut_points_])
         return self
 
@@ -329,21 +331,23 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
 
     def _cuts(self, values: np.ndarray, target: np.ndarray | None) -> np.ndarray:
-        least = max(1, math.ceil(self.min_bin_share * len(values)))
+        min_rows = max(1, math.ceil(self.min_bin_share * len(values)))
         if target is None:
             ordered = np.sort(values)
-            last = quantile_boundaries(ordered, self.n_bins, least)
+            last = quantile_boundaries(ordered, self.n_bins, min_rows)
             return halfway(ordered[last], ordered[last + 1])
         order = np.argsort(values, kind="stable")
         ordered, target = values[order], target[order]
-        last = tree_boundaries(ordered, target, self.n_bins, least)
+        last = tree_boundaries(ordered, target, self.n_bins, min_rows)
         return halfway(ordered[last], ordered[last + 1])
 
     def _given(self, n_features: int) -> list[np.ndarray]:
         result = [np.empty(0) for _ in range(n_features)]
         if isinstance(self.cut_points, Mapping):
-            given = [(self._index(f, "cut_points"), cuts) for f, cuts in self.cut_points.items()]
-            if len({index for index, _ in given}) < len(given):
+            cuts_by_feature = [
+                (self._index(f, "cut_points"), cuts) for f, cuts in self.cut_points.items()
+            ]
+            if len({index for index, _ in cuts_by_feature}) < len(cuts_by_feature):
                 raise ValueError(
                     "cut_points must name each feature once, by its index or its name, got "
                     f"{list(self.cut_points)!r}."
@@ -351,18 +355,18 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         elif isinstance(self.cut_points, Sequence | np.ndarray) and not isinstance(
             self.cut_points, str
         ):
-            given = list(enumerate(self.cut_points))
-            if len(given) != n_features:
+            cuts_by_feature = list(enumerate(self.cut_points))
+            if len(cuts_by_feature) != n_features:
                 raise ValueError(
                     f"cut_points must hold one sequence for each of the {n_features} features, "
-                    f"got {len(given)}. Use a mapping to cut some features only."
+                    f"got {len(cuts_by_feature)}. Use a mapping to cut some features only."
                 )
         else:
             raise TypeError(
                 "cut_points must be a mapping from features to cut points or a sequence with one "
                 f"sequence per feature, got {self.cut_points!r}."
             )
-        for index, cuts in given:
+        for index, cuts in cuts_by_feature:
             result[index] = _checked_cuts(cuts, index)
         return result
 
@@ -378,10 +382,10 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             and 0 <= int(feature) < self.n_features_in_
         ):
             return int(feature)
-        known = "" if names is None else f" or one of the names {[str(n) for n in names]}"
+        name_hint = "" if names is None else f" or one of the names {[str(n) for n in names]}"
         raise ValueError(
             f"{parameter} must name a feature by an index from 0 to {self.n_features_in_ - 1}"
-            f"{known}, got {feature!r}."
+            f"{name_hint}, got {feature!r}."
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -392,12 +396,12 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _checked_cuts(cuts: Any, feature: int) -> np.ndarray:
-    wanted = f"cut_points of feature {feature} must be finite, increasing numbers"
+    requirement = f"cut_points of feature {feature} must be finite, increasing numbers"
     if isinstance(cuts, str) or not isinstance(cuts, Sequence | np.ndarray):
-        raise TypeError(f"{wanted} in a sequence, got {cuts!r}.")
+        raise TypeError(f"{requirement} in a sequence, got {cuts!r}.")
     if any(not isinstance(c, Real) or isinstance(c, bool | np.bool_) for c in cuts):
-        raise TypeError(f"{wanted}, got {cuts!r}.")
+        raise TypeError(f"{requirement}, got {cuts!r}.")
     array = np.array(cuts, dtype=float)
     if not np.isfinite(array).all() or (np.diff(array) <= 0).any():
-        raise ValueError(f"{wanted}, got {cuts!r}. Sort them and leave out what comes twice.")
+        raise ValueError(f"{requirement}, got {cuts!r}. Sort them and leave out what comes twice.")
     return array

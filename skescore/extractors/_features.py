@@ -1,4 +1,4 @@
-"""Features: what each has to do with predictions, and rules on some of them only."""
+"""Importance of features, and rules on a subset of the features."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from skescore.rules import AtLeast, Domain, Linear, LinearOutput, RuleSet
 
 # --- importance -----------------------------------------------------------------------------------
 
-#: A feature that leaves less of the variance than this unexplained determines the predictions:
-#: what is left is rounding.
+#: Share of unexplained variance below which a feature determines the predictions; the rest is
+#: rounding error.
 _NOTHING = 1e-12
 
 
 def feature_importances(X: np.ndarray, predictions: np.ndarray, task: str) -> np.ndarray:
-    """Univariate F statistic of each feature against the predictions, over the largest.
+    """Return the univariate F statistic of each feature, divided by the largest.
 
-    From 0 to 1; 0 for a constant feature, and everywhere if the predictions are all alike. A
-    feature that determines them has an infinite F and gets 1, all others 0 then.
+    Values range from 0 to 1; they are 0 for constant features and for constant predictions. If some
+    features determine the predictions, these get 1 and all others 0.
     """
     values, result = _standardized(X), np.zeros(X.shape[1])
     varies = values.any(axis=0)
@@ -66,7 +66,7 @@ def _standardized(columns: np.ndarray) -> np.ndarray:
 
 
 def given_importances(importances: Any, n_features: int) -> np.ndarray:
-    """Check importances that a user gives: one number per feature."""
+    """Check the importances of a user: one number per feature."""
     try:
         result = np.asarray(importances, dtype=float)
     except (TypeError, ValueError):
@@ -79,9 +79,9 @@ def given_importances(importances: Any, n_features: int) -> np.ndarray:
     return result
 
 
-#: Intervals of equally many rows in which the predictions of important features differ.
+#: Number of intervals with equally many rows between which predictions are compared.
 _INTERVALS = 8
-#: Chance that any of the features that say nothing is taken for one that does.
+#: Family-wise error rate of calling an uninformative feature important.
 _LEVEL = 0.05
 
 
@@ -92,13 +92,12 @@ def important_features(
     n: int | None,
     categories: Container[int] = (),
 ) -> np.ndarray:
-    """Indices of at most `n` features that say most of the predictions, in order of columns.
+    """Return the indices of the at most `n` most important features, in order of columns.
 
-    They are ranked by the share of the predictions' variance, or of their Gini impurity, that is
-    between intervals of the feature with equally many rows each, or between its `categories`: so
-    that features count along which predictions go up and down again. If some of them say
-    significantly more than chance (F test, Bonferroni's correction), only those are taken. None, or
-    as many as there are, stands for all features. Of equally important ones the first are taken.
+    The importance is the share of the predictions' variance (or Gini impurity) between intervals of
+    the feature with equally many rows, or between its `categories`. So non-monotonic effects count
+    as well. If some of the features are significant (F test with Bonferroni correction), only those
+    are returned. None, or at least the number of features, returns all. Ties go to the first.
     """
     n_rows, n_features = X.shape
     if n is None or n >= n_features:
@@ -118,7 +117,7 @@ def important_features(
         sums = np.array([np.bincount(group, column) for column in columns.T])
         share[j] = min((sums**2 / np.maximum(size, 1)).sum() / total, 1.0)
         groups[j] = np.count_nonzero(size)
-    return _most_telling(share, groups, n_rows, n)
+    return _most_significant(share, groups, n_rows, n)
 
 
 def important_histograms(
@@ -128,25 +127,25 @@ def important_histograms(
     n: int | None,
     categories: Container[int] = (),
 ) -> np.ndarray:
-    """The same from the histograms of features.
+    """Return the most important features from histograms, as :func:`important_features`.
 
     Parameters
     ----------
     weights : sequence of ndarray of shape (n_bins,)
-        Per feature the weight of the rows in each bin.
+        Weight of the rows in each bin, per feature.
     sums : sequence of ndarray of shape (n_bins, n_sums)
-        What the predictions, or the indicators of classes, sum up to there.
+        Sums of the predictions, or of the class indicators, in each bin, per feature.
     total : float
-        The variance of all rows, or their Gini impurity, times their weight.
+        Variance or Gini impurity of all rows, times their weight.
     n : int or None
-        How many at most.
+        Largest number of features; None for all.
     categories : container of int, default=()
         Features whose bins are the values of a category.
 
     Returns
     -------
     ndarray of int
-        The features, in order of columns.
+        The indices of the features, in order of columns.
     """
     if n is None or n >= len(weights):
         return np.arange(len(weights))
@@ -154,102 +153,106 @@ def important_histograms(
     borders = np.floor(np.linspace(0, all_rows, _INTERVALS + 1)[1:-1])
     share, groups = np.empty(len(weights)), np.empty(len(weights))
     for j, (weight, values) in enumerate(zip(weights, sums, strict=True)):
-        held = np.flatnonzero(weight)
-        edges = held
+        occupied_bins = np.flatnonzero(weight)
+        edges = occupied_bins
         if j not in categories:
             edges = np.unique(np.searchsorted(np.cumsum(weight), borders, side="right"))
-        group = np.searchsorted(edges, held, side="right")
-        size = np.bincount(group, weight[held])
-        deviation = values[held] - weight[held, None] * (values.sum(axis=0) / all_rows)
-        found = np.array([np.bincount(group, column) for column in deviation.T])
-        there = size > 0
-        between = (found[:, there] ** 2 / size[there]).sum()
+        group = np.searchsorted(edges, occupied_bins, side="right")
+        size = np.bincount(group, weight[occupied_bins])
+        deviation = values[occupied_bins] - weight[occupied_bins, None] * (
+            values.sum(axis=0) / all_rows
+        )
+        group_sums = np.array([np.bincount(group, column) for column in deviation.T])
+        occupied_groups = size > 0
+        between = (group_sums[:, occupied_groups] ** 2 / size[occupied_groups]).sum()
         share[j] = min(between / max(total, np.finfo(float).tiny), 1.0)
-        groups[j] = np.count_nonzero(there)
-    return _most_telling(share, groups, all_rows, n)
+        groups[j] = np.count_nonzero(occupied_groups)
+    return _most_significant(share, groups, all_rows, n)
 
 
-def _most_telling(share: np.ndarray, groups: np.ndarray, n_rows: float, n: int) -> np.ndarray:
+def _most_significant(share: np.ndarray, groups: np.ndarray, n_rows: float, n: int) -> np.ndarray:
     n_features = len(share)
     order = np.argsort(-np.round(share, 9), kind="stable")[:n]
     inner, outer = np.maximum(groups - 1, 1), np.maximum(n_rows - groups, 1)
     with np.errstate(divide="ignore"):
         chance = stats.f.sf(share / inner / ((1 - share) / outer), inner, outer)
-    telling = order[(chance * n_features < _LEVEL)[order] & (groups > 1)[order]]
-    return np.sort(telling if len(telling) else order)
+    significant = order[(chance * n_features < _LEVEL)[order] & (groups > 1)[order]]
+    return np.sort(significant if len(significant) else order)
 
 
 # --- rules on some features -----------------------------------------------------------------------
 
 
-def chosen_features(given: Any, names: Sequence[str]) -> np.ndarray:
-    """Columns by name or index, in order.
+def chosen_features(features: Any, names: Sequence[str]) -> np.ndarray:
+    """Return the indices of columns given by name or index, in order.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no sequence of names and indices, holds none, or one that is not there.
+        If it is not a sequence of names and indices, is empty, or has an unknown column.
     """
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+    if isinstance(features, str | bytes) or not isinstance(features, Sequence | np.ndarray):
         raise TypeError(
-            f"features must be None or a sequence of names or indices, got {given!r}. A single one "
-            "is given as features=['age']."
+            f"features must be None or a sequence of names or indices, got {features!r}. Pass a "
+            "single one as features=['age']."
         )
     names = [str(name) for name in names]
-    found = set()
-    for one in given:
+    chosen = set()
+    for one in features:
         if isinstance(one, str):
             if one not in names:
-                raise ValueError(f"features names {one!r}, not in X. {did_you_mean(one, names)}")
-            found.add(names.index(one))
+                raise ValueError(
+                    f"features holds {one!r}, which is not in X. {did_you_mean(one, names)}"
+                )
+            chosen.add(names.index(one))
         else:
             check_integer("features", one, 0, len(names) - 1, remedy="Pass names or indices.")
-            found.add(int(one))
-    if not found:
-        raise ValueError("features must name at least one feature, got none. None takes all.")
-    return np.array(sorted(found), dtype=np.intp)
+            chosen.add(int(one))
+    if not chosen:
+        raise ValueError("features must name at least one feature, got none. Pass None for all.")
+    return np.array(sorted(chosen), dtype=np.intp)
 
 
 def narrowed(extraction: Any, chosen: np.ndarray) -> Any:
-    """The Extraction as if there were only some features.
+    """Restrict an Extraction to some features.
 
-    Where the black box is queried about a point, the other features have the values of the training
-    row that is nearest in the chosen ones, so that they go with them.
+    When the black box is queried at a point, the other features take the values of the training row
+    that is nearest in the chosen features.
     """
     from scipy.spatial import cKDTree
 
     X, settings = extraction.X, extraction.settings
     domain: Domain = settings["domain"]
-    place = {int(j): k for k, j in enumerate(chosen)}
+    new_index = {int(j): k for k, j in enumerate(chosen)}
     extent = np.asarray(domain.upper) - np.asarray(domain.lower)
     scale = np.where(extent > 0, extent, 1.0)[chosen]
     rows = np.nan_to_num(X[:, chosen])
     tree = cKDTree(rows / scale)
 
     def filled(points: np.ndarray) -> Any:
-        whole = X[tree.query(np.nan_to_num(points) / scale)[1]].copy()
-        whole[:, chosen] = points
-        return whole if extraction.decode is None else extraction.decode(whole)
+        full_rows = X[tree.query(np.nan_to_num(points) / scale)[1]].copy()
+        full_rows[:, chosen] = points
+        return full_rows if extraction.decode is None else extraction.decode(full_rows)
 
     missing = np.asarray(domain.missing)[chosen].tolist()
     names = [settings["feature_names"][j] for j in chosen.tolist()]
     smaller = Domain(
         np.asarray(domain.lower)[chosen].tolist(),
         np.asarray(domain.upper)[chosen].tolist(),
-        tuple((place[j], values) for j, values in domain.categories if j in place),
+        tuple((new_index[j], values) for j, values in domain.categories if j in new_index),
         missing,
     )
     return replace(
         extraction,
         X=np.ascontiguousarray(X[:, chosen]),
         settings=settings | {"feature_names": names, "domain": smaller},
-        categories={place[j]: v for j, v in extraction.categories.items() if j in place},
+        categories={new_index[j]: v for j, v in extraction.categories.items() if j in new_index},
         decode=filled,
     )
 
 
 def widened(ruleset: RuleSet, chosen: np.ndarray, settings: dict[str, Any]) -> RuleSet:
-    """Rules on some features as rules on all."""
+    """Express rules on the chosen features as rules on all features."""
     of = chosen.tolist()
 
     def condition(one: Any) -> Any:

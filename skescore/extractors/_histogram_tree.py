@@ -63,8 +63,8 @@ class Growth:
 
     def weight(self, sums: Sums) -> NDArray[np.float64]:
         """What rows weigh, of sums along the last axis."""
-        whole = sums.sum(axis=-1) if self.task == "classification" else sums[..., 0]
-        return np.asarray(whole * self.unit)
+        weight_sum = sums.sum(axis=-1) if self.task == "classification" else sums[..., 0]
+        return np.asarray(weight_sum * self.unit)
 
     def impurity(self, sums: Sums) -> NDArray[np.float64]:
         """The impurity of a classification, of sums along the last axis."""
@@ -89,21 +89,21 @@ class Growth:
             return None
         best: _Split | None = None
         for feature, sums in enumerate(bins):
-            held = np.flatnonzero(self.weight(sums) > 0)
-            if len(held) < 2:
+            occupied_bins = np.flatnonzero(self.weight(sums) > 0)
+            if len(occupied_bins) < 2:
                 continue
-            left = np.cumsum(sums[held[:-1]], axis=0)
+            left = np.cumsum(sums[occupied_bins[:-1]], axis=0)
             right = total - left
             weights = self.weight(left), self.weight(right)
             allowed = np.flatnonzero((weights[0] >= self.least) & (weights[1] >= self.least))
             if not len(allowed):
                 continue
             merit = self._merit(left[allowed], right[allowed], total)
-            place = int(np.argmax(merit))
-            if best is None or merit[place] > best.merit:
-                at = int(allowed[place])
-                cut = (int(held[at]) + int(held[at + 1])) // 2
-                best = _Split(feature, cut, left[at], right[at], float(merit[place]))
+            best_row = int(np.argmax(merit))
+            if best is None or merit[best_row] > best.merit:
+                at = int(allowed[best_row])
+                cut = (int(occupied_bins[at]) + int(occupied_bins[at + 1])) // 2
+                best = _Split(feature, cut, left[at], right[at], float(merit[best_row]))
         return best
 
     def _merit(self, left: Sums, right: Sums, total: Sums) -> NDArray[np.float64]:
@@ -210,19 +210,19 @@ class _Grower:
             if not (last or all(self._growth.is_final(n.total, depth) for n in (left, right))):
                 pairs.append(node)
         for begin in range(0, len(pairs), _TOGETHER):
-            some = pairs[begin : begin + _TOGETHER]
+            batch = pairs[begin : begin + _TOGETHER]
             lighter = [
-                min(_children(n), key=lambda n: float(self._growth.weight(n.total))) for n in some
+                min(_children(n), key=lambda n: float(self._growth.weight(n.total))) for n in batch
             ]
-            found = self._look([n.path for n in lighter], [n.total for n in lighter])
-            for node, child, bins in zip(some, lighter, found, strict=True):
+            histograms = self._look([n.path for n in lighter], [n.total for n in lighter])
+            for node, child, bins in zip(batch, lighter, histograms, strict=True):
                 assert node.bins is not None
                 child.bins = bins
                 sibling = next(n for n in _children(node) if n is not child)
                 sibling.bins = [a - b for a, b in zip(node.bins, bins, strict=True)]
                 node.bins = None
-                for each in (child, sibling):
-                    self._find_split(each)
+                for new_child in (child, sibling):
+                    self._find_split(new_child)
 
     def by_level(self) -> None:
         level = [self._root]
@@ -233,13 +233,13 @@ class _Grower:
             node.number = number
 
     def best_first(self, n_splits: int) -> None:
-        numbers, made = count(), count()
+        numbers, push_numbers = count(), count()
         self._root.number = next(numbers)
         frontier: list[tuple[float, int, _Node]] = []
 
         def add(node: _Node) -> None:
             if node.split is not None:
-                heapq.heappush(frontier, (-node.improvement, next(made), node))
+                heapq.heappush(frontier, (-node.improvement, next(push_numbers), node))
 
         add(self._root)
         while n_splits > 0 and frontier:
@@ -255,13 +255,13 @@ class _Grower:
 
     def nodes(self) -> list[_Node]:
         """The nodes of the tree; in the order of their numbers, or from left to right."""
-        found, waiting = [], [self._root]
+        tree_nodes, waiting = [], [self._root]
         while waiting:
             node = waiting.pop()
-            found.append(node)
+            tree_nodes.append(node)
             if node.children is not None and (node.children[0].number >= 0 or node.number < 0):
                 waiting += [node.children[1], node.children[0]]
-        return sorted(found, key=lambda node: node.number)
+        return sorted(tree_nodes, key=lambda node: node.number)
 
 
 def _children(node: _Node) -> tuple[_Node, _Node]:
@@ -270,13 +270,13 @@ def _children(node: _Node) -> tuple[_Node, _Node]:
 
 
 def _as_scikit_learn(nodes: Sequence[_Node], growth: Growth, n_features: int) -> SimpleNamespace:
-    place = {id(node): number for number, node in enumerate(nodes)}
+    number_of = {id(node): number for number, node in enumerate(nodes)}
     left, right = np.full((2, len(nodes)), -1)
     feature, threshold = np.full(len(nodes), -2), np.full(len(nodes), -2.0)
     for number, node in enumerate(nodes):
-        if node.children is not None and id(node.children[0]) in place:
+        if node.children is not None and id(node.children[0]) in number_of:
             assert node.split is not None
-            left[number], right[number] = (place[id(child)] for child in node.children)
+            left[number], right[number] = (number_of[id(child)] for child in node.children)
             feature[number], threshold[number] = node.split.feature, node.split.cut + 0.5
     totals = np.array([node.total for node in nodes])
     weight = growth.weight(totals)

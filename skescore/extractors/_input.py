@@ -91,13 +91,13 @@ def check_labels(y: np.ndarray) -> None:
         )
 
 
-def is_plain(X: Any, n_features: int | None = None, *, least: int = 1) -> bool:
+def is_plain(X: Any, n_features: int | None = None, *, min_rows: int = 1) -> bool:
     """Return whether rows are an array in which scikit-learn's checks would find nothing to say."""
     return (
         type(X) is np.ndarray
         and X.dtype == np.float64
         and X.ndim == 2
-        and len(X) >= least
+        and len(X) >= min_rows
         and (X.shape[1] > 0 if n_features is None else X.shape[1] == n_features)
         and bool(np.isfinite(X).all())
     )
@@ -215,9 +215,9 @@ def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> 
 def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf | bool:
     """The values whose ranks an interval holds; whether it holds at all if it does not matter."""
     ranks = np.arange(len(values), dtype=float)
-    held = interval.holds(lambda _: ranks)
-    inside = [v for v, holds in zip(values, held, strict=True) if holds]
-    outside = [v for v, holds in zip(values, held, strict=True) if not holds]
+    held_ranks = interval.holds(lambda _: ranks)
+    inside = [v for v, holds in zip(values, held_ranks, strict=True) if holds]
+    outside = [v for v, holds in zip(values, held_ranks, strict=True) if not holds]
     if not (inside and outside):
         return bool(inside)
     if len(outside) < len(inside) and len(inside) > 1:
@@ -283,8 +283,8 @@ class CategoryEncoder:
                 columns[name] = column.to_numpy(dtype=float, na_value=np.nan)
                 continue
             # As objects: text would be made an Arrow array first.
-            held = pd.Index(column.to_numpy(dtype=object), dtype=object)
-            codes = pd.Index(values, dtype=object).get_indexer(held)
+            values_of_rows = pd.Index(column.to_numpy(dtype=object), dtype=object)
+            codes = pd.Index(values, dtype=object).get_indexer(values_of_rows)
             columns[name] = np.where(codes < 0, np.nan, codes)
         return pd.DataFrame(columns)
 
@@ -304,9 +304,9 @@ class CategoryEncoder:
             column: Any = points[:, position]
             labels = self._labels.get(position)
             if labels is not None:
-                gone = np.isnan(column)
-                column = labels[np.where(gone, 0, column).astype(np.intp)]
-                column[gone] = None if self._polars else np.nan
+                is_missing = np.isnan(column)
+                column = labels[np.where(is_missing, 0, column).astype(np.intp)]
+                column[is_missing] = None if self._polars else np.nan
                 if not self._polars:
                     column = pd.Series(column, dtype=self._types[position])
             columns[name] = column
@@ -348,10 +348,10 @@ def is_categorical(column: pd.Series) -> bool:
         return True
     if pd.api.types.is_numeric_dtype(column.dtype):
         return False
-    there = column.dropna()
-    if not len(there) or pd.api.types.infer_dtype(there) != "string":
+    observed = column.dropna()
+    if not len(observed) or pd.api.types.infer_dtype(observed) != "string":
         return False
-    return bool(pd.to_numeric(there.drop_duplicates(), errors="coerce").isna().any())
+    return bool(pd.to_numeric(observed.drop_duplicates(), errors="coerce").isna().any())
 
 
 def _values(column: pd.Series, name: str) -> tuple[Any, ...]:

@@ -86,28 +86,28 @@ def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.
     n_boxes, n_features = gram.shape[0], gram.shape[1] - 1
     if max_terms is None or max_terms >= n_features:
         return ridge_slopes(n, gram)
-    rest, box = gram.copy(), np.arange(n_boxes)
+    residual_gram, box = gram.copy(), np.arange(n_boxes)
     variance = np.einsum("bjj->bj", gram)[:, :-1]
     chosen = np.empty((n_boxes, max_terms), dtype=np.intp)
     useful = np.empty((n_boxes, max_terms), dtype=bool)
     for term in range(max_terms):
         # What other features say already is no news.
-        left = np.einsum("bjj->bj", rest)[:, :-1]
+        left = np.einsum("bjj->bj", residual_gram)[:, :-1]
         free = (left > _COPY * variance) & (variance > n[:, None] * _FLAT**2)
-        gain = np.where(free, rest[:, :-1, -1] ** 2 / np.where(free, left, 1.0), 0.0)
+        gain = np.where(free, residual_gram[:, :-1, -1] ** 2 / np.where(free, left, 1.0), 0.0)
         # Of features that are as good, rounding apart, the first.
         near = gain >= gain.max(axis=1, keepdims=True) * (1 - _EQUAL)
         best = chosen[:, term] = near.argmax(axis=1)
         useful[:, term] = gain[box, best] > _ROUNDING * gram[:, -1, -1]
-        column = np.where(useful[:, term, None], rest[box, :, best], 0.0)
+        column = np.where(useful[:, term, None], residual_gram[box, :, best], 0.0)
         pivot = np.where(useful[:, term], left[box, best], 1.0)
-        rest -= column[:, :, None] * column[:, None, :] / pivot[:, None, None]
+        residual_gram -= column[:, :, None] * column[:, None, :] / pivot[:, None, None]
     index = np.append(chosen, np.full((n_boxes, 1), n_features), axis=1)
-    kept = np.append(useful, np.ones((n_boxes, 1), dtype=bool), axis=1)
+    in_model = np.append(useful, np.ones((n_boxes, 1), dtype=bool), axis=1)
     part = gram[box[:, None, None], index[:, :, None], index[:, None, :]]
-    found = ridge_slopes(n, part * (kept[:, :, None] & kept[:, None, :]))
+    model_slopes = ridge_slopes(n, part * (in_model[:, :, None] & in_model[:, None, :]))
     slopes = np.zeros((n_boxes, n_features))
-    np.add.at(slopes, (box[:, None], chosen), np.where(useful, found, 0.0))
+    np.add.at(slopes, (box[:, None], chosen), np.where(useful, model_slopes, 0.0))
     return slopes
 
 
@@ -224,15 +224,15 @@ class Points:
         width = np.ceil(np.log2(np.maximum(groups.size, 1))).astype(np.intp)
         width[groups.size > _SMALL] = -1
         for exponent in np.flatnonzero(np.bincount(width + 1)[1:]).tolist():
-            some, size = np.flatnonzero(width == exponent), 1 << exponent
-            place = np.arange(size)
-            for begin in range(0, len(some), CHUNK // size):
-                group = some[begin : begin + CHUNK // size]
-                there = place < groups.size[group, None]
-                index = groups.begin[group, None] + place
+            small_groups, size = np.flatnonzero(width == exponent), 1 << exponent
+            offset = np.arange(size)
+            for begin in range(0, len(small_groups), CHUNK // size):
+                group = small_groups[begin : begin + CHUNK // size]
+                is_point = offset < groups.size[group, None]
+                index = groups.begin[group, None] + offset
                 if order is not None:
                     index = order[np.minimum(index, len(order) - 1)]
-                yield group, self.look_up(np.where(there, index, nothing))
+                yield group, self.look_up(np.where(is_point, index, nothing))
 
 
 @dataclass(eq=False)
@@ -281,10 +281,10 @@ class Fits:
             np.concatenate([part.gram for part in parts]),
         )
 
-    def restricted(self, kept: np.ndarray) -> Fits:
+    def restricted(self, varies: np.ndarray) -> Fits:
         """As if the features that are not kept in a box were constant there."""
-        both = np.append(kept, np.ones((len(kept), 1), bool), axis=1)
-        return Fits(self.n, self.mean, self.gram * (both[:, :, None] & both[:, None, :]))
+        in_gram = np.append(varies, np.ones((len(varies), 1), bool), axis=1)
+        return Fits(self.n, self.mean, self.gram * (in_gram[:, :, None] & in_gram[:, None, :]))
 
     def plus(self, other: Fits) -> Fits:
         """Boxes united one with one (or one with each)."""
@@ -314,13 +314,13 @@ def absolute_residuals(
     result = np.zeros(len(group))
     first = np.searchsorted(group, np.arange(len(groups.size) + 1))
     for piece, rows in points.pieces(groups):
-        most = int((first[piece + 1] - first[piece]).max(initial=0))
-        place = first[piece, None] + np.arange(most)
-        there = place < first[piece + 1, None]
-        chosen = vectors[model[np.minimum(place, len(model) - 1)]]
+        max_pairs = int((first[piece + 1] - first[piece]).max(initial=0))
+        pair = first[piece, None] + np.arange(max_pairs)
+        is_pair = pair < first[piece + 1, None]
+        chosen = vectors[model[np.minimum(pair, len(model) - 1)]]
         residuals = chosen @ rows.transpose(0, 2, 1)
         sums = np.abs(residuals, out=residuals).sum(axis=2)
-        result[place[there]] += sums[there]
+        result[pair[is_pair]] += sums[is_pair]
     return result
 
 
@@ -412,19 +412,19 @@ class LinearBox:
         return LinearBox(self._table, points, self.fits.plus(other.fits))
 
     def union_impurities(
-        self, others: Sequence[LinearBox], threshold: float
+        self, candidates: Sequence[LinearBox], threshold: float
     ) -> Sequence[float | None]:
         """Rank of the union with each of some boxes; None where they may not join."""
         points = self._table.points
-        unknown = [other for other in others if other._fits is None]
+        unknown = [other for other in candidates if other._fits is None]
         if unknown:
-            found = Fits.collect(points, Groups.of([other.points for other in unknown]))
+            new_fits = Fits.collect(points, Groups.of([other.points for other in unknown]))
             for i, other in enumerate(unknown):
-                other._fits = found.take([i])
-        union = self.fits.plus(Fits.stacked([other.fits for other in others]))
+                other._fits = new_fits.take([i])
+        union = self.fits.plus(Fits.stacked([other.fits for other in candidates]))
         vectors = _vectors(union, self._table.max_terms)
-        groups = Groups.of([self.points, *(other.points for other in others)])
-        numbers = np.arange(len(others))
+        groups = Groups.of([self.points, *(other.points for other in candidates)])
+        numbers = np.arange(len(candidates))
         assert groups.order is not None
         if len(groups.order) <= CHUNK:
             residuals = vectors @ points.look_up(groups.order).T
@@ -434,7 +434,7 @@ class LinearBox:
             boxes = np.concatenate([np.zeros_like(numbers), numbers + 1])
             models = np.concatenate([numbers, numbers])
             sums = absolute_residuals(points, groups, vectors, boxes, models)
-            total = sums[: len(others)] + sums[len(others) :]
+            total = sums[: len(candidates)] + sums[len(candidates) :]
         residual = total / union.n
         allowed = residual * points.units.unit[-1] < threshold
         ranks = np.round(residual / TIE)
@@ -470,23 +470,23 @@ class LinearTable:
 
     def _fits(self, index: np.ndarray) -> Fits:
         """Moments of some boxes."""
-        place = self._place[index]
-        known = place >= 0
-        if known.all():
-            return self._known.take(place)
-        found = Fits.collect(self.points, self.points.by_box.take(index[~known]))
-        both = Fits.stacked([self._known.take(place[known]), found])
-        order = np.argsort(np.append(np.flatnonzero(known), np.flatnonzero(~known)))
-        return both.take(order)
+        stored_index = self._place[index]
+        is_stored = stored_index >= 0
+        if is_stored.all():
+            return self._known.take(stored_index)
+        new_fits = Fits.collect(self.points, self.points.by_box.take(index[~is_stored]))
+        all_fits = Fits.stacked([self._known.take(stored_index[is_stored]), new_fits])
+        order = np.argsort(np.append(np.flatnonzero(is_stored), np.flatnonzero(~is_stored)))
+        return all_fits.take(order)
 
     def each(self, index: np.ndarray) -> list[LinearBox]:
         """Some boxes, one by one."""
-        place = self._place[index].tolist()
+        stored_index = self._place[index].tolist()
         return [
             LinearBox(
                 self, self.points.by_box.points(i), None if at < 0 else self._known.take([at])
             )
-            for i, at in zip(index.tolist(), place, strict=True)
+            for i, at in zip(index.tolist(), stored_index, strict=True)
         ]
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
@@ -511,26 +511,26 @@ class LinearTable:
             residual[block] = (sums[::2] + sums[1::2]) / union.n
         return residual * self.points.units.unit[-1] < threshold, np.round(residual / TIE)
 
-    def assemble(self, kept: np.ndarray, unions: Sequence[LinearBox]) -> LinearTable:
+    def assemble(self, cells: np.ndarray, unions: Sequence[LinearBox]) -> LinearTable:
         """A table of some of the boxes, followed by unions, to be closed."""
-        self._joined = kept, unions
+        self._joined = cells, unions
         return self
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> LinearModels:
         """The linear models of all boxes, once nothing is to be joined any more."""
-        kept, unions = self._joined or (np.arange(len(self)), [])
+        cells, unions = self._joined or (np.arange(len(self)), [])
         sides = (upper - lower) / self.points.units.unit[:-1]
         parts = []
-        for begin in range(0, len(kept), _BLOCK):
-            some = slice(begin, min(begin + _BLOCK, len(kept)))
-            groups = self.points.by_box.take(kept[some])
-            parts.append(self._models(groups, self._fits(kept[some]), sides[some]))
+        for begin in range(0, len(cells), _BLOCK):
+            block = slice(begin, min(begin + _BLOCK, len(cells)))
+            groups = self.points.by_box.take(cells[block])
+            parts.append(self._models(groups, self._fits(cells[block]), sides[block]))
         for begin in range(0, len(unions), _BLOCK):
-            made = unions[begin : begin + _BLOCK]
-            groups = Groups.of([union.points for union in made])
-            fits = Fits.stacked([union.fits for union in made])
-            first = len(kept) + begin
-            parts.append(self._models(groups, fits, sides[first : first + len(made)]))
+            union_block = unions[begin : begin + _BLOCK]
+            groups = Groups.of([union.points for union in union_block])
+            fits = Fits.stacked([union.fits for union in union_block])
+            first = len(cells) + begin
+            parts.append(self._models(groups, fits, sides[first : first + len(union_block)]))
         return LinearModels.joined(self.points.units, parts)
 
     def _models(self, groups: Groups, fits: Fits, sides: np.ndarray) -> LinearModels:
@@ -538,9 +538,9 @@ class LinearTable:
         if self._tolerance > 0:
             effect = np.abs(full[:, :-2]) * sides
             reduced = _vectors(fits.restricted(effect >= self._tolerance), self.max_terms)
-        each = np.arange(len(fits.n))
+        box_index = np.arange(len(fits.n))
         residual = [
-            absolute_residuals(self.points, groups, vectors, each, each) / fits.n
+            absolute_residuals(self.points, groups, vectors, box_index, box_index) / fits.n
             for vectors in ([full] if reduced is full else [full, reduced])
         ]
         return LinearModels(

@@ -39,20 +39,20 @@ class FilledTable:
     def __init__(self, extraction: Any, margin: float) -> None:
         gaps = np.isnan(extraction.X)
         rows, names = extraction.X.copy(), list(extraction.settings["feature_names"])
-        lacking = np.flatnonzero(gaps.any(axis=0)).tolist()
+        columns_with_gaps = np.flatnonzero(gaps.any(axis=0)).tolist()
         n_classes = None if extraction.classes is None else len(extraction.classes)
         self._table, self._n_features = extraction, rows.shape[1]
         self._categories = {
-            j: (*values, GAP) if j in lacking else values
+            j: (*values, GAP) if j in columns_with_gaps else values
             for j, values in extraction.categories.items()
         }
-        numeric = [j for j in lacking if j not in self._categories]
+        numeric = [j for j in columns_with_gaps if j not in self._categories]
         self._fill = {
             j: _filling(rows[:, j], gaps[:, j], extraction.predictions, n_classes) for j in numeric
         }
-        for j in lacking:
-            known = extraction.categories.get(j)
-            rows[gaps[:, j], j] = self._fill[j] if known is None else len(known)
+        for j in columns_with_gaps:
+            categories = extraction.categories.get(j)
+            rows[gaps[:, j], j] = self._fill[j] if categories is None else len(categories)
         #: The feature whose gaps each further column tells.
         self._marked = dict(enumerate(numeric, start=self._n_features))
         self._terms = GapTerms(self._fill, self._marked, self._categories)
@@ -108,7 +108,9 @@ class GapTerms:
         for rule in ruleset.rules:
             try:
                 conditions = [
-                    found for c in rule.conditions if (found := self._condition(c)) is not None
+                    table_condition
+                    for c in rule.conditions
+                    if (table_condition := self._condition(c)) is not None
                 ]
                 rules.append(Rule(tuple(conditions), rule.output, rule.statistics, rule.weight))
             except ValueError:  # it holds for no row, as a value would be missing and known
@@ -124,38 +126,44 @@ class GapTerms:
         assert isinstance(condition, Interval)
         j = condition.feature
         if j in self.marked:
-            known, missing = condition.holds(lambda _: np.array([0.0, 1.0])).tolist()
-            if not (known or missing):
+            holds_if_known, holds_if_missing = condition.holds(
+                lambda _: np.array([0.0, 1.0])
+            ).tolist()
+            if not (holds_if_known or holds_if_missing):
                 raise _NeverHoldsError
-            return None if known and missing else Missing(self.marked[j], negated=known)
+            return (
+                None
+                if holds_if_known and holds_if_missing
+                else Missing(self.marked[j], negated=holds_if_known)
+            )
         if j not in self.fill:
             return condition
         filled = np.array([self.fill[j]])
         return replace(condition, missing=bool(condition.holds(lambda _: filled)[0]))
 
     def _at_least(self, condition: AtLeast) -> AtLeast | None:
-        m, kept = condition.m, []
+        m, conditions = condition.m, []
         for part in condition.conditions:
             try:
-                found = self._condition(part)
+                table_condition = self._condition(part)
             except _NeverHoldsError:
                 continue
-            if found is None:
+            if table_condition is None:
                 m -= 1
             else:
-                kept.append(found)
-        if m > len(kept):
+                conditions.append(table_condition)
+        if m > len(conditions):
             raise _NeverHoldsError
-        return AtLeast(m, tuple(kept)) if m > 0 else None
+        return AtLeast(m, tuple(conditions)) if m > 0 else None
 
     def _set(self, condition: OneOf) -> Condition:
         feature, negated = condition.feature, condition.negated
         if self.categories[feature][-1] != GAP:
             return condition
-        known = tuple(v for v in condition.values if v != GAP)
-        if not known:
+        known_values = tuple(v for v in condition.values if v != GAP)
+        if not known_values:
             return Missing(feature, negated=negated)
-        return OneOf(feature, known, negated, missing=(GAP in condition.values) != negated)
+        return OneOf(feature, known_values, negated, missing=(GAP in condition.values) != negated)
 
 
 class _NeverHoldsError(ValueError):
@@ -171,21 +179,23 @@ def _filling(
     column: np.ndarray, gaps: np.ndarray, predictions: np.ndarray, n_classes: int | None
 ) -> float:
     """The end of a column's range that missing values are most like."""
-    known = column[~gaps]
-    if not len(known):
+    observed = column[~gaps]
+    if not len(observed):
         return 0.0
-    low = known <= np.median(known)
+    low = observed <= np.median(observed)
     if low.all():
-        return float(known.min())
+        return float(observed.min())
 
-    def profile(some: np.ndarray) -> np.ndarray:
+    def profile(group_predictions: np.ndarray) -> np.ndarray:
         if n_classes is None:
-            return np.array([some.mean()])
-        return np.bincount(some, minlength=n_classes) / len(some)
+            return np.array([group_predictions.mean()])
+        return np.bincount(group_predictions, minlength=n_classes) / len(group_predictions)
 
     of_known = predictions[~gaps]
     halves = profile(of_known[low]), profile(of_known[~low])
-    return float(known.min() if is_nearer(profile(predictions[gaps]), *halves) else known.max())
+    return float(
+        observed.min() if is_nearer(profile(predictions[gaps]), *halves) else observed.max()
+    )
 
 
 def is_nearer(missing: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:

@@ -98,15 +98,17 @@ def _cuts_to_compare(
     for j in cuts.lacking:
         gaps = np.isnan(X[:, j])
         filled[gaps, j] = len(categories[j]) if j in categories else np.median(X[~gaps, j])
-    known = {
+    categories_with_gaps = {
         j: (*values, None) if j in cuts.lacking else values for j, values in categories.items()
     }
-    whole = replace(extraction, X=np.nan_to_num(filled), categories=known)
-    chosen = set(whole.important_features(n_features).tolist())
+    filled_extraction = replace(
+        extraction, X=np.nan_to_num(filled), categories=categories_with_gaps
+    )
+    chosen = set(filled_extraction.important_features(n_features).tolist())
     return Cuts(
         cuts.n_features,
-        {j: found for j, found in cuts.thresholds.items() if j in chosen},
-        {j: found for j, found in cuts.categories.items() if j in chosen},
+        {j: feature_cuts for j, feature_cuts in cuts.thresholds.items() if j in chosen},
+        {j: feature_cuts for j, feature_cuts in cuts.categories.items() if j in chosen},
         tuple(j for j in cuts.lacking if j in chosen),
     )
 
@@ -128,16 +130,24 @@ def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
         j = names.index(rules.feature_names[condition.feature])
         if not isinstance(condition, OneOf) or j not in extraction.categories:
             return replace(condition, feature=j)
-        known = list(extraction.categories[j])
-        codes = tuple(float(known.index(value)) for value in condition.values if value in known)
+        known_categories = list(extraction.categories[j])
+        codes = tuple(
+            float(known_categories.index(value))
+            for value in condition.values
+            if value in known_categories
+        )
         return replace(condition, feature=j, values=codes) if codes else None
 
-    made = []
+    coded_rules = []
     for rule in rules:
-        conditions = [found for one in rule.conditions if (found := coded(one)) is not None]
+        conditions = [
+            coded_condition
+            for one in rule.conditions
+            if (coded_condition := coded(one)) is not None
+        ]
         if len(conditions) == len(rule.conditions):
-            made.append(Rule(tuple(conditions), rule.output))
-    return RuleSet(made, names, task=rules.task, classes=rules.classes)
+            coded_rules.append(Rule(tuple(conditions), rule.output))
+    return RuleSet(coded_rules, names, task=rules.task, classes=rules.classes)
 
 
 def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
@@ -303,25 +313,25 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         """
         columns, classes = source.columns, source.classes
         self._check_settings("regression" if classes is None else "classification")
-        most = self.n_features_to_select
+        n_features = self.n_features_to_select
         needs_rows(
             self,
             criterion=self.criterion == "absolute_error",
             prune=self.prune is not None,
-            n_features_to_select=most is not None
-            and most < len(columns)
+            n_features_to_select=n_features is not None
+            and n_features < len(columns)
             and "name the columns in features=...",
         )
         table = BinnedTable(source)
         bins, sums = source.cells()
-        lacking = tuple(
+        columns_with_gaps = tuple(
             j for j, c in enumerate(columns) if 0 < (bins[:, j] == c.n_bins).sum() < len(bins)
         )
         cuts = Cuts(
             len(columns),
             {j: c.cuts for j, c in enumerate(columns) if c.values is None},
             {j: c.values for j, c in enumerate(columns) if c.values is not None},
-            lacking,
+            columns_with_gaps,
         )
         if classes is not None:
             cell, label = np.nonzero(sums)
@@ -349,10 +359,10 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         def finished(rules: RuleSet | None) -> RuleSet | None:
             if rules is None:
                 return None
-            found = rules.replace(domain=table.domain)
+            rules_in_domain = rules.replace(domain=table.domain)
             if classes is None and rules is frontier.rules[-1]:
-                found = table.with_means(found)
-            return table.finished(found, self.uncovered, self.abstain_label)
+                rules_in_domain = table.with_means(rules_in_domain)
+            return table.finished(rules_in_domain, self.uncovered, self.abstain_label)
 
         self._keep(replace(frontier, rules=tuple(map(finished, frontier.rules))))
         assert self.frontier_.rules[-1] is not None

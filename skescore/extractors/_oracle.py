@@ -177,17 +177,18 @@ class Oracle:
         check_deadline()
         if self.n_calls == 0:
             self.first_query = key
-        known = None if key is None else self._cache.get(key)
-        if known is not None:
+        cached = None if key is None else self._cache.get(key)
+        if cached is not None:
             self.n_rows_cached += len(X)
-            return np.array(known)
-        shown = self._shown(X)
-        n_rows = len(shown)
+            return np.array(cached)
+        converted = self._shown(X)
+        n_rows = len(converted)
         size = self.batch_size or max(1, n_rows)
         # Rows that are shown as they are and all at once need no second digest further on.
-        whole = key if shown is X and n_rows <= size else None
+        key_of_all = key if converted is X and n_rows <= size else None
         parts = [
-            self._call(shown, start, start + size, cache, whole) for start in range(0, n_rows, size)
+            self._call(converted, start, start + size, cache, key_of_all)
+            for start in range(0, n_rows, size)
         ]
         predictions = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if key is not None:
@@ -213,17 +214,17 @@ class Oracle:
         return type(self.estimator.estimator if frozen else self.estimator).__name__
 
     def _call(
-        self, shown: Any, start: int, stop: int, cache: bool, whole: bytes | None
+        self, converted: Any, start: int, stop: int, cache: bool, key_of_all: bytes | None
     ) -> np.ndarray:
         # A pandas frame with numbers as row labels could be sliced by label otherwise.
-        rows = shown.iloc[start:stop] if hasattr(shown, "iloc") else shown[start:stop]
+        rows = converted.iloc[start:stop] if hasattr(converted, "iloc") else converted[start:stop]
         begin = time.perf_counter()
         if isinstance(self.estimator, CachedBlackBox):
             inner = self.estimator.oracle
-            if whole is None:
+            if key_of_all is None:
                 predictions = inner.query(rows, cache=cache)
             else:
-                predictions = inner._query(rows, whole, cache)
+                predictions = inner._query(rows, key_of_all, cache)
         else:
             with explained_refusal(self.estimator, rows):
                 predictions = quick_predict(self.estimator, rows)
@@ -307,8 +308,8 @@ class FrameKinds:
             except (TypeError, ValueError):
                 continue  # a categorical column
             order = np.argsort(numbers)
-            kept = values.to_numpy(dtype=object)[order]
-            self._known[name] = (numbers[order], kept, column.dtype)
+            observed_values = values.to_numpy(dtype=object)[order]
+            self._known[name] = (numbers[order], observed_values, column.dtype)
 
     def restored(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Exchange numbers for the nearest of the values that occurred."""
@@ -507,13 +508,13 @@ def _encoded(transformer: Any, X: Any) -> np.ndarray | None:
     for _, part, columns in transformer.transformers_:
         if isinstance(columns, list) and not columns:
             continue
-        some = _selected(X, columns)
-        if some is None:
+        selected = _selected(X, columns)
+        if selected is None:
             return None
         if type(part) is OneHotEncoder:
-            block = _one_hot(part, some)
+            block = _one_hot(part, selected)
         elif part == "passthrough" or (type(part) is FunctionTransformer and part.func is None):
-            block = _numeric(some)
+            block = _numeric(selected)
         else:
             return None
         if block is None:
@@ -536,18 +537,18 @@ def _one_hot(encoder: OneHotEncoder, columns: list[pd.Series]) -> np.ndarray | N
     merges = encoder.min_frequency is not None or encoder.max_categories is not None
     if encoder.handle_unknown != "ignore" or encoder.drop is not None or merges:
         return None
-    sizes = [len(known) for known in encoder.categories_]
+    sizes = [len(category_values) for category_values in encoder.categories_]
     n_rows, start = len(columns[0]), 0
     result, rows = np.zeros((n_rows, sum(sizes))), np.arange(n_rows)
-    for known, column in zip(encoder.categories_, columns, strict=True):
-        labels, values = known.tolist(), column.to_numpy(dtype=object).tolist()
+    for category_values, column in zip(encoder.categories_, columns, strict=True):
+        labels, values = category_values.tolist(), column.to_numpy(dtype=object).tolist()
         if any(value is pd.NA for value in (*labels, *values)):
             return None
         # A dict is quicker for some hundred rows than what larger tables need.
-        place = {value: at for at, value in enumerate(labels) if value == value}
-        gap = len(place) if len(place) < len(labels) else -1  # NaN comes last
-        codes = np.array([place.get(v, -1) if v == v else gap for v in values], dtype=np.intp)
-        there = codes >= 0
-        result[rows[there], start + codes[there]] = 1.0
-        start += len(known)
+        code_of = {value: at for at, value in enumerate(labels) if value == value}
+        gap = len(code_of) if len(code_of) < len(labels) else -1  # NaN comes last
+        codes = np.array([code_of.get(v, -1) if v == v else gap for v in values], dtype=np.intp)
+        is_known = codes >= 0
+        result[rows[is_known], start + codes[is_known]] = 1.0
+        start += len(category_values)
     return result

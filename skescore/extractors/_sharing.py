@@ -65,11 +65,11 @@ def once(sharing: Sharing | None, key: Hashable, make: Callable[[], T]) -> T:
     """Give what is shared under a key, made now if it is not there; nobody may change it."""
     if sharing is None:
         return make()
-    found = sharing.get(key)
-    if found is None:
-        found = make()
-        sharing.put(key, found)
-    return found
+    value = sharing.get(key)
+    if value is None:
+        value = make()
+        sharing.put(key, value)
+    return value
 
 
 def digest(*arrays: np.ndarray) -> bytes:

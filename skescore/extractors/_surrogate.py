@@ -131,37 +131,38 @@ class SurrogateExtractor(BaseExtractor):
             self.learner_ = model.fit(X, y)
         else:
             self.learner_ = learner(X, y, self.random_state)
-        found = as_ruleset(self.learner_)
-        if found.task != extraction.task:
+        rules = as_ruleset(self.learner_)
+        if rules.task != extraction.task:
             raise ValueError(
-                f"learner must find rules for {extraction.task}, got rules for {found.task} of "
+                f"learner must find rules for {extraction.task}, got rules for {rules.task} of "
                 f"{type(self.learner_).__name__}."
             )
-        found = _on_columns(found, self.learner_, list(map(str, X.columns)))
+        rules = _on_columns(rules, self.learner_, list(map(str, X.columns)))
         if classification:
-            found = _relabeled(found, present, settings["classes"])
-        fallback = settings["fallback"] if found.fallback is None else found.fallback
-        return found.replace(
+            rules = _relabeled(rules, present, settings["classes"])
+        fallback = settings["fallback"] if rules.fallback is None else rules.fallback
+        return rules.replace(
             feature_names=settings["feature_names"], domain=settings["domain"], fallback=fallback
         )
 
 
 def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
     """Rules about some columns, in any order, as rules about all of them."""
-    found = list(ruleset.feature_names)
-    given = getattr(learner, "n_features_in_", len(names))
-    nameless = given != len(names) and not hasattr(learner, "feature_names_in_")
-    unknown = [name for name in found if name not in names]
-    if nameless or (unknown and len(found) != len(names)):
+    rule_names = list(ruleset.feature_names)
+    n_fitted = getattr(learner, "n_features_in_", len(names))
+    nameless = n_fitted != len(names) and not hasattr(learner, "feature_names_in_")
+    unknown = [name for name in rule_names if name not in names]
+    if nameless or (unknown and len(rule_names) != len(names)):
         raise ValueError(
-            f"learner must find rules about the {len(names)} columns of X, got {len(found)}, "
-            f"{listed(found)}. Fit it on a data frame of the columns that it is to see, so that "
-            "they keep their names."
+            f"learner must find rules about the {len(names)} columns of X, got {len(rule_names)}, "
+            f"{listed(rule_names)}. Fit it on a data frame of the columns that it uses, so that "
+            "they "
+            "keep their names."
         )
-    if unknown or found == names:  # its own names, in the order of the columns
+    if unknown or rule_names == names:  # its own names, in the order of the columns
         return ruleset
-    places = [names.index(name) for name in found]
-    return in_user_units(ruleset, AffineMap.identity(tuple(names)).take(places))
+    column_index = [names.index(name) for name in rule_names]
+    return in_user_units(ruleset, AffineMap.identity(tuple(names)).take(column_index))
 
 
 def _code(label: Any) -> int:
@@ -174,24 +175,24 @@ def _code(label: Any) -> int:
 
 def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> RuleSet:
     """Rules about 0, 1, ... of the classes that are there, as rules about all classes."""
-    known = {label: _code(label) for label in ruleset.classes or ()}
-    if wrong := [label for label, code in known.items() if code not in range(len(present))]:
+    code_of = {label: _code(label) for label in ruleset.classes or ()}
+    if wrong := [label for label, code in code_of.items() if code not in range(len(present))]:
         raise ValueError(
             f"learner must predict the labels of y, 0 to {len(present) - 1}, got {listed(wrong)}. "
             "Let its rules predict these; they are written with the classes later."
         )
-    places = [int(present[code]) for code in known.values()]
+    class_index = [int(present[code]) for code in code_of.values()]
 
     def spread(counts: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if counts is None:
             return None
         result = [0.0] * len(classes)
-        for place, count in zip(places, counts, strict=True):
-            result[place] = count
+        for index, count in zip(class_index, counts, strict=True):
+            result[index] = count
         return tuple(result)
 
     def name(label: Any) -> Any:
-        return classes[int(present[known[label]])]
+        return classes[int(present[code_of[label]])]
 
     rules = [
         replace(

@@ -135,10 +135,12 @@ class PointSource:
         within = _uniform(combine(combine(seed + 1, numbers), self._features))
         self._sample = (strata + within) / max(n_points, 1)
 
-    def draw(self, keys: np.ndarray, lower: np.ndarray, upper: np.ndarray, most: int) -> np.ndarray:
+    def draw(
+        self, keys: np.ndarray, lower: np.ndarray, upper: np.ndarray, n_points: int
+    ) -> np.ndarray:
         """Points of boxes."""
         shift = _uniform(combine(combine(keys, self._seed)[:, None], self._features))
-        share = self._sample[None, :most] + shift[:, None]
+        share = self._sample[None, :n_points] + shift[:, None]
         share -= share >= 1.0
         share *= (upper - lower)[:, None]
         share += lower[:, None]
@@ -299,7 +301,7 @@ class GrowingBoxes:
         min_examples: int,
         limit: float,
         follow: bool,
-        most: int | None = None,
+        max_boxes: int | None = None,
         categories: Container[int] = (),
     ) -> None:
         n_rows, self.n_features = X.shape
@@ -307,7 +309,7 @@ class GrowingBoxes:
         self.domain_lower, self.domain_upper = lower, upper
         self.limit = limit
         self._categories = categories
-        self._most = math.inf if most is None else most
+        self._most = math.inf if max_boxes is None else max_boxes
         self.active: list[int] = np.flatnonzero(steps > 0).tolist()
         self.order = RowOrder(X, self.active)
         self.owner = np.full(n_rows, -1, dtype=np.int32)
@@ -353,10 +355,10 @@ class GrowingBoxes:
         The row is outside each box along some feature: of the two faces there, the one between row
         and box moves to the box, along the feature in which the box is farthest, in steps.
         """
-        x, some = self.X[row], slice(0, self.n_boxes)
+        x, in_use = self.X[row], slice(0, self.n_boxes)
         lower, upper = self.around(row)
         while True:
-            apart = (self.lower[some] >= upper) | (self.upper[some] <= lower)
+            apart = (self.lower[in_use] >= upper) | (self.upper[in_use] <= lower)
             met = np.flatnonzero(~apart.any(axis=1))
             if not len(met):
                 return lower, upper
@@ -420,10 +422,10 @@ class GrowingBoxes:
         self.near_rank[b, face] = self.far_rank[b, face]
         self._lay(b, face)
         self._count(b, slab[~inside], left[~inside] - d)
-        shortened, others = self._make_room(b)
+        shortened, shortened_boxes = self._make_room(b)
         for changed in {face: None} | dict.fromkeys(shortened):
             self._recount(b, changed)
-        for other in [b, *dict.fromkeys(others)]:
+        for other in [b, *dict.fromkeys(shortened_boxes)]:
             self._judge(other)
 
     def _new(self, lower: np.ndarray, upper: np.ndarray) -> int:
@@ -443,11 +445,11 @@ class GrowingBoxes:
         for j in self.active:
             self._lay(b, 2 * j)
             self._lay(b, 2 * j + 1)
-        _, others = self._make_room(b)
+        _, shortened_boxes = self._make_room(b)
         codes, d = self._code(b), self.n_features
         outside_once = np.flatnonzero((codes >= d) & (codes < 2 * d))
         self._count(b, outside_once, codes[outside_once] - d)
-        for other in [b, *dict.fromkeys(others)]:
+        for other in [b, *dict.fromkeys(shortened_boxes)]:
             self._judge(other)
 
     def _extent(self, b: int, j: int) -> float:
@@ -455,17 +457,17 @@ class GrowingBoxes:
         lower = max(self.lower[b, j], self.domain_lower[j])
         return float(min(self.upper[b, j], self.domain_upper[j]) - lower)
 
-    def _widen(self, b: int, face: int, kept: float, mean: np.ndarray) -> None:
-        """Mix what is known of a strip into the box, of which `kept` had been the box before."""
+    def _widen(self, b: int, face: int, old_share: float, mean: np.ndarray) -> None:
+        """Update a box that has grown; `old_share` is its former share of the volume."""
         if self._min_examples == 0:  # few rows in much volume must not count for all of it
             rows = np.count_nonzero(self.owner == b)  # those of the strip are in already
-            kept_mean = 1 - self.n[b, face] / rows
+            old_weight = 1 - self.n[b, face] / rows
         else:
-            kept_mean = kept
-        self.mean[b] = kept_mean * self.mean[b] + (1 - kept_mean) * mean
-        beside = self.share[b, face ^ 1]  # does not widen
-        self.share[b] *= kept
-        self.share[b, face ^ 1] = beside
+            old_weight = old_share
+        self.mean[b] = old_weight * self.mean[b] + (1 - old_weight) * mean
+        opposite_share = self.share[b, face ^ 1]  # does not widen
+        self.share[b] *= old_share
+        self.share[b, face ^ 1] = opposite_share
 
     def _code(self, b: int) -> np.ndarray:
         codes = self._codes.get(b)
@@ -524,23 +526,23 @@ class GrowingBoxes:
         lower, upper = self.lower[: self.n_boxes], self.upper[: self.n_boxes]
         apart = (lower >= upper[b]) | (upper <= lower[b])
         # Boxes that are apart along one feature only lie in each other's way there.
-        others = np.flatnonzero(apart.sum(axis=1) == 1)
-        if not len(others):
+        blocking_boxes = np.flatnonzero(apart.sum(axis=1) == 1)
+        if not len(blocking_boxes):
             return [], []
-        along = apart[others].argmax(axis=1)
-        above = lower[others, along] >= upper[b, along]
-        own, facing = 2 * along + above, 2 * along + ~above
-        own_limit = np.where(above, lower[others, along], upper[others, along])
+        along = apart[blocking_boxes].argmax(axis=1)
+        above = lower[blocking_boxes, along] >= upper[b, along]
+        own_faces, facing = 2 * along + above, 2 * along + ~above
+        own_limit = np.where(above, lower[blocking_boxes, along], upper[blocking_boxes, along])
         facing_limit = np.where(above, upper[b, along], lower[b, along])
-        far, facing_far = self.far[b, own], self.far[others, facing]
+        far, facing_far = self.far[b, own_faces], self.far[blocking_boxes, facing]
         too_far = np.flatnonzero(np.where(above, far > own_limit, far < own_limit))
-        shortened = own[too_far].tolist()
+        shortened = own_faces[too_far].tolist()
         for face, limit in zip(shortened, own_limit[too_far].tolist(), strict=True):
             self._shorten(b, face, limit)
         too_far = np.flatnonzero(
             np.where(above, facing_far < facing_limit, facing_far > facing_limit)
         )
-        changed = others[too_far].tolist()
+        changed = blocking_boxes[too_far].tolist()
         parts = facing[too_far].tolist(), facing_limit[too_far].tolist()
         for other, face, limit in zip(changed, *parts, strict=True):
             self._shorten(other, face, limit)
@@ -614,40 +616,40 @@ class GrowingBoxes:
         A gap is filled from the first row that no box holds.
         """
         row = 0
-        for done in range(most_steps):
+        for n_steps in range(most_steps):
             if self.step():
                 continue
             uncovered = self.owner[row:] < 0
             if not fill_gaps or not uncovered.any() or self.n_boxes >= self._most:
-                return done
+                return n_steps
             row += int(uncovered.argmax())
             self.add_box(*self.beside(row))
         return most_steps
 
     def _best(self, allowed: np.ndarray | None = None) -> tuple[int, int] | None:
         """Box and face of the strip to act on; None if there is none."""
-        some = slice(0, self.n_boxes)
-        gap, n = self.gap[some], self.n[some]
+        in_use = slice(0, self.n_boxes)
+        gap, n = self.gap[in_use], self.n[in_use]
         if allowed is not None:
             gap = np.where(allowed, gap, np.inf)
-        least = gap.min()
-        if least > self.limit and (with_rows := (n > 0) & (gap < np.inf)).any():
+        smallest_gap = gap.min()
+        if smallest_gap > self.limit and (with_rows := (n > 0) & (gap < np.inf)).any():
             gap = np.where(with_rows, gap, np.inf)
-            least = gap.min()
-        if least == np.inf:
+            smallest_gap = gap.min()
+        if smallest_gap == np.inf:
             return None
-        ties = np.flatnonzero(gap == least)
+        ties = np.flatnonzero(gap == smallest_gap)
         if len(ties) > 1:
-            impurity = self.impurity[some].ravel()[ties]
+            impurity = self.impurity[in_use].ravel()[ties]
             ties = ties[np.lexsort((impurity, -n.ravel()[ties]))]
         box, face = divmod(int(ties[0]), self.n_faces)
         return box, face
 
     def _wanting(self, share: float) -> np.ndarray:
         """Strips that lack rows and whose points stand for less than a share of their volume."""
-        some = slice(0, self.n_boxes)
-        lacks = self.n[some] < self._min_examples
-        return self.open[some] & lacks & (self.share[some] < share)
+        in_use = slice(0, self.n_boxes)
+        lacks = self.n[in_use] < self._min_examples
+        return self.open[in_use] & lacks & (self.share[in_use] < share)
 
     def _stale(self) -> np.ndarray:
         return self._wanting(_FRESH)
@@ -684,19 +686,19 @@ class GrowingBoxes:
         gap[waiting | ~self.open[b]] = np.inf
         self.gap[b], self.impurity[b] = gap, impurity
 
-    def _look(self, most: int) -> None:
+    def _look(self, max_strips: int) -> None:
         """Ask the black box, once, about the strips of which nothing is known and some others.
 
-        These are at most `most`, those first that are next to be acted on.
+        These are at most `max_strips`, those first that are next to be acted on.
         """
-        some = slice(0, self.n_boxes)
+        in_use = slice(0, self.n_boxes)
         flat = np.flatnonzero(self._wanting(_NEARLY_ALL))
-        unknown = self.share[some].ravel()[flat] == 0
-        gap = np.where(unknown, -1.0, self.gap[some].ravel()[flat])
-        n, impurity = self.n[some].ravel()[flat], self.impurity[some].ravel()[flat]
+        unknown = self.share[in_use].ravel()[flat] == 0
+        gap = np.where(unknown, -1.0, self.gap[in_use].ravel()[flat])
+        n, impurity = self.n[in_use].ravel()[flat], self.impurity[in_use].ravel()[flat]
         order = np.lexsort((impurity, -n, gap))
         room = max(1, _MOST_NUMBERS // (self._min_examples * self.n_features))
-        flat = flat[order][: min(most + int(unknown.sum()), room)]
+        flat = flat[order][: min(max_strips + int(unknown.sum()), room)]
         boxes, faces = np.divmod(flat, self.n_faces)
         self._sample(boxes, faces)
         for b in np.unique(boxes).tolist():
@@ -718,26 +720,28 @@ class GrowingBoxes:
 
         keys = combine(combine(boxes, faces), self.draws[boxes, faces])
         self.draws[boxes, faces] += 1
-        wanted = (self._min_examples - self.n[boxes, faces]).astype(np.intp)
-        points = self._points.draw(keys, lower, upper, int(wanted.max()))
-        queried = np.arange(points.shape[1]) < wanted[:, None]
-        again = np.flatnonzero(share > 0)
-        if len(again):
-            before = self._snapshots[last[again]]
-            before[np.arange(len(again)), 0, features[again]] = -np.inf
-            before[np.arange(len(again)), 1, features[again]] = np.inf
-            there = points[again]
-            new = (there < before[:, None, 0]) | (there >= before[:, None, 1])
-            queried[again] &= new.any(axis=2)
+        n_points = (self._min_examples - self.n[boxes, faces]).astype(np.intp)
+        points = self._points.draw(keys, lower, upper, int(n_points.max()))
+        queried = np.arange(points.shape[1]) < n_points[:, None]
+        sampled_before = np.flatnonzero(share > 0)
+        if len(sampled_before):
+            before = self._snapshots[last[sampled_before]]
+            before[np.arange(len(sampled_before)), 0, features[sampled_before]] = -np.inf
+            before[np.arange(len(sampled_before)), 1, features[sampled_before]] = np.inf
+            new_points = points[sampled_before]
+            new = (new_points < before[:, None, 0]) | (new_points >= before[:, None, 1])
+            queried[sampled_before] &= new.any(axis=2)
         owner = queried.nonzero()[0]
         if len(owner):
             encoded = self.predictions.encode(self._query(points[queried]))
             sums = self.predictions.sums(encoded, owner, len(boxes))
             count = np.bincount(owner, minlength=len(boxes))
             got = count > 0
-            place = boxes[got], faces[got]
+            strips = boxes[got], faces[got]
             old = share[got, None]
-            self.known[place] = old * self.known[place] + (1 - old) * (sums[got] / count[got, None])
+            self.known[strips] = old * self.known[strips] + (1 - old) * (
+                sums[got] / count[got, None]
+            )
         self.share[boxes, faces] = 1
 
     def _keep_bounds(self, boxes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -765,12 +769,12 @@ def seed_boxes(
     """
     if task == "classification":
         present = np.flatnonzero(np.bincount(predictions))
-        most, order = min(n_points, len(present)), None
+        max_seeds, order = min(n_points, len(present)), None
     else:
-        most = min(n_points, len(predictions))
+        max_seeds = min(n_points, len(predictions))
         # Equal predictions keep the order of X.
-        order = np.argsort(predictions, kind="stable") if most > 1 else None
-    for n in range(most, 1, -1):
+        order = np.argsort(predictions, kind="stable") if max_seeds > 1 else None
+    for n in range(max_seeds, 1, -1):
         boxes: list[tuple[np.ndarray, np.ndarray]] = []
         for i in range(n):
             if order is None:
@@ -980,8 +984,10 @@ class ITERExtractor(BaseExtractor):
         if self.threshold is not None:
             threshold = float(self.threshold)
         # Floats cannot tell the ends of shorter steps apart.
-        least = 4 * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
-        steps = np.where(lower < upper, np.maximum(self.min_update * (upper - lower), least), 0.0)
+        min_step = 4 * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
+        steps = np.where(
+            lower < upper, np.maximum(self.min_update * (upper - lower), min_step), 0.0
+        )
         for feature in extraction.categories:  # faces lie between values
             steps[feature] = max(1.0, np.ceil(steps[feature]))
         ignored = _columns(self.ignore_dimensions, extraction.settings["feature_names"])
@@ -1002,7 +1008,7 @@ class ITERExtractor(BaseExtractor):
             min_examples=self.min_examples,
             limit=predictions.limit(threshold),
             follow=bool(self.refresh_output),
-            most=self.max_rules,
+            max_boxes=self.max_rules,
             categories=extraction.categories,
         )
         n_points = self.n_points if self.max_rules is None else min(self.n_points, self.max_rules)
@@ -1023,16 +1029,18 @@ class ITERExtractor(BaseExtractor):
         owner, y_pred = growing.owner, extraction.predictions
         if owner.min() < 0:
             y_pred, owner = y_pred[owner >= 0], owner[owner >= 0]
-        kept = np.flatnonzero(np.bincount(owner))
-        lower, upper = growing.lower[kept], growing.upper[kept]
+        boxes_with_rows = np.flatnonzero(np.bincount(owner))
+        lower, upper = growing.lower[boxes_with_rows], growing.upper[boxes_with_rows]
         rule = np.zeros(growing.n_boxes, dtype=np.intp)
-        rule[kept] = np.arange(len(kept))
-        at_first = growing.predictions.outputs(growing.first_mean[kept])
+        rule[boxes_with_rows] = np.arange(len(boxes_with_rows))
+        at_first = growing.predictions.outputs(growing.first_mean[boxes_with_rows])
         if extraction.classes is not None:
-            counts = _class_counts(y_pred, rule[owner], len(kept), len(extraction.classes))
+            counts = _class_counts(
+                y_pred, rule[owner], len(boxes_with_rows), len(extraction.classes)
+            )
             outputs = counts.argmax(axis=1) if self.refresh_output else at_first
             first, joined = join_touching(lower, upper, outputs)
-            rule[kept] = joined
+            rule[boxes_with_rows] = joined
             counts = _class_counts(y_pred, rule[owner], len(first), len(extraction.classes))
             lower, upper, outputs = lower[first], upper[first], outputs[first]
             conclusions = Conclusions(outputs, n_rows=counts.sum(axis=1), class_counts=counts)
@@ -1055,29 +1063,29 @@ def _class_counts(codes: np.ndarray, rule: np.ndarray, n_rules: int, n_classes: 
     return counts.reshape(n_rules, n_classes)
 
 
-def _columns(given: Any, names: Any) -> list[int]:
+def _columns(columns_or_names: Any, names: Any) -> list[int]:
     """Indices of columns given by index or name."""
-    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+    if isinstance(columns_or_names, str) or not isinstance(columns_or_names, Sequence | np.ndarray):
         raise TypeError(
             "ignore_dimensions must be a sequence of column indices or names, such as [0] or "
-            f"['age'], got {given!r}."
+            f"['age'], got {columns_or_names!r}."
         )
-    known, columns = [str(name) for name in names], []
-    for column in given:
+    column_names, columns = [str(name) for name in names], []
+    for column in columns_or_names:
         if isinstance(column, str):
-            if column not in known:
+            if column not in column_names:
                 raise ValueError(
                     f"ignore_dimensions must hold names of columns, but {column!r} is none of "
-                    f"{known}."
+                    f"{column_names}."
                 )
-            columns.append(known.index(column))
+            columns.append(column_names.index(column))
             continue
         if not isinstance(column, int | np.integer) or isinstance(column, bool):
             raise TypeError(f"ignore_dimensions must hold column indices or names, got {column!r}.")
-        if not 0 <= column < len(known):
+        if not 0 <= column < len(column_names):
             raise ValueError(
-                f"ignore_dimensions must hold column indices from 0 to {len(known) - 1}, got "
-                f"{column!r}."
+                f"ignore_dimensions must hold column indices from 0 to {len(column_names) - 1}, "
+                f"got {column!r}."
             )
         columns.append(int(column))
     return columns

@@ -69,11 +69,13 @@ class Test:
 
     def holds(self, X: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Return for every row (of the given ones) whether the test holds."""
-        held: Any = 0
+        n_holding: Any = 0
         for literal in self.literals:
             column = X[:, literal.feature]
-            held = held + literal.holds(column if rows is None else column[rows]).astype(np.int32)
-        return np.asarray(held >= self.m)
+            n_holding = n_holding + literal.holds(column if rows is None else column[rows]).astype(
+                np.int32
+            )
+        return np.asarray(n_holding >= self.m)
 
     def negated(self) -> Test:
         """The test that holds where this one does not."""
@@ -119,17 +121,17 @@ class Region:
         settled = False
         while not settled:
             settled = True
-            kept: list[Test] = []
+            open_tests: list[Test] = []
             for test in tests:
-                known = [region._decided(literal) for literal in test.literals]
-                left = tuple(t for t, d in zip(test.literals, known, strict=True) if d is None)
-                m = test.m - sum(d is True for d in known)
+                decisions = [region._decided(literal) for literal in test.literals]
+                left = tuple(t for t, d in zip(test.literals, decisions, strict=True) if d is None)
+                m = test.m - sum(d is True for d in decisions)
                 if m >= 1 and m == len(left):  # a conjunction goes into the box
                     region = region.within(left)
                     settled = False
                 elif m >= 1:
-                    kept.append(Test(m, left))
-            tests = kept
+                    open_tests.append(Test(m, left))
+            tests = open_tests
         return replace(region, tests=tuple(tests))
 
     def _decided(self, literal: Literal) -> bool | None:
@@ -238,11 +240,11 @@ class Binned:
         return ~inside if literal.opposite else inside
 
 
-def find_cuts(values: np.ndarray, labels: np.ndarray, most: int = MOST_BINS - 1) -> np.ndarray:
+def find_cuts(values: np.ndarray, labels: np.ndarray, max_cuts: int = MOST_BINS - 1) -> np.ndarray:
     """Cuts half-way between neighboring values where the class changes.
 
     No other cut can have the largest information gain. Of more than 10 000 values every so many-th
-    is looked at; more than `most` cuts are thinned evenly.
+    is looked at; more than `max_cuts` cuts are thinned evenly.
 
     References
     ----------
@@ -260,9 +262,9 @@ def find_cuts(values: np.ndarray, labels: np.ndarray, most: int = MOST_BINS - 1)
     # Between two runs of one and the same class no cut is worth while.
     mixed = (low[:-1] != high[1:]) | (high[:-1] != low[1:])
     below, above = values[first][:-1][mixed], values[first][1:][mixed]
-    if len(below) > most:
-        kept = np.linspace(0, len(below) - 1, most).round().astype(np.intp)
-        below, above = below[kept], above[kept]
+    if len(below) > max_cuts:
+        chosen = np.linspace(0, len(below) - 1, max_cuts).round().astype(np.intp)
+        below, above = below[chosen], above[chosen]
     middle = below / 2 + above / 2
     # The middle of neighboring floats rounds to one of them.
     return np.where((middle >= below) & (middle < above), middle, below)
@@ -285,10 +287,10 @@ def put_into_bins(
             n_bins.append(n_categories[feature])
             code = values
         else:
-            found = find_cuts(values, labels)
-            cuts.append(found)
-            n_bins.append(len(found) + 1)
-            code = np.searchsorted(found, values, side="left")
+            feature_cuts = find_cuts(values, labels)
+            cuts.append(feature_cuts)
+            n_bins.append(len(feature_cuts) + 1)
+            code = np.searchsorted(feature_cuts, values, side="left")
         codes.append(code.astype(np.uint8 if n_bins[-1] <= 256 else np.int32))
     return Binned(codes, cuts, n_bins, labels, n_classes, n_rows)
 
@@ -333,10 +335,10 @@ class MofNSearch:
     min_gain: float = 0.0
     min_samples_leaf: int = 1
 
-    def best_test(self, binned: Binned, taken: Sequence[int] = ()) -> Test | None:
-        """The best test at a node, or None if none gains anything.
+    def best_test(self, binned: Binned, used_features: Sequence[int] = ()) -> Test | None:
+        """Return the best test at a node, or None if no test gains information.
 
-        Features that are `taken` occur in tests of several literals further up; such tests may not
+        The `used_features` occur in tests with several literals above the node. Such tests may not
         use them again, so that their literals stay independent.
         """
         total = binned.count()
@@ -344,11 +346,11 @@ class MofNSearch:
         if seed is None or seed.gain <= max(self.min_gain, 10.0**-_DECIMALS):
             return None
         best, beam = seed, [seed]
-        if seed.test.literals[0].feature in taken:
+        if seed.test.literals[0].feature in used_features:
             return seed.test
-        needed = self._needed_gain(total, len(binned.codes) - len(taken))
+        needed = self._needed_gain(total, len(binned.codes) - len(used_features))
         for _ in range(1, self.max_literals):
-            beam = self._extend(binned, total, beam, taken, needed)
+            beam = self._extend(binned, total, beam, used_features, needed)
             if not beam:
                 break
             if beam[0].gain > best.gain:
@@ -373,7 +375,7 @@ class MofNSearch:
         binned: Binned,
         total: np.ndarray,
         beam: list[_Candidate],
-        taken: Sequence[int],
+        used_features: Sequence[int],
         needed: float,
     ) -> list[_Candidate]:
         """Return the best extensions by one literal that gain at least `needed`, best first."""
@@ -381,7 +383,7 @@ class MofNSearch:
             (gain, candidate, test)
             for candidate in beam
             for m in (candidate.test.m, candidate.test.m + 1)
-            for gain, test in self._extensions(binned, total, candidate, m, taken)
+            for gain, test in self._extensions(binned, total, candidate, m, used_features)
             if gain - candidate.gain >= needed
         ]
         extensions.sort(key=lambda entry: -entry[0])  # stable, so the first of equal gains wins
@@ -389,17 +391,22 @@ class MofNSearch:
         for gain, parent, test in extensions:
             key = test.m, frozenset(test.literals)
             if key not in new_beam:
-                held = parent.held + binned.holds(test.literals[-1])
-                new_beam[key] = _Candidate(gain, test, held)
+                n_holding = parent.held + binned.holds(test.literals[-1])
+                new_beam[key] = _Candidate(gain, test, n_holding)
             if len(new_beam) == self.beam_width:
                 break
         return list(new_beam.values())
 
     def _extensions(
-        self, binned: Binned, total: np.ndarray, candidate: _Candidate, m: int, taken: Sequence[int]
+        self,
+        binned: Binned,
+        total: np.ndarray,
+        candidate: _Candidate,
+        m: int,
+        used_features: Sequence[int],
     ) -> Iterator[tuple[float, Test]]:
         """Yield the m-of-n tests that extend a candidate by a literal on each unused feature."""
-        used = {literal.feature for literal in candidate.test.literals} | set(taken)
+        used = {literal.feature for literal in candidate.test.literals} | set(used_features)
         # Instances that lack one literal pass if the new one holds; the others are decided.
         undecided = np.flatnonzero(candidate.held == m - 1)
         if not len(undecided):
@@ -438,14 +445,14 @@ class MofNSearch:
         binned: Binned,
         feature: int,
         table: np.ndarray,
-        sure: np.ndarray,
+        passing: np.ndarray,
         total: np.ndarray,
         directions: Sequence[bool],
     ) -> list[tuple[float, Literal | None]]:
         """The literal on one feature that completes a test best, and the test's gain, each way.
 
         All counts are by class, with rows in the last column: `table` those of the instances for
-        which the literal decides, by bin; `sure` those for which the test holds anyway; `total`
+        which the literal decides, by bin; `passing` those for which the test holds anyway; `total`
         all. A direction of False looks among the literals as they are, True among the negated.
         """
         cuts = binned.cuts[feature]
@@ -457,24 +464,28 @@ class MofNSearch:
             inside = np.array([table[codes].sum(axis=0) for codes in subsets])
         if not len(inside):
             return [(0.0, None)] * len(directions)
-        whole = table.sum(axis=0)
-        holding = sure + np.stack([whole - inside if turned else inside for turned in directions])
+        all_counts = table.sum(axis=0)
+        holding = passing + np.stack(
+            [all_counts - inside if turned else inside for turned in directions]
+        )
         gains = np.round(information_gain(holding[..., :-1], total[:-1]), _DECIMALS)
         rows = holding[..., -1]
         gains[(rows < self.min_samples_leaf) | (total[-1] - rows < self.min_samples_leaf)] = -1.0
-        found: list[tuple[float, Literal | None]] = []
+        best_literals: list[tuple[float, Literal | None]] = []
         for turned, at, gain in zip(
             directions, gains.argmax(axis=1).tolist(), gains.max(axis=1).tolist(), strict=True
         ):
             if cuts is not None:
-                found.append((gain, Literal(feature, float(cuts[at]), opposite=turned)))
+                best_literals.append((gain, Literal(feature, float(cuts[at]), opposite=turned)))
                 continue
             codes, opposite = subsets[at], turned
-            others = np.setdiff1d(np.flatnonzero(table[:, :-1].any(axis=1)), codes)
-            if len(others) < len(codes):  # the shorter list reads better
-                codes, opposite = others, not turned
-            found.append((gain, Literal(feature, codes=tuple(codes.tolist()), opposite=opposite)))
-        return found
+            complement = np.setdiff1d(np.flatnonzero(table[:, :-1].any(axis=1)), codes)
+            if len(complement) < len(codes):  # the shorter list reads better
+                codes, opposite = complement, not turned
+            best_literals.append(
+                (gain, Literal(feature, codes=tuple(codes.tolist()), opposite=opposite))
+            )
+        return best_literals
 
 
 def _subsets(table: np.ndarray) -> list[np.ndarray]:
@@ -487,16 +498,18 @@ def _subsets(table: np.ndarray) -> list[np.ndarray]:
     L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees, 1984,
     theorem 4.5.
     """
-    seen = np.flatnonzero(table.any(axis=1))
-    if len(seen) < 2:
+    observed_codes = np.flatnonzero(table.any(axis=1))
+    if len(observed_codes) < 2:
         return []
-    subsets = [seen[i : i + 1] for i in range(len(seen))]
-    counts = table[seen]
+    subsets = [observed_codes[i : i + 1] for i in range(len(observed_codes))]
+    counts = table[observed_codes]
     classes = np.flatnonzero(counts.any(axis=0))
     for label in classes[1:] if len(classes) == 2 else classes:
         share = counts[:, label] / counts.sum(axis=1)
         order = np.argsort(-share, kind="stable")
-        subsets.extend(np.sort(seen[order[:size]]) for size in range(2, len(seen) - 1))
+        subsets.extend(
+            np.sort(observed_codes[order[:size]]) for size in range(2, len(observed_codes) - 1)
+        )
     return subsets
 
 
@@ -538,19 +551,19 @@ class Features:
             if j in n_categories:
                 values[j] = np.arange(float(n_categories[j]))
             elif len(np.unique(X[: 50 * MOST_VALUES, j])) <= MOST_VALUES:
-                found = np.unique(X[:, j])
+                distinct_values = np.unique(X[:, j])
                 # Of few rows all values are few, which says nothing.
-                if len(found) <= MOST_VALUES and 2 * len(found) <= len(X):
-                    values[j] = found
+                if len(distinct_values) <= MOST_VALUES and 2 * len(distinct_values) <= len(X):
+                    values[j] = distinct_values
         return cls(lower, upper, values, n_categories)
 
 
-def thinned(rows: np.ndarray, key: np.uint64, most: int = MOST_KERNELS) -> np.ndarray:
-    """Some of the rows, drawn evenly: one at random from each of `most` equal stretches."""
-    if len(rows) <= most:
+def thinned(rows: np.ndarray, key: np.uint64, max_rows: int = MOST_KERNELS) -> np.ndarray:
+    """Some of the rows, drawn evenly: one at random from each of `max_rows` equal stretches."""
+    if len(rows) <= max_rows:
         return rows
-    share = _uniform(combine(key, np.arange(most)), _THINNING)
-    return rows[((np.arange(most) + share) * (len(rows) / most)).astype(np.intp)]
+    share = _uniform(combine(key, np.arange(max_rows)), _THINNING)
+    return rows[((np.arange(max_rows) + share) * (len(rows) / max_rows)).astype(np.intp)]
 
 
 def _uniform(keys: np.ndarray, stream: int) -> np.ndarray:
@@ -609,7 +622,7 @@ class InstanceModel:
         """Draw one number of a feature per key."""
         weights = self._weights(region, j)
         pick = _uniform(keys, _STREAMS * j + _PICK)
-        place = _uniform(keys, _STREAMS * j + _PLACE)
+        position = _uniform(keys, _STREAMS * j + _PLACE)
         hopeless = not weights.sum() > 0  # the model excludes what the region demands
         if j in self.features.values:
             if hopeless:
@@ -617,12 +630,12 @@ class InstanceModel:
             return self.features.values[j][_picked(weights, pick)]
         low, high = self._limits(region, j)
         if hopeless:
-            return np.clip(low + place * (high - low), low, high)
+            return np.clip(low + position * (high - low), low, high)
         centers, width = self.sample[_picked(weights, pick), j], self._widths[j]
         if width == 0:
             return centers
         below, above, turned = _turned((low - centers) / width, (high - centers) / width)
-        quantile = ndtri(ndtr(below) + place * (ndtr(above) - ndtr(below)))
+        quantile = ndtri(ndtr(below) + position * (ndtr(above) - ndtr(below)))
         return np.clip(centers + width * np.where(turned, -quantile, quantile), low, high)
 
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
@@ -643,11 +656,13 @@ class InstanceModel:
                 # Chance that this literal holds, given that `needed` of those from here on do.
                 fewer = np.maximum(needed - 1, 0)
                 chance = chances[i] * tails[i + 1, fewer] / tails[i, needed]
-                held = _uniform(keys, _STREAMS * j + _LITERAL) < chance
-                held |= tails[i + 1, needed] == 0  # certain, whatever rounding made of the chance
-                held &= tails[i + 1, fewer] > 0
-                needed = np.maximum(needed - held, 0)
-                for side, part in ((literal, held), (literal.negated(), ~held)):
+                literal_holds = _uniform(keys, _STREAMS * j + _LITERAL) < chance
+                literal_holds |= (
+                    tails[i + 1, needed] == 0
+                )  # certain, whatever rounding made of the chance
+                literal_holds &= tails[i + 1, fewer] > 0
+                needed = np.maximum(needed - literal_holds, 0)
+                for side, part in ((literal, literal_holds), (literal.negated(), ~literal_holds)):
                     if part.any():
                         points[part, j] = self._draw_feature(region.within([side]), j, keys[part])
         for j in sorted(free):
@@ -681,8 +696,8 @@ class InstanceModel:
         tests weight them. Numbers take the Kolmogorov-Smirnov test, listed values the chi-squared
         test.
         """
-        rest = self.sample[~region.holds(self.sample)]
-        if len(sample) < 2 or len(rest) < 2:
+        outside_rows = self.sample[~region.holds(self.sample)]
+        if len(sample) < 2 or len(outside_rows) < 2:
             return False
         level = significance / sample.shape[1]
         shares = {}
@@ -691,7 +706,7 @@ class InstanceModel:
             for literal, share in zip(test.literals, conditional, strict=True):
                 shares[literal.feature] = literal, share
         for j in range(sample.shape[1]):
-            values, column = rest[:, j], sample[:, j]
+            values, column = outside_rows[:, j], sample[:, j]
             if j in region.allowed:
                 weights = region.allowed[j][values.astype(np.intp)].astype(float)
             else:
@@ -717,9 +732,9 @@ def _turned(below: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def _picked(weights: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Indices drawn in proportion to weights, one per share in [0, 1)."""
     cumulated = np.cumsum(weights)
-    found = np.searchsorted(cumulated, share * cumulated[-1], side="right")
+    index = np.searchsorted(cumulated, share * cumulated[-1], side="right")
     # Rounding could point behind the last weight that is not 0.
-    return np.minimum(found, np.flatnonzero(weights)[-1])
+    return np.minimum(index, np.flatnonzero(weights)[-1])
 
 
 def at_least(chances: np.ndarray) -> np.ndarray:
@@ -734,18 +749,18 @@ def at_least(chances: np.ndarray) -> np.ndarray:
 
 def given_at_least(chances: np.ndarray, m: int) -> np.ndarray:
     """Chance of each independent event, given that at least m of them happen."""
-    whole = at_least(chances)[0, m]
-    others = [at_least(np.delete(chances, i))[0, m - 1] for i in range(len(chances))]
-    return chances * np.array(others) / whole
+    total_chance = at_least(chances)[0, m]
+    chances_of_others = [at_least(np.delete(chances, i))[0, m - 1] for i in range(len(chances))]
+    return chances * np.array(chances_of_others) / total_chance
 
 
 def _reweighted(weights: np.ndarray, holds: np.ndarray, share: float) -> np.ndarray:
     """Give those for which a literal holds the share that they have in the region."""
     result = np.zeros_like(weights)
-    for part, wanted in ((holds, share), (~holds, 1 - share)):
+    for part, part_share in ((holds, share), (~holds, 1 - share)):
         total = weights[part].sum()
         if total > 0:
-            result[part] = weights[part] * (wanted / total)
+            result[part] = weights[part] * (part_share / total)
     return result
 
 
@@ -780,15 +795,15 @@ def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.nd
     first = np.bincount(np.searchsorted(listed, a), minlength=len(listed)).astype(float)
     second = np.bincount(np.searchsorted(listed, b), weights, minlength=len(listed))
     second *= n / second.sum()
-    both = first + second
-    first, second, both = first[both > 0], second[both > 0], both[both > 0]
-    if len(both) < 2:
+    total = first + second
+    first, second, total = first[total > 0], second[total > 0], total[total > 0]
+    if len(total) < 2:
         return 1.0
     statistic = 0.0
     for counts in (first, second):
-        expected = both * (counts.sum() / both.sum())
+        expected = total * (counts.sum() / total.sum())
         statistic += float(((counts - expected) ** 2 / expected).sum())
-    return float(chdtrc(len(both) - 1, statistic))
+    return float(chdtrc(len(total) - 1, statistic))
 
 
 @dataclass(eq=False)
@@ -959,15 +974,15 @@ class TreeGrower:
 
     def _shared(self, name: Hashable, make: Callable[[], _Split]) -> tuple[Test | None, list[Node]]:
         """Take what others have made under the same name, or make it."""
-        made: _Split | None = None if self.sharing is None else self.sharing.get(name)
-        if made is None:
-            made = make()
+        split: _Split | None = None if self.sharing is None else self.sharing.get(name)
+        if split is None:
+            split = make()
             if self.sharing is not None:
-                self.sharing.put(name, made)
-        elif made.n_queries:
-            self.extraction.oracle.count_again(made.n_queries)
+                self.sharing.put(name, split)
+        elif split.n_queries:
+            self.extraction.oracle.count_again(split.n_queries)
         # The tree drops data of its nodes, which others may still need.
-        return made.test, [replace(node) for node in made.nodes]
+        return split.test, [replace(node) for node in split.nodes]
 
     def _offer(self, queue: list[tuple[float, int]], nodes: list[Node], number: int) -> None:
         """Queue a node up by its priority, unless it must stay a leaf."""
@@ -981,8 +996,10 @@ class TreeGrower:
 
     def _is_pure(self, counts: np.ndarray) -> bool:
         """Whether the lower end of Clopper and Pearson's interval reaches the wanted purity."""
-        most, n = int(counts.max()), int(counts.sum())
-        return bool(betaincinv(most, n - most + 1, 1 - self.confidence) >= self.purity)
+        majority_count, n = int(counts.max()), int(counts.sum())
+        return bool(
+            betaincinv(majority_count, n - majority_count + 1, 1 - self.confidence) >= self.purity
+        )
 
     def _best_test(self, node: Node) -> Test | None:
         X = self.extraction.X
@@ -992,8 +1009,10 @@ class TreeGrower:
         columns = (np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1]))
         labels = np.concatenate([self.extraction.predictions[node.rows], node.point_labels])
         binned = put_into_bins(columns, labels, len(node.counts), n_categories, len(node.rows))
-        taken = sorted({literal.feature for test in node.region.tests for literal in test.literals})
-        return self.search.best_test(binned, taken)
+        used_features = sorted(
+            {literal.feature for test in node.region.tests for literal in test.literals}
+        )
+        return self.search.best_test(binned, used_features)
 
     def _children(self, node: Node, test: Test) -> list[Node]:
         """The two sides of a test, with the instances that they take over."""

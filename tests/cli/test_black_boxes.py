@@ -215,7 +215,7 @@ def test_frames_of_polars(ragged):
 def test_categories_are_found_by_name(ragged):
     X, y, _ = ragged
     model = make_black_box("gradient-boosting", "regression", 0, ["sex"])
-    with pytest.raises(BlackBoxError, match=r"\('sex'\) are found by name: pass a data frame, got"):
+    with pytest.raises(BlackBoxError, match=r"\('sex'\) .*pass a data frame, got"):
         model.fit(X.to_numpy(), y)
 
 
@@ -397,7 +397,7 @@ def test_garbage_in_a_pickle(tmp_path, content):
         (LogisticRegression(), "LogisticRegression that is not fitted: fit it first"),
         (make_pipeline(StandardScaler(), LinearRegression()), "Pipeline that is not fitted"),
         (FrozenEstimator(LogisticRegression()), "LogisticRegression that is not fitted"),
-        (Wordless(), "Wordless, which is no scikit-learn estimator"),
+        (Wordless(), "Wordless, which is not a scikit-learn estimator"),
     ],
 )
 def test_objects_that_are_no_fitted_model(tmp_path, model, part, monkeypatch):
@@ -489,7 +489,7 @@ def test_other_task(iris, tree):
 def test_classes_that_are_not_shared(iris):
     codes = pd.factorize(iris.y)[0]
     coded = DecisionTreeClassifier().fit(iris.X, codes)
-    with pytest.raises(BlackBoxError, match="knows the classes 0, 1, 2, but the target 'species'"):
+    with pytest.raises(BlackBoxError, match="classes 0, 1, 2, but the target 'species'"):
         check_matches(FrozenEstimator(coded), iris)
     some = DecisionTreeClassifier().fit(iris.X[:100], iris.y[:100])
     check_matches(FrozenEstimator(some), iris)

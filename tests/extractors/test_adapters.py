@@ -207,7 +207,7 @@ def test_not_one_answer_per_row(adapter, answer, shape):
 
 @pytest.mark.parametrize("classes", [None, ["a", "b", "c"]])
 def test_scores_without_a_class_for_each_column(classes):
-    message = f"gave 2 scores per row, but classes lists {len(classes or [])} labels"
+    message = f"2 scores per row, but classes lists {len(classes or [])} labels"
     with pytest.raises(
         ValueError, match=rf"{message}\. Pass CallableClassifier\(function, classes"
     ):
@@ -269,7 +269,7 @@ def test_labels_that_only_further_points_show():
 def test_answers_that_are_no_labels(answer, y):
     with pytest.raises(
         ValueError,
-        match=r"which does not do as a label.*needs classes=.*one column of scores",
+        match=r"not a valid label.*needs classes=",
     ):
         CARTExtractor(CallableClassifier(answer)).fit(X, y)
 

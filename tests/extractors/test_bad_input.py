@@ -267,7 +267,7 @@ def test_no_classifier_or_regressor(cls, estimator):
 
 
 def test_a_class_instead_of_an_instance(cls):
-    with pytest.raises(TypeError, match=r"An instance is needed, not the class: LinearRegression"):
+    with pytest.raises(TypeError, match=r"instance .*LinearRegression"):
         cls(LinearRegression).fit(X, y)
 
 
@@ -349,7 +349,7 @@ def test_features_too_large_for_a_tree():
 
 def test_complex_numbers_are_no_predictions():
     black_box = CallableRegressor(lambda rows: rows[:, 0] + 1j)
-    with pytest.raises(ValueError, match=r"predicted .*j.*, no number"):
+    with pytest.raises(ValueError, match=r"predicted .*j.*not a number"):
         CARTExtractor(black_box).fit(X)
 
 

@@ -67,19 +67,20 @@ _LEAST_POINTS = 3
 def dense_parts(
     table: np.ndarray,
     n_features: int,
-    most: int,
+    max_components: int,
     criterion: str,
     seed: int,
     unit: float,
     sharing: Sharing | None = None,
 ) -> list[np.ndarray]:
-    """Indices of the rows of the densest part of each component of a mixture.
+    """Return the row indices of the densest part of each component of a mixture.
 
-    Density is measured in the first `n_features` columns, the others describe the target. The best
-    mixture of `most` components at most starts from the seed; the unit is a typical deviation of a
-    column. Through `sharing` other searches in this table with this seed and unit are not repeated.
+    Density is measured in the first `n_features` columns; the others describe the target. The best
+    mixture has at most `max_components` components and is initialized from the seed. The unit is a
+    typical deviation of a column. Searches in the same table with the same seed and unit share
+    their results through `sharing`.
     """
-    components = mixture_components(table, most, criterion, seed, unit, sharing)
+    components = mixture_components(table, max_components, criterion, seed, unit, sharing)
     if components is None:
         return []
     n_components, labels = components
@@ -91,12 +92,12 @@ def dense_parts(
             if not len(rows):
                 continue
             # The radius of the rows that are clustered: fewer of them lie farther apart.
-            some = rows[_evenly(len(rows), _CLUSTERED_ROWS)]
-            radius = first_radius(table[some], unit)
-            part = densest_cluster(table[some, :n_features], radius, n_components)
-            if len(some) < len(rows):
+            clustered_rows = rows[_evenly(len(rows), _CLUSTERED_ROWS)]
+            radius = first_radius(table[clustered_rows], unit)
+            part = densest_cluster(table[clustered_rows, :n_features], radius, n_components)
+            if len(clustered_rows) < len(rows):
                 search = NearestNeighbors(n_neighbors=1, algorithm="brute")
-                search.fit(table[some, :n_features])
+                search.fit(table[clustered_rows, :n_features])
                 nearest = search.kneighbors(table[rows, :n_features], return_distance=False)
                 part = part[nearest[:, 0]]
             parts.append(rows[part])
@@ -107,14 +108,14 @@ def dense_parts(
 
 def mixture_components(
     table: np.ndarray,
-    most: int,
+    max_components: int,
     criterion: str,
     seed: int,
     unit: float = 1.0,
     sharing: Sharing | None = None,
 ) -> tuple[int, np.ndarray] | None:
     """Number of components of the best mixture, and each row's; None where none can be fitted."""
-    some = table[_evenly(len(table), _MIXTURE_ROWS)]
+    fitted_rows = table[_evenly(len(table), _MIXTURE_ROWS)]
 
     def fit(n_components: int) -> tuple[float, np.ndarray | None]:
         mixture = GaussianMixture(
@@ -126,13 +127,13 @@ def mixture_components(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows
-                mixture.fit(some)
+                mixture.fit(fitted_rows)
         except ValueError:  # a component collapsed
             return np.nan, None
-        return float(mixture.bic(some)), mixture.predict(table)
+        return float(mixture.bic(fitted_rows)), mixture.predict(table)
 
     best: tuple[float, int, np.ndarray] | None = None
-    for n_components in range(2, min(most, len(some)) + 1):
+    for n_components in range(2, min(max_components, len(fitted_rows)) + 1):
         score, labels = once(sharing, ("mixture", n_components), partial(fit, n_components))
         if criterion == "bic/m":
             score /= n_components
@@ -175,8 +176,8 @@ def knee_of(curve: np.ndarray) -> float | None:
     maximum = np.maximum.accumulate(np.where(is_maximum, positions, -1))[:-1]
     minimum = np.maximum.accumulate(np.where(is_minimum, positions, -1))[:-1]
     fallen = below[1:] < below[maximum] - np.diff(along).mean()
-    found = np.flatnonzero(fallen & (maximum > minimum))
-    return float(curve[maximum[found[-1]]]) if len(found) else None
+    knees = np.flatnonzero(fallen & (maximum > minimum))
+    return float(curve[maximum[knees[-1]]]) if len(knees) else None
 
 
 def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.ndarray:
@@ -208,9 +209,13 @@ def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.n
     return np.asarray(labels == np.bincount(labels[labels >= 0]).argmax())
 
 
-def _evenly(n_rows: int, most: int) -> np.ndarray:
+def _evenly(n_rows: int, max_rows: int) -> np.ndarray:
     """Up to so many rows, spread evenly."""
-    return np.arange(n_rows) if n_rows <= most else np.linspace(0, n_rows - 1, most).astype(np.intp)
+    return (
+        np.arange(n_rows)
+        if n_rows <= max_rows
+        else np.linspace(0, n_rows - 1, max_rows).astype(np.intp)
+    )
 
 
 # --- the boxes ------------------------------------------------------------------------------------
@@ -262,9 +267,9 @@ class BoxParameters:
     @classmethod
     def of(cls, estimator: Any, *, split_outside: bool) -> BoxParameters:
         """Check and take the parameters of an extractor or clusterer."""
-        known = {field.name for field in fields(cls)}
-        given = {k: v for k, v in estimator.get_params(deep=False).items() if k in known}
-        parameters = cls(split_outside=split_outside, **given)
+        field_names = {field.name for field in fields(cls)}
+        values = {k: v for k, v in estimator.get_params(deep=False).items() if k in field_names}
+        parameters = cls(split_outside=split_outside, **values)
         check.check_integer("depth", parameters.depth, 1)
         check.check_number("error_threshold", parameters.error_threshold, 0.0, optional=True)
         check.check_integer("gauss_components", parameters.gauss_components, 2)
@@ -376,8 +381,8 @@ class BoxGrower:
         self._mean, self._deviation = column_moments(X, np.arange(len(X)))
         self._varying = np.flatnonzero(self._deviation > 0)
         self._low, self._high = X.min(axis=0), X.max(axis=0)
-        given = parameters.error_threshold
-        self._threshold = target.default_threshold if given is None else given
+        threshold = parameters.error_threshold
+        self._threshold = target.default_threshold if threshold is None else threshold
 
     def grow(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds of closed boxes, in the order in which they are matched.
@@ -440,26 +445,30 @@ class BoxGrower:
         )
 
     def _sampled(self, node: _Node) -> np.ndarray:
-        most = self._given.max_samples
-        return node.rows if most is None else self._drawn(node.rows, _FACE_ROWS * most, node.key)
+        max_samples = self._given.max_samples
+        return (
+            node.rows
+            if max_samples is None
+            else self._drawn(node.rows, _FACE_ROWS * max_samples, node.key)
+        )
 
-    def _drawn(self, rows: np.ndarray, most: int, key: np.ndarray) -> np.ndarray:
-        if len(rows) <= most:
+    def _drawn(self, rows: np.ndarray, max_rows: int, key: np.ndarray) -> np.ndarray:
+        if len(rows) <= max_rows:
             return rows
         generator = np.random.default_rng(int(key))
-        return rows[np.sort(generator.choice(len(rows), most, replace=False))]
+        return rows[np.sort(generator.choice(len(rows), max_rows, replace=False))]
 
     def _candidates(self, node: _Node, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        most = self._given.max_samples or len(rows)
-        some = self._drawn(rows, most, combine(node.key, _CLUSTERED))
-        features = self._X[some]
+        max_samples = self._given.max_samples or len(rows)
+        clustered_rows = self._drawn(rows, max_samples, combine(node.key, _CLUSTERED))
+        features = self._X[clustered_rows]
         table = features[:, self._varying]
         unit = 1.0
         if self._given.scale:
             table = (table - self._mean[self._varying]) / self._deviation[self._varying]
         else:
             unit = float(np.median(self._deviation[self._varying]))
-        described = self._target.columns(some, self._given.scale)
+        described = self._target.columns(clustered_rows, self._given.scale)
         if self._given.scale:
             # The target counts as much as all features together.
             described = described * np.sqrt(len(self._varying))
@@ -472,7 +481,7 @@ class BoxGrower:
             seed,
             unit,
             # What decides the table; its columns are the same for means and for linear models.
-            self._part((digest(some), seed, self._given.scale)),
+            self._part((digest(clustered_rows), seed, self._given.scale)),
         )
         return self._moved(
             [_box_around(features, part, node.lower, node.upper) for part in parts], node, rows
@@ -535,10 +544,14 @@ class BoxGrower:
             )
         # A box that is large because it sets nothing apart is of no use.
         gain = max(0.0, impurity - min(j.impurity for j in judged))
-        most = impurity - _USEFUL * gain + tolerance
+        max_impurity = impurity - _USEFUL * gain + tolerance
         return min(
             numbers,
-            key=lambda i: (judged[i].impurity > most, -judged[i].log_volume, -judged[i].n_inside),
+            key=lambda i: (
+                judged[i].impurity > max_impurity,
+                -judged[i].log_volume,
+                -judged[i].n_inside,
+            ),
         )
 
     def _log_volume(self, lower: np.ndarray, upper: np.ndarray) -> float:
@@ -617,18 +630,18 @@ class FaceMover:
         out = (self._features < lower) | (self._features > upper)
         n_out = out.sum(axis=1)
         scatter = float(self._both(self._moments[:, n_out == 0].sum(axis=1)))
-        least = _LEAST_GAIN * float(self._scatter(self._total))
+        min_gain = _LEAST_GAIN * float(self._scatter(self._total))
         for _ in range(_MOST_MOVES * len(lower)):
             possible = self._possible(out, n_out)
             j = int(possible.min(axis=1).argmin())
             # Of nearly equally good intervals the longest.
-            close = np.flatnonzero(possible[j] <= possible[j].min() + least / 2)
+            close = np.flatnonzero(possible[j] <= possible[j].min() + min_gain / 2)
             interval = int(close[(self._last - self._first)[close].argmax()])
-            if not possible[j, interval] < scatter - least:
+            if not possible[j, interval] < scatter - min_gain:
                 # What may be left out one by one most often may be left out together.
-                needless = possible[:, self._whole] <= scatter + 1e-9 * least
+                needless = possible[:, self._whole] <= scatter + 1e-9 * min_gain
                 inside = self._moments[:, ~out[:, ~needless].any(axis=1)].sum(axis=1)
-                if inside[0] < len(out) and self._both(inside) <= scatter + 1e-6 * least:
+                if inside[0] < len(out) and self._both(inside) <= scatter + 1e-6 * min_gain:
                     lower[needless], upper[needless] = outer_lower[needless], outer_upper[needless]
                 break
             scatter = float(possible[j, interval])
@@ -647,10 +660,10 @@ class FaceMover:
         scatter = np.empty((len(sums), len(self._first)))
         size = max(1, _BLOCK // (len(self._first) * sums.shape[2]))
         for begin in range(0, len(sums), size):
-            some = slice(begin, begin + size)
-            inside = sums[some, self._last] - sums[some, self._first]
-            scatter[some] = self._both(inside)
-            scatter[some][(inside[..., 0] < 1) | (inside[..., 0] > len(out) - 1)] = np.inf
+            block = slice(begin, begin + size)
+            inside = sums[block, self._last] - sums[block, self._first]
+            scatter[block] = self._both(inside)
+            scatter[block][(inside[..., 0] < 1) | (inside[..., 0] > len(out) - 1)] = np.inf
         return scatter
 
     def _both(self, inside: np.ndarray) -> np.ndarray:

@@ -237,17 +237,17 @@ class BoxExtractor(BaseExtractor):
                 numbers = X.copy()
                 numbers[:, extraction.unmeasured] = 0.0
             target = NumberTarget(numbers, y_pred, linear, self.max_terms, "The black box predicts")
-        found = cluster(
+        clustering = cluster(
             BoxParameters.of(self, split_outside=self._split_outside),
             X,
             target,
             extraction.settings["feature_names"],
             sharing,
         )
-        self.labels_, self.importances_ = np.empty_like(found.labels), found.importances
-        self.labels_[order] = found.labels
+        self.labels_, self.importances_ = np.empty_like(clustering.labels), clustering.importances
+        self.labels_[order] = clustering.labels
         return RuleSet.from_boxes(
-            found.boxes, found.conclusions, ordered=True, **extraction.settings
+            clustering.boxes, clustering.conclusions, ordered=True, **extraction.settings
         )
 
 
@@ -497,19 +497,19 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
                 f"{LARGEST:.3g}; their squares would overflow. Scale the feature."
             )
         target, classes = self._target(rows, y)
-        found = cluster(parameters, rows, target, names)
+        clustering = cluster(parameters, rows, target, names)
         if y is None:
-            classes = list(range(len(found.boxes)))
+            classes = list(range(len(clustering.boxes)))
         self.rules_ = RuleSet.from_boxes(
-            found.boxes,
-            found.conclusions,
+            clustering.boxes,
+            clustering.conclusions,
             names,
             task="regression" if classes is None else "classification",
             classes=classes,
             domain=Domain.around(rows),
             reference=None if y is None else "data",
         )
-        self.labels_, self.importances_ = found.labels, found.importances
+        self.labels_, self.importances_ = clustering.labels, clustering.importances
         return self
 
     def _target(self, rows: np.ndarray, y: Any) -> tuple[Target, list[Any] | None]:

@@ -129,8 +129,8 @@ class NumberTarget:
             return float(self._values[rows].std())
         intercept, slopes = fit_linear_model(self._X, self._values, rows, self._max_terms)
         total = sum(
-            float(np.abs(self._values[some] - intercept - self._X[some] @ slopes).sum())
-            for some in _chunks(rows)
+            float(np.abs(self._values[chunk] - intercept - self._X[chunk] @ slopes).sum())
+            for chunk in _chunks(rows)
         )
         n_terms = min(self._X.shape[1], self._max_terms or self._X.shape[1])
         return total / max(1, len(rows) - n_terms - 1)
@@ -215,9 +215,9 @@ def column_moments(X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
     are copied at a time.
     """
     first = X[rows[0]]
-    shift = sum((X[some] - first).sum(axis=0) for some in _chunks(rows)) / len(rows)
+    shift = sum((X[chunk] - first).sum(axis=0) for chunk in _chunks(rows)) / len(rows)
     mean = first + shift
-    squares = sum(((X[some] - mean) ** 2).sum(axis=0) for some in _chunks(rows))
+    squares = sum(((X[chunk] - mean) ** 2).sum(axis=0) for chunk in _chunks(rows))
     return mean, np.sqrt(squares / len(rows))
 
 
@@ -238,8 +238,8 @@ def fit_linear_model(
     center = float(values[rows].mean())
     level = float(np.abs(values[rows] - center).max()) or 1.0
     gram = np.zeros((n_features + 1, n_features + 1))
-    for some in _chunks(rows):
-        standard = np.column_stack([(X[some] - mean) / unit, (values[some] - center) / level])
+    for chunk in _chunks(rows):
+        standard = np.column_stack([(X[chunk] - mean) / unit, (values[chunk] - center) / level])
         gram += standard.T @ standard
     slopes = sparse_slopes(np.array([len(rows)]), gram[None], max_terms)[0] * level / unit
     return center - float(slopes @ mean), slopes

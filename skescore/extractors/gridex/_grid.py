@@ -46,19 +46,19 @@ def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.
     Gives the lower cell, the upper cell and the feature of each pair, from edge numbers.
     """
     n_features = low.shape[1]
-    whole, by_low, by_high = _hashes(parent, low, high)
+    cell_hash, by_low, by_high = _hashes(parent, low, high)
     pairs = [np.empty((0, 3), dtype=np.intp)]
     for j in range(n_features):
-        rest = whole - by_low[:, j] - by_high[:, j]
-        order = np.argsort(rest)
-        same = rest[order[1:]] == rest[order[:-1]]
+        line_hash = cell_hash - by_low[:, j] - by_high[:, j]
+        order = np.argsort(line_hash)
+        same = line_hash[order[1:]] == line_hash[order[:-1]]
         if not same.any():
             continue
         # Cells that lie in a line with another; only they need to be put in order.
         line = order[np.append(same, False) | np.append(False, same)]
-        line = line[np.lexsort((low[line, j], rest[line]))]
+        line = line[np.lexsort((low[line, j], line_hash[line]))]
         first, second = line[:-1], line[1:]
-        touching = (rest[first] == rest[second]) & (high[first, j] == low[second, j])
+        touching = (line_hash[first] == line_hash[second]) & (high[first, j] == low[second, j])
         first, second = first[touching], second[touching]
         pairs.append(np.column_stack([first, second, np.full(len(first), j)]))
     return np.concatenate(pairs)
@@ -76,8 +76,10 @@ def _hashes(
     with np.errstate(over="ignore"):
         by_low = (low + 1).astype(np.uint64) * for_low[:-1]
         by_high = (high + 1).astype(np.uint64) * for_high[:-1]
-        whole = by_low.sum(axis=1) + by_high.sum(axis=1) + parent.astype(np.uint64) * for_low[-1]
-    return whole, by_low, by_high
+        cell_hash = (
+            by_low.sum(axis=1) + by_high.sum(axis=1) + parent.astype(np.uint64) * for_low[-1]
+        )
+    return cell_hash, by_low, by_high
 
 
 class NeighborIndex(Protocol):
@@ -107,12 +109,15 @@ class FaceIndex:
         edges: Edges,
     ) -> None:
         self._join, last_edge = edges.join, edges.n_slices.tolist()
-        whole, by_low, by_high = _hashes(parent, low, high)
-        boxes = zip(low.tolist(), high.tolist(), whole.tolist(), parent.tolist(), strict=True)
+        cell_hash, by_low, by_high = _hashes(parent, low, high)
+        boxes = zip(low.tolist(), high.tolist(), cell_hash.tolist(), parent.tolist(), strict=True)
         self._boxes = dict(zip(cells.tolist(), boxes, strict=True))
         number = np.broadcast_to(cells[:, None], low.shape)
         inner_low, inner_high = low > 0, high < last_edge
-        lower, upper = (whole[:, None] - by_high)[inner_low], (whole[:, None] - by_low)[inner_high]
+        lower, upper = (
+            (cell_hash[:, None] - by_high)[inner_low],
+            (cell_hash[:, None] - by_low)[inner_high],
+        )
         self._lower_face = dict(zip(lower.tolist(), number[inner_low].tolist(), strict=True))
         self._upper_face = dict(zip(upper.tolist(), number[inner_high].tolist(), strict=True))
         for_low, for_high = (factor.tolist() for factor in _multipliers(low.shape[1] + 1))
@@ -122,41 +127,41 @@ class FaceIndex:
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
         """Replace two boxes by their union; give its neighbors, and perhaps boxes long joined."""
-        low, high, whole, parent = self._boxes.pop(i)
+        low, high, box_hash, parent = self._boxes.pop(i)
         other_low, other_high, _, _ = self._boxes.pop(j)
         at = 0
         while low[at] == other_low[at]:
             at += 1
         new_low, new_high, changed = self._join(parent, at, low, high, other_low, other_high)
         for f in changed:
-            whole += (new_low[f] - low[f]) * self._for_low[f]
-            whole += (new_high[f] - high[f]) * self._for_high[f]
-        whole &= _MASK
-        self._boxes[union] = (new_low, new_high, whole, parent)
-        return self._touching(union, new_low, new_high, whole)
+            box_hash += (new_low[f] - low[f]) * self._for_low[f]
+            box_hash += (new_high[f] - high[f]) * self._for_high[f]
+        box_hash &= _MASK
+        self._boxes[union] = (new_low, new_high, box_hash, parent)
+        return self._touching(union, new_low, new_high, box_hash)
 
-    def _touching(self, union: int, low: list[int], high: list[int], whole: int) -> list[int]:
+    def _touching(self, union: int, low: list[int], high: list[int], box_hash: int) -> list[int]:
         lower_face, upper_face = self._lower_face, self._upper_face
-        found = []
+        neighbors = []
         for a, b, (last, for_low, for_high, swap) in zip(low, high, self._factors, strict=True):
             if a:  # there is room below: who ends where this one begins?
-                face = whole - (b + 1) * for_high
+                face = box_hash - (b + 1) * for_high
                 other = upper_face.get((face - (a + 1) * swap) & _MASK)
                 if other is not None:
-                    found.append(other)
+                    neighbors.append(other)
                 lower_face[face & _MASK] = union
             if b != last:  # there is room above: who begins where this one ends?
-                face = whole - (a + 1) * for_low
+                face = box_hash - (a + 1) * for_low
                 other = lower_face.get((face + (b + 1) * swap) & _MASK)
                 if other is not None:
-                    found.append(other)
+                    neighbors.append(other)
                 upper_face[face & _MASK] = union
-        return found
+        return neighbors
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """Edge numbers of some boxes, below and above."""
-        made = [self._boxes[box] for box in boxes]
-        return np.array([box[0] for box in made]), np.array([box[1] for box in made])
+        edge_lists = [self._boxes[box] for box in boxes]
+        return np.array([box[0] for box in edge_lists]), np.array([box[1] for box in edge_lists])
 
 
 class HalvesIndex:
@@ -188,12 +193,12 @@ class HalvesIndex:
         key, other = self._keys.pop(i), self._keys.pop(j)
         boxes = self._boxes
         del boxes[key], boxes[other]
-        which = key ^ other
-        key &= ~(which | (which << self._n_features))
+        bit = key ^ other
+        key &= ~(bit | (bit << self._n_features))
         self._keys[union] = key
         boxes[key] = union
         # Where the box is whole along a feature no box has that other bit.
-        near = map(boxes.get, [key ^ which for which in self._which])
+        near = map(boxes.get, [key ^ bit for bit in self._which])
         return [box for box in near if box is not None]
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -201,8 +206,8 @@ class HalvesIndex:
         keys = np.array([self._keys[box] for box in boxes], dtype=self._kind)[:, None]
         features = np.arange(self._n_features).astype(self._kind)
         low = keys >> features & 1
-        whole = 1 - (keys >> (features + self._n_features) & 1)
-        return low.astype(np.int64), (low + 1 + whole).astype(np.int64)
+        is_uncut = 1 - (keys >> (features + self._n_features) & 1)
+        return low.astype(np.int64), (low + 1 + is_uncut).astype(np.int64)
 
 
 def slice_numbers(
@@ -404,11 +409,11 @@ class CellMerger:
         joined.append(union)
         united = statistics[union] = statistics.pop(i).union(statistics.pop(j))
         # A face may be known whose box has become part of another.
-        others = [k for k in self._index.unite(i, j, union) if joined[k] == k]
-        if not others:
+        neighbors = [k for k in self._index.unite(i, j, union) if joined[k] == k]
+        if not neighbors:
             return
-        impurities = united.union_impurities([statistics[k] for k in others], self._threshold)
-        for other, impurity in zip(others, impurities, strict=True):
+        impurities = united.union_impurities([statistics[k] for k in neighbors], self._threshold)
+        for other, impurity in zip(neighbors, impurities, strict=True):
             if impurity is not None and impurity < self._most:
                 heapq.heappush(heap, (impurity, other, union))
 
@@ -532,11 +537,11 @@ class Histogram:
         """Bins in place of rows, which say as much of a cut along that feature."""
         assert self.bins is not None
         sums = self.bins[feature]
-        held = np.flatnonzero(sums.any(axis=1))
-        X = np.zeros((len(held), len(self.bins)))
-        X[:, feature] = held
-        bins: Any = Bins(self, feature, held, sums[held])
-        return _Points(X, bins, np.zeros(len(held), np.intp), len(held))
+        occupied_bins = np.flatnonzero(sums.any(axis=1))
+        X = np.zeros((len(occupied_bins), len(self.bins)))
+        X[:, feature] = occupied_bins
+        bins: Any = Bins(self, feature, occupied_bins, sums[occupied_bins])
+        return _Points(X, bins, np.zeros(len(occupied_bins), np.intp), len(occupied_bins))
 
     def parts(self, boxes: Boxes, feature: int) -> list[Histogram]:
         """The boxes that it has been cut into, not looked at."""
@@ -550,10 +555,10 @@ class Histogram:
     def within(self, feature: int, low: int, high: int) -> Path:
         """The way to the rows in the bins from `low` to before `high`; its own if that is all."""
         assert self.bins is not None
-        path, held = self.path, np.asarray(self.bins[feature].any(axis=1))
-        if held[:low].any():
+        path, is_occupied = self.path, np.asarray(self.bins[feature].any(axis=1))
+        if is_occupied[:low].any():
             path = (*path, (feature, low - 1, False))
-        if held[high:].any():
+        if is_occupied[high:].any():
             path = (*path, (feature, high - 1, True))
         return path
 
@@ -572,28 +577,28 @@ class Bins:
 Fetch = Callable[[Sequence[tuple[Histogram, Sequence[Histogram]]]], None]
 
 
-def fetched(look: Look) -> Fetch:
+def fetched(look_up: Look) -> Fetch:
     """Look at the parts of several boxes at once; what is left for the heaviest follows."""
 
     def fetch(families: Sequence[tuple[Histogram, Sequence[Histogram]]]) -> None:
         lighter = []
-        for whole, parts in families:
+        for parent, parts in families:
             heaviest = max(parts, key=lambda part: int(part.total.sum()))
             if len(parts) == 1:
-                heaviest.bins = whole.bins
+                heaviest.bins = parent.bins
             lighter += [part for part in parts if part is not heaviest]
         if lighter:
-            found = look([part.path for part in lighter], [part.total for part in lighter])
-            for part, bins in zip(lighter, found, strict=True):
+            histograms = look_up([part.path for part in lighter], [part.total for part in lighter])
+            for part, bins in zip(lighter, histograms, strict=True):
                 part.bins = bins
-        for whole, parts in families:
+        for parent, parts in families:
             for part in parts:
                 if part.bins is None:
-                    assert whole.bins is not None
-                    others = [other.bins for other in parts if other.bins is not None]
+                    assert parent.bins is not None
+                    sibling_bins = [other.bins for other in parts if other.bins is not None]
                     part.bins = [
-                        sums - np.sum(rest, axis=0)
-                        for sums, *rest in zip(whole.bins, *others, strict=True)
+                        sums - np.sum(sibling_sums, axis=0)
+                        for sums, *sibling_sums in zip(parent.bins, *sibling_bins, strict=True)
                     ]
 
     return fetch
@@ -611,21 +616,21 @@ def cut_domain(
     lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
     n_rows = len(extraction.X)
     points = _Points(extraction.X, extraction.predictions, np.zeros(n_rows, np.intp), n_rows)
-    whole = Regions(lower[None], upper[None], np.zeros(1, np.uint64))
-    frontier = _cut(extraction, points, whole, levels[0], seed, collect)  # always cuts
-    done: list[Boxes] = []
+    root = Regions(lower[None], upper[None], np.zeros(1, np.uint64))
+    frontier = _cut(extraction, points, root, levels[0], seed, collect)  # always cuts
+    finished: list[Boxes] = []
     for level in levels[1:]:
         final = frontier.statistics.impurity < level.threshold
-        done.append(frontier.take(np.flatnonzero(final)))
+        finished.append(frontier.take(np.flatnonzero(final)))
         frontier = frontier.take(np.flatnonzero(~final))
         if final.all():
             break
         points.move(np.where(final, -1, np.cumsum(~final) - 1)[points.box])
         frontier = _cut(extraction, points, frontier, level, seed, collect)
-    done.append(frontier)
-    lower_bounds = np.concatenate([part.lower for part in done])
-    upper_bounds = np.concatenate([part.upper for part in done])
-    return _open_at_border(lower_bounds, upper_bounds, lower, upper), done
+    finished.append(frontier)
+    lower_bounds = np.concatenate([part.lower for part in finished])
+    upper_bounds = np.concatenate([part.upper for part in finished])
+    return _open_at_border(lower_bounds, upper_bounds, lower, upper), finished
 
 
 @dataclass(eq=False)
@@ -656,7 +661,7 @@ def cut_adaptively(
     seed: int,
     collect: Collector,
     max_rules: int,
-    whole: Histogram | None = None,
+    histogram: Histogram | None = None,
     fetch: Fetch | None = None,
 ) -> tuple[BoxTable, list[Boxes]]:
     """Cut one box at a time along the best feature, into at most `max_rules` boxes.
@@ -669,7 +674,7 @@ def cut_adaptively(
     domain = extraction.settings["domain"]
     lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
     cutter = _AdaptiveCutter(extraction, levels, seed, collect, fetch)
-    finished = cutter.cut(lower, upper, whole, max_rules)
+    finished = cutter.cut(lower, upper, histogram, max_rules)
     lower_bounds = np.concatenate([part.lower for part in finished])
     upper_bounds = np.concatenate([part.upper for part in finished])
     return _open_at_border(lower_bounds, upper_bounds, lower, upper), finished
@@ -692,10 +697,10 @@ class _AdaptiveCutter:
         self._pure = extraction.classes is not None
 
     def cut(
-        self, lower: np.ndarray, upper: np.ndarray, whole: Histogram | None, max_rules: int
+        self, lower: np.ndarray, upper: np.ndarray, histogram: Histogram | None, max_rules: int
     ) -> list[Boxes]:
         """Cut the box with the given bounds; return the final boxes."""
-        root, least_gain = self._root(lower, upper, whole)
+        root, least_gain = self._root(lower, upper, histogram)
         queue, finished = [root], list[Boxes]()
         numbers = itertools.count(1)
         while queue:
@@ -718,11 +723,11 @@ class _AdaptiveCutter:
         return finished
 
     def _root(
-        self, lower: np.ndarray, upper: np.ndarray, whole: Histogram | None
+        self, lower: np.ndarray, upper: np.ndarray, histogram: Histogram | None
     ) -> tuple[_GridNode, float]:
         """Return the node of the whole domain and the gain that a cut must exceed."""
-        source: Any = whole
-        if whole is None:
+        source: Any = histogram
+        if histogram is None:
             X, n_rows = self._extraction.X, len(self._extraction.X)
             source = _Points(X, self._extraction.predictions, np.zeros(n_rows, np.intp), n_rows)
         points = source.along(0)
@@ -795,21 +800,23 @@ def _best_cut(
     box: Boxes, points: Any, n_slices: np.ndarray, collect: Collector
 ) -> tuple[int, float]:
     """The feature along which cutting a box takes away most scatter, and how much."""
-    best, least, scatter = 0, math.inf, math.inf
+    best, least_scatter, scatter = 0, math.inf, math.inf
     for feature in np.flatnonzero(n_slices > 1).tolist():
         along = points.along(feature)
         inside = np.zeros(len(along.X), np.intp)
         if scatter == math.inf:
-            least = scatter = float(collect(along.X, along.predictions, inside, 1).scatter[0])
+            least_scatter = scatter = float(
+                collect(along.X, along.predictions, inside, 1).scatter[0]
+            )
         only = np.where(np.arange(len(n_slices)) == feature, n_slices, 1)
         (number,) = slice_numbers(along.X, inside, box.lower, box.upper, only)
         cell, n_cells = _ranks(number.astype(np.int64), int(n_slices[feature]))
         if n_cells < 2:
             continue
         left = float(collect(along.X, along.predictions, cell, n_cells).scatter.sum())
-        if left < least:
-            best, least = feature, left
-    return best, 0.0 if scatter == math.inf else scatter - least
+        if left < least_scatter:
+            best, least_scatter = feature, left
+    return best, 0.0 if scatter == math.inf else scatter - least_scatter
 
 
 def _cut(
@@ -826,10 +833,10 @@ def _cut(
     numbers = slice_numbers(points.X, points.box, frontier.lower, frontier.upper, n_slices)
     cell, example = group_cells(points.box, numbers, n_slices, n_boxes)
     n_rows = np.bincount(cell[: points.n_rows], minlength=len(example))
-    kept = n_rows > 0
-    if not kept.all():  # cells with queried points alone are none
-        cell = np.where(kept, np.cumsum(kept) - 1, -1)[cell]
-        example, n_rows = example[kept], n_rows[kept]
+    has_rows = n_rows > 0
+    if not has_rows.all():  # cells with queried points alone are none
+        cell = np.where(has_rows, np.cumsum(has_rows) - 1, -1)[cell]
+        example, n_rows = example[has_rows], n_rows[has_rows]
     parent, slices = points.box[example], numbers[:, example].T.astype(np.int64)
     key = frontier.key[parent]
     for column in slices.T:
@@ -837,10 +844,10 @@ def _cut(
     points.move(cell)
 
     edges = Edges(frontier.lower, frontier.upper, n_slices)
-    wanted = np.maximum(0, level.min_examples - n_rows)
-    if wanted.any():
+    n_missing = np.maximum(0, level.min_examples - n_rows)
+    if n_missing.any():
         lower, upper = edges.boxes(parent, slices, edges.above(parent, slices))
-        drawn, owner = uniform_points(seed, key, wanted, lower, upper)
+        drawn, owner = uniform_points(seed, key, n_missing, lower, upper)
         points.add(drawn, extraction.query(drawn), owner)
 
     table = collect(points.X, points.predictions, points.box, len(parent))

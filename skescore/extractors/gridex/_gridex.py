@@ -64,16 +64,16 @@ class _Sums:
             return MomentsTable(self._table.moments(total), self._tolerance)
         return ClassCountsTable(total * self._source.unit)
 
-    def default_threshold(self, whole: Histogram) -> float:
+    def default_threshold(self, root: Histogram) -> float:
         """The threshold where none is given."""
         if self._source.classes is not None:
             return _SHARE_OF_CLASSES
-        n_rows, _, deviation = self._table.moments(whole.total[None])[0].tolist()
+        n_rows, _, deviation = self._table.moments(root.total[None])[0].tolist()
         return _SHARE_OF_DEVIATION * math.sqrt(deviation / n_rows)
 
-    def conclude(self, done: Sequence[Boxes]) -> Conclusions:
+    def conclude(self, finished: Sequence[Boxes]) -> Conclusions:
         """What the rules conclude that the boxes become."""
-        tables: list[Any] = [part.statistics for part in done]
+        tables: list[Any] = [part.statistics for part in finished]
         conclusions = joined_conclusions([part.conclude(part.impurity) for part in tables])
         if conclusions.class_counts is not None:
             return replace(conclusions, n_rows=conclusions.class_counts.sum(axis=1))
@@ -211,8 +211,12 @@ class GridExExtractor(BaseExtractor):
             )
         strategies = []
         for level in levels:
-            known = {"n_slices", "importance_threshold"}
-            if not isinstance(level, Mapping) or "n_slices" not in level or set(level) - known:
+            allowed_keys = {"n_slices", "importance_threshold"}
+            if (
+                not isinstance(level, Mapping)
+                or "n_slices" not in level
+                or set(level) - allowed_keys
+            ):
                 wrong = ValueError if isinstance(level, Mapping) else TypeError
                 raise wrong(
                     "Each of level_strategies must be a mapping that holds 'n_slices' and may hold "
@@ -222,8 +226,10 @@ class GridExExtractor(BaseExtractor):
         return strategies
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        boxes, done = self._boxes(extraction, self._levels(extraction))
-        conclusions = joined_conclusions([part.statistics.conclude(part.n_rows) for part in done])
+        boxes, finished = self._boxes(extraction, self._levels(extraction))
+        conclusions = joined_conclusions(
+            [part.statistics.conclude(part.n_rows) for part in finished]
+        )
         if self.max_rules is not None and extraction.classes is not None:
             boxes, conclusions = _joined(boxes, conclusions)
         return RuleSet.from_boxes(
@@ -278,15 +284,15 @@ class GridExExtractor(BaseExtractor):
         chosen = table.important_features(self.n_features_to_select)
         summing = self._summing(source, table, chosen)
         bins = table.look([()], None)[0]
-        whole = Histogram((), bins[0].sum(axis=0), bins)
-        threshold = summing.default_threshold(whole) if self.threshold is None else self.threshold
+        root = Histogram((), bins[0].sum(axis=0), bins)
+        threshold = summing.default_threshold(root) if self.threshold is None else self.threshold
         levels = self._levels_of(settings["domain"], chosen, threshold)
         assert self.max_rules is not None
-        known = SimpleNamespace(settings=settings, classes=classes)
-        boxes, done = cut_adaptively(
-            known, levels, 0, summing.collect, self.max_rules, whole, fetched(table.look)
+        problem = SimpleNamespace(settings=settings, classes=classes)
+        boxes, finished = cut_adaptively(
+            problem, levels, 0, summing.collect, self.max_rules, root, fetched(table.look)
         )
-        conclusions = self._conclude_sums(summing, whole, done)
+        conclusions = self._conclude_sums(summing, root, finished)
         assert conclusions.n_rows is not None
         if not source.weighted:
             conclusions = replace(conclusions, n_rows=conclusions.n_rows.astype(np.intp))
@@ -303,9 +309,9 @@ class GridExExtractor(BaseExtractor):
         table.use(chosen)
         return _Sums(source, table)
 
-    def _conclude_sums(self, summing: Any, whole: Histogram, done: list[Boxes]) -> Conclusions:
+    def _conclude_sums(self, summing: Any, root: Histogram, finished: list[Boxes]) -> Conclusions:
         """What the rules conclude, the weights of their rows as floats."""
-        conclusions: Conclusions = summing.conclude(done)
+        conclusions: Conclusions = summing.conclude(finished)
         return conclusions
 
     def _boxes(self, extraction: Extraction, levels: list[Level]) -> tuple[BoxTable, list[Boxes]]:

@@ -167,10 +167,10 @@ class GridRExExtractor(GridExExtractor):
     def _extract(self, extraction: Extraction) -> RuleSet:
         levels = self._levels(extraction)
         self.threshold_ = float(levels[0].threshold)
-        boxes, done = self._boxes(extraction, levels)
-        tables: list[Any] = [part.statistics for part in done]
+        boxes, finished = self._boxes(extraction, levels)
+        tables: list[Any] = [part.statistics for part in finished]
         models = LinearModels.joined(tables[0].units, tables)
-        n_rows = np.concatenate([part.n_rows for part in done])
+        n_rows = np.concatenate([part.n_rows for part in finished])
         self.residuals_ = models.residual * models.units.unit[-1]
         self.dropped_coefficients_ = models.n_dropped
 
@@ -183,8 +183,8 @@ class GridRExExtractor(GridExExtractor):
         self.fidelity_loss_ = 0.0
         if self.dropped_coefficients_:
             before, after = (
-                r2_score(extraction.predictions, each.predict(extraction.X))
-                for each in (rules_of(models.conclude_in_full(n_rows)), rules)
+                r2_score(extraction.predictions, candidate_rules.predict(extraction.X))
+                for candidate_rules in (rules_of(models.conclude_in_full(n_rows)), rules)
             )
             self.fidelity_loss_ = float(before - after)
         return rules
@@ -193,13 +193,13 @@ class GridRExExtractor(GridExExtractor):
         table.use(chosen, measure=True)
         return LinearSums(source, table, float(self.coefficient_tolerance), self.max_terms)
 
-    def _conclude_sums(self, summing: Any, whole: Histogram, done: list[Boxes]) -> Conclusions:
-        threshold = summing.default_threshold(whole) if self.threshold is None else self.threshold
+    def _conclude_sums(self, summing: Any, root: Histogram, finished: list[Boxes]) -> Conclusions:
+        threshold = summing.default_threshold(root) if self.threshold is None else self.threshold
         self.threshold_ = float(threshold)
-        models, n_rows = summing.models(done)
+        models, n_rows = summing.models(finished)
         self.residuals_ = models.residual * models.units.unit[-1]
         self.dropped_coefficients_ = models.n_dropped
-        self.fidelity_loss_ = summing.fidelity_loss(whole, done, models)
+        self.fidelity_loss_ = summing.fidelity_loss(root, finished, models)
         return models.conclude(n_rows)
 
     def _collector(self, extraction: Extraction) -> Collector:
@@ -218,8 +218,8 @@ class GridRExExtractor(GridExExtractor):
 
         def residual_of_one_model() -> float:
             collect = self._collector(extraction)
-            whole = collect(X, predictions, np.zeros(len(X), np.intp), 1)
-            return float(whole.closed(X[:1], X[:1]).impurity[0])
+            table = collect(X, predictions, np.zeros(len(X), np.intp), 1)
+            return float(table.closed(X[:1], X[:1]).impurity[0])
 
         residual = once(Sharing.of(extraction), "residual of one model", residual_of_one_model)
         return threshold_of(residual, float(np.std(predictions)))

@@ -48,13 +48,16 @@ class LinearSums:
 
     def collect(self, _: Any, bins: Bins, box: np.ndarray, n_boxes: int) -> LinearSumsTable:
         """Add up bins, each of a box."""
-        made = []
+        boxes = []
         for number in range(n_boxes):
             inside = box == number
-            places = bins.numbers[inside]
-            sums, ends = bins.sums[inside].sum(axis=0), (int(places[0]), int(places[-1]) + 1)
-            made.append(LinearSumsBox(self, bins.box, bins.feature, (ends,), (sums,)))
-        return LinearSumsTable(self, made)
+            bin_numbers = bins.numbers[inside]
+            sums, ends = (
+                bins.sums[inside].sum(axis=0),
+                (int(bin_numbers[0]), int(bin_numbers[-1]) + 1),
+            )
+            boxes.append(LinearSumsBox(self, bins.box, bins.feature, (ends,), (sums,)))
+        return LinearSumsTable(self, boxes)
 
     def fits(self, boxes: Sequence[LinearSumsBox]) -> Fits:
         """The moments of some boxes, from whole numbers without an error."""
@@ -67,32 +70,32 @@ class LinearSums:
         fits.n[:] = moments[:, 0]
         fits.mean[:, -1] = (moments[:, 1] - units.origin[-1]) / units.unit[-1]
         fits.gram[:, -1, -1] = moments[:, 2] / units.unit[-1] ** 2
-        places = np.array([column.index for column in measured], dtype=np.intp)
-        steps = np.array([column.step for column in measured]) / units.unit[places]
+        columns = np.array([column.index for column in measured], dtype=np.intp)
+        steps = np.array([column.step for column in measured]) / units.unit[columns]
         starts = np.array([column.center for column in measured])
         first, second = np.triu_indices(m)
-        for place, box in enumerate(boxes):
+        for row, box in enumerate(boxes):
             sums = box.total.tolist()
             last = len(sums) - m
             linear, products, of_labels = sums[3 : 3 + m], sums[3 + m : last], sums[last:]
             # The weight in the unit of products, which is a part of its own.
             weight = sums[0] * round(source.unit / source.product_unit)
             mean = np.array([s / weight for s in linear])
-            fits.mean[place, places] = (starts - units.origin[places]) / units.unit[places]
-            fits.mean[place, places] += mean * steps
-            found = [
+            fits.mean[row, columns] = (starts - units.origin[columns]) / units.unit[columns]
+            fits.mean[row, columns] += mean * steps
+            covariances = [
                 (s * weight - linear[i] * linear[j]) / weight
                 for s, i, j in zip(products, first.tolist(), second.tolist(), strict=True)
             ]
             gram = np.zeros((m, m))
-            gram[first, second] = gram[second, first] = found
+            gram[first, second] = gram[second, first] = covariances
             gram *= source.product_unit * steps[:, None] * steps
-            fits.gram[place, places[:, None], places] = gram
+            fits.gram[row, columns[:, None], columns] = gram
             with_labels = [
                 (s * weight - f * sums[1]) / weight for s, f in zip(of_labels, linear, strict=True)
             ]
             covariance = np.array(with_labels) * (source.label_unit / units.unit[-1]) * steps
-            fits.gram[place, places, -1] = fits.gram[place, -1, places] = covariance
+            fits.gram[row, columns, -1] = fits.gram[row, -1, columns] = covariance
         return fits
 
     def vectors(self, fits: Fits) -> np.ndarray:
@@ -119,11 +122,11 @@ class LinearSums:
         """Mean absolute residuals of models in boxes, as shares of the labels' range."""
         self.want(boxes, vectors)
         self._look()
-        found = []
+        means = []
         for box, vector in zip(boxes, vectors, strict=True):
             weight = Fraction(self._source.unit) * int(box.total[0])
-            found.append(float(self._known[box.path, vector.tobytes()] / weight))
-        return np.array(found) / self.units.unit[-1]
+            means.append(float(self._known[box.path, vector.tobytes()] / weight))
+        return np.array(means) / self.units.unit[-1]
 
     def _look(self) -> None:
         """Go through the rows once for all residuals that are wanted.
@@ -137,13 +140,13 @@ class LinearSums:
             for path, sums in box.parts():
                 nodes.setdefault(path, (sums, []))[1].append((key, self._equation(vector)))
             self._known[key] = Fraction(0)
-        found = self._table.residuals(
+        residual_lists = self._table.residuals(
             list(nodes),
-            [np.array([e for _, e in wanted]) for _, wanted in nodes.values()],
+            [np.array([e for _, e in requests]) for _, requests in nodes.values()],
             [sums for sums, _ in nodes.values()],
         )
-        for residuals, (_, wanted) in zip(found, nodes.values(), strict=True):
-            for residual, (key, _) in zip(residuals, wanted, strict=True):
+        for residuals, (_, requests) in zip(residual_lists, nodes.values(), strict=True):
+            for residual, (key, _) in zip(residuals, requests, strict=True):
                 self._known[key] += residual
         self._wanted = {}
 
@@ -152,34 +155,34 @@ class LinearSums:
         units, source = self.units, self._source
         result, range_ = np.zeros(1 + len(source.measured)), units.unit[-1]
         result[0] = units.origin[-1] - source.center - vector[-1] * range_
-        for place, m in enumerate(source.measured, start=1):
+        for position, m in enumerate(source.measured, start=1):
             slope = -vector[m.index] * (range_ / units.unit[m.index])
             result[0] += slope * (m.center - units.origin[m.index])
-            result[place] = slope * m.step
+            result[position] = slope * m.step
         return result
 
     # --- the end
 
-    def default_threshold(self, whole: Histogram) -> float:
+    def default_threshold(self, root: Histogram) -> float:
         """The threshold where none is given."""
-        everything = self._whole(whole)
+        everything = self._whole(root)
         fits = self.fits(everything)
         residual = float(self.residuals(everything, self.vectors(fits))[0])
         deviation = float(np.sqrt(fits.gram[0, -1, -1] / fits.n[0]))
         return threshold_of(residual * self.units.unit[-1], deviation * self.units.unit[-1])
 
-    def _whole(self, whole: Histogram) -> list[LinearSumsBox]:
-        points: Any = whole.along(0)
+    def _whole(self, root: Histogram) -> list[LinearSumsBox]:
+        points: Any = root.along(0)
         return self.collect(None, points.predictions, points.box, 1).boxes
 
-    def models(self, done: Sequence[Boxes]) -> tuple[LinearModels, np.ndarray]:
+    def models(self, finished: Sequence[Boxes]) -> tuple[LinearModels, np.ndarray]:
         """The linear models of all boxes in the end, and the weights of their rows."""
-        boxes = _boxes(done)
+        boxes = _boxes(finished)
         fits = self.fits(boxes)
         full = reduced = self.vectors(fits)
         if self._tolerance > 0:
             lower, upper = (
-                np.concatenate([getattr(p, end) for p in done]) for end in ("lower", "upper")
+                np.concatenate([getattr(p, end) for p in finished]) for end in ("lower", "upper")
             )
             effect = np.abs(full[:, :-2]) * self._table.sides(lower, upper) / self.units.unit[:-1]
             reduced = self.vectors(fits.restricted(effect >= self._tolerance))
@@ -196,16 +199,18 @@ class LinearSums:
         )
         return models, fits.n
 
-    def fidelity_loss(self, whole: Histogram, done: Sequence[Boxes], models: LinearModels) -> float:
+    def fidelity_loss(
+        self, root: Histogram, finished: Sequence[Boxes], models: LinearModels
+    ) -> float:
         """R² with all coefficients less that with those left."""
         if not models.n_dropped:
             return 0.0
-        fits = self.fits(_boxes(done))
+        fits = self.fits(_boxes(finished))
         before, after = (
             np.einsum("bi,bij,bj->", vectors[:, :-1], fits.gram, vectors[:, :-1])
             for vectors in (models.full, models.vectors)
         )
-        return float((after - before) / self.fits(self._whole(whole)).gram[0, -1, -1])
+        return float((after - before) / self.fits(self._whole(root)).gram[0, -1, -1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,10 +245,10 @@ class LinearSumsBox:
         return LinearSumsBox(self.context, self.box, self.feature, ends, sums)
 
     def union_impurities(
-        self, others: Sequence[LinearSumsBox], threshold: float
+        self, candidates: Sequence[LinearSumsBox], threshold: float
     ) -> Sequence[float | None]:
         """Rank of the union with each of some boxes; None where they may not join."""
-        allowed, ranks = self.context.ranked([self.union(other) for other in others], threshold)
+        allowed, ranks = self.context.ranked([self.union(other) for other in candidates], threshold)
         return [rank if ok else None for rank, ok in zip(ranks.tolist(), allowed, strict=True)]
 
 
@@ -272,9 +277,9 @@ class LinearSumsTable:
         unions = [self.boxes[i].union(self.boxes[j]) for i, j in pairs.tolist()]
         return self._context.ranked(unions, threshold)
 
-    def assemble(self, kept: np.ndarray, unions: Sequence[LinearSumsBox]) -> LinearSumsTable:
+    def assemble(self, cells: np.ndarray, unions: Sequence[LinearSumsBox]) -> LinearSumsTable:
         """A table of some of the boxes, followed by unions."""
-        return LinearSumsTable(self._context, [*self.each(kept), *unions])
+        return LinearSumsTable(self._context, [*self.each(cells), *unions])
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClosedLinearSums:
         """What matters of the boxes once nothing is to be joined any more."""
@@ -300,6 +305,6 @@ class ClosedLinearSums:
         return ClosedLinearSums(self._context, [self.boxes[i] for i in index.tolist()])
 
 
-def _boxes(done: Sequence[Boxes]) -> list[LinearSumsBox]:
-    tables: list[Any] = [part.statistics for part in done]
+def _boxes(finished: Sequence[Boxes]) -> list[LinearSumsBox]:
+    tables: list[Any] = [part.statistics for part in finished]
     return [box for table in tables for box in table.boxes]

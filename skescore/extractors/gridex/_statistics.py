@@ -48,7 +48,7 @@ class JoinableTable(Protocol):
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
         """Whether each pair of adjacent boxes may join, and its rank by impurity."""
 
-    def assemble(self, kept: np.ndarray, unions: Sequence[Any]) -> Any:
+    def assemble(self, cells: np.ndarray, unions: Sequence[Any]) -> Any:
         """A table of some of the boxes, followed by unions."""
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> StatisticsTable:
@@ -72,15 +72,15 @@ class ClassCounts:
         return ClassCounts(counts, self.output, self.total + other.total)
 
     def union_impurities(
-        self, others: Sequence[ClassCounts], threshold: float
+        self, candidates: Sequence[ClassCounts], threshold: float
     ) -> list[float | None]:
         """Impurity of the union with each of some boxes, None for boxes of another class."""
-        output, most, total = self.output, self.most, self.total
+        output, majority_count, total = self.output, self.most, self.total
         return [
-            (total + other.total - (most + other.most)) / (total + other.total)
+            (total + other.total - (majority_count + other.most)) / (total + other.total)
             if other.output == output
             else None
-            for other in others
+            for other in candidates
         ]
 
 
@@ -128,13 +128,13 @@ class ClassCountsTable:
         allowed = self.outputs[first] == self.outputs[second]
         return allowed, _class_impurity(self.counts[first] + self.counts[second])
 
-    def assemble(self, kept: np.ndarray, unions: Sequence[ClassCounts]) -> ClassCountsTable:
+    def assemble(self, cells: np.ndarray, unions: Sequence[ClassCounts]) -> ClassCountsTable:
         """A table of some of the boxes, followed by unions."""
         counts = np.array([u.counts for u in unions])
         outputs = np.array([u.output for u in unions])
         return ClassCountsTable(
-            np.concatenate([self.counts[kept], counts]),
-            np.concatenate([self.outputs[kept], outputs]),
+            np.concatenate([self.counts[cells], counts]),
+            np.concatenate([self.outputs[cells], outputs]),
         )
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClassCountsTable:
@@ -176,17 +176,19 @@ class Moments:
         mean = (self.n * self.mean + other.n * other.mean) / n
         return Moments(n, mean, self._union_deviation(other), self.tolerance)
 
-    def union_impurities(self, others: Sequence[Moments], threshold: float) -> list[float | None]:
+    def union_impurities(
+        self, candidates: Sequence[Moments], threshold: float
+    ) -> list[float | None]:
         """Rank of the union with each of some boxes, None where it would not be below."""
         tolerance = self.tolerance
-        found: list[float | None] = []
-        for other in others:
+        ranks: list[float | None] = []
+        for other in candidates:
             impurity = math.sqrt(self._union_deviation(other) / (self.n + other.n))
             if impurity >= threshold:
-                found.append(None)
+                ranks.append(None)
             else:
-                found.append(float(round(impurity / tolerance)) if tolerance else 0.0)
-        return found
+                ranks.append(float(round(impurity / tolerance)) if tolerance else 0.0)
+        return ranks
 
 
 class MomentsTable:
@@ -239,10 +241,10 @@ class MomentsTable:
         ranks = np.round(impurity / self.tolerance) if self.tolerance else np.zeros_like(impurity)
         return impurity < threshold, ranks
 
-    def assemble(self, kept: np.ndarray, unions: Sequence[Moments]) -> MomentsTable:
+    def assemble(self, cells: np.ndarray, unions: Sequence[Moments]) -> MomentsTable:
         """A table of some of the boxes, followed by unions."""
         rows = np.array([(u.n, u.mean, u.deviation) for u in unions])
-        return MomentsTable(np.concatenate([self.moments[kept], rows]), self.tolerance)
+        return MomentsTable(np.concatenate([self.moments[cells], rows]), self.tolerance)
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> MomentsTable:
         """The same: what is kept for joining is what is concluded from."""

@@ -206,20 +206,22 @@ def find_algorithm(name: Any) -> Algorithm:
 
 def unknown_parameter(name: str, algorithm: str = "") -> str:
     """Say that there is no such parameter, or not for this algorithm."""
-    known = ALGORITHMS[algorithm].parameters if algorithm else PARAMETERS
+    parameter_names = ALGORITHMS[algorithm].parameters if algorithm else PARAMETERS
     whose = f"PSyKE's {algorithm!r}" if algorithm else "any of PSyKE's algorithms"
     hint = f" {_LEFT_OUT[name]}" if name in _LEFT_OUT else ""
-    return f"There is no parameter {name!r} for {whose}.{hint} {did_you_mean(name, known)}"
+    return (
+        f"There is no parameter {name!r} for {whose}.{hint} {did_you_mean(name, parameter_names)}"
+    )
 
 
-def check_parameters(algorithm: str, given: Mapping[str, Any], task: str) -> dict[str, Any]:
+def check_parameters(algorithm: str, parameters: Mapping[str, Any], task: str) -> dict[str, Any]:
     """Check parameters and complete them by the defaults.
 
     Parameters
     ----------
     algorithm : str
         One of :data:`ALGORITHMS`.
-    given : mapping of str to Any
+    parameters : mapping of str to Any
         The parameters that were set.
     task : {"classification", "regression"}
         What the rules are for.
@@ -235,15 +237,15 @@ def check_parameters(algorithm: str, given: Mapping[str, Any], task: str) -> dic
         For a parameter that the algorithm does not have, or a value that it cannot use.
     """
     spec = ALGORITHMS[algorithm]
-    for name in given:
+    for name in parameters:
         if name not in spec.parameters:
             raise ValueError(unknown_parameter(name, algorithm))
-    result = {name: default for name, (default, _) in spec.parameters.items()} | dict(given)
+    result = {name: default for name, (default, _) in spec.parameters.items()} | dict(parameters)
     for name, (_, inspect) in spec.parameters.items():
         inspect(name, result[name])
     if "n_slices" in result:
         _check_strategy(result["n_slices"], result["importance_threshold"])
-    if task == "classification" and given.get("output") == "linear":
+    if task == "classification" and parameters.get("output") == "linear":
         raise ValueError(
             "output='linear' is for regression, and the black box is a classifier. Leave it out."
         )

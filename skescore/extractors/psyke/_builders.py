@@ -37,8 +37,8 @@ class Predictor(BaseEstimator):
         unknown = {key: i for i, key in enumerate(keys) if key not in self._known}
         if unknown:
             with self.containment.outside():
-                found = self.extraction.query(points[list(unknown.values())], cache=False)
-            self._known.update(zip(unknown, found.tolist(), strict=True))
+                predictions = self.extraction.query(points[list(unknown.values())], cache=False)
+            self._known.update(zip(unknown, predictions.tolist(), strict=True))
         return np.array([self._known[key] for key in keys], dtype=self.extraction.predictions.dtype)
 
 
@@ -244,10 +244,10 @@ def mend_hex(extractor: Any) -> None:
         if last is not extractor._surrounding:
             return
         rows = frame.iloc[:, :-1]
-        held = np.zeros(len(rows), dtype=bool)
+        in_cells = np.zeros(len(rows), dtype=bool)
         for cell in cells:
-            held |= cell.filter_indices(rows)
-        last.update(frame[~held] if not held.all() else frame, extractor.predictor)
+            in_cells |= cell.filter_indices(rows)
+        last.update(frame[~in_cells] if not in_cells.all() else frame, extractor.predictor)
 
     extractor._create_theory = _before(extractor._create_theory, update)
 
@@ -323,9 +323,9 @@ class Task(NamedTuple):
 
     def threshold(self, share: float = 0.5, name: str = "threshold") -> float:
         """The threshold given, or 0.1, or a share of the predictions' standard deviation."""
-        given = self.parameters[name]
-        if given is not None:
-            return float(given)
+        value = self.parameters[name]
+        if value is not None:
+            return float(value)
         if self.classification:
             return 0.1
         return max(share * float(np.std(self.extraction.predictions)), _LEAST_THRESHOLD)
@@ -372,15 +372,15 @@ _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 def _cart(task: Task) -> Run:
     task.extraction.check_magnitude(_LARGEST_SINGLE, "trees work in single precision")
-    given = task.parameters
+    parameters = task.parameters
     extractor = task.psyke.Extractor.cart(
         task.predictor(),
-        max_depth=given["max_depth"],
-        max_leaves=given["max_leaves"],
-        max_features=given["max_features"],
+        max_depth=parameters["max_depth"],
+        max_leaves=parameters["max_leaves"],
+        max_features=parameters["max_features"],
     )
     mend_cart(extractor)
-    run, leaves = task.run(extractor), given["max_leaves"]
+    run, leaves = task.run(extractor), parameters["max_leaves"]
     if task.classification and leaves is not None:
         n_classes = len(np.unique(task.extraction.predictions))
         if leaves < n_classes:
@@ -391,30 +391,31 @@ def _cart(task: Task) -> Run:
     return run
 
 
-def _discretized(task: Task, most: float = float("inf")) -> tuple[Bins, list[Any]]:
-    """The rows in bins, and what the bins are in PSyKE's terms.
+def _discretized(task: Task, max_combinations: float = float("inf")) -> tuple[Bins, list[Any]]:
+    """Return the rows in bins, and the bins as PSyKE's features.
 
-    There must be at most `most` combinations of bins. Of the usual discretizer's, the features
-    that matter most keep their cuts.
+    There must be at most `max_combinations` combinations of bins. With the default discretizer only
+    the most important features keep their cuts.
     """
     from psyke.schema import Between, DiscreteFeature, GreaterThan, LessThan
 
-    given = task.parameters["discretizer"]
+    template = task.parameters["discretizer"]
     usual = Discretizer("tree", min_bin_share=0.05, joint=True)
-    discretizer = usual if given is None else clone(given)
+    discretizer = usual if template is None else clone(template)
     cut_points = discretizer.fit(task.extraction.X, task.extraction.predictions).cut_points_
-    if given is None:
+    if template is None:
         combinations = 1
         for j in np.argsort(-task.importances(), kind="stable"):
-            if combinations * (len(cut_points[j]) + 1) > most:
+            if combinations * (len(cut_points[j]) + 1) > max_combinations:
                 cut_points[j] = np.empty(0)
             combinations *= len(cut_points[j]) + 1
     bins = Bins(task.extraction.X, cut_points)
     combinations = prod(len(feature.counts) for feature in bins.features)
-    if combinations > most:
+    if combinations > max_combinations:
         raise ValueError(
-            f"discretizer={given!r} leaves {combinations} combinations of bins, and PSyKE's REAL "
-            f"looks at all of them; at most {most} are allowed. Cut fewer features "
+            f"discretizer={template!r} leaves {combinations} combinations of bins, and PSyKE's "
+            f"REAL looks at all of them; at most {max_combinations} are allowed. Cut fewer "
+            "features "
             '(Discretizer("given", cut_points={...})) or less finely, or use REALExtractor.'
         )
     features = []
@@ -451,22 +452,23 @@ def _trepan(task: Task) -> Run:
     return Run(extractor, task.with_target(bins.frame))
 
 
-def _grid(task: Task, most: int = _MOST_CELLS["gridex"]) -> Any:
+def _grid(task: Task, max_cells: int = _MOST_CELLS["gridex"]) -> Any:
     from psyke.extraction.hypercubic import Grid
     from psyke.extraction.hypercubic.strategy import AdaptiveStrategy, FixedStrategy
 
-    slices, least = task.parameters["n_slices"], task.parameters["importance_threshold"]
+    slices, thresholds = task.parameters["n_slices"], task.parameters["importance_threshold"]
     strategy: Any
-    if least is None:
+    if thresholds is None:
         strategy = FixedStrategy(int(slices))
     else:
-        pairs = zip(_listed(least), _listed(slices), strict=True)
+        pairs = zip(_listed(thresholds), _listed(slices), strict=True)
         strategy = AdaptiveStrategy(task.ranks(), [(float(low), int(n)) for low, n in pairs])
     cells = prod(strategy.get(name) for name in task.names)
-    if cells > most:
+    if cells > max_cells:
         raise ValueError(
-            f"n_slices={slices!r} with importance_threshold={least!r} makes {cells} cells of every "
-            f"box that is cut, and PSyKE looks at each of them; at most {most} are allowed. "
+            f"n_slices={slices!r} with importance_threshold={thresholds!r} makes {cells} cells of "
+            f"every box that is cut, and PSyKE looks at each of them; at most {max_cells} are "
+            "allowed. "
             "Cut fewer features (importance_threshold=0.5, say) or use GridExExtractor, which "
             "looks at cells with rows only."
         )
@@ -492,12 +494,12 @@ def _gridex(task: Task) -> Run:
 def _gridrex(task: Task) -> Run:
     task.check_numbers()
     task.check_quantities()
-    given = task.parameters["threshold"]
+    threshold = task.parameters["threshold"]
     extractor = task.psyke.Extractor.gridrex(
         task.predictor(),
         _grid(task),
         min_examples=task.parameters["min_examples"],
-        threshold=_residual(task.extraction) if given is None else float(given),
+        threshold=_residual(task.extraction) if threshold is None else float(threshold),
         seed=task.seed,
     )
     return task.run(extractor)
@@ -507,8 +509,8 @@ def _residual(extraction: Extraction) -> float:
     """Half the mean absolute residual of one linear model, or 1 % of the standard deviation."""
     X, y_pred = np.column_stack([extraction.X, np.ones(len(extraction.X))]), extraction.predictions
     coefficients = np.linalg.lstsq(X, y_pred, rcond=None)[0]
-    rest = float(np.mean(np.abs(X @ coefficients - y_pred)))
-    return max(rest / 2, 0.01 * float(np.std(y_pred)))
+    residual = float(np.mean(np.abs(X @ coefficients - y_pred)))
+    return max(residual / 2, 0.01 * float(np.std(y_pred)))
 
 
 def _hex(task: Task) -> Run:
@@ -527,15 +529,15 @@ def _hex(task: Task) -> Run:
 
 def _iter(task: Task) -> Run:
     task.check_numbers()
-    given = task.parameters
+    parameters = task.parameters
     extractor = task.psyke.Extractor.iter(
         task.predictor(),
-        min_update=given["min_update"],
-        n_points=given["n_points"],
-        max_iterations=given["max_iterations"],
-        min_examples=given["min_examples"],
+        min_update=parameters["min_update"],
+        n_points=parameters["n_points"],
+        max_iterations=parameters["max_iterations"],
+        min_examples=parameters["min_examples"],
         threshold=task.threshold(),
-        fill_gaps=bool(given["fill_gaps"]),
+        fill_gaps=bool(parameters["fill_gaps"]),
         output=task.target(),
         seed=task.seed,
     )
@@ -550,14 +552,14 @@ def _divine(task: Task) -> Run:
 
 
 def _bottom_up(task: Task) -> dict[str, Any]:
-    given = {name: task.parameters[name] for name in ("k", "patience", "close_to_center")}
+    parameters = {name: task.parameters[name] for name in ("k", "patience", "close_to_center")}
     n_rows = len(task.extraction.X)
-    if given["k"] > n_rows:
+    if parameters["k"] > n_rows:
         raise ValueError(
             f"k must be at most the number of rows ({n_rows}), since each row's k nearest rows "
-            f"are looked at, got {given['k']!r}."
+            f"are looked at, got {parameters['k']!r}."
         )
-    return given
+    return parameters
 
 
 def _cosmik(task: Task) -> Run:
@@ -579,15 +581,15 @@ def _cosmik(task: Task) -> Run:
 def _clusters(name: str) -> Callable[[Task], Run]:
     def build(task: Task) -> Run:
         task.check_numbers()
-        given = task.parameters
-        ignore = float(given["ignore_threshold"])
+        parameters = task.parameters
+        ignore = float(parameters["ignore_threshold"])
         extractor = task.psyke.Extractor.creepy(
             task.predictor(),
             getattr(task.psyke.Clustering, name),
-            depth=given["depth"],
+            depth=parameters["depth"],
             error_threshold=task.threshold(0.1, "error_threshold"),
             output=task.target(),
-            gauss_components=given["gauss_components"],
+            gauss_components=parameters["gauss_components"],
             ranks=task.ranks() if ignore else (),
             ignore_threshold=ignore,
             seed=task.seed,
@@ -600,26 +602,26 @@ def _clusters(name: str) -> Callable[[Task], Run]:
 
 def _ginger(task: Task) -> Run:
     task.check_numbers()
-    given = task.parameters
+    parameters = task.parameters
     columns = _chosen(task)
     widths = np.ptp(task.extraction.X, axis=0)
     extractor = task.psyke.Extractor.ginger(
         task.predictor(),
         [f"x{j}" for j in columns],
-        [float(given["sigma"]) * float(widths[j]) for j in columns],
-        given["max_slices"],
-        min_rules=given["min_rules"],
-        alpha=given["alpha"],
-        indpb=given["indpb"],
-        tournsize=given["tournsize"],
-        metric=given["metric"] or ("ACC" if task.classification else "R2"),
-        n_gen=given["n_gen"],
-        n_pop=given["n_pop"],
-        threshold=given["threshold"],
+        [float(parameters["sigma"]) * float(widths[j]) for j in columns],
+        parameters["max_slices"],
+        min_rules=parameters["min_rules"],
+        alpha=parameters["alpha"],
+        indpb=parameters["indpb"],
+        tournsize=parameters["tournsize"],
+        metric=parameters["metric"] or ("ACC" if task.classification else "R2"),
+        n_gen=parameters["n_gen"],
+        n_pop=parameters["n_pop"],
+        threshold=parameters["threshold"],
         output=task.target(),
         seed=task.seed,
     )
-    run, choices = task.run(extractor), int(given["max_slices"]) ** len(columns)
+    run, choices = task.run(extractor), int(parameters["max_slices"]) ** len(columns)
     if choices == 1:
         return run
     return run._replace(
@@ -634,12 +636,12 @@ def _chosen(task: Task) -> list[int]:
     features = task.parameters["features"]
     if features is None:
         n_features = min(int(task.parameters["n_features"]), len(names))
-        most = np.argsort(-task.importances(), kind="stable")[:n_features]
-        return sorted(most.tolist())
+        top_features = np.argsort(-task.importances(), kind="stable")[:n_features]
+        return sorted(top_features.tolist())
     result = []
     for feature in features:
-        known = isinstance(feature, str) and feature in names
-        index = names.index(feature) if known else feature
+        is_name = isinstance(feature, str) and feature in names
+        index = names.index(feature) if is_name else feature
         if isinstance(index, bool) or not isinstance(index, int | np.integer):
             index = -1
         if not 0 <= index < len(names):

@@ -274,29 +274,31 @@ class PSyKEExtractor(BaseExtractor):
         ValueError
             If no algorithm has a parameter of that name.
         """
-        own = super().get_params(deep=False)
+        own_parameters = super().get_params(deep=False)
         for name in params:
             first = name.partition("__")[0]
-            if first not in own and first not in PARAMETERS and first not in self.params:
+            if first not in own_parameters and first not in PARAMETERS and first not in self.params:
                 raise ValueError(unknown_parameter(name))
         # Whole values first, so that a part is set in the new one.
-        changed = {n: v for n, v in params.items() if n not in own and "__" not in n}
+        changed = {n: v for n, v in params.items() if n not in own_parameters and "__" not in n}
         if changed:
             self._params = {**self.params, **changed}
         nested: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
             first, _, part = name.partition("__")
-            if part and first not in own:
+            if part and first not in own_parameters:
                 nested.setdefault(first, {})[part] = value
         for name, parts in nested.items():
-            whole: Any = self.params.get(name)
-            if not hasattr(whole, "set_params"):
+            parent: Any = self.params.get(name)
+            if not hasattr(parent, "set_params"):
                 raise ValueError(
                     f"{name} must be set to an object with parameters before "
-                    f"{name}__{next(iter(parts))} can be, got {whole!r}."
+                    f"{name}__{next(iter(parts))} can be, got {parent!r}."
                 )
-            whole.set_params(**parts)
-        super().set_params(**{n: v for n, v in params.items() if n.partition("__")[0] in own})
+            parent.set_params(**parts)
+        super().set_params(
+            **{n: v for n, v in params.items() if n.partition("__")[0] in own_parameters}
+        )
         return self
 
     def _spec(self) -> Algorithm:
@@ -320,11 +322,11 @@ class PSyKEExtractor(BaseExtractor):
 
     def _seed(self) -> int:
         """PSyKE's seed: an integer as it is, so that it can be compared with PSyKE's own runs."""
-        given = self.random_state
-        if isinstance(given, int | np.integer) and not isinstance(given, bool):
-            draw_seed(given)  # checks it
-            return int(given)
-        return draw_seed(given)
+        seed = self.random_state
+        if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+            draw_seed(seed)  # checks it
+            return int(seed)
+        return draw_seed(seed)
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         rules = self._read(self._run(extraction), extraction)

@@ -104,9 +104,9 @@ class Evidence:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def part(self, which: np.ndarray) -> Evidence:
+    def part(self, index: np.ndarray) -> Evidence:
         """Some of the points, by index or mask."""
-        return Evidence(self.codes[:, which], self.labels[which], self.weights[which])
+        return Evidence(self.codes[:, index], self.labels[index], self.weights[index])
 
     def joined(self, other: Evidence) -> Evidence:
         """Both, one after the other."""
@@ -163,15 +163,19 @@ def variants(
     key: Any = np.uint64(0)
     for code in codes.tolist():
         key = combine(key, code)[()]
-    which = np.repeat(np.arange(n_features), n_codes - 1)
-    other = np.arange(len(which)) - np.repeat(np.cumsum(n_codes - 1) - (n_codes - 1), n_codes - 1)
-    other = other + (other >= codes[which])  # skips the row's own code
-    if len(which) > n_most:
-        kept = np.sort(np.argsort(combine(key, np.arange(len(which))), kind="stable")[:n_most])
-        which, other = which[kept], other[kept]
-    n_many = n_most - len(which) if (n_codes > 1).any() else 0
-    changed = np.repeat(codes[None, :].astype(np.intp), len(which) + n_many, axis=0)
-    changed[np.arange(len(which)), which] = other
+    changed_feature = np.repeat(np.arange(n_features), n_codes - 1)
+    other = np.arange(len(changed_feature)) - np.repeat(
+        np.cumsum(n_codes - 1) - (n_codes - 1), n_codes - 1
+    )
+    other = other + (other >= codes[changed_feature])  # skips the row's own code
+    if len(changed_feature) > n_most:
+        chosen = np.sort(
+            np.argsort(combine(key, np.arange(len(changed_feature))), kind="stable")[:n_most]
+        )
+        changed_feature, other = changed_feature[chosen], other[chosen]
+    n_many = n_most - len(changed_feature) if (n_codes > 1).any() else 0
+    changed = np.repeat(codes[None, :].astype(np.intp), len(changed_feature) + n_many, axis=0)
+    changed[np.arange(len(changed_feature)), changed_feature] = other
     unit = np.zeros((1, 2 * n_features))
     drawn, _ = uniform_points(0, np.array([key]), np.array([n_many]), unit, unit + 1)
     shares = np.resize(_SHARES, n_many)[:, None]
@@ -179,5 +183,5 @@ def variants(
         steps = np.cumsum(feature.counts) / feature.counts.sum()
         picked = np.searchsorted(steps[:-1], drawn[:, n_features + j], side="right")
         anew = drawn[:, j] < shares[:, 0]
-        changed[len(which) :, j][anew] = picked[anew]
+        changed[len(changed_feature) :, j][anew] = picked[anew]
     return changed, changed != codes

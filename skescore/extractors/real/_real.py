@@ -49,8 +49,8 @@ def inside(evidence: Evidence, premise: Premise) -> np.ndarray:
     index: np.ndarray | None = None
     for codes, allowed in zip(evidence.codes, premise, strict=True):
         if not allowed.all():
-            held = allowed[codes] if index is None else allowed[codes[index]]
-            index = np.flatnonzero(held) if index is None else index[held]
+            satisfies = allowed[codes] if index is None else allowed[codes[index]]
+            index = np.flatnonzero(satisfies) if index is None else index[satisfies]
     return np.arange(len(evidence)) if index is None else index
 
 
@@ -117,29 +117,31 @@ class _Kind:
         kept_out = np.zeros(len(self.evidence), dtype=np.uint16)
         for j in literals:
             kept_out += ~premise[j][codes[j]]
-        held = self.pair(np.flatnonzero(kept_out == 0))
+        pair = self.pair(np.flatnonzero(kept_out == 0))
         by_one = np.flatnonzero(kept_out == 1)
         gains = []
         for j in literals:
             by_this = by_one[~premise[j][codes[j][by_one]]]
             gains.append(self.histogram(j, len(premise[j]), by_this))
-        return held, gains
+        return pair, gains
 
 
-def _precise(pair: np.ndarray, least: float) -> bool:
+def _precise(pair: np.ndarray, min_precision: float) -> bool:
     """Whether enough of the points agree; where there are none, nothing contradicts."""
     against, agreeing = pair
     # Shares such as 0.95 are no exact floats; the counts are.
-    return bool(agreeing >= least * (against + agreeing) * (1 - 1e-12))
+    return bool(agreeing >= min_precision * (against + agreeing) * (1 - 1e-12))
 
 
 class PremiseGrower:
     """Makes rules from rows: premises of which a share of `least` of either evidence agrees."""
 
-    def __init__(self, features: Sequence[CodedFeature], rows: Evidence, least: float) -> None:
+    def __init__(
+        self, features: Sequence[CodedFeature], rows: Evidence, min_precision: float
+    ) -> None:
         self.features = features
         self.rows = rows
-        self.least = least
+        self.least = min_precision
 
     def allows(self, codes: np.ndarray, output: int, queried: Evidence) -> bool:
         """Whether a row's full conjunction is not contradicted by queried points."""
@@ -223,34 +225,39 @@ class PremiseGrower:
         samples: Sequence[tuple[np.ndarray, np.ndarray]],
     ) -> dict[int, tuple[float, np.ndarray]]:
         """The best literal of each ordered feature and its gain, of many features at a time."""
-        wanted = [j for j, f in enumerate(self.features) if f.ordered and premise[j].sum() > 1]
-        n_codes = max((len(premise[j]) for j in wanted), default=0)
+        splittable = [j for j, f in enumerate(self.features) if f.ordered and premise[j].sum() > 1]
+        n_codes = max((len(premise[j]) for j in splittable), default=0)
         size = max(1, _CELLS // max(1, n_codes, *(len(index) for index, _ in samples)))
-        found = {}
-        every = np.arange(n_codes)
-        for start in range(0, len(wanted), size):
-            some = wanted[start : start + size]
-            allowed = np.zeros((len(some), n_codes), dtype=bool)
-            for i, j in enumerate(some):
+        best_literals = {}
+        all_codes = np.arange(n_codes)
+        for start in range(0, len(splittable), size):
+            batch = splittable[start : start + size]
+            allowed = np.zeros((len(batch), n_codes), dtype=bool)
+            for i, j in enumerate(batch):
                 allowed[i, : len(premise[j])] = premise[j]
-            code = codes[some].astype(np.intp)[:, None]
+            code = codes[batch].astype(np.intp)[:, None]
             # Up to a code not below the row's, then from a code not above it; less than is allowed.
             last = n_codes - 1 - allowed[:, ::-1].argmax(axis=1)[:, None]
             first = allowed.argmax(axis=1)[:, None]
-            valid = np.hstack([(every >= code) & (every < last), (every > first) & (every <= code)])
+            valid = np.hstack(
+                [
+                    (all_codes >= code) & (all_codes < last),
+                    (all_codes > first) & (all_codes <= code),
+                ]
+            )
             tables = []
             for kind, (index, weights) in zip(kinds, samples, strict=True):
-                table = kind.histograms(some, n_codes, index, weights)
+                table = kind.histograms(batch, n_codes, index, weights)
                 upto = table.cumsum(axis=1)  # of whole numbers, so that no order of sums matters
                 tables.append(np.concatenate([upto, upto[:, -1:] - upto + table], axis=1))
             gains = np.where(valid, _gains(tables, [t[:, n_codes - 1] for t in tables]), -np.inf)
             at = (gains >= gains.max(axis=1, keepdims=True) - _EQUAL).argmax(axis=1)
-            for i, j in enumerate(some):
+            for i, j in enumerate(batch):
                 side, bound = divmod(int(at[i]), n_codes)
-                own = np.arange(len(premise[j]))
-                chosen = premise[j] & ((own >= bound) if side else (own <= bound))
-                found[j] = float(gains[i, at[i]]), chosen
-        return found
+                own_codes = np.arange(len(premise[j]))
+                chosen = premise[j] & ((own_codes >= bound) if side else (own_codes <= bound))
+                best_literals[j] = float(gains[i, at[i]]), chosen
+        return best_literals
 
     def _drop(self, premise: Premise, literals: Sequence[int], kinds: Sequence[_Kind]) -> Premise:
         """Drop literals, one after the other, without which the rule is still precise."""
@@ -260,7 +267,10 @@ class PremiseGrower:
             if nearby is None:
                 nearby = [kind.nearby(premise, literals) for kind in kinds]
             at = literals.index(j)
-            if all(_precise(held + gains[at].sum(axis=0), self.least) for held, gains in nearby):
+            if all(
+                _precise(premise_pair + gains[at].sum(axis=0), self.least)
+                for premise_pair, gains in nearby
+            ):
                 premise[j] = np.ones_like(premise[j])
                 literals.remove(j)
                 nearby = None
@@ -287,7 +297,10 @@ class PremiseGrower:
         for at, j in enumerate(literals):
             for codes in self._extensions(j, premise[j], [gains[at] for _, gains in nearby]):
                 added = [gains[at][codes].sum(axis=0) for _, gains in nearby]
-                pairs = (held + pair for (held, _), pair in zip(nearby, added, strict=True))
+                pairs = (
+                    premise_pair + pair
+                    for (premise_pair, _), pair in zip(nearby, added, strict=True)
+                )
                 if not all(_precise(pair, self.least) for pair in pairs):
                     continue
                 against, agreeing = added[0]
@@ -301,8 +314,8 @@ class PremiseGrower:
         """Codes that may be allowed next: beside an interval; categories without objections."""
         if self.features[feature].ordered:
             codes = np.flatnonzero(allowed)
-            beside = int(codes[0]) - 1, int(codes[-1]) + 1
-            return [[code] for code in beside if 0 <= code < len(allowed)]
+            neighbor_codes = int(codes[0]) - 1, int(codes[-1]) + 1
+            return [[code] for code in neighbor_codes if 0 <= code < len(allowed)]
         objections = sum(gain[:, 0] for gain in gains)
         free = np.flatnonzero(~allowed & (objections == 0)).tolist()
         return [free] if free else [[code] for code in np.flatnonzero(~allowed).tolist()]
@@ -310,15 +323,15 @@ class PremiseGrower:
 
 def _choices(allowed: np.ndarray, code: int, histograms: Sequence[np.ndarray]) -> np.ndarray:
     """Narrower literals that hold for a category, one per row."""
-    every = np.arange(len(allowed))
+    codes = np.arange(len(allowed))
     # The category itself, then with the one most of the class besides, the one after it, ...
     counts = sum(h / max(1.0, h.sum()) for h in histograms)
     total = counts.sum(axis=1)
     share = np.where(total > 0, counts[:, 1] / np.where(total > 0, total, 1), -1.0)
     share[code] = 2.0
     share[~allowed] = -2.0
-    rank = np.empty(len(every), dtype=np.intp)
-    rank[np.lexsort((every, -share))] = every
+    rank = np.empty(len(codes), dtype=np.intp)
+    rank[np.lexsort((codes, -share))] = codes
     n_allowed = int(allowed.sum())
     sizes = np.arange(1, n_allowed)
     if n_allowed > _CHOICES:
@@ -327,21 +340,21 @@ def _choices(allowed: np.ndarray, code: int, histograms: Sequence[np.ndarray]) -
     return choices[choices.sum(axis=1) < allowed.sum()]
 
 
-def _gains(kept: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> np.ndarray:
+def _gains(remaining: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> np.ndarray:
     """FOIL's gain of each choice: how much surer of the class, times its rows that stay.
 
     Rows and queried points count alike, however many there are of each.
     """
     before: Any = 0.0
     after: Any = 0.0
-    for some, total in zip(kept, totals, strict=True):
+    for remaining_counts, total in zip(remaining, totals, strict=True):
         scale = np.maximum(1.0, total.sum(axis=1))[:, None]
         before = before + total / scale
-        after = after + some / scale[:, None]
+        after = after + remaining_counts / scale[:, None]
     tiny = 1e-12
     share = np.maximum(after[..., 1], tiny) / np.maximum(after.sum(axis=-1), tiny)
-    known = np.maximum(before[:, 1], tiny) / np.maximum(before.sum(axis=1), tiny)
-    return np.asarray(kept[0][..., 1] * (np.log2(share) - np.log2(known)[:, None]))
+    share_before = np.maximum(before[:, 1], tiny) / np.maximum(before.sum(axis=1), tiny)
+    return np.asarray(remaining[0][..., 1] * (np.log2(share) - np.log2(share_before)[:, None]))
 
 
 # --- the extractor --------------------------------------------------------------------------------
@@ -520,8 +533,8 @@ class REALExtractor(BaseExtractor):
         premises, outputs = maker.make(self.max_candidates, self.tolerance)
         self.n_rules_made_ = len(premises)
         if self.subsumption:
-            kept = [i for i in range(len(premises)) if not subsumed(i, premises, outputs)]
-            premises, outputs = [premises[i] for i in kept], outputs[kept]
+            unsubsumed = [i for i in range(len(premises)) if not subsumed(i, premises, outputs)]
+            premises, outputs = [premises[i] for i in unsubsumed], outputs[unsubsumed]
         classes, rules = extraction.settings["classes"], []
         listed = best_list(coded.rows, premises, outputs, len(classes), self.tolerance)
         for number, counts in listed[: self.max_rules]:
@@ -623,21 +636,21 @@ class RuleMaker:
         self,
         extraction: Extraction,
         coded: CodedRows,
-        least: float,
+        min_precision: float,
         n_queries: int,
         sharing: Sharing | None,
     ) -> None:
         self._extraction, self._coded, self._sharing = extraction, coded, sharing
-        self._least, self._n_queries = least, n_queries
-        self._grower = PremiseGrower(coded.features, coded.rows, least)
+        self._least, self._n_queries = min_precision, n_queries
+        self._grower = PremiseGrower(coded.features, coded.rows, min_precision)
 
     def make(self, max_rules: int | None, tolerance: float) -> tuple[list[Premise], np.ndarray]:
         """Premises and classes of rules, until a share `tolerance` of the rows is without one."""
         weights, oracle = self._coded.rows.weights, self._extraction.oracle
-        enough = tolerance * weights.sum()
+        max_waiting = tolerance * weights.sum()
         key = "REAL's steps", self._least, self._n_queries
         progress = once(self._sharing, key, self._start)
-        known = len(progress.steps)
+        n_shared_steps = len(progress.steps)
         premises: list[Premise] = []
         outputs: list[int] = []
         number = 0
@@ -645,7 +658,7 @@ class RuleMaker:
             check_deadline()
             is_new = number == len(progress.steps)
             waits = weights[progress.waiting].sum() if is_new else progress.steps[number].waited
-            if not waits > enough:
+            if not waits > max_waiting:
                 break
             if is_new:
                 progress = self._go_on(progress, float(waits))
@@ -656,7 +669,7 @@ class RuleMaker:
                 premises.append(list(step.premise))
                 outputs.append(step.output)
             number += 1
-        if self._sharing is not None and len(progress.steps) > known:
+        if self._sharing is not None and len(progress.steps) > n_shared_steps:
             self._sharing.put(key, progress)
         return premises, np.array(outputs, dtype=np.intp)
 
@@ -681,19 +694,19 @@ class RuleMaker:
             step = replace(step, n_queries=len(new))
             if premise is not None:  # else the black box predicts another class for the same row
                 step = replace(step, premise=tuple(premise))
-                held = np.zeros(len(rows), dtype=bool)
-                held[inside(rows, premise)] = True
-                waiting = waiting[~(held[waiting] & (rows.labels[waiting] == output))]
+                is_covered = np.zeros(len(rows), dtype=bool)
+                is_covered[inside(rows, premise)] = True
+                waiting = waiting[~(is_covered[waiting] & (rows.labels[waiting] == output))]
         return Progress((*progress.steps, step), waiting, queried)
 
     def _query(self, codes: np.ndarray, row: int) -> Evidence:
         """Query the black box for variants of a row."""
         key = "REAL's variants", self._n_queries, row
-        known: Evidence | None = None if self._sharing is None else self._sharing.get(key)
-        if known is not None:
-            if len(known):
-                self._extraction.oracle.count_again(len(known))
-            return known
+        shared_points: Evidence | None = None if self._sharing is None else self._sharing.get(key)
+        if shared_points is not None:
+            if len(shared_points):
+                self._extraction.oracle.count_again(len(shared_points))
+            return shared_points
         features, X = self._coded.features, self._extraction.X
         changed, differs = variants(codes, features, self._n_queries)
         points = np.repeat(X[row][None, :], len(changed), axis=0)
@@ -738,22 +751,22 @@ def best_list(
     without a rule so far; of equal ones the first. A share `tolerance` of the rows may stay without
     one. With each rule come the rows of each class that it is the first to hold for.
     """
-    enough = tolerance * rows.weights.sum()
+    max_uncovered = tolerance * rows.weights.sum()
     candidates = list(range(len(premises)))
     result = []
-    while candidates and rows.weights.sum() > enough:
+    while candidates and rows.weights.sum() > max_uncovered:
         check_deadline()
-        held = [inside(rows, premises[i]) for i in candidates]
+        covered_rows = [inside(rows, premises[i]) for i in candidates]
         counts = [
             np.bincount(rows.labels[at], weights=rows.weights[at], minlength=n_classes)
-            for at in held
+            for at in covered_rows
         ]
         surplus = [2 * c[outputs[i]] - c.sum() for i, c in zip(candidates, counts, strict=True)]
         best = int(np.argmax(surplus))
         if surplus[best] <= 0:
             break
         result.append((candidates.pop(best), counts[best]))
-        rest = np.ones(len(rows), dtype=bool)
-        rest[held[best]] = False
-        rows = rows.part(rest)
+        is_left = np.ones(len(rows), dtype=bool)
+        is_left[covered_rows[best]] = False
+        rows = rows.part(is_left)
     return result
