@@ -225,15 +225,7 @@ class Certificate:
             self, score=name, settings=cast(CertificateSettings, settings), held_out=held_out
         )
 
-    def with_held_out(
-        self,
-        search: Any,
-        X: Any,
-        y: Any = None,
-        *,
-        sample_weight: Any = None,
-        limits: SolverLimits | None = None,
-    ) -> Certificate:
+    def with_held_out(self, search: Any, *, limits: SolverLimits | None = None) -> Certificate:
         """Score the best rules found on the held-out rows of a search.
 
         Rules with the fewest errors on some rows need not be better on other rows. So rules of the
@@ -244,12 +236,6 @@ class Certificate:
         ----------
         search : ExtractorSearchCV
             The fitted search whose winner the certificate compares.
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,), optional
-            Target with which the search was fitted.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows with which the search was fitted.
         limits : SolverLimits, optional
             Time limit for the rules of all splits, without the fits of black boxes, and largest
             number of nodes for each split; by default 60 seconds.
@@ -290,9 +276,7 @@ class Certificate:
             search.leaderboard_.iloc[0],
             search.make_candidate({"extractor": f"optimal-{kind}", "params": params}),
         ]
-        given, best_found = search.held_out_scores(
-            candidates, X, y, scoring=scorer, sample_weight=sample_weight
-        )
+        given, best_found = search.held_out_scores(candidates, scoring=scorer)
         held_out: HeldOut = {
             "kind": kind,
             "n_rules": size,

@@ -686,7 +686,7 @@ def run(options: argparse.Namespace) -> str:
             if stored is not None and _all_rows_judge(options):
                 finalists = _judge(options, dataset, search, stored)
             if options.pick is None:
-                idle = search.avoid_idle_features(dataset.X, dataset.y)
+                idle = search.avoid_idle_features()
             else:
                 _pick(options, dataset, search)
                 idle = search.best_extractor_.features_without_influence(dataset.X)
@@ -742,7 +742,7 @@ def _certificate(
     )
     try:  # the search weighs classes itself
         limits = SolverLimits(time_limit=0.3 * options.certify)
-        return made.with_held_out(search, dataset.X, dataset.y, limits=limits)
+        return made.with_held_out(search, limits=limits)
     except ValueError as error:  # the proof holds all the same
         notes.add(f"the best rules found are not measured on held-out rows: {error}")
         return made
@@ -779,7 +779,7 @@ def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearch
             f"--pick {options.pick}: the trade-off has only {plural(len(front), 'row')}. "
             f"Pass --pick 1 to --pick {len(front)}."
         )
-    search.choose(front.iloc[options.pick - 1], dataset.X, dataset.y)
+    search.choose(front.iloc[options.pick - 1])
 
 
 def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
@@ -971,9 +971,9 @@ def _judge(
     judged: list[dict[str, Any]] = []
     seen = set()
     for row in best.to_dict(orient="records"):
-        search.choose(row, dataset.X, dataset.y)
+        search.choose(row)
         if not _counted_alike(options, dataset, search, stored):
-            search.choose(best.iloc[0], dataset.X, dataset.y)
+            search.choose(best.iloc[0])
             search.picked_ = False
             return None
         if (text := str(search.rules_)) in seen:
@@ -990,7 +990,7 @@ def _judge(
         )
     better = [sign(options) * found["score"] for found in judged]
     chosen = max(range(len(judged)), key=better.__getitem__)
-    search.choose(judged[chosen], dataset.X, dataset.y)
+    search.choose(judged[chosen])
     search.picked_ = False  # not by hand
     return judged
 

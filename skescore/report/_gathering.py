@@ -39,7 +39,6 @@ from skescore.tuning import (
     judged,
     pareto_mask,
 )
-from skescore.tuning._search import row_weights_of
 
 __all__ = [
     "data_of_arrays",
@@ -162,14 +161,13 @@ def gather(
     black_box: Any,
     time_limit: float,
     certificate: Certificate | None = None,
-    sample_weight: Any = None,
 ) -> tuple[dict[str, Any], Dataset | None]:
     """Read a run, a search or rules, and all that belongs to it; gives also the rows."""
     told = None if certificate is None else certificate_view(certificate)
     if isinstance(source, RuleSet):
         return _rules(source, data) | {"certificate": told}, data
     if isinstance(source, ExtractorSearchCV):
-        content = _search(source, data, time_limit, sample_weight)
+        content = _search(source, data, time_limit)
         return content | {"certificate": told}, data
     if told is not None:
         raise ValueError("certificate goes with a search or rules; a run's folder has its own.")
@@ -299,9 +297,7 @@ def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     }
 
 
-def _search(
-    search: ExtractorSearchCV, data: Dataset | None, time_limit: float, sample_weight: Any
-) -> dict[str, Any]:
+def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) -> dict[str, Any]:
     """A search that is in memory."""
     check_is_fitted(search, "leaderboard_")
     rules, board = search.rules_, search.leaderboard_
@@ -345,7 +341,7 @@ def _search(
             "trials": len(board),
             "cv": max((len(c.folds) for c in search.candidates_), default=0),
             "class_weight": search.class_weight,
-            "sample_weight": getattr(search, "weighted_", False),
+            "sample_weight": search.data_.is_weighted,
             "seed": search.random_state if isinstance(search.random_state, int) else None,
             "seconds": search.search_seconds_,
         },
@@ -362,8 +358,8 @@ def _search(
         make=search.make_candidate,
         failures=_counted_failures(failed.to_dict("records")),
         notes=[],
-        lacking="X and y",
-        row_weights=None if data is None else row_weights_of(search, data.y, sample_weight),
+        lacking="a target",
+        row_weights=None if data is None else search.data_.row_weights,
     )
 
 

@@ -72,7 +72,6 @@ def write_report(
     time_limit: float = 30.0,
     rankings: Sequence[Mapping[str, Any]] = (),
     certificate: Certificate | None = None,
-    sample_weight: Any = None,
 ) -> Path:
     """Write a run, a search or rules as one self-contained HTML file.
 
@@ -111,8 +110,6 @@ def write_report(
     certificate : Certificate, optional
         How far the rules of a search, or rules, are from the best possible ones, which the page
         shows as well. That of a run is in its folder.
-    sample_weight : array-like of shape (n_rows,), optional
-        The weights of the rows that a search was fitted with, if there were any.
 
     Returns
     -------
@@ -152,12 +149,6 @@ def write_report(
     if (X is None) != (y is None):
         raise ValueError("X and y must be given together: one of them is None.")
     sources = list(source) if isinstance(source, list | tuple) else [source]
-    if sample_weight is not None and (
-        X is None or not all(isinstance(one, ExtractorSearchCV) for one in sources)
-    ):
-        raise ValueError(
-            "sample_weight goes with a search and the rows that it was fitted with, X and y."
-        )
     jinja2 = import_optional("jinja2", extra="report", purpose=_PURPOSE)
     check_instance("certificate", certificate, Certificate, optional=True)
     if not 1 <= len(sources) <= 2:
@@ -166,14 +157,16 @@ def write_report(
     for one in sources:
         rows = data
         if X is not None:
-            if not isinstance(one, RuleSet | ExtractorSearchCV):
+            if not isinstance(one, RuleSet):
                 raise ValueError(
-                    "X and y go with a search or rules; pass the rows of a run's folder as data."
+                    "X and y belong to rules. A search has its own rows; pass the rows of a run's "
+                    "folder as data."
                 )
-            rules = one if isinstance(one, RuleSet) else one.rules_
-            rows = data_of_arrays(rules, X, y, title)
+            rows = data_of_arrays(one, X, y, title)
+        elif isinstance(one, ExtractorSearchCV) and one.data_.y is not None:
+            rows = data_of_arrays(one.rules_, one.data_.X, one.data_.y, title)
         with _damage_told(one):
-            content, rows = gather(one, rows, black_box, time_limit, certificate, sample_weight)
+            content, rows = gather(one, rows, black_box, time_limit, certificate)
         directions = {
             weight.name: weight.direction for weight in page_weights(content.get("scores", {}))
         }

@@ -14,6 +14,7 @@ from skescore.tuning._objective import (
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._search import ExtractorSearchCV
+from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning._winner import choose_winner, judged
 from skescore.tuning.runner import FoldEvaluator, SearchProgress, Workers, describe_study
@@ -44,6 +45,7 @@ __all__ = [
     "Heartbeat",
     "Question",
     "ScoreInterval",
+    "SearchData",
     "SearchLimits",
     "SearchObjective",
     "SearchProgress",

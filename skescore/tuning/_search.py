@@ -20,13 +20,12 @@ from joblib import parallel_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, indexable
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skescore._validation import check_choice, check_integer, check_number, row_weights
+from skescore._validation import check_choice, check_integer, check_number
 from skescore._views import find_view
-from skescore.black_boxes import black_box_task, is_fitted, is_prefit
+from skescore.black_boxes import black_box_task, is_fitted
 from skescore.extractors import has_categories
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet, convert_rows
@@ -46,12 +45,10 @@ from skescore.tuning._objective import (
     black_box_quality,
     check_measures,
     evaluate_on_fold,
-    fold_of_all_rows,
-    make_folds,
     measured_beside,
-    target_or_predictions,
 )
 from skescore.tuning._pareto import pareto_front
+from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective, check_scoring, spec_of
 from skescore.tuning._winner import choose_winner, judged
 from skescore.tuning.runner import (
@@ -68,9 +65,12 @@ from skescore.tuning.storage import open_storage, search_identity
 
 #: So many of the best candidates are extracted from all rows where trials used a sample.
 _FINALISTS = 3
-#: Rows whose values are permuted to see whether the black box uses a feature, and candidates that
-#: are tried in place of a winner with features that it does not use.
-_PERMUTED_ROWS, _MOST_TRIED = 2000, 5
+#: Rows whose values are permuted to find features that the black box does not use.
+_MAX_PERMUTED_ROWS = 2000
+#: Candidates that may replace a winner whose rules name such features.
+_MAX_REPLACEMENTS = 5
+#: Columns in which candidates with the same rules agree.
+_OUTCOME = ["extractor", "score", "n_rules", "completeness_volume"]
 
 
 def _has_classes(search: ExtractorSearchCV) -> bool:
@@ -203,8 +203,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         The extractors that were tried.
     n_rows_sampled_ : int or None
         Number of rows that trials were measured on, if not on all; see `max_rows`.
-    weighted_ : bool
-        Whether :meth:`fit` got weights of rows, which methods that take rows ask for then.
+    data_ : SearchData
+        Rows, target, groups and weights of :meth:`fit`, which :meth:`choose`,
+        :meth:`held_out_scores`, reports and certificates use. The rows are referenced, not copied;
+        a pickled search contains them.
     leaderboard_ : pandas.DataFrame
         One row per trial, the winner, then the best scores: extractor, score and its standard
         deviation over the folds, performance, loss, n_rules, both completenesses, further measures,
@@ -371,122 +373,112 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self._given = self._check_extractors(task, X)
         self.extractors_ = tuple(self._given)
         objective = self._check_parameters()
-        checked = self._check_rows(X, y, task)
-        fitted = y is None or is_prefit(self.estimator)
-        X, y = indexable(X, target_or_predictions(self.estimator, X, checked))
-        self.weighted_ = sample_weight is not None
-        weights = row_weights_of(self, y, sample_weight)
+        self.data_ = self._prepare(X, y, groups, sample_weight, self._check_rows(X, y, task))
         begin = time.perf_counter()
-        X_all, y_all, weights_all = X, y, weights
-        self.n_rows_sampled_ = None
-        if (sample := self._sample(y, task)) is not None:
-            self.n_rows_sampled_ = len(sample)
-            X, y = _safe_indexing(X, sample), _safe_indexing(y, sample)
-            groups = None if groups is None else _safe_indexing(groups, sample)
-            weights = None if weights is None else weights[sample]
-        spaces = self._make_spaces(X, y, task)
+        sampled_rows = self._sample(self.data_.target, task)
+        self.n_rows_sampled_ = None if sampled_rows is None else len(sampled_rows)
+        data = self.data_.take(sampled_rows)
+        spaces = self._make_spaces(data.X, data.target, task)
         with self._workers():
-            folds = make_folds(
-                self.estimator,
-                X,
-                y,
-                self.cv,
-                task,
-                fitted=fitted,
-                groups=groups,
-                sample_weight=weights,
-            )
-            all_rows = fold_of_all_rows(self.estimator, X, y, fitted=fitted, sample_weight=weights)
+            folds, all_rows = data.folds(self.cv), data.fold_of_all_rows()
         self.black_box_quality_ = black_box_quality(folds, task)
-        interrupt = None
         with quiet_optuna():
-            runner = Runner(
-                self._make_studies(X, y, task, objective, folds, all_rows, spaces),
-                Allocation(
-                    self.extractors_,
-                    self.n_trials,
-                    self.timeout,
-                    self.allocation,
-                    priority_label="share of the front's hypervolume"
-                    if objective.minimized
-                    else "best",
-                ),
-                FoldEvaluator(
-                    folds, objective.scorer, measured_beside(objective, self.measures), all_rows
-                ),
-                n_jobs=self.n_jobs,
-                pruner=self.pruner,
-                callbacks=self._callbacks(),
+            studies = self._make_studies(
+                data.X, data.target, task, objective, folds, all_rows, spaces
             )
-            bar = SearchProgress(self.n_trials, objective.name, enabled=self.progress_bar)
-            runner.callbacks.append(bar)
-            try:
-                with bar:
-                    runner.run()
-            except KeyboardInterrupt as error:
-                interrupt = error
+            runner = self._make_runner(studies, folds, all_rows)
+            interrupt = self._run(runner, objective.name)
             self.search_seconds_ = time.perf_counter() - begin
             self._keep(runner, objective, interrupted=interrupt is not None)
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
             raise interrupt  # there is nothing to choose from
         self._choose(objective)
         self.picked_ = False
-        if sample is not None and (self.refit or interrupt is None):
+        if sampled_rows is not None and (self.refit or interrupt is None):
             with self._workers():
-                all_rows = fold_of_all_rows(
-                    self.estimator, X_all, y_all, fitted=fitted, sample_weight=weights_all
-                )
-        if sample is not None and interrupt is None:
+                all_rows = self.data_.fold_of_all_rows()
+        if sampled_rows is not None and interrupt is None:
             self._judge_finalists(all_rows)
         if self.refit:
-            y_fit = None if checked is None else y_all
-            # It was fitted on the same rows already.
-            model = None if fitted else all_rows.black_box
-            self._refit(self.leaderboard_.iloc[0], X_all, y_fit, weights_all, model)
+            # The black box of `all_rows` was fitted on the same rows.
+            self._refit(None if self.data_.is_fitted else all_rows.black_box)
         if interrupt is not None:
             raise interrupt
         return self
 
-    def avoid_idle_features(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> list[str]:
+    def _prepare(
+        self, X: Any, y: Any, groups: Any, sample_weight: Any, checked_target: Any
+    ) -> SearchData:
+        return SearchData.prepare(
+            self.estimator,
+            X,
+            y,
+            checked_target=checked_target,
+            groups=groups,
+            sample_weight=sample_weight,
+            class_weight=self.class_weight,
+        )
+
+    def _make_runner(self, studies: Studies, folds: list[Fold], all_rows: Fold) -> Runner:
+        objective = studies.objective
+        measures = measured_beside(objective, self.measures)
+        front_priority = "share of the front's hypervolume"
+        return Runner(
+            studies,
+            Allocation(
+                self.extractors_,
+                self.n_trials,
+                self.timeout,
+                self.allocation,
+                priority_label=front_priority if objective.minimized else "best",
+            ),
+            FoldEvaluator(folds, objective.scorer, measures, all_rows),
+            n_jobs=self.n_jobs,
+            pruner=self.pruner,
+            callbacks=self._callbacks(),
+        )
+
+    def _run(self, runner: Runner, score_name: str) -> KeyboardInterrupt | None:
+        """Run the trials with a progress bar; return the interrupt that ended them, if any."""
+        bar = SearchProgress(self.n_trials, score_name, enabled=self.progress_bar)
+        runner.callbacks.append(bar)
+        try:
+            with bar:
+                runner.run()
+        except KeyboardInterrupt as error:
+            return error
+        return None
+
+    def avoid_idle_features(self) -> list[str]:
         """Prefer an equal candidate whose rules name no feature that the black box does not use.
 
-        Use it after :meth:`fit`, with some more queries to the black box: of features that go with
-        each other, rules may name the one that the black box never looks at.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows of :meth:`fit`.
-        y : array-like of shape (n_rows,), optional
-            The target of :meth:`fit`, if there was one.
-        sample_weight : array-like of shape (n_rows,), optional
-            The weights of :meth:`fit`, if there were any.
+        Use it after :meth:`fit`; it queries the black box a few more times. Of correlated features,
+        rules may name one that the black box does not use.
 
         Returns
         -------
         list of str
-            Features that the winner's rules name though permuting them changes no prediction of the
-            black box: empty if another candidate could take its place. Such a one is as good as
-            the best as far as one can tell (the leaderboard's ``tied``), and has as few rules.
+            Features that the winner's rules name although permuting them changes no prediction of
+            the black box. Empty if another candidate took its place, which the leaderboard marks
+            as ``tied`` with the best and which has no more rules.
         """
-        some = _safe_indexing(X, np.arange(min(_num_samples(X), _PERMUTED_ROWS)))
+        probe_rows = _safe_indexing(
+            self.data_.X, np.arange(min(len(self.data_), _MAX_PERMUTED_ROWS))
+        )
         winner = self._winner()
-        idle = winner.features_without_influence(some)
+        idle_features: list[str] = winner.features_without_influence(probe_rows)
         board: pd.DataFrame = self.leaderboard_
-        first = board.iloc[0]
-        equal = board["tied"].astype(bool) & (board["n_rules"] <= first["n_rules"])
-        if not idle or not equal.any():
-            return idle
-        outcome = ["extractor", "score", "n_rules", "completeness_volume"]
-        others = board[equal & ~board.duplicated(subset=outcome)].drop(0, errors="ignore")
-        model = None if y is None else FrozenEstimator(winner.estimator_)
-        for _, row in others.head(_MOST_TRIED).iterrows():
-            self._take(row, X, y, sample_weight=sample_weight, model=model)
-            if not self._winner().features_without_influence(some):
+        is_equal = board["tied"].astype(bool) & (board["n_rules"] <= board["n_rules"].iloc[0])
+        if not idle_features or not is_equal.any():
+            return idle_features
+        others = board[is_equal & ~board.duplicated(subset=_OUTCOME)].drop(0, errors="ignore")
+        for _, row in others.head(_MAX_REPLACEMENTS).iterrows():
+            self._take(row)
+            if not self._winner().features_without_influence(probe_rows):
                 return []
         self.leaderboard_, self.best_extractor_ = board, winner
         self._name_best()
-        return idle
+        return idle_features
 
     def _workers(self) -> Any:
         """Where black boxes are fitted: those that leave their `n_jobs` open take the search's."""
@@ -518,8 +510,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _judge_finalists(self, all_rows: Fold) -> None:
         """Extract the best candidates from all rows, and let the best of them there win."""
         board, scorer = self.leaderboard_, self._objective().scorer
-        outcome = ["extractor", "score", "n_rules", "completeness_volume"]
-        different = board[(board["state"] == "complete") & ~board.duplicated(subset=outcome)]
+        different = board[(board["state"] == "complete") & ~board.duplicated(subset=_OUTCOME)]
         if self._limits and different["within_limits"].any():
             different = different[different["within_limits"]]
         places = different.index[:_FINALISTS]
@@ -537,55 +528,49 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.leaderboard_ = pd.concat([board.loc[[first]], board.drop(first)], ignore_index=True)
         self._name_best()
 
-    def _refit(self, row: Any, X: Any, y: Any, weights: Any = None, model: Any = None) -> None:
-        """Fit the extractor of a row; `model` is a black box that was fitted on these rows."""
-        best = self.make_candidate(row)
-        if y is not None:  # else the black box as it is
-            best.set_params(estimator=clone(self.estimator) if model is None else model)
-        options = {} if weights is None else {"sample_weight": weights}
-        self.best_extractor_ = best.fit(X, **options) if y is None else best.fit(X, y, **options)
-        if y is not None and model is not None:
-            best.set_params(estimator=clone(self.estimator))
-            best.estimator_ = best.oracle_.estimator = model.estimator
+    def _refit(self, black_box: Any = None) -> None:
+        """Fit the extractor of the first row on all rows, with a black box fitted on them."""
+        data = self.data_
+        options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
+        best = self.make_candidate(self.leaderboard_.iloc[0])
+        if data.y is None:
+            best.fit(data.X, **options)
+        else:
+            best.set_params(estimator=clone(self.estimator) if black_box is None else black_box)
+            best.fit(data.X, data.target, **options)
+            if black_box is not None:
+                best.set_params(estimator=clone(self.estimator))
+                best.estimator_ = best.oracle_.estimator = black_box.estimator
+        self.best_extractor_ = best
         if is_classifier(self.estimator):
-            self.classes_ = self.best_extractor_.classes_
+            self.classes_ = best.classes_
 
-    def choose(
-        self, row: Any, X: Any, y: Any = None, *, sample_weight: Any = None
-    ) -> ExtractorSearchCV:
-        """Make another candidate the winner, and fit it.
+    def choose(self, row: Any) -> ExtractorSearchCV:
+        """Make another candidate the winner, and fit it on the rows of the search.
 
         Use it for a row of the trade-off that suits better than the winner.
 
         Parameters
         ----------
         row : mapping, Series or Candidate
-            Of the leaderboard, the front or :meth:`best_for`: holds ``extractor`` and ``trial``.
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows of :meth:`fit`.
-        y : array-like of shape (n_rows,), optional
-            The target of :meth:`fit`, if there was one.
-        sample_weight : array-like of shape (n_rows,), optional
-            The weights of :meth:`fit`, if there were any.
+            Row of the leaderboard, the front or :meth:`best_for`, with ``extractor`` and ``trial``.
 
         Returns
         -------
         self
-            Whose winner, first row of the leaderboard and rules are those of the candidate.
+            The search with the candidate as winner, first row of the leaderboard and rules.
 
         Raises
         ------
         ValueError
-            If the search has no such candidate, or was fitted with weights that are not given.
+            If the search has no such candidate.
         """
         check_is_fitted(self, "leaderboard_")
-        self._take(row, X, y, sample_weight=sample_weight)
+        self._take(row)
         self.picked_ = True
         return self
 
-    def _take(
-        self, row: Any, X: Any, y: Any, *, sample_weight: Any = None, model: Any = None
-    ) -> None:
+    def _take(self, row: Any) -> None:
         """Make a candidate the winner."""
         if isinstance(row, Candidate):
             row = {"extractor": row.extractor, "trial": row.trial}
@@ -601,9 +586,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         self.leaderboard_ = pd.concat([board[chosen], others], ignore_index=True)
         self._name_best()
-        target = target_or_predictions(self.estimator, X, y)
-        weights = row_weights_of(self, target, sample_weight)
-        self._refit(self.leaderboard_.iloc[0], X, y, weights, model)
+        winner = getattr(self, "best_extractor_", None)
+        # Every candidate explains the same black box, which is fitted already.
+        self._refit(
+            None if winner is None or self.data_.is_fitted else FrozenEstimator(winner.estimator_)
+        )
 
     def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:
         """What is tried, by its name in the leaderboard: names, classes and instances."""
@@ -1003,7 +990,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def held_out_scores(
         self,
         candidates: Sequence[Any],
-        X: Any,
+        X: Any = None,
         y: Any = None,
         *,
         scoring: Any = None,
@@ -1019,16 +1006,16 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ----------
         candidates : sequence of mapping, Series, Candidate or extractor
             What :meth:`make_candidate` takes, or extractors.
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows that were searched on.
+        X : array-like or DataFrame of shape (n_rows, n_features), optional
+            Other rows than those of the search; `y`, `groups` and `sample_weight` go with them.
         y : array-like of shape (n_rows,), optional
-            Their target, where there was one.
+            Target of these rows; the predictions of the black box by default.
         scoring : str or scorer, optional
             Another score than that of the search.
         groups : array-like of shape (n_rows,), optional
-            Groups of the rows, where the search had some.
+            Groups of these rows.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows, where the search had some.
+            Weights of these rows.
 
         Returns
         -------
@@ -1055,7 +1042,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ...     black_box, extractors=["cart"], n_trials=3, cv=2, random_state=0
         ... ).fit(X, y)
         >>> stump = CARTExtractor(black_box, max_leaf_nodes=2, random_state=0)
-        >>> search.held_out_scores([search.leaderboard_.iloc[0], stump], X, y).round(2).tolist()
+        >>> search.held_out_scores([search.leaderboard_.iloc[0], stump]).round(2).tolist()
         [[0.98, 0.98], [0.93, 0.93]]
         """
         check_is_fitted(self, "leaderboard_")
@@ -1064,25 +1051,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             one if isinstance(one, BaseEstimator) else self.make_candidate(one)
             for one in candidates
         ]
-        task = black_box_task(self.estimator)
-        fitted = y is None or is_prefit(self.estimator)
-        X, y = indexable(X, target_or_predictions(self.estimator, X, y))
-        weights = row_weights_of(self, y, sample_weight)
-        if (sample := self._sample(y, task)) is not None:
-            X, y = _safe_indexing(X, sample), _safe_indexing(y, sample)
-            groups = None if groups is None else _safe_indexing(groups, sample)
-            weights = None if weights is None else weights[sample]
+        data = self.data_ if X is None else self._prepare(X, y, groups, sample_weight, y)
+        data = data.take(self._sample(data.target, black_box_task(self.estimator)))
         with self._workers():
-            folds = make_folds(
-                self.estimator,
-                X,
-                y,
-                self.cv,
-                task,
-                fitted=fitted,
-                groups=groups,
-                sample_weight=weights,
-            )
+            folds = data.folds(self.cv)
         return np.array(
             [[evaluate_on_fold(one, fold, scorer)["score"] for fold in folds] for one in made]
         )
@@ -1146,25 +1118,21 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return diagram
         return str(find_view("search.html")(self, diagram))
 
-    def report(self, X: Any = None, y: Any = None, **options: Any) -> Path:
+    def report(self, **options: Any) -> Path:
         """Write the search as one HTML page; see :func:`skescore.report.write_report`.
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_rows, n_features), optional
-            The rows of the search; without them there are no measures of single rules.
-        y : array-like of shape (n_rows,), optional
-            Their labels or numbers.
         **options
-            ``path`` (by default ``report.html`` in the current folder), ``title`` and what else
-            that function takes.
+            ``path`` (by default ``report.html`` in the current folder), ``title`` and further
+            options of that function.
 
         Returns
         -------
         Path
             The file.
         """
-        return Path(find_view("search.report")(self, X, y, **options))
+        return Path(find_view("search.report")(self, **options))
 
     @property
     def oracle_(self) -> Any:
@@ -1282,26 +1250,6 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             tags.classifier_tags.multi_label = False
         tags.target_tags.required = not is_fitted(self.estimator)
         return tags
-
-
-def row_weights_of(search: Any, y: Any, given: Any = None) -> np.ndarray | None:
-    """The weights of the rows of a search, by `class_weight` and as given; None if all are 1."""
-    # Searches of earlier versions do not say whether they were weighted.
-    if given is None and getattr(search, "weighted_", False):
-        raise ValueError(
-            "sample_weight must hold the weights of the rows that the search was fitted with, got "
-            "None. Pass those that fit got."
-        )
-    weights = None if given is None else row_weights(given, _num_samples(y))
-    if search.class_weight is None:
-        return weights
-    if black_box_task(search.estimator) != "classification":
-        raise ValueError(
-            f"class_weight={search.class_weight!r} is for classes, but the black box does "
-            "regression. Pass sample_weight to fit."
-        )
-    by_class = compute_sample_weight(search.class_weight, y)
-    return by_class if weights is None else by_class * weights
 
 
 def _score_with(weights: Mapping[str, Any]) -> ScoreSpec:

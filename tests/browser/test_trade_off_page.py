@@ -240,7 +240,7 @@ def test_wherever_the_slider_stands_the_rules_are_in_the_page(browser, tmp_path)
     search = ExtractorSearchCV(
         KNeighborsClassifier(9), extractors=("cart", "cream"), n_trials=12, cv=3, random_state=1
     ).fit(iris.X, iris.y)
-    browser.open(search.report(iris.X, iris.y, path=tmp_path / "page.html"))
+    browser.open(search.report(path=tmp_path / "page.html"))
     places = browser.run(
         """
         const found = new Set(), { tradeOff, content } = page;

@@ -179,7 +179,7 @@ def test_what_is_best_here_is_measured_on_held_out_rows_as_well(iris: Any) -> No
     search = ExtractorSearchCV(box, extractors=["cart"], n_trials=3, cv=cv, random_state=0)
     search.fit(X, y)
     made = certify(search, X, y, space=SearchSpace(3, cuts=3), limits=SolverLimits(max_nodes=100))
-    told = made.with_held_out(search, X, y, limits=SolverLimits(max_nodes=100))
+    told = made.with_held_out(search, limits=SolverLimits(max_nodes=100))
     found = told.held_out
     assert found is not None
     kind = max(made.kinds, key=lambda kind: made.interval(kind).incumbent)

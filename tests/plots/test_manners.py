@@ -148,7 +148,7 @@ def test_importing_the_room_does_not_import_matplotlib() -> None:
     assert run.stdout.strip() == "False", run.stderr
 
 
-@pytest.mark.parametrize("name", sorted({*CALLS, "decision_boundaries", "plot_search"}))
+@pytest.mark.parametrize("name", sorted({*CALLS, "decision_boundaries"}))
 def test_documented_parameters_are_those_of_the_signature(name: str) -> None:
     function = getattr(plots, name)
     text = inspect.getdoc(function)

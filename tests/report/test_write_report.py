@@ -218,7 +218,7 @@ def test_a_missing_package_is_named_with_its_extra(runs, tmp_path, monkeypatch) 
 
 def test_a_search_writes_itself_with_and_without_its_rows(search, folder, tmp_path) -> None:
     iris = load_dataset("iris")
-    page = search.report(iris.X, iris.y, path=tmp_path / "search.html", title="Irises & more")
+    page = search.report(path=tmp_path / "search.html", title="Irises & more")
     content = content_of(page)
     assert "<h1>Irises &amp; more</h1>" in page.read_text(encoding="utf-8")
     assert content["notes"] == []
@@ -229,12 +229,16 @@ def test_a_search_writes_itself_with_and_without_its_rows(search, folder, tmp_pa
     assert content["groups"][0]["winner"] == same["groups"][0]["winner"]
     assert content["rows"] == same["rows"]
     assert content["groups"][0]["quality"] == search.black_box_quality_
-    alone = content_of(write_report(search, path=tmp_path / "alone.html"))
+    black_box = FrozenEstimator(KNeighborsClassifier(9).fit(iris.X, iris.y))
+    without_target = ExtractorSearchCV(
+        black_box, extractors=["cart"], n_trials=3, cv=2, random_state=0
+    ).fit(iris.X)
+    alone = content_of(write_report(without_target, path=tmp_path / "alone.html"))
     (view,) = alone["views"].values()
-    assert RuleSet.from_json(json.dumps(view["set"])) == search.rules_
-    assert "without X and y" in alone["notes"][0]
+    assert RuleSet.from_json(json.dumps(view["set"])) == without_target.rules_
+    assert "without a target" in alone["notes"][0]
     with pytest.raises(ValueError, match="given together"):
-        write_report(search, iris.X)
+        write_report(search.rules_, iris.X)
 
 
 def test_the_score_that_was_searched_for_is_the_one_shown(tmp_path) -> None:
@@ -247,7 +251,7 @@ def test_the_score_that_was_searched_for_is_the_one_shown(tmp_path) -> None:
         random_state=0,
         scoring="balanced_accuracy",
     ).fit(iris.X, iris.y)
-    content = content_of(write_report(search, iris.X, iris.y, path=tmp_path / "page.html"))
+    content = content_of(write_report(search, path=tmp_path / "page.html"))
     assert content["start"]["score"] == "balanced_accuracy"
     assert content["scores"]["balanced_accuracy"]["label"] == "balanced accuracy"
     assert content["scores"]["balanced_accuracy"]["greater"]
@@ -270,7 +274,7 @@ def test_rules_alone_are_counted_on_rows(runs, tmp_path) -> None:
         assert one["right"] == ((predicted == iris.y) & (iris.y == one["name"])).sum()
     alone = content_of(write_report(rules, path=tmp_path / "alone.html"))
     assert "cannot say how good the rules are" in alone["notes"][0]
-    with pytest.raises(ValueError, match="go with a search or rules"):
+    with pytest.raises(ValueError, match="belong to rules"):
         write_report(runs.write_run(tmp_path / "run"), iris.X, iris.y)
 
 
@@ -571,7 +575,7 @@ def test_searches_with_weighed_classes_are_compared_and_made_again_by_them(weigh
     search = ExtractorSearchCV(
         tree, extractors=["cart"], n_trials=3, cv=2, class_weight=weights, random_state=0
     ).fit(iris.X, iris.y)
-    page = write_report(search, iris.X, iris.y, path=tmp_path / "page.html")
+    page = write_report(search, path=tmp_path / "page.html")
     content = content_of(page)
     share = {"balanced": 1 / 3}.get(str(weights), 0.6)  # of setosa: 50 of 150 rows, 6 of 10 parts
     assert content["groups"][0]["always"]["share"] == pytest.approx(share)
@@ -590,9 +594,7 @@ def test_searches_on_weighed_rows_are_compared_and_made_again_by_their_weights(t
     search = ExtractorSearchCV(
         tree(max_depth=4, random_state=0), extractors=["cart"], n_trials=3, cv=2, random_state=0
     ).fit(X, y, sample_weight=weights)
-    with pytest.raises(ValueError, match="sample_weight must hold the weights of the rows"):
-        write_report(search, X, y, path=tmp_path / "page.html")
-    page = write_report(search, X, y, path=tmp_path / "page.html", sample_weight=weights)
+    page = write_report(search, path=tmp_path / "page.html")
     always = content_of(page)["groups"][0]["always"]
     if task == "classification":
         assert always == {"text": "no", "share": pytest.approx(80 / 120)}
@@ -602,5 +604,5 @@ def test_searches_on_weighed_rows_are_compared_and_made_again_by_their_weights(t
     text = page.read_text(encoding="utf-8")
     assert "came out otherwise" not in text
     assert "; rows weigh as given, on held-out rows" in text
-    with pytest.raises(ValueError, match="sample_weight goes with a search"):
-        write_report(search.rules_, X, y, path=tmp_path / "page.html", sample_weight=weights)
+    with pytest.raises(ValueError, match="A search has its own rows"):
+        write_report(search, X, y, path=tmp_path / "page.html")

@@ -96,13 +96,13 @@ def test_another_row_may_be_chosen(plain) -> None:
     search = search_of(n_trials=6).fit(X, Y)
     assert not search.picked_
     row = search.pareto_front_.iloc[-1]
-    search.choose(row, X, Y)
+    search.choose(row)
     assert search.picked_
     assert search.best_name_ == row["extractor"]
     assert search.leaderboard_.iloc[0]["trial"] == row["trial"]
     assert search.rules_ == search.make_candidate(row).fit(X, Y).rules_
     with pytest.raises(ValueError, match="no trial 99 of 'cart'"):
-        search.choose({"extractor": "cart", "trial": 99}, X, Y)
+        search.choose({"extractor": "cart", "trial": 99})
 
 
 def test_another_row_is_chosen_with_the_weights_of_the_classes_of_the_black_box() -> None:
@@ -114,7 +114,7 @@ def test_another_row_is_chosen_with_the_weights_of_the_classes_of_the_black_box(
         black_box, extractors=["cart"], n_trials=2, cv=2, random_state=0, class_weight="balanced"
     ).fit(rows)
     before = search.rules_
-    assert search.choose(search.leaderboard_.iloc[0], rows).rules_ == before
+    assert search.choose(search.leaderboard_.iloc[0]).rules_ == before
 
 
 def test_a_candidate_without_idle_features_is_made_with_the_weights_of_the_rows() -> None:
@@ -130,15 +130,7 @@ def test_a_candidate_without_idle_features_is_made_with_the_weights_of_the_rows(
     search = ExtractorSearchCV(black_box, extractors=extractors, n_trials=2, cv=2, random_state=0)
     search.fit(rows, labels, sample_weight=weights)
     assert search.best_name_ == "cart"
-    for forgets in (
-        search.avoid_idle_features,
-        lambda *given: search.choose(search.leaderboard_.iloc[1], *given),
-        lambda *given: search.held_out_scores([search.leaderboard_.iloc[1]], *given),
-    ):
-        with pytest.raises(ValueError, match="sample_weight must hold the weights"):
-            forgets(rows, labels)
-    assert search.best_name_ == "cart"
-    assert search.avoid_idle_features(rows, labels, sample_weight=weights) == []
+    assert search.avoid_idle_features() == []
     assert search.best_name_ == "trepan"
     expected = search.make_candidate(search.leaderboard_.iloc[0])
     assert search.rules_ == expected.fit(rows, labels, sample_weight=weights).rules_
