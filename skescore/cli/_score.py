@@ -591,14 +591,14 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
             [
                 str(rule["rule"]),
                 number(rule["printed"]),
-                number(rule["found"]),
+                number(rule["observed"]),
                 f"{number(rule['low'])} to {number(rule['high'])}",
                 f"{rule['rows']:g}",
                 "yes" if rule["within"] else "no",
             ]
             for rule in printed
         ]
-        printer.table(["rule", "printed", "found", "95 % interval", "rows", "within"], listed)
+        printer.table(["rule", "printed", "observed", "95 % interval", "rows", "within"], listed)
         if result["data"]["task"] == "classification":
             printer.line(
                 "(Printed shares are agreement with the black box unless marked 'data'; these rows "

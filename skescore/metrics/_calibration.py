@@ -30,10 +30,10 @@ class RuleCalibration:
     printed : ndarray of shape (n_rules,)
         Classification: the printed share of the rule's class; NaN without one. Regression: the
         mean of what the rule predicts for its rows.
-    found : ndarray of shape (n_rules,)
+    observed : ndarray of shape (n_rules,)
         Share of its rows with its class, or the mean of their labels; NaN without rows.
     low, high : ndarray of shape (n_rules,)
-        Ends of the interval for `found`; without rows it holds everything.
+        Ends of the interval for `observed`; without rows it holds everything.
     rows : ndarray of shape (n_rules,)
         Rows that the rule predicts, by weight.
     unit : float
@@ -48,7 +48,7 @@ class RuleCalibration:
     """
 
     printed: Floats
-    found: Floats
+    observed: Floats
     low: Floats
     high: Floats
     rows: Floats
@@ -57,13 +57,13 @@ class RuleCalibration:
     @property
     def error(self) -> float:
         """Mean distance of what is printed from what is found, by rows; NaN where none is known."""
-        known = (self.rows > 0) & np.isfinite(self.printed) & np.isfinite(self.found)
-        if not known.any():
+        is_measured = (self.rows > 0) & np.isfinite(self.printed) & np.isfinite(self.observed)
+        if not is_measured.any():
             return math.nan
-        distance = np.abs(self.printed[known] - self.found[known])
+        distance = np.abs(self.printed[is_measured] - self.observed[is_measured])
         if self.unit == 0:  # equal labels, which are met or not
             return math.inf if distance.any() else 0.0
-        return float(np.average(distance, weights=self.rows[known]) / self.unit)
+        return float(np.average(distance, weights=self.rows[is_measured]) / self.unit)
 
     @property
     def within(self) -> np.ndarray:
@@ -73,8 +73,8 @@ class RuleCalibration:
     @property
     def share_within(self) -> float:
         """Share of the rules with rows and something printed whose interval holds it."""
-        known = (self.rows > 0) & np.isfinite(self.printed)
-        return float(self.within[known].mean()) if known.any() else math.nan
+        is_measured = (self.rows > 0) & np.isfinite(self.printed)
+        return float(self.within[is_measured].mean()) if is_measured.any() else math.nan
 
     def to_frame(self) -> pd.DataFrame:
         """Give a row per rule, numbered from 1.
@@ -82,9 +82,9 @@ class RuleCalibration:
         Returns
         -------
         DataFrame
-            ``printed``, ``found``, ``low``, ``high``, ``rows`` and ``within``.
+            ``printed``, ``observed``, ``low``, ``high``, ``rows`` and ``within``.
         """
-        names = ("printed", "found", "low", "high", "rows", "within")
+        names = ("printed", "observed", "low", "high", "rows", "within")
         index = pd.RangeIndex(1, len(self.rows) + 1, name="rule")
         return pd.DataFrame({name: getattr(self, name) for name in names}, index=index)
 
@@ -157,7 +157,7 @@ def rule_calibration(
     ... )
     >>> held_out = rule_calibration(rules, [[0.5], [1.0], [1.5], [9.0]], ["low", "low", "high", "low"])
     >>> print(held_out.to_frame().round(2))
-          printed  found   low  high  rows  within
+          printed  observed   low  high  rows  within
     rule
     1         1.0   0.67  0.09  0.99   3.0   False
     """  # noqa: E501 - as one types it
@@ -175,24 +175,24 @@ def rule_calibration(
     squares = weights**2 @ mine
     # As many rows of equal weight would tell as much.
     behind = np.divide(rows**2, squares, out=np.zeros(n_rules), where=squares > 0)
-    known = np.where(rows > 0, rows, np.nan)
+    positive_rows = np.where(rows > 0, rows, np.nan)
     if ruleset.classes is not None:
         codes = class_codes(ruleset, y, n_rows)
         hits = weights @ (mine & (codes[:, None] == ruleset.conclusions.outputs))
-        found = np.clip(hits / known, 0.0, 1.0)
+        observed = np.clip(hits / positive_rows, 0.0, 1.0)
         purity = [rule.purity(ruleset.output_index(rule)) for rule in ruleset.rules]
         printed = np.array([math.nan if p is None else p for p in purity], dtype=np.float64)
-        low, high = _of_share(found, behind, confidence)
-        return RuleCalibration(printed, found, low, high, rows, 1.0)
+        low, high = _of_share(observed, behind, confidence)
+        return RuleCalibration(printed, observed, low, high, rows, 1.0)
     labels = finite_numbers("y", one_per_row(y, n_rows))
-    found = weights * labels @ mine / known
-    deviations = np.where(mine, labels[:, None] - np.where(rows > 0, found, 0.0), 0.0)
-    variance = weights @ deviations**2 / known
-    printed = _predicted(ruleset, table, mine, weights) / known
-    low, high = _of_mean(found, variance, behind, confidence)
+    observed = weights * labels @ mine / positive_rows
+    deviations = np.where(mine, labels[:, None] - np.where(rows > 0, observed, 0.0), 0.0)
+    variance = weights @ deviations**2 / positive_rows
+    printed = _predicted(ruleset, table, mine, weights) / positive_rows
+    low, high = _of_mean(observed, variance, behind, confidence)
     mean = np.average(labels, weights=weights)
     unit = math.sqrt(np.average((labels - mean) ** 2, weights=weights))
-    return RuleCalibration(printed, found, low, high, rows, unit if np.ptp(labels) else 0.0)
+    return RuleCalibration(printed, observed, low, high, rows, unit if np.ptp(labels) else 0.0)
 
 
 def _predicted(ruleset: RuleSet, table: RowTable, mine: Any, weights: Floats) -> Floats:
@@ -217,9 +217,9 @@ def _of_share(share: Floats, rows: Floats, confidence: float) -> tuple[Floats, F
     hits = np.where(rows > 0, np.nan_to_num(share) * rows, 0.0)
     missed = np.maximum(rows - hits, 0.0)
     low, high = np.zeros(len(rows)), np.ones(len(rows))
-    some, not_all = hits > 0, missed > 0
-    low[some] = betaincinv(hits[some], missed[some] + 1, tail)
-    high[not_all] = betaincinv(hits[not_all] + 1, missed[not_all], 1 - tail)
+    has_hits, has_misses = hits > 0, missed > 0
+    low[has_hits] = betaincinv(hits[has_hits], missed[has_hits] + 1, tail)
+    high[has_misses] = betaincinv(hits[has_misses] + 1, missed[has_misses], 1 - tail)
     return low, np.where(rows > 0, high, 1.0)
 
 
@@ -227,10 +227,12 @@ def _of_mean(
     mean: Floats, variance: Floats, rows: Floats, confidence: float
 ) -> tuple[Floats, Floats]:
     """Ends of Student's intervals; everything for a single row."""
-    enough = rows > 1
-    left = np.where(enough, rows - 1, 1.0)
-    reach = stdtrit(left, 1 - (1 - confidence) / 2) * np.sqrt(np.where(enough, variance, 0) / left)
+    has_spread = rows > 1
+    degrees_of_freedom = np.where(has_spread, rows - 1, 1.0)
+    reach = stdtrit(degrees_of_freedom, 1 - (1 - confidence) / 2) * np.sqrt(
+        np.where(has_spread, variance, 0) / degrees_of_freedom
+    )
     return (
-        np.where(enough, mean - reach, -math.inf),
-        np.where(enough, mean + reach, math.inf),
+        np.where(has_spread, mean - reach, -math.inf),
+        np.where(has_spread, mean + reach, math.inf),
     )

@@ -110,22 +110,22 @@ class PerformanceMetric:
 def find_metric(metric: str | PerformanceMetric, options: Mapping[str, Any]) -> PerformanceMetric:
     """Find a metric and check the names of its options."""
     if isinstance(metric, PerformanceMetric):
-        found = metric
+        checked_metric = metric
     else:
-        known = PERFORMANCE_METRICS.get(metric) if isinstance(metric, str) else None
-        if known is None:
+        named_metric = PERFORMANCE_METRICS.get(metric) if isinstance(metric, str) else None
+        if named_metric is None:
             raise ValueError(
                 f"There is no metric of predictions {metric!r}. "
                 f"{did_you_mean(metric, PERFORMANCE_METRICS)}"
             )
-        found = known
+        checked_metric = named_metric
     for option in options:
-        if option not in found.options:
+        if option not in checked_metric.options:
             raise TypeError(
-                f"The metric {found.name!r} has no option {option!r}. "
-                f"{did_you_mean(option, found.options)}"
+                f"The metric {checked_metric.name!r} has no option {option!r}. "
+                f"{did_you_mean(option, checked_metric.options)}"
             )
-    return found
+    return checked_metric
 
 
 _TABLE = "statistics of two-by-two tables"
@@ -543,14 +543,16 @@ def performance_value(
     >>> performance_value("correlation", [1.0, 2.0, 4.0], [2.0, 3.0, 5.0])
     1.0
     """
-    found = find_metric(metric, options)
-    if found.function is None:
+    checked_metric = find_metric(metric, options)
+    if checked_metric.function is None:
         raise ValueError(
-            f"{found.name!r} needs more than predictions: "
-            f"{_ELSEWHERE[found.kind].format(found.name)}."
+            f"{checked_metric.name!r} needs more than predictions: "
+            f"{_ELSEWHERE[checked_metric.kind].format(checked_metric.name)}."
         )
     return float(
-        found.function(y_true, y_pred, sample_weight=sample_weight, undefined=undefined, **options)
+        checked_metric.function(
+            y_true, y_pred, sample_weight=sample_weight, undefined=undefined, **options
+        )
     )
 
 
@@ -667,9 +669,9 @@ def performance_report(
     check_choice("task", task, TASKS)
     check_number("undefined", undefined, nan=True)
     if task == "regression":
-        for name, given in (("y_prob", y_prob), ("labels", labels), ("pos_label", pos_label)):
-            if given is not None:
-                raise ValueError(f"{name} is for task='classification', got {given!r}.")
+        for name, value in (("y_prob", y_prob), ("labels", labels), ("pos_label", pos_label)):
+            if value is not None:
+                raise ValueError(f"{name} is for task='classification', got {value!r}.")
         options: dict[str, dict[str, Any]] = {"regression": {}}
     else:
         options = {"multiclass": {}}

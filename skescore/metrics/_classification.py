@@ -33,7 +33,7 @@ def balanced_accuracy(rows: Labels) -> float:
 @metric_of(Labels, "where all labels and predictions are the same")
 def cohen_kappa(rows: Labels) -> float:
     """Agreement beyond chance."""
-    if len(rows.known) == 1:
+    if len(rows.labels) == 1:
         return math.nan  # scikit-learn divides 0 by 0 there
     return float(cohen_kappa_score(rows.y_true, rows.y_pred, sample_weight=rows.weights))
 

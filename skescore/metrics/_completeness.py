@@ -175,10 +175,12 @@ def volume_completeness(
         int(np.count_nonzero(ruleset.covers(named(points))))
         for points in _random_points(rng, domain, n_samples)
     )
-    least, most = (
+    lower_bound, upper_bound = (
         min(max(end, bottom), top) for end in clopper_pearson(hits, n_samples, confidence)
     )
-    return Completeness(min(max(hits / n_samples, least), most), False, least, most)
+    return Completeness(
+        min(max(hits / n_samples, lower_bound), upper_bound), False, lower_bound, upper_bound
+    )
 
 
 def _volume(
@@ -301,41 +303,46 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
     missing = np.asarray(domain.missing)
     varying = high > low
-    fits = boxes.known & (varying | ((boxes.lower <= low) & (low <= boxes.upper)))
+    fits = boxes.accepts_observed & (varying | ((boxes.lower <= low) & (low <= boxes.upper)))
     lower, upper = (np.clip(b, low, high) for b in (boxes.lower, boxes.upper))
     with np.errstate(over="ignore"):  # of a domain longer than the largest float, all by halves
         part = np.where(high - low < np.inf, 1.0, 0.5)
     length = np.where(varying, high * part - low * part, 1.0)
     lower, upper = ((b * part - low * part) / length for b in (lower, upper))
     never = missing == 0
-    kept = fits[:, never].all(axis=1)
-    lower, upper, pure, fits = lower[kept], upper[kept], boxes.pure[kept], fits[kept]
-    allowed, rule = boxes.missing[kept], boxes.rule[kept]
+    is_satisfiable = fits[:, never].all(axis=1)
+    lower, upper, pure, fits = (
+        lower[is_satisfiable],
+        upper[is_satisfiable],
+        boxes.pure[is_satisfiable],
+        fits[is_satisfiable],
+    )
+    allowed, rule = boxes.missing[is_satisfiable], boxes.rule[is_satisfiable]
     solid = never & varying
-    gone = np.flatnonzero(~never)
-    if not len(gone):
+    gap_features = np.flatnonzero(~never)
+    if not len(gap_features):
         return UnitBoxes(lower[:, solid], upper[:, solid], pure, rule)
     (one_low, one_high), two = _sides(
-        lower[:, gone],
-        upper[:, gone],
-        fits[:, gone],
-        allowed[:, gone],
-        missing[gone],
-        varying[gone],
+        lower[:, gap_features],
+        upper[:, gap_features],
+        fits[:, gap_features],
+        allowed[:, gap_features],
+        missing[gap_features],
+        varying[gap_features],
         turned=not comparable,
     )
     # A box that would fall into too many parts is left to sampling.
-    whole = two.sum(axis=1) > np.log2(_MOST_PARTS)
-    pure = pure & ~whole
-    one_low[whole[:, None] & two], one_high[whole[:, None] & two] = 0.0, 1.0
-    two[whole] = False
+    is_unsplit = two.sum(axis=1) > np.log2(_MOST_PARTS)
+    pure = pure & ~is_unsplit
+    one_low[is_unsplit[:, None] & two], one_high[is_unsplit[:, None] & two] = 0.0, 1.0
+    two[is_unsplit] = False
     lows, highs = np.hstack([lower[:, solid], one_low]), np.hstack([upper[:, solid], one_high])
     rows = np.arange(len(pure))
-    for place in np.flatnonzero(two.any(axis=0)):
-        more, at = two[rows, place], len(lows)
+    for position in np.flatnonzero(two.any(axis=0)):
+        more, at = two[rows, position], len(lows)
         lows, highs = np.concatenate([lows, lows[more]]), np.concatenate([highs, highs[more]])
-        feature = place + np.count_nonzero(solid)
-        lows[at:, feature], highs[at:, feature] = 1.0 - missing[gone[place]], 1.0
+        feature = position + np.count_nonzero(solid)
+        lows[at:, feature], highs[at:, feature] = 1.0 - missing[gap_features[position]], 1.0
         rows = np.concatenate([rows, rows[more]])
     order = np.argsort(rule[rows], kind="stable")
     return UnitBoxes(lows[order], highs[order], pure[rows][order], rule[rows][order])
@@ -355,18 +362,21 @@ def _sides(
 
     The second part, of missing values, is the end of the feature.
     """
-    known = 1.0 - missing
-    low = np.where(varying, lower * known, 0.0)
-    high = np.where(varying, upper * known, known)
-    both = fits & allowed
+    observed_share = 1.0 - missing
+    low = np.where(varying, lower * observed_share, 0.0)
+    high = np.where(varying, upper * observed_share, observed_share)
+    accepts_both = fits & allowed
     # Missing values stand at the end that more of the boxes reach, so that fewer fall apart.
     if turned:
-        at_start, at_end = both & (low == 0), both & (high == known)
+        at_start, at_end = accepts_both & (low == 0), accepts_both & (high == observed_share)
         mirrored = at_start.sum(axis=0) > at_end.sum(axis=0)
-        low, high = np.where(mirrored, known - high, low), np.where(mirrored, known - low, high)
-    two = both & (high < known)
-    one_low = np.where(fits, low, np.where(allowed, known, 0.0))
-    one_high = np.where(fits, np.where(both & ~two, 1.0, high), np.where(allowed, 1.0, 0.0))
+        low, high = (
+            np.where(mirrored, observed_share - high, low),
+            np.where(mirrored, observed_share - low, high),
+        )
+    two = accepts_both & (high < observed_share)
+    one_low = np.where(fits, low, np.where(allowed, observed_share, 0.0))
+    one_high = np.where(fits, np.where(accepts_both & ~two, 1.0, high), np.where(allowed, 1.0, 0.0))
     return (one_low, one_high), two
 
 
@@ -424,7 +434,7 @@ class _Boxes(NamedTuple):
     lower: Floats
     upper: Floats
     #: Whether the numbers between these bounds, and missing values, lie along each feature.
-    known: NDArray[np.bool_]
+    accepts_observed: NDArray[np.bool_]
     missing: NDArray[np.bool_]
     #: Whether the box is all that the rule requires; otherwise the rule holds in a part of it.
     pure: NDArray[np.bool_]
@@ -436,10 +446,10 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
     """One or more disjoint boxes for every rule; none where no known category satisfies it."""
     table = ruleset.boxes
     lower, upper = table.lower, table.upper
-    known, missing = np.ones(lower.shape, dtype=bool), table.accepts_missing
+    accepts_observed, missing = np.ones(lower.shape, dtype=bool), table.accepts_missing
     pure = np.ones(len(lower), dtype=bool)
     if ruleset.boxes_only:
-        return _Boxes(lower, upper, known, missing, pure, np.arange(len(lower)))
+        return _Boxes(lower, upper, accepts_observed, missing, pure, np.arange(len(lower)))
     read = []
     for i, rule in enumerate(ruleset.rules):
         pieces, pure[i] = _pieces(rule, ruleset)
@@ -448,26 +458,30 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
         read.append(pieces)
     n_boxes = [math.prod(map(len, pieces.values())) for pieces in read]
     rows = np.repeat(np.arange(len(read)), n_boxes)
-    lower, upper, known, missing = (a[rows] for a in (lower, upper, known, missing))
+    lower, upper, accepts_observed, missing = (
+        a[rows] for a in (lower, upper, accepts_observed, missing)
+    )
     starts = np.cumsum([0, *n_boxes])
     for pieces, start, end in zip(read, starts[:-1], starts[1:], strict=True):
-        every = 1
-        for j, some in pieces.items():  # all combinations of a piece of each feature
-            chosen = np.arange(end - start) // every % len(some)
-            every *= len(some)
-            known[start:end, j] = np.array([p.known for p in some])[chosen]
-            missing[start:end, j] = np.array([p.missing for p in some])[chosen]
-            if some and some[0].ends is not None:
-                ends = np.array([p.ends for p in some], dtype=float)[chosen]
+        stride = 1
+        for j, feature_pieces in pieces.items():  # all combinations of a piece of each feature
+            chosen = np.arange(end - start) // stride % len(feature_pieces)
+            stride *= len(feature_pieces)
+            accepts_observed[start:end, j] = np.array([p.accepts_observed for p in feature_pieces])[
+                chosen
+            ]
+            missing[start:end, j] = np.array([p.missing for p in feature_pieces])[chosen]
+            if feature_pieces and feature_pieces[0].ends is not None:
+                ends = np.array([p.ends for p in feature_pieces], dtype=float)[chosen]
                 lower[start:end, j], upper[start:end, j] = ends.T
-    return _Boxes(lower, upper, known, missing, pure[rows], rows)
+    return _Boxes(lower, upper, accepts_observed, missing, pure[rows], rows)
 
 
 class _Piece(NamedTuple):
     """A part of what a rule allows along one feature; None for the ends of its interval."""
 
     ends: tuple[int, int] | None
-    known: bool
+    accepts_observed: bool
     missing: bool
 
 
@@ -486,17 +500,17 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
         if not isinstance(condition, OneOf) or values is None:
             pure = False
             continue
-        held = _held_values(condition, values)
+        satisfied = _held_values(condition, values)
         feature = condition.feature
-        allowed[feature] = allowed.get(feature, np.ones(len(held), dtype=bool)) & held
-    for feature, held in allowed.items():
-        missing = bool(held[-1])
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], held[:-1].astype(np.int8), [0]])))
+        allowed[feature] = allowed.get(feature, np.ones(len(satisfied), dtype=bool)) & satisfied
+    for feature, satisfied in allowed.items():
+        missing = bool(satisfied[-1])
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], satisfied[:-1].astype(np.int8), [0]])))
         runs = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
         # Missing values belong to the first run of values, or stand alone.
         pieces[feature] = [_Piece(run, True, missing and not k) for k, run in enumerate(runs)]
         if missing and not runs:
-            pieces[feature] = [_Piece((0, len(held) - 1), False, True)]
+            pieces[feature] = [_Piece((0, len(satisfied) - 1), False, True)]
     return pieces, pure
 
 

@@ -40,7 +40,7 @@ __all__ = ["Flags", "Floats", "RuleConfusion", "Tally", "class_codes", "confusio
 #: Pairs of row and rule that numbers are made for at a time; they stay in a core's cache.
 _NUMBERS = 1 << 17
 #: Bytes of bits that a regression keeps rather than matching its rows a second time.
-_KEPT = 1 << 26
+_MAX_CACHED_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +87,8 @@ class RuleConfusion:
     label_std: float | None = None
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for count_field in fields(self):
+            value = getattr(self, count_field.name)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
@@ -154,8 +154,8 @@ class RuleConfusion:
         else:
             # One row has no deviation to expect, and no rule of one row can be tested either.
             expected = np.nan_to_num(self.label_std, nan=0.0)
-            found = np.nan_to_num(self.std, nan=0.0)
-            raw = variance_p_value(expected, found, self.covered, undefined=untested)
+            std = np.nan_to_num(self.std, nan=0.0)
+            raw = variance_p_value(expected, std, self.covered, undefined=untested)
         if correction is not None:
             return adjust_p_values(raw, correction)
         return np.asarray(raw, dtype=np.float64)
@@ -271,14 +271,14 @@ def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConf
     counts.check(ruleset)
     kind = int(assigned)
     if counts.classes is not None:
-        held, totals = counts.classes.by_rule[kind], counts.classes.predicted.sum(axis=1)
+        class_counts, totals = counts.classes.by_rule[kind], counts.classes.predicted.sum(axis=1)
         outputs = ruleset.conclusions.outputs.astype(np.intp)
         rules = np.arange(len(ruleset))
-        p, P = held[outputs, rules], totals[outputs]
+        p, P = class_counts[outputs, rules], totals[outputs]
         # Not differences, which could leave a trifle where there is no row.
-        others = [np.delete(np.arange(len(totals)), k) for k in outputs]
-        n = np.array([held[rows, i].sum() for i, rows in enumerate(others)])
-        N = np.array([totals[rows].sum() for rows in others])
+        other_classes = [np.delete(np.arange(len(totals)), k) for k in outputs]
+        n = np.array([class_counts[rows, i].sum() for i, rows in enumerate(other_classes)])
+        N = np.array([totals[rows].sum() for rows in other_classes])
         return _confusion(p, n, P, N, counts.alone)
     numbers = counts.numbers
     assert numbers is not None
@@ -294,11 +294,11 @@ def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConf
 
 
 def _confusion(
-    p: Floats, n: Floats, P: Floats, N: Floats, unique: Floats, *rest: Any
+    p: Floats, n: Floats, P: Floats, N: Floats, unique: Floats, *label_columns: Any
 ) -> RuleConfusion:
     # Sums of the same weights in another order may differ in their last bits.
     p, n = np.minimum(p, P), np.minimum(n, N)
-    return RuleConfusion(p, n, P, N, np.minimum(unique, p + n), *rest)
+    return RuleConfusion(p, n, P, N, np.minimum(unique, p + n), *label_columns)
 
 
 class Tally:
@@ -323,12 +323,12 @@ class Tally:
         """Few rows at a time: which count for which rule, their weights, where one rule holds."""
         n_rules = len(self.ruleset)
         size = max(1, _NUMBERS // max(1, n_rules))
-        every = np.ones(n_rules, dtype=np.float32)
-        for rows, held in self.ruleset.iter_match(self.table):
-            for begin in range(0, len(held), size):
-                flags = held[begin : begin + size]
+        ones = np.ones(n_rules, dtype=np.float32)
+        for rows, matches in self.ruleset.iter_match(self.table):
+            for begin in range(0, len(matches), size):
+                flags = matches[begin : begin + size]
                 part = slice(rows.start + begin, rows.start + begin + len(flags))
-                alone = flags.astype(np.float32) @ every == 1
+                alone = flags.astype(np.float32) @ ones == 1
                 if self._assigned is not None:
                     flags = self._assigned[part, None] == np.arange(n_rules)
                 yield part, flags, None if self.weights is None else self.weights[part], alone
@@ -342,24 +342,24 @@ class Tally:
         """Count for classes; `watch` is shown which rules count for few rows at a time."""
         outputs = self.ruleset.conclusions.outputs.astype(np.intp)
         p, n = np.zeros((2, len(outputs)))
-        for rows, held, weights, alone in self._batches():
-            self._add_unique(held, weights, alone)
+        for rows, matches, weights, alone in self._batches():
+            self._add_unique(matches, weights, alone)
             if watch is not None:
-                watch(rows, held)
+                watch(rows, matches)
             positive = codes[rows, None] == outputs
-            hits = self._sums(held & positive, weights)
+            hits = self._sums(matches & positive, weights)
             p += hits
             if weights is None:
-                n += self._sums(held, None) - hits
+                n += self._sums(matches, None) - hits
             else:  # differences of sums of weights could leave a trifle where there is no row
-                n += self._sums(held & ~positive, weights)
+                n += self._sums(matches & ~positive, weights)
         # One more code, the last, takes the labels that are no classes.
         n_classes = len(self.ruleset.classes or ())
-        known = np.where(codes < 0, n_classes, codes)
-        totals = np.bincount(known, self.weights, n_classes + 1).astype(np.float64)
+        label_codes = np.where(codes < 0, n_classes, codes)
+        totals = np.bincount(label_codes, self.weights, n_classes + 1).astype(np.float64)
         # Not the total less the class: what remains beside the only class must be nothing at all.
-        others = np.array([np.delete(totals, k).sum() for k in range(n_classes + 1)])
-        return _confusion(p, n, totals[outputs], others[outputs], self._unique)
+        other_totals = np.array([np.delete(totals, k).sum() for k in range(n_classes + 1)])
+        return _confusion(p, n, totals[outputs], other_totals[outputs], self._unique)
 
     def regression(self, labels: ArrayLike) -> RuleConfusion:
         """Count for numbers."""
@@ -367,32 +367,34 @@ class Tally:
         n_rules = len(self.ruleset)
         center = float(np.average(y, weights=self.weights))
         moments = _LabelMoments(n_rules, center)
-        keep = len(y) * -(-n_rules // 8) <= _KEPT
-        kept: list[tuple[slice, NDArray[np.uint8], Floats | None]] = []
-        for rows, held, weights, alone in self._batches():
-            self._add_unique(held, weights, alone)
-            moments.add(held, y[rows], weights)
+        keep = len(y) * -(-n_rules // 8) <= _MAX_CACHED_BYTES
+        cached_batches: list[tuple[slice, NDArray[np.uint8], Floats | None]] = []
+        for rows, matches, weights, alone in self._batches():
+            self._add_unique(matches, weights, alone)
+            moments.add(matches, y[rows], weights)
             if keep:
-                kept.append((rows, np.packbits(held, axis=1), weights))
+                cached_batches.append((rows, np.packbits(matches, axis=1), weights))
 
-        def again() -> Iterator[tuple[slice, Flags, Floats | None]]:
+        def repeat_batches() -> Iterator[tuple[slice, Flags, Floats | None]]:
             if not keep:
                 return (batch[:3] for batch in self._batches())
-            unpacked = (np.unpackbits(bits, axis=1, count=n_rules) for _, bits, _ in kept)
-            return ((r, h.view(bool), w) for (r, _, w), h in zip(kept, unpacked, strict=True))
+            unpacked = (np.unpackbits(bits, axis=1, count=n_rules) for _, bits, _ in cached_batches)
+            return (
+                (r, h.view(bool), w) for (r, _, w), h in zip(cached_batches, unpacked, strict=True)
+            )
 
         if len(moments.narrow):
-            for rows, held, weights in again():
-                moments.look_again(held, y[rows], weights)
+            for rows, matches, weights in repeat_batches():
+                moments.look_again(matches, y[rows], weights)
         mean, std = moments.result()
         p, n, P, N = np.zeros((4, n_rules))
         everywhere = self._within(y, std)
-        for rows, held, weights in again():
+        for rows, matches, weights in repeat_batches():
             positive = self._close(y, std, rows)
-            p += self._sums(held & positive, weights)
+            p += self._sums(matches & positive, weights)
             P += self._sums(positive, weights) if everywhere is None else 0.0
             if weights is not None:
-                n += self._sums(held & ~positive, weights)
+                n += self._sums(matches & ~positive, weights)
                 N += self._sums(~positive, weights)
         P = P if everywhere is None else everywhere
         if self.weights is None:
@@ -433,11 +435,11 @@ class _LabelMoments:
         self._sums = np.zeros((3, n_rules))
         self._looks = np.zeros((2, 0))
 
-    def add(self, held: Flags, labels: Floats, weights: Floats | None) -> None:
+    def add(self, matches: Flags, labels: Floats, weights: Floats | None) -> None:
         """Take in some rows."""
         deviations = labels - self._center
         factor = np.ones(len(labels)) if weights is None else weights
-        numbers = held.astype(np.float64)
+        numbers = matches.astype(np.float64)
         # One power at a time: products of thin matrices are slow, the more so on several threads.
         for total in self._sums:
             total += factor @ numbers
@@ -455,13 +457,13 @@ class _LabelMoments:
         squares = second - first**2 / np.where(weight > 0, weight, 1.0)
         return np.flatnonzero((weight > 0) & (squares <= NARROW * second))
 
-    def look_again(self, held: Flags, labels: Floats, weights: Floats | None) -> None:
+    def look_again(self, matches: Flags, labels: Floats, weights: Floats | None) -> None:
         """Take in some rows once more, for the rules that are narrow."""
         narrow = self.narrow
         if not self._looks.size:
             self._looks = np.zeros((2, len(narrow)))
         deviations = labels[:, None] - self._rough_mean()[narrow]
-        factors = held[:, narrow] * (1.0 if weights is None else weights[:, None])
+        factors = matches[:, narrow] * (1.0 if weights is None else weights[:, None])
         for total in self._looks:
             factors *= deviations
             total += factors.sum(axis=0)
@@ -496,10 +498,10 @@ def _sample_std(y: Floats, weights: Floats | None, center: float) -> float:
 
 def class_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]:
     """Indices of labels among the classes of a rule set, -1 for others."""
-    found, labels = pd.factorize(one_per_row(y, n_rows))
-    if found.min() < 0:
+    label_codes, labels = pd.factorize(one_per_row(y, n_rows))
+    if label_codes.min() < 0:
         raise ValueError(
-            f"y must hold a label in every row, but row {int(found.argmin())} has none. "
+            f"y must hold a label in every row, but row {int(label_codes.argmin())} has none. "
             "Drop such rows first."
         )
     classes = {label: code for code, label in enumerate(ruleset.classes or ())}
@@ -509,4 +511,4 @@ def class_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]
             f"y must hold labels that the rules know, {list(classes)}, but it holds "
             f"{labels.tolist()[:5]!r}. Pass labels of the same kind, such as texts for texts."
         )
-    return np.asarray(codes[found])
+    return np.asarray(codes[label_codes])

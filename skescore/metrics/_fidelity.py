@@ -64,8 +64,12 @@ def _predictor(black_box: Any) -> Callable[[Any], Any]:
         )
 
     def predicted(rows: Any) -> NDArray[Any]:
-        found = one_dimension("What black_box predicts", predict(rows))
-        return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+        predictions = one_dimension("What black_box predicts", predict(rows))
+        return (
+            predictions[:, 0]
+            if predictions.ndim == 2 and predictions.shape[1] == 1
+            else predictions
+        )
 
     return predicted
 
@@ -77,20 +81,20 @@ def known_predictions(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:
         predicted = np.asarray(ruleset.predict(X))
         return predicted, np.ones(len(predicted), dtype=bool)
     stand_in = 0.0 if ruleset.classes is None else (ruleset.classes or ("",))[0]
-    known = np.asarray(ruleset.covers(X), dtype=bool)
+    is_predicted = np.asarray(ruleset.covers(X), dtype=bool)
     if not len(ruleset):
-        return np.full(len(known), stand_in), known
-    return np.asarray(ruleset.replace(fallback=Fallback(stand_in)).predict(X)), known
+        return np.full(len(is_predicted), stand_in), is_predicted
+    return np.asarray(ruleset.replace(fallback=Fallback(stand_in)).predict(X)), is_predicted
 
 
 def _agreement(ruleset: RuleSet, X: Any, y_box: NDArray[Any], weights: Floats | None) -> float:
-    predicted, known = known_predictions(ruleset, X)
+    predicted, is_predicted = known_predictions(ruleset, X)
     return prediction_performance(
         y_box,
         predicted,
         metric=_METRICS[ruleset.task],
         task=ruleset.task,
-        covered=known,
+        covered=is_predicted,
         uncovered="penalize",
         sample_weight=weights,
     )
@@ -311,13 +315,13 @@ class _Rows:
         """The rows as they came."""
         return self._like
 
-    def permuted(self, place: int, order: NDArray[np.intp]) -> Any:
+    def permuted(self, feature: int, order: NDArray[np.intp]) -> Any:
         """The rows with one column in another order."""
         columns = [column.reset_index(drop=True) for column, _ in self._columns()]
-        columns[place] = _taken(columns[place], order)
-        return self._made(columns)
+        columns[feature] = _take_rows(columns[feature], order)
+        return self._with_columns(columns)
 
-    def _made(self, columns: list[Any]) -> Any:
+    def _with_columns(self, columns: list[Any]) -> Any:
         names = range(self.width)
         frame = pd.DataFrame(dict(zip(names, columns, strict=True)), columns=list(names))
         frame.columns = self.frame.columns
@@ -327,13 +331,13 @@ class _Rows:
 
     def _columns(self) -> list[tuple[pd.Series, Floats | None]]:
         """Every column, with its numbers if it holds numbers."""
-        found = []
-        for place in range(self.width):
-            column = self.frame.iloc[:, place]
+        columns = []
+        for feature in range(self.width):
+            column = self.frame.iloc[:, feature]
             numeric = is_numeric_dtype(column) and not is_bool_dtype(column)
             numbers = column.to_numpy(dtype=np.float64, na_value=np.nan) if numeric else None
-            found.append((column, numbers))
-        return found
+            columns.append((column, numbers))
+        return columns
 
     def jittered(self, start: NDArray[np.intp], scale: float, rng: np.random.Generator) -> Any:
         """Rows moved a little."""
@@ -342,16 +346,16 @@ class _Rows:
             if numbers is None:
                 moved = rng.random(len(start)) < scale
                 other = rng.integers(0, len(column), len(start))
-                result.append(_taken(column, np.where(moved, other, start)))
+                result.append(_take_rows(column, np.where(moved, other, start)))
                 continue
-            known = numbers[np.isfinite(numbers)]
+            observed_values = numbers[np.isfinite(numbers)]
             deviates = rng.standard_normal(len(start))
             values = numbers[start]
-            if len(known):
-                moved_by = scale * known.std() * deviates
-                values = np.clip(values + moved_by, known.min(), known.max())
+            if len(observed_values):
+                moved_by = scale * observed_values.std() * deviates
+                values = np.clip(values + moved_by, observed_values.min(), observed_values.max())
             result.append(_like(column, values))
-        return self._made(result)
+        return self._with_columns(result)
 
     def uniform(self, n_rows: int, rng: np.random.Generator) -> Any:
         """Rows anywhere in the box around the rows."""
@@ -360,36 +364,36 @@ class _Rows:
             u, gap = rng.random(n_rows), rng.random(n_rows)
             if numbers is None:
                 first = np.flatnonzero(~column.duplicated().to_numpy())
-                result.append(_taken(column, first[(u * len(first)).astype(np.intp)]))
+                result.append(_take_rows(column, first[(u * len(first)).astype(np.intp)]))
                 continue
-            known = numbers[np.isfinite(numbers)]
+            observed_values = numbers[np.isfinite(numbers)]
             values = np.full(n_rows, np.nan)
-            if len(known):
-                low, high = known.min(), known.max()
+            if len(observed_values):
+                low, high = observed_values.min(), observed_values.max()
                 if is_integer_dtype(column):  # every whole number is as likely
                     values = low + np.floor(u * (high - low + 1))
                 else:
                     values = low * (1 - u) + high * u
-            values[gap < 1 - len(known) / len(numbers)] = np.nan
+            values[gap < 1 - len(observed_values) / len(numbers)] = np.nan
             result.append(_like(column, values))
-        return self._made(result)
+        return self._with_columns(result)
 
     def between(
         self, start: NDArray[np.intp], end: NDArray[np.intp], at: Floats, switch: Floats
     ) -> Any:
         """Rows on the way from one row to another; what is no number changes at its own place."""
         result = []
-        for place, (column, numbers) in enumerate(self._columns()):
-            nearer = np.where(switch[:, place] < at, end, start)
+        for feature, (column, numbers) in enumerate(self._columns()):
+            nearer = np.where(switch[:, feature] < at, end, start)
             if numbers is None:
-                result.append(_taken(column, nearer))
+                result.append(_take_rows(column, nearer))
                 continue
             with np.errstate(invalid="ignore"):  # of infinite numbers
                 values = numbers[start] * (1 - at) + numbers[end] * at
             unknown = ~np.isfinite(values)
             values[unknown] = numbers[nearer[unknown]]
             result.append(_like(column, values))
-        return self._made(result)
+        return self._with_columns(result)
 
     def at_boundary(
         self,
@@ -399,29 +403,31 @@ class _Rows:
         rng: np.random.Generator,
     ) -> Any:
         """Rows beside the place where predictions change between two rows."""
-        found, labels = pd.factorize(np.asarray(predict(self._like)))
-        p = np.full(len(found), 1 / len(found)) if chances is None else chances
-        mass = np.bincount(found, p, len(labels))
-        start = rng.choice(len(found), n_rows, p=chances)
-        start = start[mass[found[start]] < 1 - 1e-12]  # another class weighs something
+        class_codes, labels = pd.factorize(np.asarray(predict(self._like)))
+        p = np.full(len(class_codes), 1 / len(class_codes)) if chances is None else chances
+        mass = np.bincount(class_codes, p, len(labels))
+        start = rng.choice(len(class_codes), n_rows, p=chances)
+        start = start[mass[class_codes[start]] < 1 - 1e-12]  # another class weighs something
         end = np.empty_like(start)
-        for code in np.unique(found[start]).tolist():
-            its, others = found[start] == code, np.where(found == code, 0.0, p)
-            end[its] = rng.choice(len(found), int(its.sum()), p=others / others.sum())
+        for code in np.unique(class_codes[start]).tolist():
+            its, other_chances = class_codes[start] == code, np.where(class_codes == code, 0.0, p)
+            end[its] = rng.choice(
+                len(class_codes), int(its.sum()), p=other_chances / other_chances.sum()
+            )
         near, far = np.zeros(len(start)), np.ones(len(start))
         switch = rng.random((len(start), self.width))
         if not len(start):
-            return self._made([column.iloc[:0] for column, _ in self._columns()])
+            return self._with_columns([column.iloc[:0] for column, _ in self._columns()])
         for _ in range(_HALVINGS):
             middle = (near + far) / 2
-            seen = np.asarray(predict(self.between(start, end, middle, switch)))
-            same = seen == labels[found[start]]
+            middle_labels = np.asarray(predict(self.between(start, end, middle, switch)))
+            same = middle_labels == labels[class_codes[start]]
             near, far = np.where(same, middle, near), np.where(same, far, middle)
         at = (near + far) / 2 + rng.uniform(-_NEAR, _NEAR, len(start))
         return self.between(start, end, np.clip(at, 0.0, 1.0), switch)
 
 
-def _taken(column: pd.Series, rows: NDArray[np.intp]) -> pd.Series:
+def _take_rows(column: pd.Series, rows: NDArray[np.intp]) -> pd.Series:
     return column.iloc[rows].reset_index(drop=True)
 
 
@@ -546,8 +552,8 @@ def group_fidelity(
     (0.75, 0.25, 0.5)
     """
     check_choice("task", task, TASKS)
-    whole = whole_labels if task == "classification" else one_dimension
-    box, rules = whole("y_black_box", y_black_box), one_dimension("y_rules", y_rules)
+    check_labels = whole_labels if task == "classification" else one_dimension
+    box, rules = check_labels("y_black_box", y_black_box), one_dimension("y_rules", y_rules)
     if box.ndim != 1 or box.shape != rules.shape or not len(box):
         raise ValueError(
             "y_black_box and y_rules must hold one prediction per row, at least one, got shapes "
@@ -561,22 +567,24 @@ def group_fidelity(
             "groups must say which group each row of a regression is of, but it is None. Pass a "
             "column, or intervals of the predictions."
         )
-    kept = weights > 0
-    found = box if groups is None else one_per_row(groups, len(box))
-    codes, known = pd.factorize(found[kept], use_na_sentinel=False)
-    box, rules, weights = box[kept], rules[kept], weights[kept]
+    has_weight = weights > 0
+    group_labels = box if groups is None else one_per_row(groups, len(box))
+    codes, group_names = pd.factorize(group_labels[has_weight], use_na_sentinel=False)
+    box, rules, weights = box[has_weight], rules[has_weight], weights[has_weight]
     if task == "classification":
         values = np.asarray(box == rules, dtype=np.float64)
     else:
         box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
-        whole = np.average(np.abs(centered(box, weights)), weights=weights)
+        check_labels = np.average(np.abs(centered(box, weights)), weights=weights)
         error = np.abs(box - rules)
         # A constant is met or not.
-        values = 1 - error / whole if whole > 0 else np.where(error == 0, 1.0, -math.inf)
-    rows = np.bincount(codes, weights, len(known)).astype(np.float64)
-    means = np.bincount(codes, weights * values, len(known)) / rows
+        values = (
+            1 - error / check_labels if check_labels > 0 else np.where(error == 0, 1.0, -math.inf)
+        )
+    rows = np.bincount(codes, weights, len(group_names)).astype(np.float64)
+    means = np.bincount(codes, weights * values, len(group_names)) / rows
     return GroupFidelity(
-        tuple(np.asarray(known, dtype=object).tolist()),
+        tuple(np.asarray(group_names, dtype=object).tolist()),
         rows,
         means,
         float(np.average(values, weights=weights)),
@@ -714,11 +722,11 @@ def feature_agreement(
     ]
 
     def of_rules(rows: Any) -> NDArray[Any]:
-        predicted, known = known_predictions(ruleset, rows)
+        predicted, is_predicted = known_predictions(ruleset, rows)
         if ruleset.task == "regression":
-            return np.where(known, predicted.astype(np.float64), np.nan)
+            return np.where(is_predicted, predicted.astype(np.float64), np.nan)
         objects = predicted.astype(object)
-        objects[~known] = None
+        objects[~is_predicted] = None
         return objects
 
     def of_black_box(rows: Any) -> NDArray[Any]:
@@ -729,8 +737,8 @@ def feature_agreement(
         before = function(table.rows)
         changes = np.array(
             [
-                np.mean([_change(before, function(table.permuted(j, p)), ruleset) for p in some])
-                for j, some in enumerate(permutations)
+                np.mean([_change(before, function(table.permuted(j, p)), ruleset) for p in orders])
+                for j, orders in enumerate(permutations)
             ]
         )
         shares.append(changes / changes.sum() if changes.sum() > 0 else changes)

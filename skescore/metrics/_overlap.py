@@ -29,12 +29,14 @@ __all__ = [
 
 
 def rules_and_rows(
-    what: str, rules: Any, X: Any, sample_weight: ArrayLike | None
+    caller: str, rules: Any, X: Any, sample_weight: ArrayLike | None
 ) -> tuple[RuleSet, RowTable, Floats]:
     """Rules of anybody, the rows as they read them, and a weight for every row."""
     ruleset = as_ruleset(rules)
     if isinstance(X, RuleCounts):
-        raise TypeError(f"{what} looks at every row, which counts of rows do not tell. Pass rows.")
+        raise TypeError(
+            f"{caller} looks at every row, which counts of rows do not tell. Pass rows."
+        )
     table = RowTable.of(X, ruleset.feature_names)
     weights = checked_weights(sample_weight, len(table))
     return ruleset, table, np.ones(len(table)) if weights is None else weights
@@ -42,8 +44,8 @@ def rules_and_rows(
 
 def _conclusions(ruleset: RuleSet) -> NDArray[np.intp]:
     """A number for each different conclusion, of every rule."""
-    known: dict[Any, int] = {}
-    codes = [known.setdefault(rule.output, len(known)) for rule in ruleset.rules]
+    output_codes: dict[Any, int] = {}
+    codes = [output_codes.setdefault(rule.output, len(output_codes)) for rule in ruleset.rules]
     return np.array(codes, dtype=np.intp)
 
 
@@ -85,11 +87,11 @@ class RuleOverlap:
     @cached_property
     def mean_of_pairs(self) -> float:
         """Mean over all pairs of rules of the share of rows that both hold for; 0 of one rule."""
-        pairs = self._known()[0]
+        pairs = self._defined_shares()[0]
         one, other = np.triu_indices(len(pairs), 1)
         return float(pairs[one, other].mean()) if len(one) else 0.0
 
-    def _known(self) -> tuple[Floats, Flags]:
+    def _defined_shares(self) -> tuple[Floats, Flags]:
         if self.pairs is None or self.contrary is None:
             raise ValueError("Pairs of rules were not counted: call rule_overlap with pairs=True.")
         return self.pairs, self.contrary
@@ -107,11 +109,11 @@ class RuleOverlap:
         list of tuple of int, int and float
             Numbers of two rules, from 1, and the share of the rows that both hold for.
         """
-        pairs, contrary = self._known()
+        pairs, contrary = self._defined_shares()
         shares = np.where(np.triu(contrary, 1), pairs, 0.0)
         order = np.argsort(-shares, axis=None, kind="stable")[:limit]
-        found = zip(*np.unravel_index(order, shares.shape), strict=True)
-        listed = [(int(i), int(j), float(shares[i, j])) for i, j in found]
+        index_pairs = zip(*np.unravel_index(order, shares.shape), strict=True)
+        listed = [(int(i), int(j), float(shares[i, j])) for i, j in index_pairs]
         return [(i + 1, j + 1, share) for i, j, share in listed if share > 0]
 
 
@@ -191,21 +193,23 @@ def rule_overlap(
     ruleset, table, weights = rules_and_rows("rule_overlap", rules, X, sample_weight)
     check_flag("pairs", pairs)
     codes, total = _conclusions(ruleset), weights.sum()
-    both = np.zeros((len(ruleset), len(ruleset))) if pairs else None
+    joint_weights = np.zeros((len(ruleset), len(ruleset))) if pairs else None
     shares = np.zeros(3)
-    for rows, held in ruleset.iter_match(table):
-        weight, numbers = weights[rows], held.astype(np.float64)
-        if both is not None:
-            both += (numbers.T * weight) @ numbers
+    for rows, matches in ruleset.iter_match(table):
+        weight, numbers = weights[rows], matches.astype(np.float64)
+        if joint_weights is not None:
+            joint_weights += (numbers.T * weight) @ numbers
         count = numbers.sum(axis=1)
         # By Cauchy and Schwarz, equal only if all conclusions are; whole numbers, exact.
         torn = count * (numbers @ codes.astype(float) ** 2) != (numbers @ codes) ** 2
         shares += [weight[count >= 2].sum(), weight[torn].sum(), weight[count == 0].sum()]
     overlap, negative, uncovered = np.clip(shares / total, 0.0, 1.0).tolist()
-    if both is None:
+    if joint_weights is None:
         return RuleOverlap(None, None, overlap, negative, uncovered)
     contrary = codes[:, None] != codes
-    return RuleOverlap(np.clip(both / total, 0.0, 1.0), contrary, overlap, negative, uncovered)
+    return RuleOverlap(
+        np.clip(joint_weights / total, 0.0, 1.0), contrary, overlap, negative, uncovered
+    )
 
 
 def volume_overlap(
@@ -274,9 +278,9 @@ def volume_overlap(
     codes = _conclusions(ruleset)
     one, other = overlapping_pairs(boxes.lower, boxes.upper).T
     rule, its = boxes.rule[one], boxes.rule[other]
-    kept = (codes[rule] != codes[its]) if negative else (rule != its)
-    lower = np.maximum(boxes.lower[one[kept]], boxes.lower[other[kept]])
-    upper = np.minimum(boxes.upper[one[kept]], boxes.upper[other[kept]])
+    is_counted = (codes[rule] != codes[its]) if negative else (rule != its)
+    lower = np.maximum(boxes.lower[one[is_counted]], boxes.lower[other[is_counted]])
+    upper = np.minimum(boxes.upper[one[is_counted]], boxes.upper[other[is_counted]])
     volume = union_volume(
         lower, upper, n_samples=n_samples, confidence=confidence, random_state=random_state
     )
@@ -388,16 +392,16 @@ def _of_literals(rows: _OneRulePerRow | _Together, index: int) -> Iterator[bool]
     conditions = rows.ruleset.rules[index].conditions
     flags = [rows.table.holds(condition) for condition in conditions]
     failed = np.sum([~flag for flag in flags], axis=0)
-    for place, (condition, flag) in enumerate(zip(conditions, flags, strict=True)):
+    for position, (condition, flag) in enumerate(zip(conditions, flags, strict=True)):
         alone = failed == ~flag  # no other condition fails
         for wider in _wider(condition):
             gained = alone & ~flag & rows.counted
             if wider is not None:
                 gained &= rows.table.holds(wider)
             short = (
-                *conditions[:place],
+                *conditions[:position],
                 *(() if wider is None else (wider,)),
-                *conditions[place + 1 :],
+                *conditions[position + 1 :],
             )
             yield not gained.any() or rows.with_more(index, short, gained)
 
@@ -423,11 +427,11 @@ class _OneRulePerRow:
     def without_rule(self, index: int) -> bool:
         """Whether all rows are predicted as before without a rule."""
         mine = np.flatnonzero((self._assigned == index) & self.counted)
-        held = self._held[mine]
-        held[:, index] = False
-        if not held.any(axis=1).all():
+        matches = self._held[mine]
+        matches[:, index] = False
+        if not matches.any(axis=1).all():
             return False
-        return self._alike(mine, self._order[held[:, self._order].argmax(axis=1)])
+        return self._predicts_alike(mine, self._order[matches[:, self._order].argmax(axis=1)])
 
     def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
         """Whether all rows are predicted as before if a rule holds for more rows."""
@@ -436,11 +440,13 @@ class _OneRulePerRow:
         if (before < 0).any():
             return False
         rows = rows[self._rank[before] > self._rank[index]]
-        return self._alike(rows, np.full(len(rows), index))
+        return self._predicts_alike(rows, np.full(len(rows), index))
 
-    def _alike(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> bool:
+    def _predicts_alike(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> bool:
         """Whether other rules predict for rows what the assigned ones do."""
-        now, then = (self._outputs(rows, some) for some in (rules, self._assigned[rows]))
+        now, then = (
+            self._outputs(rows, rule_indices) for rule_indices in (rules, self._assigned[rows])
+        )
         return bool(((now == then) | (np.isnan(now) & np.isnan(then))).all())
 
     def _outputs(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> Floats:
@@ -462,15 +468,15 @@ class _Together:
     def __init__(self, ruleset: RuleSet, table: RowTable, counted: Flags) -> None:
         stand_in = Fallback(0.0 if ruleset.classes is None else ruleset.classes[0])
         self.ruleset, self.table, self.counted = ruleset.replace(fallback=stand_in), table, counted
-        self._before = self._seen(self.ruleset)
+        self._before = self._predictions(self.ruleset)
 
-    def _seen(self, ruleset: RuleSet) -> tuple[NDArray[Any], Flags]:
+    def _predictions(self, ruleset: RuleSet) -> tuple[NDArray[Any], Flags]:
         if not len(ruleset):
             return np.empty(int(self.counted.sum())), np.zeros(int(self.counted.sum()), dtype=bool)
         return ruleset.predict(self.table)[self.counted], ruleset.covers(self.table)[self.counted]
 
     def _same(self, rules: list[Any]) -> bool:
-        (then, had), (now, has) = self._before, self._seen(self.ruleset.replace(rules=rules))
+        (then, had), (now, has) = self._before, self._predictions(self.ruleset.replace(rules=rules))
         return bool((had == has).all() and ((then == now) | ~has).all())
 
     def without_rule(self, index: int) -> bool:

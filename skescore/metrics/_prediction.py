@@ -74,8 +74,8 @@ def f1_macro(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
 def balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     """Mean over the classes of y_true of the share that is predicted correctly."""
     counts = _counts(y_true, y_pred, weights)
-    known = counts[2] > 0
-    return float(_balanced_accuracy_of_counts(*(count[known] for count in counts)))
+    occurs = counts[2] > 0
+    return float(_balanced_accuracy_of_counts(*(count[occurs] for count in counts)))
 
 
 def mean_of(values: np.ndarray, weights: Weights) -> float:
@@ -95,11 +95,11 @@ def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     errors, deviations = (y_true - y_pred) ** 2, centered(y_true, weights) ** 2
     if weights is not None:
         errors, deviations = weights * errors, weights * deviations
-    left, whole = float(errors.sum()), float(deviations.sum())
-    if left == 0.0:
+    residual, total = float(errors.sum()), float(deviations.sum())
+    if residual == 0.0:
         return 1.0
     # An infinite quotient helps nobody who takes means over folds.
-    return 0.0 if whole == 0.0 else float(1.0 - np.divide(left, whole))
+    return 0.0 if total == 0.0 else float(1.0 - np.divide(residual, total))
 
 
 def mean_absolute_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
@@ -146,9 +146,9 @@ def _f1_macro_of_counts(hits: Any, predicted: Any, actual: Any) -> Any:
 
 def _r2_of_sums(n_rows: Any, deviation: Any, squares: Any, absolute: Any, squared: Any) -> Any:
     n_rows = np.where(np.round(n_rows) >= 2, n_rows, np.nan)
-    whole = squares - deviation**2 / n_rows
+    total = squares - deviation**2 / n_rows
     perfect = np.where(squared > 0, 0.0, 1.0) + 0 * n_rows
-    return np.where(whole > 0, 1 - squared / whole, perfect)
+    return np.where(total > 0, 1 - squared / total, perfect)
 
 
 def _mean_absolute_error_of_sums(
@@ -220,8 +220,8 @@ def _named_metric(name: str, task: str) -> PredictionMetric:
     """Find a metric by its name, with ``neg_`` in front or without."""
     metric = METRICS.get(name.removeprefix("neg_"))
     if metric is None or task not in metric.tasks:
-        known = [key for key, metric in METRICS.items() if task in metric.tasks]
-        raise ValueError(f"There is no metric {name!r} for {task}. {did_you_mean(name, known)}")
+        names = [key for key, metric in METRICS.items() if task in metric.tasks]
+        raise ValueError(f"There is no metric {name!r} for {task}. {did_you_mean(name, names)}")
     return metric
 
 
@@ -371,8 +371,8 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
             "but only sums over them are there. Choose a name such as 'mean_absolute_error' or "
             "'r2', or pass X and y."
         )
-    found = _named_metric(metric, "regression")
-    if found.of_sums is None:
+    named_metric = _named_metric(metric, "regression")
+    if named_metric.of_sums is None:
         summed = [k for k, m in METRICS.items() if "regression" in m.tasks and m.of_sums]
         raise ValueError(
             f"The metric {metric!r} needs the rows, but only sums over them are there. Choose one "
@@ -380,7 +380,7 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
         )
     if not loss:
         _check_performance(metric, "regression")
-    if not sums.n_rows or (found.function is r2 and sums.n_rows < 2):
+    if not sums.n_rows or (named_metric.function is r2 and sums.n_rows < 2):
         return math.nan
     if not math.isfinite(sums.squared):
         raise ValueError(
@@ -394,8 +394,8 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
         deviation = squares = 0.0
     errors = scale * sums.absolute, scale * sums.squared
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(found.of_sums(float(sums.n_rows), deviation, squares, *errors))
-    return 1 - value if loss and found.greater_is_better else value
+        value = float(named_metric.of_sums(float(sums.n_rows), deviation, squares, *errors))
+    return 1 - value if loss and named_metric.greater_is_better else value
 
 
 def _check_performance(metric: str, task: str) -> None:
@@ -428,11 +428,13 @@ def _measure(
             f"{y_true.shape}, {y_pred.shape} and {has_rule.shape}."
         )
     weights = None if sample_weight is None else row_weights(sample_weight, len(y_true))
-    kept = has_rule if uncovered == "ignore" else np.ones(len(y_true), bool)
+    is_counted = has_rule if uncovered == "ignore" else np.ones(len(y_true), bool)
     if weights is not None:
-        kept = kept & (weights > 0)  # a row that weighs nothing must not count in any way
-        weights = weights[kept]
-    y_true, y_pred, has_rule = y_true[kept], y_pred[kept], has_rule[kept]
+        is_counted = is_counted & (
+            weights > 0
+        )  # a row that weighs nothing must not count in any way
+        weights = weights[is_counted]
+    y_true, y_pred, has_rule = y_true[is_counted], y_pred[is_counted], has_rule[is_counted]
     if len(y_true) == 0:
         return math.nan
     if task == "regression" and not has_rule.all():

@@ -53,13 +53,13 @@ def relative_error(rows: Numbers, *, zero: float = ZERO) -> float:
     scikit-learn's ``mean_absolute_percentage_error`` divides by a tiny number where y_true is 0,
     so that such rows decide alone.
     """
-    kept = ~_is_zero(rows.y_true, _limit(zero))
-    if not kept.any():
+    is_nonzero = ~_is_zero(rows.y_true, _limit(zero))
+    if not is_nonzero.any():
         return math.nan
-    y_true, y_pred = rows.y_true[kept], rows.y_pred[kept]
+    y_true, y_pred = rows.y_true[is_nonzero], rows.y_pred[is_nonzero]
     with np.errstate(over="ignore"):
         shares = _distance(y_true, y_pred) / np.abs(y_true)
-    return _mean(shares, rows.weights[kept])
+    return _mean(shares, rows.weights[is_nonzero])
 
 
 @metric_of(Numbers)
@@ -83,11 +83,11 @@ def relative_error_strict(rows: Numbers, *, zero: float = ZERO) -> float:
 def _relative_error(rows: Numbers, of_the_two: Callable[..., Floats], zero: float) -> float:
     limit = _limit(zero)
     distance = _distance(rows.y_true, rows.y_pred)
-    whole = of_the_two(np.abs(rows.y_true), np.abs(rows.y_pred))
-    whole = np.where(_is_zero(whole, limit), 0.0, whole)
+    magnitude = of_the_two(np.abs(rows.y_true), np.abs(rows.y_pred))
+    magnitude = np.where(_is_zero(magnitude, limit), 0.0, magnitude)
     shares, apart = np.zeros(len(distance)), ~_is_zero(distance, limit)
     with np.errstate(divide="ignore", over="ignore"):
-        np.divide(distance, whole, out=shares, where=apart)
+        np.divide(distance, magnitude, out=shares, where=apart)
     return _mean(shares, rows.weights)
 
 

@@ -53,8 +53,8 @@ def metric_of(
             **options: Any,
         ) -> float:
             otherwise = check_number("undefined", undefined, nan=True)
-            known = {name: options.pop(name) for name in reading if name in options}
-            checked = rows.of(y_true, y_pred, sample_weight, **known)
+            reading_options = {name: options.pop(name) for name in reading if name in options}
+            checked = rows.of(y_true, y_pred, sample_weight, **reading_options)
             value = float(formula(checked, **options))
             if not math.isnan(value):
                 return value
@@ -71,8 +71,8 @@ def metric_of(
         functools.update_wrapper(metric, formula)
         del metric.__wrapped__  # type: ignore[attr-defined]  # its signature is not the metric's
         shared = list(inspect.signature(metric).parameters.values())[:-1]
-        own = [*reading.values(), *_options(formula).values()]
-        metric.__signature__ = inspect.Signature([*shared, *own])  # type: ignore[attr-defined]
+        option_parameters = [*reading.values(), *_options(formula).values()]
+        metric.__signature__ = inspect.Signature([*shared, *option_parameters])  # type: ignore[attr-defined]
         return metric
 
     return decorate
@@ -83,18 +83,18 @@ def _options(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {k: p for k, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def ratio(part: float, whole: float) -> float:
+def ratio(part: float, total: float) -> float:
     """Divide; NaN for 0 as the whole."""
-    return part / whole if whole else math.nan
+    return part / total if total else math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """True and predicted labels of rows that weigh something, as indices into all `known` ones."""
+    """True and predicted labels of rows that weigh something, as indices into all `labels`."""
 
     y_true: NDArray[np.intp]
     y_pred: NDArray[np.intp]
-    known: list[Any]
+    labels: list[Any]
     weights: Floats
 
     @classmethod
@@ -102,43 +102,43 @@ class Labels:
         """Check labels of any type and number them."""
         true, predicted = _label_column("y_true", y_true), _label_column("y_pred", y_pred)
         weights = _weights(len(true), len(predicted), sample_weight, "y_pred")
-        kept = weights > 0
-        true, predicted = true[kept], predicted[kept]
+        has_weight = weights > 0
+        true, predicted = true[has_weight], predicted[has_weight]
         kinds = [{isinstance(label, str) for label in pd.unique(y)} for y in (true, predicted)]
         if not kinds[0] & kinds[1]:
             raise ValueError(
                 "y_true and y_pred must hold labels of one kind, got "
                 f"{true[0]!r} and {predicted[0]!r}. Encode or decode one of them first."
             )
-        codes, known = pd.factorize(np.concatenate([true, predicted]))
-        return cls(codes[: len(true)], codes[len(true) :], list(known), weights[kept])
+        codes, labels = pd.factorize(np.concatenate([true, predicted]))
+        return cls(codes[: len(true)], codes[len(true) :], list(labels), weights[has_weight])
 
     @property
     def one_is_positive(self) -> bool:
         """Whether 1 is the positive label if nothing else is said."""
-        return any(set(self.known) <= pair for pair in _ONE_IS_POSITIVE)
+        return any(set(self.labels) <= pair for pair in _ONE_IS_POSITIVE)
 
     def positive(self, pos_label: Any) -> int:
         """Index of the positive label; -1 if it does not occur."""
-        if len(self.known) > 2:
+        if len(self.labels) > 2:
             raise ValueError(
                 "The metric is for two classes, but y_true and y_pred hold "
-                f"{len(self.known)} labels: {listed(self.known)}. Compare one class with all "
+                f"{len(self.labels)} labels: {listed(self.labels)}. Compare one class with all "
                 "others, as in y == label, or choose a metric for many classes."
             )
         if pos_label is None:
             if not self.one_is_positive:
                 raise ValueError(
                     "pos_label must say which label is the positive one unless labels are 0 and 1, "
-                    f"or -1 and 1; got None with the labels {listed(self.known)}."
+                    f"or -1 and 1; got None with the labels {listed(self.labels)}."
                 )
             pos_label = 1
-        if pos_label in self.known:
-            return self.known.index(pos_label)
+        if pos_label in self.labels:
+            return self.labels.index(pos_label)
         # A lone label of the same kind may be the negative one.
-        if len(self.known) == 2 or isinstance(pos_label, str) != isinstance(self.known[0], str):
+        if len(self.labels) == 2 or isinstance(pos_label, str) != isinstance(self.labels[0], str):
             raise ValueError(
-                f"pos_label must be one of the labels {listed(self.known)}, got {pos_label!r}."
+                f"pos_label must be one of the labels {listed(self.labels)}, got {pos_label!r}."
             )
         return -1
 
@@ -194,8 +194,8 @@ class Numbers:
         """Check numbers."""
         true, predicted = _number_column("y_true", y_true), _number_column("y_pred", y_pred)
         weights = _weights(len(true), len(predicted), sample_weight, "y_pred")
-        kept = weights > 0
-        return cls(true[kept], predicted[kept], weights[kept])
+        has_weight = weights > 0
+        return cls(true[has_weight], predicted[has_weight], weights[has_weight])
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,20 +240,20 @@ class Probabilities:
                 "model, or does the model not know the class?"
             )
         of_true = np.clip(matrix[np.arange(len(true)), columns], 0.0, 1.0)
-        kept = weights > 0
-        return cls(of_true[kept], weights[kept])
+        has_weight = weights > 0
+        return cls(of_true[has_weight], weights[has_weight])
 
 
 def _classes(true: NDArray[Any], labels: Any, n_columns: int) -> list[Any]:
     """The classes of the columns of class probabilities."""
     if labels is None:
-        found = list(pd.unique(true))
+        true_labels = list(pd.unique(true))
         try:
-            classes = sorted(found)
+            classes = sorted(true_labels)
         except TypeError:
             raise ValueError(
                 "labels must name the columns of y_prob where labels cannot be sorted, got None "
-                f"with {listed(found)}. Pass model.classes_."
+                f"with {listed(true_labels)}. Pass model.classes_."
             ) from None
         meaning = "y_true has so many labels"
     else:

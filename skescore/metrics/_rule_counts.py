@@ -34,7 +34,7 @@ __all__ = [
     "NARROW",
     "ClassCounts",
     "Groups",
-    "Looks",
+    "CountingPasses",
     "NumberSums",
     "RuleCounts",
     "checked_weights",
@@ -60,8 +60,8 @@ class _Sums:
     """A value made of arrays that nobody changes."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, each.name)
+        for sum_field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, sum_field.name)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
@@ -89,24 +89,24 @@ class ClassCounts(_Sums):
 
     def __add__(self, other: ClassCounts) -> ClassCounts:
         labels = (*self.labels, *(x for x in other.labels if x not in set(self.labels)))
-        places = [labels.index(label) for label in other.labels]
+        indices = [labels.index(label) for label in other.labels]
         by_rule = np.zeros((len(self.by_rule), len(labels), self.by_rule.shape[2]))
         predicted = np.zeros((len(labels), self.predicted.shape[1]))
         by_rule[:, : len(self.labels)] += self.by_rule
-        by_rule[:, places] += other.by_rule
+        by_rule[:, indices] += other.by_rule
         predicted[: len(self.labels)] += self.predicted
-        predicted[places] += other.predicted
+        predicted[indices] += other.predicted
         return ClassCounts(labels, by_rule, predicted, self.torn + other.torn)
 
     def cells(self, classes: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any], Flags, Floats]:
         """True and predicted labels, which are covered, and their weights, once per pair."""
         label, predicted = np.nonzero(self.predicted)
-        known = np.empty(len(self.labels), dtype=object)
-        known[:] = self.labels
-        said = np.empty(len(classes) + 1, dtype=object)
-        said[:] = [*classes, classes[0] if classes else None]
+        labels = np.empty(len(self.labels), dtype=object)
+        labels[:] = self.labels
+        outputs = np.empty(len(classes) + 1, dtype=object)
+        outputs[:] = [*classes, classes[0] if classes else None]
         covered = predicted < len(classes)
-        return known[label], said[predicted], covered, self.predicted[label, predicted]
+        return labels[label], outputs[predicted], covered, self.predicted[label, predicted]
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,7 @@ class NumberSums(_Sums):
         weight, deviation = self.rows[0, :2].tolist()
         return self.center + deviation / weight if weight else self.mean
 
-    def kept(self, uncovered: str, n_rows: tuple[int, int]) -> LabelSums:
+    def label_sums(self, uncovered: str, n_rows: tuple[int, int]) -> LabelSums:
         """What metrics are made of, of the rows that count in a score."""
         parts = [0] if uncovered == "ignore" or not self.rows[1, 0] else [0, 1]
         weight, deviation, squares, absolute, squared = self.rows[parts].sum(axis=0).tolist()
@@ -236,8 +236,8 @@ class NumberSums(_Sums):
     def means(self) -> Floats:
         """Means of the labels of each rule, shape (1 or 2, n_rules); NaN without rows."""
         weight, deviation, _ = np.moveaxis(self.by_rule, 1, 0)
-        known = np.where(weight > 0, weight, np.nan)
-        return np.asarray(self.center + deviation / known)
+        positive_weight = np.where(weight > 0, weight, np.nan)
+        return np.asarray(self.center + deviation / positive_weight)
 
     def narrow(self) -> Flags:
         """Rules whose standard deviations need deviations from their own means."""
@@ -252,14 +252,16 @@ class NumberSums(_Sums):
         `deviations` are sums of deviations and squared deviations from the means of each rule.
         """
         weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
-        known = np.where(weight > 0, weight, np.nan)
-        mean, left = self.means(), squares - deviation**2 / known
+        positive_weight = np.where(weight > 0, weight, np.nan)
+        mean, squares_from_mean = self.means(), squares - deviation**2 / positive_weight
         if deviations is not None:
-            again = self.narrow()
+            is_narrow = self.narrow()
             first, second = np.moveaxis(deviations, 1, 0)
-            mean = np.where(again, mean + first / known, mean)
-            left = np.where(again, second - first**2 / known, left)
-        std = np.sqrt(np.maximum(left, 0.0) / known)
+            mean = np.where(is_narrow, mean + first / positive_weight, mean)
+            squares_from_mean = np.where(
+                is_narrow, second - first**2 / positive_weight, squares_from_mean
+            )
+        std = np.sqrt(np.maximum(squares_from_mean, 0.0) / positive_weight)
         equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]
         mean = np.where(equal, self.rule_ends[:, 0], mean)
         # Equal labels have a deviation of zero, which their rounded mean must not hide.
@@ -385,11 +387,11 @@ class RuleCounts(_Sums):
                 "Count the rows by these rules: count_rows(rules, X, y)."
             )
         if self.classes is not None and len(ruleset):
-            known = len(ruleset.classes or ())
-            if not self.classes.predicted[:known].any():
-                found = ", ".join(sorted(map(repr, self.classes.labels[known:])))
+            n_classes = len(ruleset.classes or ())
+            if not self.classes.predicted[:n_classes].any():
+                labels = ", ".join(sorted(map(repr, self.classes.labels[n_classes:])))
                 raise ValueError(
-                    f"None of the labels of y ({found}) is a class of the rules "
+                    f"None of the labels of y ({labels}) is a class of the rules "
                     f"({', '.join(map(repr, (ruleset.classes or ())[:5]))}). Was y encoded "
                     "otherwise than for the extraction?"
                 )
@@ -418,8 +420,8 @@ class RuleCounts(_Sums):
             for name, kind in (("classes", ClassCounts), ("numbers", NumberSums)):
                 if data[name] is not None:
                     data[name] = _read(kind, data[name])
-            found = _read(cls, data)
-            return replace(found, n_rows=(int(found.n_rows[0]), int(found.n_rows[1])))
+            counts = _read(cls, data)
+            return replace(counts, n_rows=(int(counts.n_rows[0]), int(counts.n_rows[1])))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"The text is no JSON that RuleCounts.to_json wrote: {error}. It begins with "
@@ -429,7 +431,7 @@ class RuleCounts(_Sums):
 
 def _plain(value: Any) -> Any:
     if isinstance(value, _Sums):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}  # type: ignore[arg-type]
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}  # type: ignore[arg-type]
     if isinstance(value, np.ndarray):
         return {"shape": value.shape, "values": list(map(_plain, value.ravel().tolist()))}
     if isinstance(value, float) and not math.isfinite(value):
@@ -438,7 +440,7 @@ def _plain(value: Any) -> Any:
 
 
 def _read(kind: type, data: dict[str, Any]) -> Any:
-    return kind(**{each.name: _parsed(data[each.name]) for each in fields(kind)})
+    return kind(**{item.name: _parsed(data[item.name]) for item in fields(kind)})
 
 
 def _parsed(value: Any) -> Any:
@@ -459,7 +461,7 @@ def rules_digest(ruleset: RuleSet) -> str:
 # --- looking at rows -----------------------------------------------------------------------------
 
 
-class Looks(Protocol):
+class CountingPasses(Protocol):
     """Rows, wherever they are, that can be summed; a part of them or all."""
 
     def center(self) -> float:
@@ -479,28 +481,28 @@ class Looks(Protocol):
         ...
 
 
-def complete(ruleset: RuleSet, looks: Looks, *, rule_measures: bool = True) -> RuleCounts:
+def complete(ruleset: RuleSet, passes: CountingPasses, *, rule_measures: bool = True) -> RuleCounts:
     """Look at rows as often as it takes: once for classes, and for the scores of numbers."""
     if ruleset.classes is not None:
-        return looks.first(math.nan, 0.0)
+        return passes.first(math.nan, 0.0)
     fallback = ruleset.fallback
     default = math.nan if fallback is None else float(fallback.output)
-    counts = looks.first(default, looks.center())
+    counts = passes.first(default, passes.center())
     numbers = _numbers_of(counts)
-    for look in range(_CENTERS):  # the farther the center was, the fewer digits the mean has
-        if not numbers.imprecise(slice(1)) and (look or not numbers.imprecise(slice(2))):
+    for attempt in range(_CENTERS):  # the farther the center was, the fewer digits the mean has
+        if not numbers.imprecise(slice(1)) and (attempt or not numbers.imprecise(slice(2))):
             break
-        counts = looks.first(default, numbers.better_center)
+        counts = passes.first(default, numbers.better_center)
         numbers = _numbers_of(counts)
     if math.isnan(default) and counts.n_rows[1] > 0:
-        counts = looks.first(numbers.mean, numbers.better_center)
+        counts = passes.first(numbers.mean, numbers.better_center)
         numbers = _numbers_of(counts)
     if not rule_measures:
         return counts
-    deviations = looks.deviations(numbers.means()) if numbers.narrow().any() else None
+    deviations = passes.deviations(numbers.means()) if numbers.narrow().any() else None
     numbers = numbers.with_moments(deviations)
     assert numbers.moments is not None
-    numbers = replace(numbers, within=looks.within(numbers.moments[:, 1]))
+    numbers = replace(numbers, within=passes.within(numbers.moments[:, 1]))
     return replace(counts, numbers=numbers)
 
 
@@ -554,10 +556,10 @@ def count_rows(
     >>> characteristics(rules, counts)["rules_per_example"]
     1.25
     """
-    return complete(ruleset, RowLooks(ruleset, X, y, sample_weight))
+    return complete(ruleset, RowPasses(ruleset, X, y, sample_weight))
 
 
-class RowLooks:
+class RowPasses:
     """Rows in memory, as :func:`complete` looks at them."""
 
     def __init__(
@@ -569,33 +571,36 @@ class RowLooks:
         if ruleset.classes is None:
             self.y: NDArray[Any] = finite_numbers("y", labels)
         else:
-            codes, known = pd.factorize(labels)
+            codes, labels_in_order = pd.factorize(labels)
             if codes.min() < 0:
                 raise ValueError(
                     f"y must hold a label in every row, but row {int(codes.argmin())} has none. "
                     "Drop such rows first."
                 )
-            self.y, self._labels = codes, [python_value(label) for label in known.tolist()]
+            self.y, self._labels = (
+                codes,
+                [python_value(label) for label in labels_in_order.tolist()],
+            )
 
     def center(self) -> float:
         return float(np.average(self.y, weights=self.weights))
 
     def _batches(self) -> Iterator[tuple[slice, Flags, Floats]]:
         """Few rows at a time: which rules hold, and what the rows weigh."""
-        for rows, held in self.ruleset.iter_match(self.table):
-            weights = np.ones(len(held)) if self.weights is None else self.weights[rows]
-            yield rows, held, weights
+        for rows, matches in self.ruleset.iter_match(self.table):
+            weights = np.ones(len(matches)) if self.weights is None else self.weights[rows]
+            yield rows, matches, weights
 
     def first(self, default: float, center: float) -> RuleCounts:
         groups = Groups(self.ruleset)
         predictions = self._predictions()
-        for rows, held, weights in self._batches():
+        for rows, matches, weights in self._batches():
             y, predicted = self.y[rows], None if predictions is None else predictions[rows]
             if self.ruleset.classes is not None:
-                groups.add_classes(held, self._labels, y, weights, weights > 0, predicted)
+                groups.add_classes(matches, self._labels, y, weights, weights > 0, predicted)
                 continue
             assert predicted is not None
-            covered = held.any(axis=1)
+            covered = matches.any(axis=1)
             deviation = y - center
             with np.errstate(over="ignore", invalid="ignore"):
                 error = y - np.where(covered, predicted, default)
@@ -603,7 +608,7 @@ class RowLooks:
             counted = weights > 0  # a row that weighs nothing must not count in any way
             ends = np.where(counted, y, np.nan)
             groups.add_numbers(
-                held[counted],
+                matches[counted],
                 sums[:, counted],
                 np.stack([ends, ends])[:, counted],
                 counted[counted],
@@ -614,16 +619,16 @@ class RowLooks:
         """Predicted numbers, or codes of classes that rules predict together."""
         ruleset = self.ruleset
         if ruleset.classes is None:
-            known = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(0.0))
-            return np.asarray(known.predict(self.table), dtype=np.float64)
+            total_ruleset = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(0.0))
+            return np.asarray(total_ruleset.predict(self.table), dtype=np.float64)
         if ruleset.voting is None:
             return None
         return np.asarray(class_sums(ruleset, self.table)[0].argmax(axis=1))
 
     def _counted(self) -> Iterator[tuple[slice, list[Flags], Floats]]:
         """Few rows at a time: which rules hold for them, which are assigned, their weights."""
-        for rows, held, weights in self._batches():
-            yield rows, kinds_of(self.ruleset, held), weights
+        for rows, matches, weights in self._batches():
+            yield rows, kinds_of(self.ruleset, matches), weights
 
     def deviations(self, means: Floats) -> Floats:
         total = np.zeros((len(means), 2, means.shape[1]))
@@ -665,21 +670,21 @@ def reach(ruleset: RuleSet, std: Floats) -> tuple[Floats, Floats]:
     return outputs - distance, outputs + distance
 
 
-def kinds_of(ruleset: RuleSet, held: Flags) -> list[Flags]:
+def kinds_of(ruleset: RuleSet, matches: Flags) -> list[Flags]:
     """Which rows each rule counts: those it holds for, and those assigned to it if one predicts."""
     if ruleset.voting is not None:
-        return [held]
-    assigned = assigned_of(ruleset, held)
-    return [held, assigned[:, None] == np.arange(len(ruleset))]
+        return [matches]
+    assigned = assigned_of(ruleset, matches)
+    return [matches, assigned[:, None] == np.arange(len(ruleset))]
 
 
-def assigned_of(ruleset: RuleSet, held: Flags) -> NDArray[np.intp]:
+def assigned_of(ruleset: RuleSet, matches: Flags) -> NDArray[np.intp]:
     """The rule that predicts, out of those that hold; -1 for none."""
     if not len(ruleset):
-        return np.full(len(held), NO_RULE)
+        return np.full(len(matches), NO_RULE)
     order = ruleset.assignment_order
-    first = held[:, order].argmax(axis=1)
-    return np.where(held.any(axis=1), order[first], NO_RULE)
+    first = matches[:, order].argmax(axis=1)
+    return np.where(matches.any(axis=1), order[first], NO_RULE)
 
 
 class Groups:
@@ -697,18 +702,18 @@ class Groups:
         outputs = ruleset.conclusions.outputs
         self._factors = np.stack([np.ones(n_rules), outputs, outputs**2]).astype(np.float64)
 
-    def _add_rows(self, held: Flags, weights: Floats, n_rows: NDArray[Any]) -> Flags:
+    def _add_rows(self, matches: Flags, weights: Floats, n_rows: NDArray[Any]) -> Flags:
         """Count rows with and without a rule; gives whether each has one."""
-        number = held.sum(axis=1)
+        number = matches.sum(axis=1)
         alone = number == 1
-        self._alone += weights[alone] @ held[alone]
+        self._alone += weights[alone] @ matches[alone]
         covered = np.asarray(number > 0)
         self._n_rows += [int(n_rows[covered].sum()), int(n_rows[~covered].sum())]
         return covered
 
     def add_classes(
         self,
-        held: Flags,
+        matches: Flags,
         labels: Sequence[Any],
         codes: NDArray[np.intp],
         weights: Floats,
@@ -720,39 +725,39 @@ class Groups:
         `predicted` are the codes of the predicted classes where rules predict together.
         """
         ruleset = self._ruleset
-        covered = self._add_rows(held, weights, n_rows)
+        covered = self._add_rows(matches, weights, n_rows)
         classes = ruleset.classes or ()
-        known = (*classes, *(label for label in labels if label not in set(classes)))
-        places = np.array([known.index(label) for label in labels], dtype=np.intp)
-        codes = places[codes]
-        kinds = kinds_of(ruleset, held)
+        all_labels = (*classes, *(label for label in labels if label not in set(classes)))
+        label_indices = np.array([all_labels.index(label) for label in labels], dtype=np.intp)
+        codes = label_indices[codes]
+        kinds = kinds_of(ruleset, matches)
         if predicted is None:
-            assigned = assigned_of(ruleset, held)
+            assigned = assigned_of(ruleset, matches)
             outputs = np.append(ruleset.conclusions.outputs.astype(np.intp), 0)
             predicted = outputs[assigned]
         predicted = np.where(covered, predicted, len(classes))
-        shape = len(known), len(classes) + 1
+        shape = len(all_labels), len(classes) + 1
         cells = np.bincount(codes * shape[1] + predicted, weights, shape[0] * shape[1])
         by_label = sparse.csr_array(
-            (weights, (codes, np.arange(len(codes)))), shape=(len(known), len(codes))
+            (weights, (codes, np.arange(len(codes)))), shape=(len(all_labels), len(codes))
         )
         sums = np.stack([by_label @ flags.astype(np.float64) for flags in kinds])
         # By Cauchy and Schwarz, equal only if all rules have the same class; whole numbers, exact.
-        count, first, squares = (held.astype(np.float64) @ factor for factor in self._factors)
+        count, first, squares = (matches.astype(np.float64) @ factor for factor in self._factors)
         torn = count * squares != first**2
         wrong = torn & (predicted != codes)
         pair = np.array([weights[torn].sum(), weights[wrong].sum()])
-        found = ClassCounts(known, sums, cells.reshape(shape).astype(np.float64), pair)
-        self._classes = found if self._classes is None else self._classes + found
+        group_counts = ClassCounts(all_labels, sums, cells.reshape(shape).astype(np.float64), pair)
+        self._classes = group_counts if self._classes is None else self._classes + group_counts
 
-    def add_numbers(self, held: Flags, sums: Floats, ends: Floats, n_rows: NDArray[Any]) -> None:
+    def add_numbers(self, matches: Flags, sums: Floats, ends: Floats, n_rows: NDArray[Any]) -> None:
         """Add groups by their sums, shape (5, n_groups), and their least and greatest labels."""
-        covered = self._add_rows(held, sums[0], n_rows)
+        covered = self._add_rows(matches, sums[0], n_rows)
         for part, rows in enumerate((covered, ~covered)):
             if rows.any():
                 self._rows[part] += sums[:, rows].sum(axis=1)
                 self._ends[part] = _pooled(self._ends[part], ends[:, rows])
-        for kind, flags in enumerate(kinds_of(self._ruleset, held)):
+        for kind, flags in enumerate(kinds_of(self._ruleset, matches)):
             self._by_rule[kind] += sums[:3] @ flags
             for rule in np.flatnonzero(flags.any(axis=0)).tolist():
                 its = ends[:, flags[:, rule]]

@@ -73,18 +73,18 @@ class Counts:
 def as_counts(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> Counts:
     """Return four counts of one shape once they are possible and fit each other."""
     remedy = "Counts are numbers of rows, or sums of their weights."
-    given = {"p": p, "n": n, "P": P, "N": N}
-    arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in given.items()}
+    arguments = {"p": p, "n": n, "P": P, "N": N}
+    arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in arguments.items()}
     check_shapes(**arrays)
     counts = Counts(**arrays)
-    for part, whole in (("p", "P"), ("n", "N")):
-        small, large = getattr(counts, part), getattr(counts, whole)
+    for part, total_name in (("p", "P"), ("n", "N")):
+        small, large = getattr(counts, part), getattr(counts, total_name)
         if (small > large).any():
             at = tuple(np.argwhere(small > large)[0])
             raise ValueError(
-                f"{part} must not exceed {whole}, got {part}={float(small[at])!r} and "
-                f"{whole}={float(large[at])!r}{_position(at)}. A rule covers no more than there "
-                f"is; if only rounding of summed weights is to blame, pass min({part}, {whole})."
+                f"{part} must not exceed {total_name}, got {part}={float(small[at])!r} and "
+                f"{total_name}={float(large[at])!r}{_position(at)}. A rule cannot cover more than "
+                f"all rows; if rounding is the cause, pass min({part}, {total_name})."
             )
     nothing = counts.total == 0
     if nothing.any():
@@ -114,9 +114,9 @@ def _divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
     terms cancel in the sum, but make every addend positive, so that nothing else cancels.
     """
     parts = []
-    for whole, sign in ((k.P, 1.0), (k.N, -1.0)):
-        expected = side * whole / k.total
-        excess = (-sign if outside else sign) * _ratio(k.difference, side * whole, 0.0)
+    for total, sign in ((k.P, 1.0), (k.N, -1.0)):
+        expected = side * total / k.total
+        excess = (-sign if outside else sign) * _ratio(k.difference, side * total, 0.0)
         # An empty cell has an excess of -1, and must not lie below by rounding.
         parts.append(expected * _relative_divergence(np.maximum(excess, -1.0)))
     return parts[0] + parts[1]
@@ -327,13 +327,13 @@ def binary_entropy_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]
 
 
 def information_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    most = prior_entropy(P, N)
-    return -most, most
+    entropy = prior_entropy(P, N)
+    return -entropy, entropy
 
 
 def novelty_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    most = P * N / (P + N) ** 2
-    return -most, most
+    limit = P * N / (P + N) ** 2
+    return -limit, limit
 
 
 def product_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
@@ -571,10 +571,10 @@ def rule_quality(
 
 
 def _named(name: object) -> Measure:
-    known = MEASURES.get(name) if isinstance(name, str) else None
-    if known is None:
+    named_measure = MEASURES.get(name) if isinstance(name, str) else None
+    if named_measure is None:
         raise ValueError(f"There is no measure of rules {name!r}. {did_you_mean(name, MEASURES)}")
-    return known
+    return named_measure
 
 
 _LAVRAC = "N. Lavrač, P. Flach, B. Zupan: rule evaluation measures, 1999"

@@ -357,8 +357,8 @@ class _Torn:
         outputs = ruleset.conclusions.outputs
         self._factors = np.stack([np.ones(len(ruleset)), outputs, outputs**2])
 
-    def watch(self, rows: slice, held: Flags) -> None:
-        numbers = held.astype(np.float64)
+    def watch(self, rows: slice, matches: Flags) -> None:
+        numbers = matches.astype(np.float64)
         # One sum at a time: products of thin matrices are slow, the more so on several threads.
         count, codes, squares = (numbers @ factor for factor in self._factors)
         # By Cauchy and Schwarz, equal only if all rules have the same class; whole numbers, exact.
@@ -367,5 +367,5 @@ class _Torn:
 
 def _predicted(ruleset: RuleSet, tally: Tally) -> NDArray[np.intp]:
     """Codes of the predicted classes; the fallback stands where no rule holds."""
-    known = ruleset.replace(fallback=Fallback((ruleset.classes or ())[0]))
-    return class_codes(ruleset, known.predict(tally.table), len(tally.table))
+    total_ruleset = ruleset.replace(fallback=Fallback((ruleset.classes or ())[0]))
+    return class_codes(ruleset, total_ruleset.predict(tally.table), len(tally.table))

@@ -90,19 +90,24 @@ def fisher_p_value(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> fl
     >>> fisher_p_value([0, 3], 2, 3, 3).round(2).tolist()
     [1.0, 0.5]
     """
-    given = as_counts(p, n, P, N)
-    whole = Counts(*(_whole(array) for array in (given.p, given.n, given.P, given.N)))
-    total = whole.total
+    checked_counts = as_counts(p, n, P, N)
+    whole_counts = Counts(
+        *(
+            _cut_to_integers(array)
+            for array in (checked_counts.p, checked_counts.n, checked_counts.P, checked_counts.N)
+        )
+    )
+    total = whole_counts.total
     if (total == 0).any() or (total > _MOST_ROWS).any():
         at = np.argwhere((total == 0) | (total > _MOST_ROWS))[0]
         raise ValueError(
             f"P + N must be a number of rows from 1 to {_MOST_ROWS:g}, got "
-            f"{float(given.total[tuple(at)])!r}. Scale the weights so that they are 1 on average."
+            f"{float(checked_counts.total[tuple(at)])!r}. Scale the weights to a mean of 1."
         )
-    return plain(_upper_tail(whole))
+    return plain(_upper_tail(whole_counts))
 
 
-def _whole(array: Numbers) -> Numbers:
+def _cut_to_integers(array: Numbers) -> Numbers:
     nearest = np.rint(array)
     near = np.abs(array - nearest) <= _WHOLE_TOLERANCE * nearest
     return np.where(near, nearest, np.floor(array))
@@ -126,8 +131,8 @@ def _upper_tail(k: Counts) -> Numbers:
 
 def _log_probability(k: Counts) -> Numbers:
     """Logarithm of the hypergeometric probability of a table of whole counts."""
-    ways = _log_ways(k.P, k.p) + _log_ways(k.N, k.n)
-    return ways - _log_ways(k.total, k.covered)
+    log_ways = _log_ways(k.P, k.p) + _log_ways(k.N, k.n)
+    return log_ways - _log_ways(k.total, k.covered)
 
 
 def _log_ways(n: Numbers, k: Numbers) -> Numbers:
@@ -233,8 +238,8 @@ def variance_p_value(
     nan
     """
     remedy = "Leave out missing labels before taking standard deviations."
-    given = {"expected_sd": expected_sd, "sample_sd": sample_sd, "sample_size": sample_size}
-    arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in given.items()}
+    arguments = {"expected_sd": expected_sd, "sample_sd": sample_sd, "sample_size": sample_size}
+    arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in arguments.items()}
     otherwise = check_number("undefined", undefined, nan=True)
     check_shapes(**arrays)
     expected, sample, size = np.broadcast_arrays(*arrays.values())
@@ -375,11 +380,15 @@ def significant_fraction(
 
 def _p_values(p_values: ArrayLike) -> Numbers:
     """Check p-values, NaN among them."""
-    given = np.asarray(p_values if hasattr(p_values, "dtype") else np.asarray(p_values, object))
-    untested = np.asarray(given != given, dtype=bool) if given.dtype.kind in "fO" else None
+    raw_values = np.asarray(
+        p_values if hasattr(p_values, "dtype") else np.asarray(p_values, object)
+    )
+    untested = (
+        np.asarray(raw_values != raw_values, dtype=bool) if raw_values.dtype.kind in "fO" else None
+    )
     if untested is not None and untested.any():
-        given = np.where(untested, 0.0, given)
-    values = as_numbers("p_values", given, low=0.0, high=1.0, remedy="NaN stands for no test.")
+        raw_values = np.where(untested, 0.0, raw_values)
+    values = as_numbers("p_values", raw_values, low=0.0, high=1.0, remedy="NaN stands for no test.")
     if values.ndim != 1:
         raise ValueError(
             f"p_values must be one-dimensional, a number per rule, got shape {values.shape}."

@@ -79,13 +79,13 @@ def rule_similarity(one: Any, other: Any, X: Any = None, *, n_bins: int = 10) ->
 
 
 def _of_one_task(*rules: Any) -> list[RuleSet]:
-    found = [as_ruleset(some) for some in rules]
-    tasks = sorted({ruleset.task for ruleset in found})
+    rulesets = [as_ruleset(rule_source) for rule_source in rules]
+    tasks = sorted({ruleset.task for ruleset in rulesets})
     if len(tasks) > 1:
         raise ValueError(
             f"Rule sets must be for one task to be compared, got {' and '.join(tasks)}."
         )
-    return found
+    return rulesets
 
 
 def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
@@ -95,7 +95,7 @@ def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
     table = RowTable.of(X, ruleset.feature_names)
     if not len(table):
         raise ValueError("X must hold at least one row to take quantiles of, got 0 rows.")
-    found = {}
+    edges = {}
     for feature in sorted(
         {
             i.feature
@@ -108,10 +108,10 @@ def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
         numbers = table.numbers(feature, slice(None))
         numbers = numbers[np.isfinite(numbers)]
         levels = np.arange(1, n_bins) / n_bins
-        found[ruleset.feature_names[feature]] = (
+        edges[ruleset.feature_names[feature]] = (
             np.quantile(numbers, levels) if len(numbers) else np.empty(0)
         )
-    return found
+    return edges
 
 
 def _flat(condition: Condition) -> tuple[Condition, ...]:
@@ -154,8 +154,8 @@ def _counter(ruleset: RuleSet, edges: dict[str, Floats] | None) -> Counter[Hasha
 
 
 def _dice(one: Counter[Hashable], other: Counter[Hashable]) -> float:
-    both = one.total() + other.total()
-    return 2 * (one & other).total() / both if both else 1.0
+    n_rules = one.total() + other.total()
+    return 2 * (one & other).total() / n_rules if n_rules else 1.0
 
 
 def prediction_agreement(
@@ -209,10 +209,14 @@ def prediction_agreement(
     if first.task == "classification":
         same = np.where(a_known & b_known, a == b, a_known == b_known)
         return float(np.average(same, weights=weights))
-    kept = a_known & b_known & (weights > 0)
-    if not kept.any():
+    is_counted = a_known & b_known & (weights > 0)
+    if not is_counted.any():
         return math.nan
-    a, b, weights = a[kept].astype(np.float64), b[kept].astype(np.float64), weights[kept]
+    a, b, weights = (
+        a[is_counted].astype(np.float64),
+        b[is_counted].astype(np.float64),
+        weights[is_counted],
+    )
     means = np.average([a, b], axis=1, weights=weights)
     distance = np.average((a - b) ** 2, weights=weights)
     if not distance:

@@ -333,10 +333,12 @@ def _brier(
     if not scored.any():
         return math.nan, math.nan
     time, event = time[scored], event[scored]
-    known = rules.fallback.outcomes() if y_train is None else read_outcomes(y_train)
-    if not known[1].any():
-        raise ValueError(f"y_train must hold at least one event, got {len(known[0])} censored.")
-    last = float(known[0].max())
+    training_outcomes = rules.fallback.outcomes() if y_train is None else read_outcomes(y_train)
+    if not training_outcomes[1].any():
+        raise ValueError(
+            f"y_train must hold at least one event, got {len(training_outcomes[0])} censored."
+        )
+    last = float(training_outcomes[0].max())
     event = event & (time <= last)
     time = np.minimum(time, last)
     if not event.any():
@@ -345,7 +347,7 @@ def _brier(
             f" got none in {len(time)} rows. Score more rows, for instance in fewer folds."
         )
     grid = _grid(times, time)
-    train, test = _structured(*known), _structured(time, event)
+    train, test = _structured(*training_outcomes), _structured(time, event)
     curves = rules.predict_survival_function(X, grid)[scored]
     overall = np.broadcast_to(rules.fallback.at(grid), curves.shape)
 
@@ -359,27 +361,34 @@ def _brier(
 
 def _grid(times: ArrayLike | None, time: Floats) -> Floats:
     """The points in time at which curves are compared with outcomes."""
-    seen = np.unique(time)
+    observed_times = np.unique(time)
     if times is None:
-        if len(seen) < 3:
+        if len(observed_times) < 3:
             raise ValueError(
-                f"y must hold three different times or more to score by, got {seen.tolist()}."
+                "y must hold at least three different times for a score, got "
+                f"{observed_times.tolist()}."
             )
         low, high = np.quantile(time, _SHARES)
-        high = min(high, seen[-2])
-        low = low if low < high else seen[0]
+        high = min(high, observed_times[-2])
+        low = low if low < high else observed_times[0]
         return np.linspace(low, high, _N_TIMES)
-    given = np.asarray(times)
-    if given.ndim != 1 or given.dtype.kind not in "iuf" or len(np.unique(given)) < 2:
+    requested_times = np.asarray(times)
+    if (
+        requested_times.ndim != 1
+        or requested_times.dtype.kind not in "iuf"
+        or len(np.unique(requested_times)) < 2
+    ):
         raise ValueError(f"times must be a list of two different numbers or more, got {times!r}.")
-    wrong = given[~((given >= seen[0]) & (given < seen[-1]))]
+    wrong = requested_times[
+        ~((requested_times >= observed_times[0]) & (requested_times < observed_times[-1]))
+    ]
     if len(wrong):
         raise ValueError(
-            f"times must lie from {seen[0].item()!r}, the first time of the rows, to before "
-            f"{seen[-1].item()!r}, their last or that of the training rows, got "
+            f"times must lie from {observed_times[0].item()!r}, the first time of the rows, to "
+            f"before {observed_times[-1].item()!r}, their last or that of the training rows, got "
             f"{wrong[0].item()!r}. Pass a shorter range, or None for one that fits the rows."
         )
-    return np.unique(given).astype(np.float64)
+    return np.unique(requested_times).astype(np.float64)
 
 
 def survival_scores(

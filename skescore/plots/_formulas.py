@@ -120,12 +120,12 @@ def fire_curves(
     ax.set_ylabel("FiRe (smaller is better)")
     if of_rules:
         whole_ticks(ax.xaxis)
-    rest = []
+    constants = []
     if len(weights) == 1:
-        rest.append(f"ψ = {number(weights[0])}")
+        constants.append(f"ψ = {number(weights[0])}")
     if len(values) == 1:
-        rest.append(f"{'p' if of_rules else 'r'} = {number(values[0])}")
-    ax.set_title("FiRe" + (f" with {', '.join(rest)}" if rest else ""))
+        constants.append(f"{'p' if of_rules else 'r'} = {number(values[0])}")
+    ax.set_title("FiRe" + (f" with {', '.join(constants)}" if constants else ""))
     if legend:
         legend_beside(ax)
     return ax
@@ -653,7 +653,7 @@ def ice_surface(
     layers = _layers(completeness, ax)
     performances = np.linspace(low_p, high_p, 200)
     sizes = np.linspace(low_r, high_r, 200)
-    own = None if table is None else np.asarray(ice_score(p, r, share, phi=phi, rho=rho))
+    point_scores = None if table is None else np.asarray(ice_score(p, r, share, phi=phi, rho=rho))
     grids = [
         np.asarray(ice_score(performances[None, :], sizes[:, None], float(layer), phi=phi, rho=rho))
         for layer in layers
@@ -675,7 +675,7 @@ def ice_surface(
         ax.clabel(lines, fmt=number, fontsize="x-small")
         positions = () if table is None else (p, r)
     if table is not None:
-        _scored_points(ax, table, positions, own, scale)
+        _scored_points(ax, table, positions, point_scores, scale)
     if colorbar:
         ax.figure.colorbar(
             mappable,
@@ -815,7 +815,9 @@ def _stack(
     return mappable
 
 
-def _scored_points(ax: Any, table: Any, positions: Any, own: Any, scale: dict[str, Any]) -> None:
+def _scored_points(
+    ax: Any, table: Any, positions: Any, point_scores: Any, scale: dict[str, Any]
+) -> None:
     """Points in the colors of their scores; their markers tell which is which."""
     if is_3d(ax):
         points_above(ax)
@@ -829,7 +831,7 @@ def _scored_points(ax: Any, table: Any, positions: Any, own: Any, scale: dict[st
         members = groups == name
         ax.scatter(
             *(values[members] for values in positions),
-            c=own[members],
+            c=point_scores[members],
             marker=marker,
             s=16 if crowd else 60,
             edgecolors="black",

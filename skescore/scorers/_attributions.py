@@ -92,34 +92,36 @@ class AttributionScorer(AsksForWeights):
                     f"{self.name} compares with rationales, but y is None. Pass rows of 0 and 1 "
                     "as y."
                 )
-            found = plausibility(attributions, y, measures=[self.measure], **self.options)
+            values_by_measure = plausibility(
+                attributions, y, measures=[self.measure], **self.options
+            )
         else:
-            found = faithfulness(
+            values_by_measure = faithfulness(
                 estimator, X, attributions, measures=[self.measure], **self.options
             )
-        values = found[self.measure]
+        values = values_by_measure[self.measure]
         weights = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight)
         if weights.shape != values.shape:
             raise ValueError(
                 f"sample_weight must be one number for each of the {len(values)} rows, got shape "
                 f"{weights.shape}."
             )
-        known = ~np.isnan(values)
-        total = float(weights[known].sum())
+        is_defined = ~np.isnan(values)
+        total = float(weights[is_defined].sum())
         if total > 0:
-            mean = float((values[known] * weights[known]).sum()) / total
+            mean = float((values[is_defined] * weights[is_defined]).sum()) / total
         else:
             warnings.warn(
                 f"{self.name} has no value for any row.", UndefinedMetricWarning, stacklevel=2
             )
             mean = np.nan
         sign = 1.0 if FAITHFULNESS.get(self.measure, True) else -1.0
-        return AttributionReport(sign * mean, values, int((~known).sum()))
+        return AttributionReport(sign * mean, values, int((~is_defined).sum()))
 
     def __repr__(self) -> str:
         explainer = getattr(self.explainer, "__name__", type(self.explainer).__name__)
-        told = [explainer, *(f"{key}={value!r}" for key, value in self.options.items())]
-        return f"{self.name}({', '.join(told)})"
+        arguments = [explainer, *(f"{key}={value!r}" for key, value in self.options.items())]
+        return f"{self.name}({', '.join(arguments)})"
 
 
 def make_attribution_scorer(
@@ -173,9 +175,9 @@ def make_attribution_scorer(
     >>> cross_val_score(model, X, y, scoring=scorer, cv=3).round(1).tolist()
     [0.6, 0.5, 0.6]
     """
-    known = (*FAITHFULNESS, *PLAUSIBILITY)
-    if not isinstance(measure, str) or measure not in known:
-        raise ValueError(f"Unknown measure {measure!r}. {did_you_mean(measure, known)}")
+    names = (*FAITHFULNESS, *PLAUSIBILITY)
+    if not isinstance(measure, str) or measure not in names:
+        raise ValueError(f"Unknown measure {measure!r}. {did_you_mean(measure, names)}")
     if not callable(explainer):
         raise TypeError(
             f"explainer must be a function of an estimator and rows, got {explainer!r}. Wrap "

@@ -33,7 +33,7 @@ __all__ = ["RuleEvaluation", "evaluate_rules"]
 Size = str | Callable[[RuleSet], float]
 SIZES = ("rules", "conditions", "literals", "terms")
 REFERENCES = ("data", "black_box")
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 #: Rows by which it is told whether y is in the units of the rules.
 _COMPARED = 50
 
@@ -77,16 +77,16 @@ class RuleEvaluation:
     black_box: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        # Several scores are made of the same measures.
+        # Several scores use the same measures.
         self._measured: dict[tuple[Any, ...], float] = {}
-        self._found: dict[Any, Any] = {}
+        self._shared_values: dict[Any, Any] = {}
 
-    def once(self, key: Hashable, find: Callable[[], Found]) -> Found:
-        """Find something that several measures are made of, and keep it."""
-        if key not in self._found:
-            self._found[key] = find()
-        found: Found = self._found[key]
-        return found
+    def compute_once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """Compute a value that several measures share, and cache it under `key`."""
+        if key not in self._shared_values:
+            self._shared_values[key] = compute()
+        value: Value = self._shared_values[key]
+        return value
 
     def check_units(self) -> None:
         """Refuse a transformed target: single rules can only be judged in their own units."""
@@ -113,12 +113,13 @@ class RuleEvaluation:
         if self.sample_weight is not None:
             counts = counts & (self.sample_weight > 0)
         rows = np.flatnonzero(counts)
-        gone = rows[~np.isfinite(self.y_pred[rows].astype(float))]
-        if len(gone):
+        bad_rows = rows[~np.isfinite(self.y_pred[rows].astype(float))]
+        if len(bad_rows):
             raise ValueError(
-                f"y_pred must hold finite numbers, but the rules predict {self.y_pred[gone[0]]!s} "
-                f"in row {gone[0]} ({len(gone)} such of {len(self.y_pred)} rows), as linear rules "
-                "do where they lack a value. Fill in or drop such rows (on the command line: "
+                "y_pred must hold finite numbers, but the rules predict "
+                f"{self.y_pred[bad_rows[0]]!s} in row {bad_rows[0]} ({len(bad_rows)} such of "
+                f"{len(self.y_pred)} rows), as linear rules do where a value is missing. Fill "
+                "in or drop such rows (on the command line: "
                 "--missing drop)."
             )
 
@@ -132,7 +133,7 @@ class RuleEvaluation:
 
     def _measure(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
         if isinstance(self.X, RuleCounts) and self.X.numbers is not None:
-            sums = self.X.numbers.kept(uncovered, self.X.n_rows)
+            sums = self.X.numbers.label_sums(uncovered, self.X.n_rows)
             return metric_of_sums(sums, metric, loss=measure is prediction_loss)
         if self.ruleset.task == "regression" and isinstance(metric, str):
             self._check_predictions()
@@ -233,7 +234,7 @@ def unwrap(estimator: Any) -> Unwrapped:
             break
 
     def through(steps: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-        return lambda values: reduce(lambda found, step: step(found), steps, values)
+        return lambda values: reduce(lambda rows, step: step(rows), steps, values)
 
     return Unwrapped(model, through(inwards), through(outwards))
 
@@ -339,8 +340,8 @@ def evaluate_rules(
         estimator = estimator.replace(fallback=Fallback(stand_in))
     X_rules = rows_of_rules(ruleset, X_inner)
     # Extractors read a frame as they did when they were fitted.
-    own = hasattr(model, "covers") and not isinstance(model, RuleSet)
-    covered = model.covers(X_inner) if own else ruleset.covers(X_rules)
+    has_covers = hasattr(model, "covers") and not isinstance(model, RuleSet)
+    covered = model.covers(X_inner) if has_covers else ruleset.covers(X_rules)
     n_rows = len(covered)
     if n_rows == 0:
         raise ValueError("X must hold at least one row to score rules on, got 0 rows.")
@@ -404,17 +405,17 @@ def _numbers(y_true: np.ndarray) -> np.ndarray:
 
 
 def _check_labels(y_true: np.ndarray, ruleset: RuleSet) -> None:
-    found = set(y_true.tolist())  # a set, as labels of several types cannot be sorted
-    if not found & set(ruleset.classes or ()):
-        some = ", ".join(sorted(map(repr, found))[:5])
+    labels = set(y_true.tolist())  # a set, as labels of several types cannot be sorted
+    if not labels & set(ruleset.classes or ()):
+        examples = ", ".join(sorted(map(repr, labels))[:5])
         raise ValueError(
-            f"None of the labels of y ({some}) is a class of the rules "
+            f"None of the labels of y ({examples}) is a class of the rules "
             f"({', '.join(map(repr, (ruleset.classes or ())[:5]))}). Was y encoded otherwise than "
             "for the extraction?"
         )
-    gone = np.flatnonzero(pd.isna(y_true))
-    if len(gone):  # which would count as one more class, always predicted wrongly
+    missing_rows = np.flatnonzero(pd.isna(y_true))
+    if len(missing_rows):  # which would count as one more class, always predicted wrongly
         raise ValueError(
-            f"y must hold a label in every row, but row {int(gone[0])} has none. Drop such rows "
-            "first."
+            f"y must hold a label in every row, but row {int(missing_rows[0])} has none. Drop such "
+            "rows first."
         )

@@ -124,9 +124,9 @@ class PerformanceScorer(AsksForWeights):
         return -undefined if metric.greater_is_better is False else undefined
 
     def __repr__(self) -> str:
-        shown = {**self._options(), "undefined": self.settings["undefined"]}
-        told = [f"{key}={value!r}" for key, value in shown.items()]
-        return f"{self.name}({', '.join([*told, f'reference={self.reference!r}'])})"
+        settings = {**self._options(), "undefined": self.settings["undefined"]}
+        arguments = [f"{key}={value!r}" for key, value in settings.items()]
+        return f"{self.name}({', '.join([*arguments, f'reference={self.reference!r}'])})"
 
 
 def _classes(estimator: Any) -> Any:
@@ -137,19 +137,21 @@ def _classes(estimator: Any) -> Any:
 def _check_binary(name: str, classes: Any, pos_label: Any) -> None:
     if classes is None:
         return
-    known = np.asarray(classes, dtype=object).tolist()
-    if len(known) > 2:
+    class_labels = np.asarray(classes, dtype=object).tolist()
+    if len(class_labels) > 2:
         raise ValueError(
-            f"{name} is for two classes, but the model knows {len(known)}: {listed(known)}. Choose "
-            "a measure for many classes, or compare one class with all others."
+            f"{name} is for two classes, but the model has {len(class_labels)}: "
+            f"{listed(class_labels)}. Choose a measure for many classes, or compare one class "
+            "with all others."
         )
-    if pos_label is not None and pos_label not in known:
+    if pos_label is not None and pos_label not in class_labels:
         raise ValueError(
-            f"pos_label must be one of the model's classes {listed(known)}, got {pos_label!r}."
+            f"pos_label must be one of the model's classes {listed(class_labels)}, got "
+            f"{pos_label!r}."
         )
 
 
-class _Own:
+class _UserFunction:
     """A function of a person's own, called as the catalog's are."""
 
     def __init__(self, function: Callable[..., float]) -> None:
@@ -162,15 +164,17 @@ class _Own:
         return float(self.function(y_true, y_pred, **weights))
 
 
-def _own_metric(given: Mapping[str, Any]) -> PerformanceMetric:
-    if len(given) != 1 or not all(isinstance(k, str) and callable(v) for k, v in given.items()):
+def _own_metric(named_function: Mapping[str, Any]) -> PerformanceMetric:
+    if len(named_function) != 1 or not all(
+        isinstance(k, str) and callable(v) for k, v in named_function.items()
+    ):
         raise TypeError(
             "metric as a dict must hold one name and its function of (y_true, y_pred), got "
-            f"{dict(given)!r}. Give each measure a scorer of its own."
+            f"{dict(named_function)!r}. Give each measure a scorer of its own."
         )
-    [(name, function)] = given.items()
+    [(name, function)] = named_function.items()
     formula = f"by {getattr(function, '__name__', type(function).__name__)}"
-    return PerformanceMetric(name, _Own(function), "multiclass", True, math.nan, formula)
+    return PerformanceMetric(name, _UserFunction(function), "multiclass", True, math.nan, formula)
 
 
 def make_performance_scorer(
@@ -242,18 +246,22 @@ def make_performance_scorer(
     >>> round(make_performance_scorer("fallout", pos_label=0)(tree, X, y), 3)
     -0.039
     """
-    found = find_metric(_own_metric(metric) if isinstance(metric, Mapping) else metric, options)
-    if found.kind == "survival":
+    checked_metric = find_metric(
+        _own_metric(metric) if isinstance(metric, Mapping) else metric, options
+    )
+    if checked_metric.kind == "survival":
         raise ValueError(
-            f"{found.name} needs to know what was censored, which predictions do not tell; see "
+            f"{checked_metric.name} needs the censored rows, which predictions do not show; see "
             "skescore.scorers.make_survival_scorer."
         )
     check_choice("reference", reference, REFERENCES)
     check_number("undefined", undefined, nan=True)
     # By name where there is one: a search prints and copies it.
-    own = PERFORMANCE_METRICS.get(found.name) is not found
+    is_unregistered = PERFORMANCE_METRICS.get(checked_metric.name) is not checked_metric
     settings = {"undefined": float(undefined), **options}
-    return PerformanceScorer(found if own else found.name, reference, settings)
+    return PerformanceScorer(
+        checked_metric if is_unregistered else checked_metric.name, reference, settings
+    )
 
 
 #: The ready-made scorers, by the names that searches understand.

@@ -135,11 +135,11 @@ class RuleScorer(AsksForWeights):
         return () if self.spec is None else (self.spec,)
 
     def __repr__(self) -> str:
-        shown = [f"{k}={_shown(v)}" for k, v in self.settings.items()]
-        return f"{self.name}({', '.join([*shown, f'reference={self.reference!r}'])})"
+        arguments = [f"{k}={_setting_text(v)}" for k, v in self.settings.items()]
+        return f"{self.name}({', '.join([*arguments, f'reference={self.reference!r}'])})"
 
 
-def _shown(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     # A function's repr holds its address, which would make messages differ between runs.
     if isinstance(value, Measure):
         return value.name
@@ -197,7 +197,7 @@ def _check_metric(spec: ScoreSpec, value: Any) -> None:
             f"{value!r}. {did_you_mean(value, METRICS)}"
         )
     if spec.prediction == "performance" and not metric.greater_is_better:
-        better = [key for key, known in METRICS.items() if known.greater_is_better]
+        better = [key for key, candidate in METRICS.items() if candidate.greater_is_better]
         raise ValueError(
             f"performance must have the best value 1, but {value!r} is a loss. Choose one of "
             f"{', '.join(better)}, or a callable."
@@ -456,10 +456,10 @@ class _Knowledge:
     specs: tuple[ScoreSpec, ...]
 
     def __call__(self, e: RuleEvaluation, **settings: Mapping[str, Any]) -> dict[str, float]:
-        own = [(spec, settings[spec.name]) for spec in self.specs]
+        specs_and_settings = [(spec, settings[spec.name]) for spec in self.specs]
         return {
-            **{spec.scorer_name: _score(e, spec, its) for spec, its in own},
-            **{spec.kept_as: _predicted(e, spec, its) for spec, its in own},
+            **{spec.scorer_name: _score(e, spec, its) for spec, its in specs_and_settings},
+            **{spec.kept_as: _predicted(e, spec, its) for spec, its in specs_and_settings},
             "n_rules": float(len(e.ruleset)),
             "completeness_volume": e.volume,
             "completeness_instances": e.instances,
@@ -519,7 +519,7 @@ def make_knowledge_scorer(
     {'ice': 0.976, 'neg_fire': -0.127, 'neg_q': -0.12, 'performance': 0.96, 'loss': 0.04,
      'loss_q': 0.04, 'n_rules': 3.0, 'completeness_volume': 1.0, 'completeness_instances': 1.0}
     """
-    given = all_weights(weights)
+    chosen_weights = all_weights(weights)
     metrics = {"loss": loss, "performance": performance}
     settings = {
         spec.name: make_score_scorer(
@@ -529,7 +529,7 @@ def make_knowledge_scorer(
             reference=reference,
             size=size,
             undefined=undefined,
-            **{name: given[name] for name in spec.weight_names},
+            **{name: chosen_weights[name] for name in spec.weight_names},
         ).settings
         for spec in SCORE_SPECS.values()
     }
@@ -552,13 +552,13 @@ def _quality_of(
     parameters: dict[str, float],
 ) -> float:
     """A measure of the single rules of an evaluation, made one number."""
-    known = measure if isinstance(measure, Measure) else MEASURES[measure]
+    rule_measure = measure if isinstance(measure, Measure) else MEASURES[measure]
     if len(e.ruleset) == 0:
-        return _undefined(undefined, f"There are no rules, so {known.name} is undefined.")
+        return _undefined(undefined, f"There are no rules, so {rule_measure.name} is undefined.")
     e.check_units()
     counts = confusion(e.ruleset, e.X, e.y_true, e.sample_weight, assigned=assigned)
-    values = counts.quality(known, **parameters)
-    if not known.greater_is_better:
+    values = counts.quality(rule_measure, **parameters)
+    if not rule_measure.greater_is_better:
         values = -values
     weights = None
     if aggregate == "weighted":
@@ -572,14 +572,14 @@ def _quality_of(
         result = aggregate(values) if callable(aggregate) else AGGREGATES[aggregate](values)
     if not isinstance(result, Real) or isinstance(result, bool | np.bool_):
         raise TypeError(
-            f"aggregate must give one number for the values of all rules, but {_shown(aggregate)} "
-            f"gave {result!r}."
+            "aggregate must return one number for the values of all rules, but "
+            f"{_setting_text(aggregate)} returned {result!r}."
         )
     if math.isnan(result):
         rules = f"{without} of {len(e.ruleset)} rules have no value on these {e.n_rows[1]} rows"
         if weights is not None and not len(values):
             rules = f"no rule holds for any of these {e.n_rows[1]} rows"
-        return _undefined(undefined, f"{known.name} is undefined: {rules}.")
+        return _undefined(undefined, f"{rule_measure.name} is undefined: {rules}.")
     return float(result)
 
 
@@ -644,36 +644,38 @@ def make_rule_scorer(
         measure = _own_measure(measure)
     if not isinstance(rule_quality(measure, 1, 1, 2, 2, **parameters), float):
         raise TypeError(f"Parameters of {measure!r} must be single numbers, got {parameters!r}.")
-    known = measure if isinstance(measure, Measure) else MEASURES[measure]
+    rule_measure = measure if isinstance(measure, Measure) else MEASURES[measure]
     _check_unless_callable("aggregate", aggregate, (*AGGREGATES, "weighted"))
     check_choice("reference", reference, REFERENCES)
     check_flag("assigned", assigned)
     check_number("undefined", undefined, nan=True)
     settings = {
         # By name where there is one: functions of the catalog cannot be pickled.
-        "measure": known.name if MEASURES.get(known.name) is known else known,
+        "measure": rule_measure.name
+        if MEASURES.get(rule_measure.name) is rule_measure
+        else rule_measure,
         "aggregate": aggregate,
         "assigned": assigned,
         "undefined": float(undefined),
         "parameters": parameters,
     }
-    sign = "" if known.greater_is_better else "neg_"
-    how = aggregate if isinstance(aggregate, str) else _shown(aggregate)
-    return RuleScorer(f"{sign}{how}_rule_{known.name}", _quality_of, reference, settings)
+    sign = "" if rule_measure.greater_is_better else "neg_"
+    how = aggregate if isinstance(aggregate, str) else _setting_text(aggregate)
+    return RuleScorer(f"{sign}{how}_rule_{rule_measure.name}", _quality_of, reference, settings)
 
 
 def _of_set(
     e: RuleEvaluation, *, measure: str | SetMeasure, undefined: float, options: dict[str, Any]
 ) -> float:
     """A measure of the rule set of an evaluation, greater being better."""
-    known = find_set_measure(measure, options)
+    set_measure = find_set_measure(measure, options)
     value = math.nan
-    if len(e.ruleset) and e.ruleset.task in known.tasks:
-        value = float(known.function(e, **options))
+    if len(e.ruleset) and e.ruleset.task in set_measure.tasks:
+        value = float(set_measure.function(e, **options))
     if math.isnan(value):
         why = f"{len(e.ruleset)} rules for {e.ruleset.task} and {e.n_rows[1]} rows"
-        return _undefined(undefined, f"{known.name} is undefined of {why}.")
-    return value if known.greater_is_better else 0.0 - value
+        return _undefined(undefined, f"{set_measure.name} is undefined of {why}.")
+    return value if set_measure.greater_is_better else 0.0 - value
 
 
 def make_set_scorer(
@@ -733,16 +735,18 @@ def make_set_scorer(
     >>> make_set_scorer("redundant_rules")(extractor, X[1::2], y[1::2])
     0.0
     """
-    known = find_set_measure(measure, options)
+    set_measure = find_set_measure(measure, options)
     check_choice("reference", reference, REFERENCES)
     check_number("undefined", undefined, nan=True)
     settings = {
         # By name where there is one: a search prints and copies it.
-        "measure": known.name if SET_MEASURES.get(known.name) is known else known,
+        "measure": set_measure.name
+        if SET_MEASURES.get(set_measure.name) is set_measure
+        else set_measure,
         "undefined": float(undefined),
         "options": options,
     }
-    return RuleScorer(known.scorer_name, _of_set, reference, settings)
+    return RuleScorer(set_measure.scorer_name, _of_set, reference, settings)
 
 
 class _OfCounts(NamedTuple):
@@ -809,20 +813,20 @@ def register_score(spec: ScoreSpec) -> None:
     """
     if SCORE_SPECS.get(spec.name) == spec:
         return
-    kept = {known.kept_as for known in SCORE_SPECS.values()}
-    taken = {
+    columns = {other.kept_as for other in SCORE_SPECS.values()}
+    reserved_names = {
         *SCORE_SPECS,
         *SCORERS,
         *PERFORMANCE_SCORERS,
         *SET_MEASURES,
         *SET_SCORERS,
         *METRICS,
-        *_KEPT,
-        *kept,
+        *_RESERVED_COLUMNS,
+        *columns,
         "pareto",
     }
     for name in (spec.name, spec.scorer_name, spec.kept_as):
-        if name in taken:
+        if name in reserved_names:
             raise ValueError(f"The name {name!r} is taken. Choose another one for the score.")
     SCORE_SPECS[spec.name] = spec
     SCORERS[spec.scorer_name] = make_score_scorer(spec)
@@ -887,7 +891,7 @@ def register_installed_scores() -> tuple[str, ...]:
 
 
 #: What runs keep beside scores, which no score may be called.
-_KEPT = (
+_RESERVED_COLUMNS = (
     "n_rules",
     "size",
     "completeness_volume",
@@ -946,10 +950,10 @@ def get_rule_scorer(scoring: Any) -> Any:
     how, _, measure = scoring.partition("_rule_")
     if measure and how in (*AGGREGATES, "weighted"):
         return make_rule_scorer(measure, aggregate=how)
-    known: dict[str, Any] = {**SET_SCORERS, **PERFORMANCE_SCORERS, **SCORERS}
-    scorer = known.get(scoring) or known.get(f"neg_{scoring}")
+    scorers: dict[str, Any] = {**SET_SCORERS, **PERFORMANCE_SCORERS, **SCORERS}
+    scorer = scorers.get(scoring) or scorers.get(f"neg_{scoring}")
     if scorer is None:
-        hint = did_you_mean(scoring, known)
+        hint = did_you_mean(scoring, scorers)
         if scoring in MEASURES:
             hint = f"As a measure of single rules it is called 'mean_rule_{scoring}'."
         raise ValueError(f"There is no score {scoring!r}. {hint}")

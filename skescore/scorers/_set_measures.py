@@ -113,22 +113,22 @@ class SetMeasure:
 
 def find_set_measure(measure: str | SetMeasure, options: Mapping[str, Any]) -> SetMeasure:
     """Find a measure and check the names of its options."""
-    found = measure
-    if not isinstance(found, SetMeasure):
-        known = SET_MEASURES.get(found) if isinstance(found, str) else None
-        if known is None:
+    set_measure = measure
+    if not isinstance(set_measure, SetMeasure):
+        named_measure = SET_MEASURES.get(set_measure) if isinstance(set_measure, str) else None
+        if named_measure is None:
             raise ValueError(
                 f"There is no measure of rule sets {measure!r}. "
                 f"{did_you_mean(str(measure), SET_MEASURES)}"
             )
-        found = known
+        set_measure = named_measure
     for option in options:
-        if option not in found.options:
+        if option not in set_measure.options:
             raise TypeError(
-                f"The measure {found.name!r} has no option {option!r}. "
-                f"{did_you_mean(option, found.options)}"
+                f"The measure {set_measure.name!r} has no option {option!r}. "
+                f"{did_you_mean(option, set_measure.options)}"
             )
-    return found
+    return set_measure
 
 
 def _features_per_rule(e: RuleEvaluation) -> float:
@@ -149,7 +149,9 @@ def _longest_rule(e: RuleEvaluation) -> float:
 
 
 def _overlap_of(e: RuleEvaluation) -> RuleOverlap:
-    return e.once(RuleOverlap, lambda: rule_overlap(e.ruleset, e.X, e.sample_weight, pairs=False))
+    return e.compute_once(
+        RuleOverlap, lambda: rule_overlap(e.ruleset, e.X, e.sample_weight, pairs=False)
+    )
 
 
 def _overlap(e: RuleEvaluation) -> float:
@@ -167,7 +169,7 @@ def _uncovered(e: RuleEvaluation) -> float:
 
 
 def _redundancy_of(e: RuleEvaluation) -> Redundancy:
-    return e.once(Redundancy, lambda: redundancy(e.ruleset, e.X, e.sample_weight))
+    return e.compute_once(Redundancy, lambda: redundancy(e.ruleset, e.X, e.sample_weight))
 
 
 def _redundant_rules(e: RuleEvaluation) -> float:
@@ -180,7 +182,7 @@ def _redundant_literals(e: RuleEvaluation) -> float:
 
 def _calibration_of(e: RuleEvaluation, confidence: float) -> RuleCalibration:
     e.check_units()
-    return e.once(
+    return e.compute_once(
         (RuleCalibration, confidence),
         lambda: rule_calibration(e.ruleset, e.X, e.y_true, e.sample_weight, confidence=confidence),
     )
@@ -228,16 +230,18 @@ def _fidelity_rows(e: RuleEvaluation) -> float:
 def _fidelity_gap(e: RuleEvaluation) -> float:
     """By class, or by quarters of the black box's numbers."""
     box = np.asarray(_black_box(e)(e.rows))
-    said, known = known_predictions(e.ruleset, e.X)
+    predictions, is_predicted = known_predictions(e.ruleset, e.X)
     groups = None
     if e.ruleset.task == "classification":
-        said = said.astype(object)
-        said[~known] = None
+        predictions = predictions.astype(object)
+        predictions[~is_predicted] = None
     else:
         box = box.astype(np.float64)
-        said = np.where(known, said, np.average(box, weights=e.sample_weight))
+        predictions = np.where(is_predicted, predictions, np.average(box, weights=e.sample_weight))
         groups = pd.qcut(box, 4, labels=False, duplicates="drop") if np.ptp(box) else box
-    return group_fidelity(box, said, groups, task=e.ruleset.task, sample_weight=e.sample_weight).gap
+    return group_fidelity(
+        box, predictions, groups, task=e.ruleset.task, sample_weight=e.sample_weight
+    ).gap
 
 
 def _feature_agreement(
@@ -261,9 +265,9 @@ def _stability_of(
     check_integer("n_splits", n_splits, 1)
     check_integer("n_bins", n_bins, 1)
 
-    def again() -> list[Stability]:
+    def compute() -> list[Stability]:
         rng = child_generator(random_state, _HALVES)
-        found = []
+        stabilities = []
         for _ in range(n_splits):
             order = rng.permutation(len(e.y_true))
             half = len(order) // 2
@@ -276,12 +280,14 @@ def _stability_of(
                     stacklevel=2,
                 )
                 return []
-            found.append(stability(halves, e.X, n_bins=n_bins, sample_weight=e.sample_weight))
-        return found
+            stabilities.append(stability(halves, e.X, n_bins=n_bins, sample_weight=e.sample_weight))
+        return stabilities
 
     # A generator that was moved on would give other halves.
     fixed = isinstance(random_state, int | np.integer)
-    return e.once((Stability, n_splits, n_bins, random_state), again) if fixed else again()
+    return (
+        e.compute_once((Stability, n_splits, n_bins, random_state), compute) if fixed else compute()
+    )
 
 
 def _made_again(e: RuleEvaluation, chosen: np.ndarray) -> RuleSet:
@@ -307,15 +313,15 @@ def _made_again(e: RuleEvaluation, chosen: np.ndarray) -> RuleSet:
 def _stability(
     e: RuleEvaluation, n_splits: int = 3, n_bins: int = 10, random_state: Any = 0
 ) -> float:
-    found = _stability_of(e, n_splits, n_bins, random_state)
-    return float(np.mean([one.rules for one in found])) if found else math.nan
+    stabilities = _stability_of(e, n_splits, n_bins, random_state)
+    return float(np.mean([one.rules for one in stabilities])) if stabilities else math.nan
 
 
 def _prediction_stability(
     e: RuleEvaluation, n_splits: int = 3, n_bins: int = 10, random_state: Any = 0
 ) -> float:
-    found = _stability_of(e, n_splits, n_bins, random_state)
-    return float(np.mean([one.predictions for one in found])) if found else math.nan
+    stabilities = _stability_of(e, n_splits, n_bins, random_state)
+    return float(np.mean([one.predictions for one in stabilities])) if stabilities else math.nan
 
 
 _SIALA = "M. Siala et al. 2025, arXiv:2507.07576"

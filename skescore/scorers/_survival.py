@@ -58,8 +58,8 @@ class SurvivalScorer:
             rows, outcomes = self.curves
             rules = SurvivalRules.fit(rules, transform(rows), outcomes)
         if self.score == "brier":
-            kept = {k: v for k, v in self.settings.items() if k in ("times", "uncovered")}
-            return -integrated_brier_score(rules, transform(X), y, **kept)
+            brier_settings = {k: v for k, v in self.settings.items() if k in ("times", "uncovered")}
+            return -integrated_brier_score(rules, transform(X), y, **brier_settings)
         value = survival_scores(rules, transform(X), y, **self.settings)[self.score]
         return value if _directions()[self.score] else -value
 
@@ -71,9 +71,9 @@ class SurvivalScorer:
         return MetadataRequest(owner=self)
 
     def __repr__(self) -> str:
-        shown = "".join(f", {name}={value!r}" for name, value in self.settings.items())
+        arguments = "".join(f", {name}={value!r}" for name, value in self.settings.items())
         more = "" if self.curves is None else ", curves=..."
-        return f"make_survival_scorer({self.score!r}{shown}{more})"
+        return f"make_survival_scorer({self.score!r}{arguments}{more})"
 
 
 def make_survival_scorer(
@@ -118,8 +118,8 @@ def make_survival_scorer(
     >>> make_survival_scorer("fire", psi=2.0)
     make_survival_scorer('fire', psi=2.0)
     """
-    if score not in (known := _directions()):
-        raise ValueError(f"There is no survival score {score!r}. {did_you_mean(score, known)}")
+    if score not in (directions := _directions()):
+        raise ValueError(f"There is no survival score {score!r}. {did_you_mean(score, directions)}")
     names = ("times", "uncovered", "completeness", *all_weights())
     unknown = sorted(set(settings) - set(names))
     if unknown:

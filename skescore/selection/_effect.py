@@ -94,12 +94,12 @@ def selection_effect(
     for name, ruleset in (("before", before), ("after", after)):
         remedy = "Pass a fitted extractor's rules_, or use as_ruleset(...) first."
         check_instance(name, ruleset, RuleSet, remedy=remedy)
-    for what in ("task", "feature_names"):
-        one, other = getattr(before, what), getattr(after, what)
+    for attribute in ("task", "feature_names"):
+        one, other = getattr(before, attribute), getattr(after, attribute)
         if one != other:
             raise ValueError(
-                f"before and after must have the same {what}, got {one!r} and {other!r}. Compare "
-                "a rule set with a selection of its rules."
+                f"before and after must have the same {attribute}, got {one!r} and {other!r}. "
+                "Compare a rule set with a selection of its rules."
             )
     if "reference" in settings:
         raise TypeError(

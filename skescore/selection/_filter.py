@@ -82,12 +82,14 @@ def select_rules(
     >>> print(select_rules(rules, X, y, "precision", 0.8))
     1. IF length ≤ 2 THEN low
     """
-    least = as_numbers("threshold", threshold, remedy="Pass the least value that a rule may have.")
-    if least.ndim:
+    lower_bound = as_numbers(
+        "threshold", threshold, remedy="Pass the least value that a rule may have."
+    )
+    if lower_bound.ndim:
         raise ValueError(f"threshold must be one number, got {threshold!r}. Pass a single value.")
     counts = confusion(ruleset, X, y, sample_weight, assigned=assigned)
     values = counts.quality(measure, undefined=undefined, **parameters)
-    return _kept(ruleset, values >= float(least))
+    return _select_flagged(ruleset, values >= float(lower_bound))
 
 
 def significant_rules(
@@ -154,8 +156,8 @@ def significant_rules(
     1. IF length ≤ 5 THEN low
     """
     counts = confusion(ruleset, X, y, sample_weight, assigned=assigned)
-    return _kept(ruleset, counts.significant(alpha, correction, untested=untested))
+    return _select_flagged(ruleset, counts.significant(alpha, correction, untested=untested))
 
 
-def _kept(ruleset: RuleSet, flags: Flags) -> RuleSet:
+def _select_flagged(ruleset: RuleSet, flags: Flags) -> RuleSet:
     return ruleset.replace(rules=[ruleset.rules[index] for index in np.flatnonzero(flags)])

@@ -78,20 +78,20 @@ class KnownScore:
         task, settings = rows.ruleset.task, scorer.settings
         name = spec.metric(task, settings[spec.prediction])
         metric = METRICS.get(name) if isinstance(name, str) else None
-        known = (
+        is_followable = (
             metric is not None
             and metric.of_sums is not None
             and task in metric.tasks
             and settings["size"] in SIZES
             and settings.get("completeness", "volume") in COMPLETENESSES
         )
-        return cls(spec, settings, rows, X, y_black_box) if known else None
+        return cls(spec, settings, rows, X, y_black_box) if is_followable else None
 
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
         """The best score that the rules may have after each step, and whether it is just that."""
         number, row, value = self._rows.effects(steps)
         self._predicted = self._tally.after(len(steps), number, row, value, self._metric)
-        total = sum(self._size(self._rows.rules[place]) for place in self._rows.indices)
+        total = sum(self._size(self._rows.rules[rule_index]) for rule_index in self._rows.indices)
         sizes = [
             total - sum(map(self._size, step.old)) + (self._size(step.new) if step.new else 0)
             for step in steps
@@ -133,13 +133,15 @@ class KnownScore:
     def _scores(self, predicted: np.ndarray, sizes: np.ndarray, shares: np.ndarray) -> np.ndarray:
         undefined = self._settings["undefined"]
         scores = np.full(len(predicted), -np.inf if math.isnan(undefined) else float(undefined))
-        some = np.isfinite(predicted)
-        if not some.any():
+        is_defined = np.isfinite(predicted)
+        if not is_defined.any():
             return scores
-        p, r, c = predicted[some], sizes[some], shares[some]
+        p, r, c = predicted[is_defined], sizes[is_defined], shares[is_defined]
         if self._spec.prediction == "loss" and METRICS[self._metric].greater_is_better:
             p = np.maximum(1 - p, 0.0)
-        scores[some] = self._spec.signed(np.asarray(self._spec.value(p, r, c, self._settings)))
+        scores[is_defined] = self._spec.signed(
+            np.asarray(self._spec.value(p, r, c, self._settings))
+        )
         return scores
 
 
@@ -220,12 +222,12 @@ class _Numbers:
         return self._measured(np.array(sums), metric)
 
     def _terms(self, truth: np.ndarray, values: np.ndarray) -> np.ndarray:
-        lacking = np.isnan(values)
+        has_no_rule = np.isnan(values)
         deviation = truth - self.center
         with np.errstate(over="ignore"):
-            error = np.abs(truth - np.where(lacking, self.default, values))
+            error = np.abs(truth - np.where(has_no_rule, self.default, values))
             terms = [np.ones(len(truth)), deviation, deviation**2, error, error**2]
-        return np.where(lacking & self.ignored, 0.0, terms)
+        return np.where(has_no_rule & self.ignored, 0.0, terms)
 
     def _measured(self, sums: np.ndarray, metric: str) -> np.ndarray:
         n_rows, deviation, squares, absolute, squared = sums
@@ -278,14 +280,15 @@ class _Volumes:
         """The share after a step, by what it changes; None if that is not known exactly."""
         assert self._share is not None
         if step.new is not None:
-            boxes, others, sign = self._of([step.new])[0], slice(None), 1.0
+            boxes, is_other, sign = self._of([step.new])[0], slice(None), 1.0
         else:
             assert step.removed is not None
-            boxes, others, sign = self._current[step.removed], self._place != step.removed, -1.0
-        lower, upper = self._lower[others], self._upper[others]
+            boxes = self._current[step.removed]
+            is_other, sign = self._place != step.removed, -1.0
+        lower, upper = self._lower[is_other], self._upper[is_other]
         if len(boxes.lower) > 1 or len(self._lower) > len(self._current):
-            place = self._place[others]
-            change = volume_outside(boxes.lower, boxes.upper, lower, upper, place, _FRAGMENTS)
+            owner = self._place[is_other]
+            change = volume_outside(boxes.lower, boxes.upper, lower, upper, owner, _FRAGMENTS)
             if change is not None:
                 return self._share + sign * change
         parts = [
@@ -297,20 +300,22 @@ class _Volumes:
 
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
         """The share that may be covered at most after each step, and whether it is just that."""
-        ruleset, places = self.rows.result().replace(domain=self.domain), self.rows.indices
+        ruleset, rule_indices = self.rows.result().replace(domain=self.domain), self.rows.indices
         is_exact = False
-        if self._share is None or len(places) <= _FEW_RULES:
-            whole = volume_completeness(ruleset)
-            self._share, is_exact = float(whole), whole.exact
+        if self._share is None or len(rule_indices) <= _FEW_RULES:
+            completeness = volume_completeness(ruleset)
+            self._share, is_exact = float(completeness), completeness.exact
         now = self._of(ruleset.rules)
-        made = [i for i, step in enumerate(steps) if step.new is not None]
-        new = dict(zip(made, self._of([steps[i].new for i in made]), strict=True))
+        changing_steps = [i for i, step in enumerate(steps) if step.new is not None]
+        new = dict(
+            zip(changing_steps, self._of([steps[i].new for i in changing_steps]), strict=True)
+        )
         self.by_parts = all(boxes.pure for boxes in (*now, *new.values()))
         self.is_followed = self.by_parts and not is_exact
-        self._current = dict(zip(places, now, strict=True))
+        self._current = dict(zip(rule_indices, now, strict=True))
         self._lower = np.concatenate([boxes.lower for boxes in now])
         self._upper = np.concatenate([boxes.upper for boxes in now])
-        self._place = np.repeat(places, [len(boxes.lower) for boxes in now])
+        self._place = np.repeat(rule_indices, [len(boxes.lower) for boxes in now])
         shares, exact = np.full(len(steps), self._share), np.zeros(len(steps), dtype=bool)
         for i, step in enumerate(steps):
             if not self.by_parts:
@@ -320,16 +325,18 @@ class _Volumes:
                 shares[i] -= max(0.0, self._current[step.indices[0]].volume - shared)
                 exact[i] = shared == 0
             else:
-                old = [self._current[place] for place in step.indices]
-                both = _common(old[0], old[1:]).sum() if len(old) == 2 else 0.0
-                shares[i] += max(0.0, new[i].volume - sum(boxes.volume for boxes in old) + both)
+                old = [self._current[rule_index] for rule_index in step.indices]
+                common_volume = _common(old[0], old[1:]).sum() if len(old) == 2 else 0.0
+                shares[i] += max(
+                    0.0, new[i].volume - sum(boxes.volume for boxes in old) + common_volume
+                )
                 exact[i] = self.rows.ruleset.disjoint
         return np.clip(shares, 0.0, 1.0), exact
 
-    def _shared(self, place: int) -> float:
+    def _shared(self, rule_index: int) -> float:
         """The volumes that a rule has in common with each of the others, added up."""
-        others = [boxes for other, boxes in self._current.items() if other != place]
-        return float(_common(self._current[place], others).sum())
+        other_boxes = [boxes for other, boxes in self._current.items() if other != rule_index]
+        return float(_common(self._current[rule_index], other_boxes).sum())
 
     def _of(self, rules: Sequence[Rule | None]) -> list[_RuleBoxes]:
         """The boxes of rules, in units of the domain."""
@@ -365,12 +372,12 @@ class _RuleBoxes:
         return sides
 
 
-def _common(one: _RuleBoxes, others: Sequence[_RuleBoxes]) -> np.ndarray:
+def _common(one: _RuleBoxes, other_boxes: Sequence[_RuleBoxes]) -> np.ndarray:
     """The volume that a rule has in common with each of some others."""
-    n_sides = max((other.sides.shape[2] for other in others), default=0)
-    sides = np.zeros((2, len(others), one.sides.shape[1], n_sides))
-    for place, other in enumerate(others):
-        sides[:, place, :, : other.sides.shape[2]] = other.sides
+    n_sides = max((other.sides.shape[2] for other in other_boxes), default=0)
+    sides = np.zeros((2, len(other_boxes), one.sides.shape[1], n_sides))
+    for position, other in enumerate(other_boxes):
+        sides[:, position, :, : other.sides.shape[2]] = other.sides
     lower = np.maximum(one.sides[0][:, :, None], sides[0][:, :, None])
     upper = np.minimum(one.sides[1][:, :, None], sides[1][:, :, None])
     return np.asarray(np.maximum(upper - lower, 0.0).sum(axis=(2, 3)).prod(axis=1))
@@ -405,10 +412,10 @@ def _outside(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.nda
     points = low + sampling_stream(0).random((_POINTS, len(low))) * (high - low)
     free = np.ones(_POINTS, dtype=bool)
     for one_low, one_high in zip(lower, upper, strict=True):
-        held = free.copy()
+        is_inside = free.copy()
         for j in np.flatnonzero((one_low > low) | (one_high < high)):
-            held &= (one_low[j] < points[:, j]) & (points[:, j] <= one_high[j])
-        free &= ~held
+            is_inside &= (one_low[j] < points[:, j]) & (points[:, j] <= one_high[j])
+        free &= ~is_inside
     return float(free.mean())
 
 
@@ -536,23 +543,23 @@ def prune(
     if len(ruleset) == 0 or max_steps == 0:
         return ruleset
     rows = RuleRows(ruleset, table)
-    known = KnownScore.of(scorer, rows, X, y)
+    known_score = KnownScore.of(scorer, rows, X, y)
     # Scores of ours read the columns from the table, which keeps what holds where.
-    ours = known is not None and ruleset.domain is not None
+    ours = known_score is not None and ruleset.domain is not None
     score = _scored(scorer, table if ours else X, y)
     first = best = score(ruleset)
-    taken, is_estimate = 0, False
-    while max_steps is None or taken < max_steps:
-        found = _best_step(rows, known, score, best, is_estimate=is_estimate)
-        if found is None:
+    n_steps, is_estimate = 0, False
+    while max_steps is None or n_steps < max_steps:
+        next_step = _best_step(rows, known_score, score, best, is_estimate=is_estimate)
+        if next_step is None:
             break
-        step, best = found
-        if known is not None:
-            known.take(step)
-            is_estimate |= known.is_followed
+        step, best = next_step
+        if known_score is not None:
+            known_score.take(step)
+            is_estimate |= known_score.is_followed
         rows.take(step)
-        taken += 1
-    if not taken or (is_estimate and not _is_better(score(rows.result()), first)):
+        n_steps += 1
+    if not n_steps or (is_estimate and not _is_better(score(rows.result()), first)):
         return ruleset
     return rows.result() if rows.by_priority else _recounted(rows, y)
 
@@ -560,23 +567,25 @@ def prune(
 def _recounted(rows: RuleRows, y: np.ndarray) -> RuleSet:
     """The rules with statistics of the rows assigned to each."""
     order = np.argsort(rows.assigned, kind="stable")
-    assigned, places = rows.assigned[order], rows.indices
+    assigned, rule_indices = rows.assigned[order], rows.indices
     ends = zip(
-        np.searchsorted(assigned, places).tolist(),
-        np.searchsorted(assigned, places, side="right").tolist(),
+        np.searchsorted(assigned, rule_indices).tolist(),
+        np.searchsorted(assigned, rule_indices, side="right").tolist(),
         strict=True,
     )
     rules = [
         replace(
-            rows.rules[place],
-            statistics=_seen(y[order[start:end]], rows.ruleset) if start < end else None,
+            rows.rules[rule_index],
+            statistics=_label_statistics(y[order[start:end]], rows.ruleset)
+            if start < end
+            else None,
         )
-        for place, (start, end) in zip(places, ends, strict=True)
+        for rule_index, (start, end) in zip(rule_indices, ends, strict=True)
     ]
     return rows.ruleset.replace(rules=rules, reference="black_box")
 
 
-def _seen(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
+def _label_statistics(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
     """What was seen where a rule predicts some rows, at least one."""
     n_rows = len(y)
     if ruleset.classes is not None:
@@ -620,7 +629,7 @@ def _is_better(value: float, best: float) -> bool:
 
 def _best_step(
     rows: RuleRows,
-    known: KnownScore | None,
+    known_score: KnownScore | None,
     score: Callable[[RuleSet], float],
     best: float,
     *,
@@ -628,49 +637,51 @@ def _best_step(
 ) -> tuple[Step, float] | None:
     """The step to the best score above the given one, and that score."""
     check_deadline()
-    if known is None:
-        found = None
+    if known_score is None:
+        best_step = None
         for step in _candidates(rows, _FEW, _FEW):
             check_deadline()
             value = score(rows.result(step))
             if _is_better(value, best):
-                found, best = (step, value), value
-        return found
+                best_step, best = (step, value), value
+        return best_step
     steps = _candidates(rows, _MERGES, _DROPS)
-    bounds, exact = known.bounds(steps)
-    if is_estimate and not known.is_followed:
+    bounds, exact = known_score.bounds(steps)
+    if is_estimate and not known_score.is_followed:
         best = score(rows.result())
     # Best first: what is on top with its own score is better than what any other can reach.
-    queue = [(-bound, i, done) for i, (bound, done) in enumerate(zip(bounds, exact, strict=True))]
+    queue = [
+        (-bound, i, is_exact) for i, (bound, is_exact) in enumerate(zip(bounds, exact, strict=True))
+    ]
     queue = [entry for entry in queue if _is_better(-entry[0], best)]
     heapq.heapify(queue)
     measured, promising = 0, False
     while queue:
         check_deadline()
-        bound, i, done = heapq.heappop(queue)
+        bound, i, is_exact = heapq.heappop(queue)
         if not _is_better(-bound, best):
             break
-        if not done:
-            if known.is_costly and promising and measured >= _VOLUMES < len(rows.indices):
+        if not is_exact:
+            if known_score.is_costly and promising and measured >= _VOLUMES < len(rows.indices):
                 continue
-            value = known.measured(steps[i], i)
+            value = known_score.measured(steps[i], i)
             measured += 1
             promising = promising or _is_better(value, best)
             heapq.heappush(queue, (-value, i, True))
             continue
-        value = -bound if known.is_followed else score(rows.result(steps[i]))
+        value = -bound if known_score.is_followed else score(rows.result(steps[i]))
         if _is_better(value, best):
             return steps[i], value
     return None
 
 
 def _candidates(rows: RuleRows, n_merges: int, n_drops: int) -> list[Step]:
-    places = rows.indices
+    rule_indices = rows.indices
     # Merges first: where either does, the rows of both rules are told.
     steps = rows.merges(n_merges, same_output=True)
-    if len(places) > 1:
-        steps += [rows.removal(place) for place in places]
-    drops = rows.drops(places)
+    if len(rule_indices) > 1:
+        steps += [rows.removal(rule_index) for rule_index in rule_indices]
+    drops = rows.drops(rule_indices)
     if len(drops) > n_drops:
         gains = np.array([len(step.rows) for step in drops])
         drops = [drops[i] for i in np.argsort(-gains, kind="stable")[:n_drops]]

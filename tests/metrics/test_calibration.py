@@ -82,7 +82,7 @@ def test_rules_one_by_one(case: Any) -> None:
         assert found.printed[i] == pytest.approx(
             math.nan if printed is None else printed, nan_ok=True
         )
-        assert found.found[i] == pytest.approx(share, nan_ok=True)
+        assert found.observed[i] == pytest.approx(share, nan_ok=True)
         assert (found.low[i], found.high[i]) == pytest.approx((low, high), abs=1e-9)
         if len(mine) and printed is not None:
             errors += w.sum() * abs(printed - share)

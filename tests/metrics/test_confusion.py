@@ -239,7 +239,7 @@ def test_batches_do_not_show(case: Any) -> None:
         patch.setattr("skescore.rules._matching._BLOCK", 2)
         patch.setattr("skescore.metrics._confusion._NUMBERS", 5)
         for kept in (0, 1 << 20):
-            patch.setattr("skescore.metrics._confusion._KEPT", kept)
+            patch.setattr("skescore.metrics._confusion._MAX_CACHED_BYTES", kept)
             in_parts = confusion(rules.replace(), X, y)  # matched anew
             for key in ("p", "n", "P", "N", "unique"):
                 assert getattr(in_parts, key).tolist() == getattr(whole, key).tolist()

@@ -244,9 +244,7 @@ def test_two_of_three_classes_are_no_question_of_two() -> None:
     tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X3, Y3)
     rows = (Y3 < 2) & (tree.predict(X3) < 2)
     assert set(Y3[rows]) == set(tree.predict(X3[rows])) == {0, 1}
-    with pytest.raises(
-        ValueError, match="youden is for two classes, but the model knows 3: 0, 1, 2"
-    ):
+    with pytest.raises(ValueError, match="youden is for two classes, but the model has 3: 0, 1, 2"):
         make_performance_scorer("youden")(tree, X3[rows], Y3[rows])
 
 
@@ -382,7 +380,7 @@ def test_names_that_there_are_not(name: str, message: str) -> None:
         ("youden", {"clip": True}, TypeError, "'youden' has no option 'clip'"),
         ("youden", {"reference": "truth"}, ValueError, "'data', 'black_box', got 'truth'"),
         ("youden", {"undefined": None}, TypeError, "undefined must be a number"),
-        ("integrated_brier_score", {}, ValueError, "what was censored"),
+        ("integrated_brier_score", {}, ValueError, "needs the censored rows"),
     ],
 )
 def test_scorers_that_cannot_be_made(

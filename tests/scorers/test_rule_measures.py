@@ -363,7 +363,7 @@ def test_bad_names_and_aggregates() -> None:
         get_rule_scorer("mean_rule_c3")
     with pytest.raises(ValueError, match="no score 'sum_rule_c2'"):
         get_rule_scorer("sum_rule_c2")
-    with pytest.raises(TypeError, match=r"aggregate must give one number .* sorted gave \["):
+    with pytest.raises(TypeError, match=r"aggregate must return one number .* sorted returned \["):
         make_rule_scorer(aggregate=sorted)(RULES, X, Y)
 
 
