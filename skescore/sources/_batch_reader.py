@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skescore._validation import one_dimension, python_value
 from skescore.extractors import Column, is_categorical
-from skescore.metrics._rule_counts import RowLooks
+from skescore.metrics._rule_counts import RowPasses
 from skescore.rules import RuleSet
 from skescore.rules._conditions import as_numbers
 from skescore.sources._encoding import EncodedRows
@@ -163,7 +163,7 @@ class BatchReader:
                 "Convert it, or leave it out of features=..."
             ) from error
 
-    def rule_rows(self, batch: Any, ruleset: RuleSet) -> RowLooks | None:
+    def rule_rows(self, batch: Any, ruleset: RuleSet) -> RowPasses | None:
         """Return the rows of positive weight for counts of rules; None if there are none."""
         frame = batch.to_pandas() if _is_arrow(batch) else batch
         self._check_frame(frame)
@@ -186,7 +186,7 @@ class BatchReader:
             missing = {name: np.full(len(frame), np.nan) for name in unused}
             add_columns = frame.assign if hasattr(frame, "assign") else frame.with_columns
             frame = add_columns(**missing)
-        return RowLooks(ruleset, frame, y, weights)
+        return RowPasses(ruleset, frame, y, weights)
 
     def summarize(self, batch: Any, task: str) -> tuple[int, list[ColumnSummary]]:
         """Return the number of rows and summaries of the features, the labels and the weights."""
