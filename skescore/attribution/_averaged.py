@@ -24,7 +24,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True, eq=False)
 class AveragedResponsibility:
-    """Degrees of responsibility beside several contrasts.
+    """Degrees of responsibility averaged over several contrasts.
 
     Use it as an array where one is wanted: ``np.asarray(found)`` gives `values`. Made by
     :func:`averaged_responsibility`. All arrays but `n_contrasts` have shape (n_rows, n_features).
@@ -85,7 +85,7 @@ def averaged_responsibility(
     max_batch: int = 8192,
     random_state: Any = None,
 ) -> AveragedResponsibility:
-    """Degrees of responsibility as a mean over the nearest rows that are decided otherwise.
+    """Average degrees of responsibility over the nearest rows with another decision.
 
     Use it where a single contrast would be an accident: the standard deviation tells which
     degrees hang on the case that a row is compared with.

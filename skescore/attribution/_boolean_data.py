@@ -45,7 +45,7 @@ def random_formula(
     p_not: float = 0.25,
     random_state: Any = None,
 ) -> Formula:
-    """Draw a formula.
+    """Draw a random formula.
 
     Use it for benchmarks of explainers: exact responsibilities of its predictions are at hand.
 
@@ -140,7 +140,7 @@ def _drawn_tree(
     p_not: float,
     generator: np.random.Generator,
 ) -> tuple[Gate, ...]:
-    """Cut the list of leaves in two until it is single leaves."""
+    """Build a tree by splitting the list of leaves recursively."""
     gates: list[Gate] = []
     operands: list[int] = []
 
@@ -227,7 +227,7 @@ _PAPER = {
 
 
 def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
-    """Give one of the four small formulas of the paper.
+    """Return one of the four small formulas of the paper.
 
     Use it for the paper's Table 5.
 
@@ -266,7 +266,7 @@ def paper_formula(name: str, *, n_inputs: int = 12) -> Formula:
 def chain_formula(
     arity: int, *, family: str = "non-monotone", n_inputs: int | None = None
 ) -> Formula:
-    """Give a chain of the paper: two operators in turn, grouped from the left.
+    """Return a chain of the paper: two alternating operators, grouped from the left.
 
     Use it for the paper's Tables 1 and 2.
 
@@ -316,7 +316,7 @@ def chain_formula(
 
 
 def all_assignments(n_inputs: int) -> NDArray[np.uint8]:
-    """Give all rows of zeros and ones.
+    """Return all rows of zeros and ones.
 
     Use it for truth tables: input i of row k is bit i of k.
 
@@ -357,7 +357,7 @@ def make_boolean_dataset(
     replace: bool = False,
     random_state: Any = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Make rows and the labels that a formula gives them.
+    """Draw rows and label them by a formula.
 
     Use it to train and explain models of which the truth is known.
 

@@ -60,7 +60,7 @@ _BLOCK, _CELLS = 4096, 1 << 24
 
 
 class _Settings(NamedTuple):
-    """What a preset and the parameters that override it say."""
+    """Settings of a preset after the overriding parameters are applied."""
 
     n_blocks: int
     n_iterations: int
@@ -79,7 +79,7 @@ _PRESETS = {
 
 
 class BReX(BaseEstimator):
-    """Explain decisions of any classifier by which features, masked, would change them.
+    """Explain decisions of a classifier by the features whose masking changes them.
 
     Use it to find the features that a single prediction depends on, and how much: a feature has
     degree 1 if it decides alone, and 1/(1+k) if k others must be masked (or flipped) first. No
@@ -222,7 +222,7 @@ class BReX(BaseEstimator):
         self.random_state = random_state
 
     def explain(self, X: Any) -> Attribution:
-        """Explain what the model decides about rows.
+        """Explain the decisions of the model for rows.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class BReX(BaseEstimator):
         return settings
 
     def _masking(self, rows: _Rows, settings: _Settings) -> str:
-        """The way of masking, chosen if it is "auto"."""
+        """Return the masking method, resolving "auto"."""
         kleene = hasattr(self.model, "evaluate_kleene")
         if self.masking == "kleene" and not kleene:
             raise ValueError(
@@ -344,7 +344,7 @@ class BReX(BaseEstimator):
         return table <= expected
 
     def _replacement(self, n_features: int) -> Any:
-        """The values of masked features for masking="baseline"."""
+        """Return the values of masked features for masking="baseline"."""
         if not isinstance(self.baseline, str):
             scalar = np.ndim(self.baseline) == 0
             return np.full(n_features, self.baseline) if scalar else self.baseline
@@ -357,7 +357,7 @@ class BReX(BaseEstimator):
         return typical_row(self.background, self.baseline)
 
     def _from_table(self, rows: _Rows) -> Attribution:
-        """Exact values from all flips."""
+        """Compute exact values from all flips."""
         exact = responsibility(
             rows.decide,
             rows.table,
@@ -385,7 +385,7 @@ class BReX(BaseEstimator):
         )
 
     def _from_flips(self, rows: _Rows, block: slice) -> Attribution:
-        """Values from a search of flip sets."""
+        """Compute values from a search for flip sets."""
         limit = self.max_queries
         limit = max(1000, 10 * rows.n_features) if limit is None else int(limit)
         pairs = rows.pairs(block)
@@ -438,7 +438,7 @@ class BReX(BaseEstimator):
     def _from_passes(
         self, rows: _Rows, block: slice, masking: str, settings: _Settings
     ) -> Attribution:
-        """Values from passes over the blocks of features."""
+        """Compute values from passes over blocks of features."""
         masker, keys = self._masker(rows, block, masking), rows.keys[block]
         n, d = len(keys), rows.n_features
         inference = settings.certified and masker.antitone
@@ -498,7 +498,7 @@ class BReX(BaseEstimator):
 
 
 class _Rows:
-    """The rows of one call, and what they are compared with, which is found when it is needed."""
+    """The rows of one call and their contrasts, which are computed when needed."""
 
     def __init__(self, brex: BReX, X: Any) -> None:
         self.table, self.names = _read_rows(X)
@@ -529,7 +529,7 @@ class _Rows:
         return select_values(all_rows, chosen[:, 0])
 
     def pairs(self, block: slice = slice(None)) -> ContrastPairs:
-        """Rows of a block with their contrasts."""
+        """Return the rows of a block with their contrasts."""
         contrast = self.contrast
         part = self.table[block]
         of_each = np.ndim(contrast) == 2 and len(contrast) == self.n_rows
@@ -539,7 +539,7 @@ class _Rows:
 
 
 def _read_rows(X: Any) -> tuple[Any, tuple[str, ...]]:
-    """Rows as a frame or matrix, and the names of their columns."""
+    """Return rows as a frame or matrix, and the names of their columns."""
     if hasattr(X, "to_pandas") and not isinstance(X, pd.DataFrame):
         X = X.to_pandas()
     if isinstance(X, pd.Series):
@@ -570,7 +570,7 @@ def _degrees(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _as_tuples(sizes: NDArray[np.int64], sets: NDArray[np.bool_]) -> tuple[Any, ...]:
-    """Witnesses as tuples of features; None without one."""
+    """Return witnesses as tuples of features; None if there is none."""
     n, d = sizes.shape
     witnesses: list[list[tuple[int, ...] | None]] = [[None] * d for _ in range(n)]
     members: dict[tuple[int, int], list[int]] = {}

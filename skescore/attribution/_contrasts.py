@@ -30,7 +30,7 @@ _CELLS = 1 << 24
 
 
 def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
-    """Return the function from rows to a vector of labels that a model or callable stands for."""
+    """Return a function that maps rows to labels for a model or callable."""
     predict = getattr(model, "predict", model)
     if isinstance(model, type) or not callable(predict):
         raise TypeError(
@@ -80,7 +80,7 @@ def _finite(y_pred: NDArray[Any]) -> NDArray[Any]:
 
 
 def with_threshold(model: Any, threshold: float) -> Any:
-    """Return a function from rows to indices of classes; one more where none is probable enough."""
+    """Return a function that maps rows to class indices; uncertain rows get an additional index."""
     predict = getattr(model, "predict_proba", model)
     if not callable(predict):
         raise TypeError(
@@ -102,7 +102,7 @@ def with_threshold(model: Any, threshold: float) -> Any:
 
 
 class ContrastPairs:
-    """Rows with their contrasts, and what the model decides if features take the contrast's values.
+    """Rows with their contrasts, and decisions for rows whose features take the contrast's values.
 
     `contrast` is one row for all or one for each; rows of zeros and ones have their opposites if it
     is None. `differs` tells where a row and its contrast are not the same, `n_queries` counts the
@@ -129,7 +129,7 @@ class ContrastPairs:
         self._own: NDArray[Any] | None = None
 
     def predict_mixed(self, indices: NDArray[np.int64]) -> NDArray[Any]:
-        """Predict points whose every column has the value of the row, or contrast, of an index."""
+        """Predict rows whose columns take values from rows or contrasts given by index."""
         y_pred = []
         for part in batches(len(indices), self._max_batch):
             y_pred.append(self._decide(self._points(indices[part])))
@@ -163,12 +163,12 @@ class ContrastPairs:
         return changed
 
     def two_valued(self) -> NDArray[np.int64]:
-        """Columns that take two values among rows and contrasts; none if some column has more."""
+        """Return decisions on all combinations of two-valued columns, and the entry of each row."""
         largest = self._codes.max(axis=0, initial=0)
         return np.flatnonzero(largest == 1) if (largest <= 1).all() else np.array([], dtype=int)
 
     def table(self, columns: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Decisions on all combinations of two-valued columns, and the entry that each row is.
+        """Return decisions for all combinations of two-valued columns, and the entry of each row.
 
         Entry k has the second value of column i if bit i of k is 1.
         """
@@ -183,7 +183,7 @@ class ContrastPairs:
 
 
 def as_table(X: Any) -> Any:
-    """Give rows as a frame or a matrix."""
+    """Return rows as a frame or a matrix."""
     rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(
@@ -193,14 +193,14 @@ def as_table(X: Any) -> Any:
 
 
 def batches(n: int, length: int) -> Iterator[slice]:
-    """Cut 0, 1, ..., n - 1 into slices of a length."""
+    """Split the range of `n` rows into slices of a given length."""
     length = max(1, length)
     for start in range(0, n, length):
         yield slice(start, min(start + length, n))
 
 
 def stacked(rows: Any, more_rows: Any) -> Any:
-    """Put two tables of the same columns one above the other."""
+    """Concatenate two tables with the same columns."""
     if isinstance(rows, pd.DataFrame):
         return pd.concat([rows, more_rows], ignore_index=True)
     if rows.dtype.kind in "OUS" or more_rows.dtype.kind in "OUS":
@@ -209,14 +209,14 @@ def stacked(rows: Any, more_rows: Any) -> Any:
 
 
 def select_values(table: Any, index: NDArray[np.int64]) -> Any:
-    """Give some rows of a table; those of a frame are numbered from 0."""
+    """Select rows of a table; the index of a frame is reset."""
     if isinstance(table, pd.DataFrame):
         return table.iloc[index].reset_index(drop=True)
     return table[index]
 
 
 def _in_columns_of(rows: Any, frame: Any, name: str) -> Any:
-    """Other rows in the order of the columns, as a frame if `rows` is one."""
+    """Return further rows with the columns of `rows`, as a frame if `rows` is one."""
     if not isinstance(rows, pd.DataFrame):
         return np.atleast_2d(np.asarray(frame))
     if isinstance(frame, pd.DataFrame):
@@ -264,7 +264,7 @@ def _contrasts_of(rows: Any, contrast: Any) -> Any:
 
 
 def _like(other: pd.Series, column: pd.Series) -> pd.Series:
-    """Values of a contrast in the type of the column that they go into."""
+    """Convert values of a contrast to the type of their column."""
     complaint = (
         f"contrast must fit the columns of X, got {other.iloc[0]!r} for {column.name!r} of type "
         f"{column.dtype}. Pass values that the column can hold."
@@ -283,7 +283,7 @@ def _like(other: pd.Series, column: pd.Series) -> pd.Series:
 
 
 def typical_row(background: Any, how: str) -> Any:
-    """Give the mean, median or most frequent value of each column."""
+    """Return the mean, median or most frequent value of each column."""
     framed = isinstance(background, pd.DataFrame)
     frame = background if framed else pd.DataFrame(np.asarray(background))
     values = {}

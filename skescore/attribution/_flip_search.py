@@ -43,7 +43,7 @@ SetSteps = Generator[list[int], None, int]
 
 
 class FoundFlips(NamedTuple):
-    """What a search found about one row."""
+    """Flip sets found for one row."""
 
     #: Flip sets, as sorted features, of which no part is known to be one.
     sets: list[tuple[int, ...]]
@@ -66,7 +66,7 @@ def _bits(members: int) -> list[int]:
 
 
 class FlipSearch:
-    """The search of one row, over the features that differ from its contrast."""
+    """Search for flip sets of one row among the features that differ from its contrast."""
 
     def __init__(self, n_features: int, limit: int, seed: int) -> None:
         self.n_features, self.limit = n_features, limit
@@ -93,7 +93,7 @@ class FlipSearch:
         return (yield from self._look_up([members]))[0]
 
     def run(self) -> Search:
-        """Pass the queries of the plan on while the budget lasts, and keep what they give."""
+        """Yield the queries of the plan within the budget and record the results."""
         plan = self._plan()
         for requests in plan:
             if self.queries + len(requests) > self.limit:
@@ -125,14 +125,14 @@ class FlipSearch:
         yield from self._find_rest()
 
     def _look_into(self, members: int, target: int) -> Generator[list[int], None, bool]:
-        """Try a set; if it flips, keep what remains when nothing more can be left out."""
+        """Test a set; if it flips the decision, reduce it to a minimal flip set."""
         if not (yield from self._flips(members)):
             return False
         yield from self._record((yield from self._shrink(members, target)))
         return True
 
     def _find_any(self, tries: int) -> Steps:
-        """Try random sets until more than single features flips."""
+        """Test random sets until one with several features flips the decision."""
         for number in range(tries):
             if any(size > 1 for size in self.size.values()):
                 return
@@ -157,7 +157,7 @@ class FlipSearch:
             self.complete = len(self.open)
 
     def _find_rest(self) -> Steps:
-        """Look for sets with features that are in none yet, or in large ones only.
+        """Search for sets with features that are in no flip set, or in large ones only.
 
         Several lanes at once, whose queries go to the model together.
         """
@@ -173,7 +173,7 @@ class FlipSearch:
             ]
 
     def _lane(self, tries: dict[int, int]) -> Steps:
-        """Look into one target after another, those first that were tried least."""
+        """Search for sets with each target feature, in order of the number of attempts."""
         vain = 0
         while vain < _VAIN_TRIES:
             requests = [
@@ -211,7 +211,7 @@ class FlipSearch:
         return members
 
     def _shrink(self, members: int, last: int) -> SetSteps:
-        """Leave out whatever can be left out; `last` is kept as long as possible."""
+        """Remove features from a flip set as long as it flips; remove `last` last."""
         while members.bit_count() > _WIDE:
             before = members
             members = yield from self._shrink_widely(members, last)
@@ -242,7 +242,7 @@ class FlipSearch:
         return members
 
     def _shrink_widely(self, members: int, last: int) -> SetSteps:
-        """Leave out chunks, smaller and smaller: as many as can go together of those that can."""
+        """Remove chunks of decreasing size from a flip set."""
         length = members.bit_count() // 2
         while length:
             order = _bits(members & ~last)
@@ -269,7 +269,7 @@ class FlipSearch:
         return members
 
     def _record(self, members: int) -> Steps:
-        """Take in a set from which no single feature can be left out, or a part that flips."""
+        """Record a minimal flip set."""
         size = members.bit_count()
         if members in self.sets:
             return
@@ -319,7 +319,7 @@ class FlipSearch:
 def search_flip_sets(
     pairs: ContrastPairs, keys: NDArray[np.uint64], max_queries: int
 ) -> list[FoundFlips]:
-    """Search small flip sets of all rows, with one call of the model per step of all searches.
+    """Search for small flip sets of all rows, with one model call per step of all searches.
 
     `keys` are what the drawing of each row depends on; `max_queries` holds for each row.
     """

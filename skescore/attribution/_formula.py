@@ -72,7 +72,7 @@ def _wrong(text: str, position: int, problem: str) -> NoReturn:
 
 
 def _tokens(text: str) -> list[tuple[str, int, int]]:
-    """Kind, position and (of variables) the index of each token."""
+    """Yield the kind, the position and, for variables, the index of each token."""
     tokens = []
     end = len(text.rstrip())
     position = 0
@@ -96,7 +96,7 @@ def _tokens(text: str) -> list[tuple[str, int, int]]:
 
 
 def parse_gates(text: str) -> tuple[Gate, ...]:
-    """Read a formula with operators between their operands."""
+    """Parse a formula in infix notation."""
     gates: list[Gate] = []
     operands: list[int] = []  # gates that wait for their operator
     waiting: list[tuple[str, int]] = []  # operators and brackets that wait for their operand
@@ -198,7 +198,7 @@ def gates_to_expr(gates: Sequence[Gate]) -> list[Any]:
 
 
 def gates_to_text(gates: Sequence[Gate]) -> str:
-    """Write operators between their operands, with brackets wherever two kinds of them meet."""
+    """Write a formula in infix notation, with parentheses between different operators."""
     pieces: list[str] = []
     agenda: list[int | str] = [len(gates) - 1]
     while agenda:
@@ -251,7 +251,7 @@ _KLEENE: Mapping[str, Callable[..., Any]] = {
 
 
 def variable(index: int, n_inputs: int | None = None) -> Formula:
-    """Make the formula that is one input.
+    """Return the formula that consists of one input.
 
     Use it to build formulas with ``& | ^ ~``.
 
@@ -284,7 +284,7 @@ def variable(index: int, n_inputs: int | None = None) -> Formula:
 
 
 def _make_formula(gates: tuple[Gate, ...], n_inputs: int | None) -> Formula:
-    """Count the inputs where the caller did not say how many there are."""
+    """Make a formula; `n_inputs` defaults to the smallest possible number."""
     min_inputs = 1 + max(left for operator, left, _ in gates if operator == "var")
     return Formula(gates, min_inputs if n_inputs is None else n_inputs)
 
@@ -522,7 +522,7 @@ class Formula:
     def _evaluated(
         self, columns: NDArray[Any], operations: Mapping[str, Callable[..., Any]]
     ) -> NDArray[Any]:
-        """Values of the root for inputs of shape (n_inputs, n_rows)."""
+        """Return the values of the root for inputs of shape (n_inputs, n_rows)."""
         stack: list[NDArray[Any]] = []
         for operator, left, _ in self.gates:
             if operator == "var":
@@ -601,7 +601,7 @@ class Formula:
         return self._evaluated(np.ascontiguousarray(values.T, dtype=np.int8), _KLEENE)
 
     def kleene(self, X: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
-        """Evaluate rows of zeros and ones of which some inputs are Unassigned.
+        """Evaluate rows of zeros and ones in which some inputs are Unassigned.
 
         Parameters
         ----------
@@ -722,7 +722,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
         self.coding = coding
 
     def fit(self, X: Any = None, y: Any = None) -> FormulaClassifier:
-        """Check the formula; nothing is learned.
+        """Check the formula; there is nothing to learn.
 
         Parameters
         ----------
@@ -786,14 +786,14 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
 
 
 def halves(table: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """By input, the entries of a truth table where it is 0 and, in the same order, 1."""
+    """Yield for each input the table entries with value 0 and, in the same order, with value 1."""
     bits = table.size.bit_length() - 1
     cubes = [table.reshape(-1, 2, 1 << bit) for bit in range(bits)]
     return [(cube[:, 0], cube[:, 1]) for cube in cubes]
 
 
 def _as_rows(X: ArrayLike, n_inputs: int, name: str) -> NDArray[Any]:
-    """Check the shape of one row, or of many."""
+    """Check the shape of one or several rows."""
     rows = np.asarray(X)
     if rows.ndim not in (1, 2) or rows.shape[-1] != n_inputs:
         raise ValueError(
@@ -804,7 +804,7 @@ def _as_rows(X: ArrayLike, n_inputs: int, name: str) -> NDArray[Any]:
 
 
 def as_bits(X: ArrayLike, n_inputs: int, name: str = "X") -> NDArray[np.bool_]:
-    """Give rows of zeros and ones as flags."""
+    """Convert rows of zeros and ones to Booleans."""
     rows = _as_rows(X, n_inputs, name)
     if rows.dtype != np.bool_:
         wrong = (rows != 0) & (rows != 1)
@@ -816,7 +816,7 @@ def as_bits(X: ArrayLike, n_inputs: int, name: str = "X") -> NDArray[np.bool_]:
 def _refuse_value(
     name: str, values: NDArray[Any], wrong: NDArray[np.bool_], allowed: str
 ) -> NoReturn:
-    """Raise the error about the first wrong value."""
+    """Raise an error for the first invalid value."""
     where = tuple(int(index) for index in np.argwhere(wrong)[0])
     value = values[where]
     plain_value = value.item() if isinstance(value, np.generic) else value

@@ -35,7 +35,7 @@ _CELLS = 1 << 24
 
 
 class KleeneMasks:
-    """The model reads unassigned inputs itself; it may predict "unassigned", which is a change."""
+    """Masks for models that accept unassigned inputs; the prediction "unassigned" is a change."""
 
     antitone = True
 
@@ -61,7 +61,7 @@ class KleeneMasks:
 
 
 class ReplacedMasks:
-    """Masked features take other values: those of one row for all, or of one for each."""
+    """Masks that replace features by the values of one row, or of one row for each."""
 
     antitone = False
 
@@ -70,7 +70,7 @@ class ReplacedMasks:
 
     @property
     def n_model_rows(self) -> int:
-        """Rows that the model was queried about."""
+        """Number of rows in queries of the model."""
         return self._pairs.n_queries
 
     def same(self, index: Index, masks: Masks) -> NDArray[np.bool_]:
@@ -79,7 +79,7 @@ class ReplacedMasks:
 
 
 class SampledMasks(ReplacedMasks):
-    """A mask keeps the decision if neither flipping all of it nor random parts of it change it.
+    """Masks that keep the decision if flipping all or random parts of them does not change it.
 
     The `n_completions` random parts depend on the mask and on the row's key.
     """
@@ -104,7 +104,7 @@ class SampledMasks(ReplacedMasks):
 
 
 class BackgroundMasks(ReplacedMasks):
-    """Masked features take the values of background rows, most of which must keep the decision."""
+    """Masks that replace features by those of background rows, most of which keep the decision."""
 
     def __init__(self, model: Any, X: Any, background: Any, max_batch: int) -> None:
         all_rows = stacked(X, background_rows(X, background))
@@ -129,7 +129,7 @@ class BackgroundMasks(ReplacedMasks):
 
 
 class SupervaluationMasks(ReplacedMasks):
-    """A mask keeps the decision if flipping no part of it changes it: all flips are looked at.
+    """Masks that keep the decision if flipping no part of them changes it (all flips).
 
     Rows and contrasts differ in at most 16 features.
     """
@@ -169,7 +169,7 @@ class SupervaluationMasks(ReplacedMasks):
 
 
 def packed(masks: Masks) -> Words:
-    """Write masks as the bits of words, feature i as bit i, with at least one bit to spare."""
+    """Pack masks into words, feature i as bit i, with at least one unused bit."""
     n_words = masks.shape[1] // 64 + 1
     octets = np.zeros((len(masks), 8 * n_words), dtype=np.uint8)
     bits = np.packbits(masks, axis=1, bitorder="little")
@@ -181,7 +181,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _mixed(words: Words) -> Words:
-    """Scramble words so that neighbors have nothing in common (Steele's splitmix64)."""
+    """Mix the bits of words by Steele's splitmix64."""
     with np.errstate(over="ignore"):
         words = (words ^ words >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
         words = (words ^ words >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
@@ -189,7 +189,7 @@ def _mixed(words: Words) -> Words:
 
 
 def row_keys(X: Any, seed: int) -> Words:
-    """Give a number to each row that depends on its values alone, and on the seed."""
+    """Return a key for each row that depends on its values and the seed alone."""
     values = X.to_numpy() if isinstance(X, pd.DataFrame) else X
     keys = np.full(len(X), seed, dtype=np.uint64)
     if values.dtype.kind == "O":
@@ -204,7 +204,7 @@ def row_keys(X: Any, seed: int) -> Words:
 
 
 def uniforms(keys: Words, stream: int, n: int) -> NDArray[np.float64]:
-    """Draw `n` numbers strictly between 0 and 1 for each key, which depend on it and the stream."""
+    """Draw `n` numbers strictly between 0 and 1 for each key and stream."""
     with np.errstate(over="ignore"):
         row_bits = _mixed(keys + np.uint64(stream + 1) * _STEP)
         words = _mixed(row_bits[:, None] + np.arange(1, n + 1, dtype=np.uint64) * _STEP)

@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 
 class MaskCache:
-    """Whether masks keep the decisions of rows: each mask is queried once.
+    """Cache of whether masks keep the decisions of rows; each mask is queried once.
 
     With `inference`, a part of a mask that keeps the decision is known to keep it too. `queries`
     counts the masks of each row, the row as it is included; `exhausted` tells where `max_queries`
@@ -110,7 +110,7 @@ class MaskCache:
             cached[part][beyond & ~inside] = 0
 
     def _learn(self, index: Index, words: Words, is_same: NDArray[np.bool_]) -> None:
-        """Store the masks, each behind those that its row has already."""
+        """Store the masks of each row after its earlier ones."""
         for kind, chosen in ((True, is_same), (False, ~is_same)):
             at, masks = index[chosen], words[chosen]
             if not len(at):
@@ -130,7 +130,7 @@ class MaskCache:
             np.maximum.at(self._counts[kind], at, slots + 1)
 
     def implied(self, n_features: int) -> tuple[Words, Words]:
-        """Return of all sets whether the cache implies that they keep, or change, the decision.
+        """Return for all sets whether the cache implies that they keep or change the decision.
 
         The tables have shape (2**n_features, words); row r is bit r % 64 of word r // 64.
         """
@@ -159,7 +159,7 @@ class Certificates(NamedTuple):
 
 
 def cut(parts: Masks, weights: Floats, draws: Floats, n_blocks: int) -> NDArray[np.int64]:
-    """Cut sets of features into up to `n_blocks` blocks of about equal weight, in random order.
+    """Split sets of features at random into up to `n_blocks` blocks of similar weight.
 
     `weights` tell how much responsibility is believed to sit where, `draws` are random numbers.
     Returned is the index of each feature's block, -1 outside the set.
@@ -206,7 +206,7 @@ def refine(
     n_blocks: int,
     keep_witness: bool,
 ) -> tuple[Floats, Certificates]:
-    """Run pass number `stream`, level by level, all rows and blocks of a level together.
+    """Run pass number `stream` level by level, with all rows and blocks of a level together.
 
     `keys` are what random numbers depend on, `weights` the responsibilities so far, which guide the
     cuts. With `keep_witness` the masks that made the decision depend on a block stay on while it is
@@ -313,7 +313,7 @@ class Evidence(NamedTuple):
 
 
 def fewest_masked(certificates: Certificates, n_rows: int, n_features: int) -> tuple[Index, Masks]:
-    """By row and feature, the fewest masked others of a certificate (-1 without one), and which.
+    """Return the smallest certificate by row and feature, as its size (-1 if none) and mask.
 
     Of a mask count those that have certificates: the others decide nothing under any mask.
     """
@@ -331,7 +331,7 @@ def fewest_masked(certificates: Certificates, n_rows: int, n_features: int) -> t
 
 
 def evidence(cache: MaskCache, sizes: Index, witnesses: Masks) -> Evidence:
-    """Correct what was found by what all predictions together imply: better counts, or none.
+    """Improve the witnesses by the implications of all predictions.
 
     It holds where a part of a mask that keeps the decision keeps it too, as in strong Kleene logic.
     """

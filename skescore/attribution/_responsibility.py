@@ -41,7 +41,7 @@ Witness = tuple[int, ...] | None
 
 @dataclass(frozen=True, eq=False)
 class Responsibilities:
-    """Degrees of responsibility with what shows them.
+    """Degrees of responsibility with witnesses.
 
     Use it as an array where one is wanted: ``np.asarray(result)`` gives `values`. Made by
     `responsibility` with ``return_witnesses=True``. The arrays have one row per explained row; of a
@@ -88,7 +88,7 @@ def responsibility(
     max_batch: int = 8192,
     return_witnesses: bool = False,
 ) -> NDArray[np.float64] | Responsibilities:
-    """Degree of responsibility of each input for a decision, from 0 to 1.
+    """Compute the degree of responsibility of each input for a decision, from 0 to 1.
 
     Use it as the truth that attributions are judged by where the model is a formula, and as an
     attribution of its own for models of few features.
@@ -227,7 +227,7 @@ def _first(result: Responsibilities) -> Responsibilities:
 def _exact(
     sizes: NDArray[Any], witnesses: tuple[Any, ...], n_queries: int, method: str
 ) -> Responsibilities:
-    """Results of which every value is known; of sizes 0 stands for no flip set."""
+    """Return exact results from the sizes of flip sets, where 0 means that there is none."""
     counts = sizes.astype(np.int64)
     values = np.divide(1.0, counts, out=np.zeros(counts.shape), where=counts > 0)
     resolved = np.ones(counts.shape, dtype=np.bool_)
@@ -237,7 +237,7 @@ def _exact(
 
 
 def _witness(sets: Mapping[int, Sequence[int]], n_inputs: int) -> tuple[Witness, ...]:
-    """The other members of each input's set; None for inputs without one."""
+    """Return the other members of each input's flip set; None if there is none."""
     witness: list[Witness] = [None] * n_inputs
     for index, members in sets.items():
         witness[index] = tuple(member for member in members if member != index)
@@ -247,7 +247,7 @@ def _witness(sets: Mapping[int, Sequence[int]], n_inputs: int) -> tuple[Witness,
 def _placed(
     flip_sets: FlipSets, columns: NDArray[Any], n_inputs: int, sets: bool, n_queries: int
 ) -> Responsibilities:
-    """Put what was found for some inputs among all of them, and sets as tuples."""
+    """Expand results for selected inputs to all inputs, with sets as tuples."""
     sizes = np.zeros((len(flip_sets[0]), n_inputs), dtype=np.int64)
     sizes[:, columns] = flip_sets[0]
     witnesses: list[tuple[Witness, ...]] = []
@@ -324,7 +324,7 @@ def _changes_of_sets(
 
 
 def _blocks(n_rows: int, n_flips: int) -> Iterator[slice]:
-    """Cut rows into blocks of which the tables of flips fit the memory budget."""
+    """Split rows into blocks whose tables of flips fit into the memory budget."""
     return batches(n_rows, max(1, (8 * _BUDGET >> n_flips) // 64) * 64)
 
 
@@ -388,7 +388,7 @@ def _spread(codes: NDArray[np.int64], bits: list[int]) -> NDArray[np.int64]:
 def _from_changes(
     changes: Callable[[slice], NDArray[np.bool_]], n_rows: int, n_inputs: int, sets: bool
 ) -> FlipSets:
-    """Find the smallest minimal flip sets of a block of rows from what all flips change.
+    """Find the smallest minimal flip sets of a block of rows from the effects of all flips.
 
     `changes` gives for a slice of the sets 0, 1, ..., 2**n - 1 where flipping them changes the
     decision, of shape (sets, rows). Of several smallest sets the first one counts.
@@ -423,7 +423,7 @@ def _from_changes(
 def _packed(
     changes: Callable[[slice], NDArray[np.bool_]], n_rows: int, n_inputs: int
 ) -> NDArray[np.uint64]:
-    """The table of changes, sixty-four rows in a word."""
+    """Pack the table of changes, 64 rows per word."""
     n_sets = 1 << n_inputs
     n_words = -(-n_rows // 64)
     octets = np.zeros((n_sets, 8 * n_words), dtype=np.uint8)
@@ -439,7 +439,7 @@ def _unpacked(words: NDArray[np.uint64], n_rows: int) -> NDArray[np.bool_]:
 
 
 def _minimal(changes: NDArray[np.uint64], n_inputs: int) -> NDArray[np.uint64]:
-    """Keep the flip sets of which no part is one. Overwrites its argument."""
+    """Keep the minimal flip sets. Overwrites its argument."""
     n_words = changes.shape[1]
 
     def cube(table: NDArray[np.uint64], bit: int) -> NDArray[np.uint64]:
@@ -456,7 +456,7 @@ def _minimal(changes: NDArray[np.uint64], n_inputs: int) -> NDArray[np.uint64]:
 
 
 class _Row:
-    """What is known of one row: minimal flip sets, and which features are still open."""
+    """State of one row: minimal flip sets and the features that are still open."""
 
     def __init__(self, index: int, differs: NDArray[np.bool_]) -> None:
         self.index = index
@@ -468,7 +468,7 @@ class _Row:
         self.exhausted = len(self.features) == 0
 
     def candidates(self, size: int, budget: int) -> NDArray[np.int64] | None:
-        """Sets of this size that contain no flip set; None if there are too many to look at."""
+        """Return the sets of this size that contain no flip set; None if there are too many."""
         open_ = self._open()
         count = math.comb(len(open_), size)
         if count > budget - self.queries:
@@ -484,12 +484,12 @@ class _Row:
         return sets[keep]
 
     def _open(self) -> list[int]:
-        """Features that larger minimal sets may have: those that are no flip set alone."""
+        """Return the features that can be in larger minimal sets."""
         single = {members[0] for members in self.sets if len(members) == 1}
         return [feature for feature in self.features.tolist() if feature not in single]
 
     def learn(self, size: int, sets: NDArray[np.int64], changed: NDArray[np.bool_]) -> None:
-        """Take in what flipping the candidates of a size did."""
+        """Record the effects of flipping the candidates of a size."""
         for members in map(tuple, sets[changed].tolist()):
             self.sets.append(members)
             for feature in members:
@@ -536,7 +536,7 @@ def _levelwise(
 def _batches(
     rows: list[_Row], size: int, max_queries: int, max_batch: int
 ) -> Iterator[list[tuple[_Row, NDArray[np.int64]]]]:
-    """Rows with their candidates, until there are enough of them for a query."""
+    """Yield rows with their candidates in batches of the size of a query."""
     batch: list[tuple[_Row, NDArray[np.int64]]] = []
     waiting = 0
     for row in rows:
@@ -582,7 +582,7 @@ def _of_formula(formula: Formula, X: Any, method: str, sets: bool) -> Responsibi
 
 
 def _linear(formula: Formula, bits: NDArray[np.bool_], sets: bool) -> Responsibilities:
-    """The paper's Algorithms 1 and 2, with their order of cases put right."""
+    """Run the paper's Algorithms 1 and 2 with a corrected order of cases."""
     sizes = np.zeros(bits.shape, dtype=np.int64)
     witnesses: list[tuple[Witness, ...]] = []
     width = len(formula.gates) * (24 + (2 * formula.arity if sets else 0))
@@ -604,7 +604,7 @@ def _read_once(
     sizes: NDArray[np.int64],
     members: NDArray[np.bool_] | None,
 ) -> None:
-    """Write sizes of the smallest minimal flip sets, and their members, by row and input."""
+    """Compute the sizes and members of the smallest minimal flip sets by row and input."""
     gates, n_rows = formula.gates, columns.shape[1]
     values: list[NDArray[np.bool_]] = []
     costs: list[NDArray[np.int64]] = []  # flips of inputs that it takes to flip the gate
@@ -674,7 +674,7 @@ def _descend(
     sizes: NDArray[np.int64],
     members: NDArray[np.bool_] | None,
 ) -> None:
-    """From the root down: how many inputs must flip beside a gate for it to decide the root."""
+    """Compute top-down how many other inputs must flip for a gate to decide the root."""
     n_rows = len(costs[0])
     costs_beside: dict[int, NDArray[np.int64]] = {len(costs) - 1: np.zeros(n_rows, dtype=np.int64)}
     company: dict[int, NDArray[np.bool_]] = {}

@@ -26,7 +26,7 @@ _BAR, _OPEN_BAR = "#4477aa", "#bbccdd"
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """Which features decide a model's predictions for rows, and how that is known.
+    """Attributions of a model's predictions with their witnesses.
 
     Use it as an array where one is wanted: ``np.asarray(attribution)`` gives `values`. Made by
     `BReX.explain`.
@@ -78,7 +78,7 @@ class Attribution:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
+        """Number of rows and features."""
         return self.values.shape[0], self.values.shape[1]
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class Attribution:
         )
 
     def to_frame(self, index: Any = None) -> pd.DataFrame:
-        """Give the values as a table.
+        """Return the values as a table.
 
         Parameters
         ----------

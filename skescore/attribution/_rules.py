@@ -52,7 +52,7 @@ _OTHER = object()
 
 
 class _FeatureCells:
-    """The cells of one feature, numbered from 0; the last one holds missing values.
+    """Cells of one feature, numbered from 0; the last one contains missing values.
 
     `cuts` are bounds of intervals, `listed` values in lists, `known` all categories where the
     domain knows them; moves do not leave its `span`.
@@ -89,13 +89,13 @@ class _FeatureCells:
         return len(self.values)
 
     def numbers(self) -> np.ndarray:
-        """The values as conditions read them."""
+        """Return the values as conditions interpret them."""
         if self.numeric:
             return np.array([*self.values[:-1], math.nan], dtype=float)
         return self.values
 
     def locate(self, table: RowTable) -> np.ndarray:
-        """The cell of every row."""
+        """Return the cell of every row."""
         missing = len(self) - 1
         if self.numeric and not len(self.cuts):  # nothing compares it with numbers
             is_absent = is_missing(np.asarray(table.column(self.feature)))
@@ -120,7 +120,7 @@ class _FeatureCells:
 
 
 def _stretches(cuts: np.ndarray) -> Iterator[tuple[float, float]]:
-    """Ends of every cell along a number line, first the stretch below all cuts; cuts in between."""
+    """Return the bounds of all cells of a number line: intervals between cuts, and the cuts."""
     ends = [-math.inf, *cuts.tolist(), math.inf]
     for low, high in pairwise(ends):
         yield low, high
@@ -129,7 +129,7 @@ def _stretches(cuts: np.ndarray) -> Iterator[tuple[float, float]]:
 
 
 def _point(low: float, high: float, span: tuple[float, float] | None) -> tuple[float, bool]:
-    """A value of a cell, in the domain if it may be, and whether a move can lead there."""
+    """Return a value of a cell, in the domain if possible, and whether a change may reach it."""
     if low == high:
         return low, span is None or span[0] <= low <= span[1]
     if span is not None and max(low, span[0]) <= min(high, span[1]):
@@ -151,7 +151,7 @@ def _point(low: float, high: float, span: tuple[float, float] | None) -> tuple[f
 
 
 def _feature_cells(ruleset: RuleSet, *, beyond_domain: bool) -> list[_FeatureCells]:
-    """The cells of every feature that a condition on one feature looks at."""
+    """Return the cells of every feature with a condition on a single feature."""
     cuts: dict[int, set[float]] = {}
     listed: dict[int, set[Any]] = {}
     for rule in ruleset.rules:
@@ -185,7 +185,7 @@ Premise = dict[int, int]
 
 
 def _premises(ruleset: RuleSet, cells: list[_FeatureCells]) -> list[tuple[int, Premise]] | None:
-    """Every rule, by its index, as premises over cells, in the order in which rules apply.
+    """Yield all rules as premises over cells, in the order in which they apply.
 
     None where rules cannot be written so: they vote, a condition weighs several features, or there
     would be too many premises.
@@ -205,7 +205,7 @@ def _premises(ruleset: RuleSet, cells: list[_FeatureCells]) -> list[tuple[int, P
 def _written_out(
     conditions: tuple[Condition, ...], cells: list[_FeatureCells], index_of: dict[int, int]
 ) -> list[Premise] | None:
-    """A conjunction as premises, at least one of which must hold."""
+    """Convert a conjunction to a disjunction of premises."""
     result: list[Premise] = [{}]
     for condition in conditions:
         if isinstance(condition, Linear):
@@ -231,7 +231,7 @@ def _written_out(
 
 
 def _conjoin(one: Premise, two: Premise) -> Premise | None:
-    """Two premises at once; None if they contradict each other."""
+    """Return the conjunction of two premises; None if they contradict each other."""
     result = dict(one)
     for at, bits in two.items():
         result[at] = result.get(at, -1) & bits
@@ -245,7 +245,7 @@ def _distinct(premises: Iterator[Premise]) -> list[Premise]:
 
 
 def _as_bits(flags: np.ndarray) -> int:
-    """Flags as one whole number, the first flag as its lowest bit."""
+    """Pack flags into an integer, the first flag as its lowest bit."""
     return sum(1 << int(i) for i in np.flatnonzero(flags))
 
 
@@ -256,7 +256,7 @@ FlipSet: TypeAlias = tuple[int, ...]
 
 
 class _FlipResult(NamedTuple):
-    """What was found for one row: minimal flip sets in the order of their size."""
+    """Minimal flip sets of one row in order of their size."""
 
     sets: list[FlipSet]
     #: All minimal flip sets of fewer features are known; None if all of any size are.
@@ -266,7 +266,7 @@ class _FlipResult(NamedTuple):
 
 
 class _PremiseSearch:
-    """Flip sets of rules whose premises are sets of cells.
+    """Search for flip sets of rules whose premises are sets of cells.
 
     `allowed` are by feature the cells that a move may lead to, as bits. `differ` gives for a rule
     (-1 for none) which rules predict otherwise, and last, whether no rule does.
@@ -386,7 +386,7 @@ class _PremiseSearch:
     def _first_held(
         self, row_bits: list[int], moved: dict[int, int], indices: list[int]
     ) -> Premise | None:
-        """The first premise that some row left by the partial change may satisfy."""
+        """Return the first premise that a row may satisfy after the partial change."""
         for i in indices:
             premise = self.premises[i][1]
             if all(bits & moved.get(at, row_bits[at]) for at, bits in premise.items()):
@@ -399,7 +399,7 @@ def _flips_by_trial(
     changed: Callable[[list[dict[int, int]]], np.ndarray],
     max_steps: int,
 ) -> _FlipResult:
-    """Flip sets found by trying every combination of options of ever more features."""
+    """Find flip sets by testing combinations of changes of an increasing number of features."""
     flip_sets: list[frozenset[int]] = []
     movable = [at for at, choices in enumerate(options) if choices]
     steps = 0
@@ -434,7 +434,7 @@ _ROUNDING = 1e-9
 
 
 def _linear_conditions(conditions: tuple[Condition, ...]) -> Iterator[Linear]:
-    """The conditions that weigh several features, wherever they stand."""
+    """Return all linear conditions, including nested ones."""
     for condition in conditions:
         if isinstance(condition, AtLeast):
             yield from _linear_conditions(condition.conditions)
@@ -443,7 +443,7 @@ def _linear_conditions(conditions: tuple[Condition, ...]) -> Iterator[Linear]:
 
 
 def _affine_votes(ruleset: RuleSet) -> list[LinearOutput]:
-    """Outputs and weights that depend on the row, in rules that vote."""
+    """Return the linear outputs and weights of voting rules."""
     if ruleset.voting is None:
         return []
     parts = [part for rule in ruleset.rules for part in (rule.output, rule.weight)]
@@ -456,7 +456,7 @@ def _by_nearest_box(ruleset: RuleSet) -> bool:
 
 
 class _RowTrials:
-    """Tries changes of rows; parameters are those of :func:`rule_attribution`."""
+    """Test changes of rows; parameters are those of :func:`rule_attribution`."""
 
     def __init__(
         self,
@@ -591,7 +591,7 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RuleAttribution(Attribution):
-    """What :func:`rule_attribution` found: an :class:`Attribution` with what shows it.
+    """Result of :func:`rule_attribution`: an :class:`Attribution` with flip sets.
 
     Parameters
     ----------
@@ -622,7 +622,7 @@ def rule_attribution(
     beyond_domain: bool = False,
     max_steps: int = 20_000,
 ) -> RuleAttribution:
-    """Find which features the rules' prediction for each row hangs on, and how much.
+    """Compute the responsibility of features for the rules' prediction of each row.
 
     Use it to explain one prediction of a rule set in the terms in which other explainers are
     judged, or to compare rules with the black box locally (:func:`local_faithfulness`).
@@ -733,7 +733,7 @@ def rule_attribution(
 
 
 class _Differences:
-    """Which rules predict otherwise than a given one."""
+    """Rules whose predictions differ from that of a given rule."""
 
     def __init__(self, ruleset: RuleSet, by: str, tolerance: float) -> None:
         self.tolerance = tolerance
@@ -766,7 +766,7 @@ class _Differences:
             )
 
     def of(self, index: int) -> np.ndarray:
-        """The rules that predict otherwise, and, last, whether no rule does; -1 is no rule."""
+        """Return which rules differ in their prediction; the last entry stands for no rule (-1)."""
         differs = self.keys != self.keys[index]
         if self.numbers is not None:
             differs &= ~(np.abs(self.numbers - self.numbers[index]) <= self.tolerance)
@@ -827,7 +827,7 @@ def local_faithfulness(
     uncovered: str = "ignore",
     **options: Any,
 ) -> dict[str, np.ndarray]:
-    """Measure whether the black box relies, row by row, on the features that the rules go by.
+    """Measure whether the black box depends on the features that decide the rules' predictions.
 
     Use it beside fidelity: rules may predict as the black box does, and yet for other reasons.
 
