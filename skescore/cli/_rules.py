@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from skescore._names import SQL_KINDS
-from skescore._text import csv_of
+from skescore._rule_writers import RULE_WRITERS
 from skescore.cli import _output as output
 from skescore.cli._arguments import (
     OF_DATA,
@@ -43,58 +41,20 @@ examples:
 """
 
 
-class Form(NamedTuple):
-    """A form in which rules can be written."""
-
-    write: Callable[[RuleSet, argparse.Namespace], str]
-    options: tuple[str, ...] = ()
-    exact: bool = True
-
-
-def _sql(ruleset: RuleSet, options: argparse.Namespace) -> str:
-    return ruleset.to_sql(
-        dialect=options.dialect,
-        table=options.table,
-        kind=options.kind or "predict",
-        booleans=options.boolean or (),
-        exact=bool(options.exact),
-    )
-
-
-def _python(ruleset: RuleSet, options: argparse.Namespace) -> str:
-    return ruleset.to_python(**({} if options.name is None else {"function_name": options.name}))
-
-
-def _prolog(ruleset: RuleSet, options: argparse.Namespace) -> str:
-    given = {"predicate": options.name, "missing": options.missing}
-    return ruleset.to_prolog(**{k: value for k, value in given.items() if value is not None})
-
-
 def _table_path(text: str) -> list[str]:
-    """The parts of a table's name: dots part them, but for those within quotation marks."""
+    """Split the name of a table at the dots outside of quotation marks."""
     parts = re.findall(r'(?:^|\.)(?:"((?:[^"]|"")*)"(?=\.|$)|([^.]*))', text)
     return [quoted.replace('""', '"') or plain for quoted, plain in parts]
 
 
-#: The forms by the name that --to takes.
-FORMS: Mapping[str, Form] = MappingProxyType(
-    {
-        "text": Form(lambda ruleset, _: ruleset.to_text(), exact=False),
-        "sentences": Form(lambda ruleset, _: ruleset.to_sentences(), exact=False),
-        "tree": Form(lambda ruleset, _: ruleset.to_tree_text(), exact=False),
-        "markdown": Form(lambda ruleset, _: ruleset.to_markdown()),
-        "html": Form(lambda ruleset, _: ruleset.to_html(standalone=True)),
-        "prolog": Form(_prolog, ("name", "missing")),
-        "sql": Form(_sql, ("dialect", "table", "kind", "boolean", "exact")),
-        "python": Form(_python, ("name",)),
-        "csv": Form(lambda ruleset, _: csv_of(ruleset.to_conditions())),
-        "json": Form(lambda ruleset, _: ruleset.to_json()),
-    }
-)
-_ONLY_FOR = {
-    name: [form for form, about in FORMS.items() if name in about.options]
-    for name in ("dialect", "table", "kind", "boolean", "exact", "name", "missing")
-}
+#: Options whose name differs from the parameter of the writers, by the parameter.
+_OPTION_NAMES = {"booleans": "boolean", "predicate": "name", "function_name": "name"}
+#: The formats that each option is for.
+_FORMATS_OF_OPTION: dict[str, list[str]] = {}
+for _writer in RULE_WRITERS.values():
+    for _parameter in _writer.options:
+        _option = _OPTION_NAMES.get(_parameter, _parameter)
+        _FORMATS_OF_OPTION.setdefault(_option, []).append(_writer.name)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -102,12 +62,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
     parser.add_argument(
         "--to",
-        choices=tuple(FORMS),
+        choices=tuple(RULE_WRITERS),
         default="text",
-        metavar="FORM",
-        help=f"one of {', '.join(FORMS)}: text (default), sentences in English, an indented tree, "
-        "a table in Markdown or HTML, a Prolog theory, an SQL expression, a Python function that "
-        "needs nothing but Python, a table of conditions (csv), or all that there is (json)",
+        metavar="FORMAT",
+        help="one of "
+        + "; ".join(f"{name}: {writer.description}" for name, writer in RULE_WRITERS.items()),
     )
     parser.add_argument(
         "--dialect",
@@ -171,11 +130,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
-    for name, forms in _ONLY_FOR.items():
-        if getattr(options, name) is not None and options.to not in forms:
-            option, where = name.replace("_", "-"), " or --to ".join(forms)
+    for name, formats in _FORMATS_OF_OPTION.items():
+        if getattr(options, name) is not None and options.to not in formats:
             options.parser.error(
-                f"argument --{option}: goes with --to {where}, got --to {options.to}"
+                f"argument --{name}: goes with --to {' or --to '.join(formats)}, "
+                f"got --to {options.to}"
             )
     if options.shorten is None:
         refuse_reading_options(options, "--shorten")
@@ -188,14 +147,16 @@ def run(options: argparse.Namespace) -> str:
     if options.standalone:
         ruleset = ruleset.standalone()
     if options.to == "csv":
-        _note_what_a_table_lacks(ruleset)
-    form = FORMS[options.to]
-    text = form.write(ruleset, options).rstrip("\n") + "\n"
+        _note_limits_of_tables(ruleset)
+    writer = RULE_WRITERS[options.to]
+    settings = {name: getattr(options, _OPTION_NAMES.get(name, name)) for name in writer.options}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    text = writer.write(ruleset, **settings).rstrip("\n") + "\n"
     if options.output is not None:
         write_output(options.output, text)
         sys.stderr.write(f"wrote {options.output}\n")
         return ""
-    if form.exact:
+    if writer.is_exact:
         output.check_encoding(text, options.to)
         return text
     printer = output.Printer(markdown=False)
@@ -203,8 +164,8 @@ def run(options: argparse.Namespace) -> str:
     return printer.text()
 
 
-def _note_what_a_table_lacks(ruleset: RuleSet) -> None:
-    """Say what an import of the table has to be told, or cannot know."""
+def _note_limits_of_tables(ruleset: RuleSet) -> None:
+    """Report what a table of conditions does not contain, and how to import it."""
     notes = output.Notes()
     if ruleset.voting is not None:
         notes.add(

@@ -971,6 +971,35 @@ class RuleSet(Sequence[Rule]):
         """
         return domain_around(self, X, sample_weight)
 
+    def to(self, language: str, **options: Any) -> str:
+        """Write the rules in the language with the given name.
+
+        Parameters
+        ----------
+        language : str
+            One of ``"text"``, ``"sentences"``, ``"tree"``, ``"markdown"``, ``"html"``,
+            ``"prolog"``, ``"sql"``, ``"python"``, ``"csv"`` and ``"json"``.
+        **options
+            Parameters of the method for this language, such as :meth:`to_sql`.
+
+        Returns
+        -------
+        str
+            The rules.
+
+        Examples
+        --------
+        >>> from skescore.rules import Interval, Rule, RuleSet
+        >>> rule = Rule([Interval(0, upper=2.5)], "small")
+        >>> rules = RuleSet([rule], ["size"], task="classification")
+        >>> print(rules.to("sentences"))
+        1. If size is at most 2.5, then the prediction is small.
+        """
+        from skescore._rule_writers import RULE_WRITERS
+
+        check_choice("language", language, RULE_WRITERS)
+        return RULE_WRITERS[language].write(self, **options)
+
     def to_text(self, limit: int | None = None) -> str:
         """Write the rules, one per line, numbered from 1.
 

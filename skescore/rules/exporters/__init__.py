@@ -1,8 +1,9 @@
-"""Rule sets become other languages, for people, databases and programs: one file per language.
+"""Writers of rules for people, databases and programs, one module per language.
 
-Users find these as methods of :class:`skescore.rules.RuleSet`.
+:data:`RULE_WRITERS` lists them. Users call them as methods of :class:`skescore.rules.RuleSet`.
 """
 
+from skescore._rule_writers import RULE_WRITERS, RuleWriter
 from skescore.rules._text import to_text
 from skescore.rules.exporters._html import to_html
 from skescore.rules.exporters._markdown import to_markdown
@@ -15,6 +16,8 @@ from skescore.rules.exporters._tables import to_conditions, to_frame
 from skescore.rules.exporters._tree import to_tree_text
 
 __all__ = [
+    "RULE_WRITERS",
+    "RuleWriter",
     "readable_bounds",
     "readable_outputs",
     "shorten_numbers",

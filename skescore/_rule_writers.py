@@ -1,0 +1,89 @@
+"""Declaration of the languages in which rules can be written: one record per language.
+
+``RuleSet.to`` and ``skescore rules --to`` derive from these records. Add a language by writing a
+method of RuleSet and appending a record. Nothing heavy is imported here, so that the command line
+can list the languages quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from skescore._text import csv_of
+
+
+@dataclass(frozen=True)
+class RuleWriter:
+    """A language in which rules can be written.
+
+    Parameters
+    ----------
+    name : str
+        Name of the format.
+    extension : str
+        Extension of its files.
+    function : str or callable
+        Name of a method of RuleSet, or a function of the rule set and options. It returns text.
+    description : str
+        What is written, for the help text of the command line.
+    tasks : tuple of str
+        Tasks whose rules can be written.
+    options : tuple of str
+        Parameters of the function that the command line offers.
+    is_exact : bool
+        Whether programs read the text, so that the terminal must not wrap or change it.
+    """
+
+    name: str
+    extension: str
+    function: str | Callable[..., str]
+    description: str
+    tasks: tuple[str, ...] = ("classification", "regression")
+    options: tuple[str, ...] = ()
+    is_exact: bool = True
+
+    def write(self, ruleset: Any, **options: Any) -> str:
+        """Write a rule set as text."""
+        if ruleset.task not in self.tasks:
+            raise ValueError(
+                f"{self.name!r} is for {' and '.join(self.tasks)}, got rules for {ruleset.task}."
+            )
+        if callable(self.function):
+            return self.function(ruleset, **options)
+        return str(getattr(ruleset, self.function)(**options))
+
+
+def _write_page(ruleset: Any, **options: Any) -> str:
+    return str(ruleset.to_html(**{"standalone": True, **options}))
+
+
+def _write_csv(ruleset: Any) -> str:
+    return csv_of(ruleset.to_conditions())
+
+
+#: All languages, by name.
+RULE_WRITERS = {
+    writer.name: writer
+    for writer in (
+        RuleWriter("text", ".txt", "to_text", "text (default)", is_exact=False),
+        RuleWriter("sentences", ".txt", "to_sentences", "English sentences", is_exact=False),
+        RuleWriter("tree", ".txt", "to_tree_text", "an indented tree", is_exact=False),
+        RuleWriter("markdown", ".md", "to_markdown", "a Markdown table"),
+        RuleWriter("html", ".html", _write_page, "an HTML page"),
+        RuleWriter(
+            "prolog", ".pl", "to_prolog", "a Prolog theory", options=("predicate", "missing")
+        ),
+        RuleWriter(
+            "sql",
+            ".sql",
+            "to_sql",
+            "an SQL expression or query",
+            options=("dialect", "table", "kind", "booleans", "exact"),
+        ),
+        RuleWriter("python", ".py", "to_python", "a Python function", options=("function_name",)),
+        RuleWriter("csv", ".csv", _write_csv, "a table of conditions"),
+        RuleWriter("json", ".json", "to_json", "everything that the rule set holds"),
+    )
+}

@@ -1,0 +1,36 @@
+"""The table of writers: every record works, for RuleSet.to and for the command line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from skescore.rules import Interval, Rule, RuleSet
+from skescore.rules.exporters import RULE_WRITERS
+
+RULES = RuleSet(
+    [Rule([Interval(0, upper=2.5)], "small"), Rule([], "large")], ["size"], task="classification"
+)
+
+
+@pytest.mark.parametrize("name", RULE_WRITERS)
+def test_ruleset_to_writes_every_language(name: str) -> None:
+    assert "small" in RULES.to(name)
+    assert f'"{name}"' in str(RuleSet.to.__doc__)
+
+
+def test_ruleset_to_passes_options() -> None:
+    assert RULES.to("python", function_name="classify") == RULES.to_python(function_name="classify")
+    assert RULES.to("html", standalone=False) == RULES.to_html()
+
+
+def test_ruleset_to_refuses_unknown_languages() -> None:
+    with pytest.raises(ValueError, match="language must be"):
+        RULES.to("cobol")
+
+
+def test_rule_writer_refuses_other_tasks() -> None:
+    writer = replace(RULE_WRITERS["text"], tasks=("regression",))
+    with pytest.raises(ValueError, match="regression"):
+        writer.write(RULES)
