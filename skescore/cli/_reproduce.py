@@ -1,4 +1,4 @@
-"""``skescore reproduce``: the papers' tables, beside what the same settings give here."""
+"""``skescore reproduce``: the papers' tables compared with results of the same settings."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _DEFAULT: dict[str, Any] = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add one command for each paper, which sets `run`."""
+    """Add one command for each paper."""
     tables = parser.add_subparsers(title="tables", metavar="TABLE", required=True)
     for name, summary, description, examples, add, run_table in (
         (
@@ -138,26 +138,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 class _Progress:
-    """Lines on stderr: what was measured, and how long the others will take."""
+    """Progress lines on standard error with the estimated remaining time."""
 
-    def __init__(self, every: float = 0.0) -> None:
-        self._every, self._begin = every, time.monotonic()
-        self._last, self._first = -every, 0
+    def __init__(self, min_seconds: float = 0.0) -> None:
+        self._every, self._begin = min_seconds, time.monotonic()
+        self._last, self._first = -min_seconds, 0
 
     def __call__(
-        self, key: tuple[Any, ...], done: int, total: int, left: float | None = None
+        self, key: tuple[Any, ...], n_done: int, total: int, left: float | None = None
     ) -> None:
         now = time.monotonic()
-        self._first = self._first or done  # what an earlier run has done took no time now
-        if done < total and now - self._last < self._every:
+        self._first = self._first or n_done  # what an earlier run has done took no time now
+        if n_done < total and now - self._last < self._every:
             return
         self._last = now
         seconds = now - self._begin
         if left is None:
-            left = seconds / (done - self._first + 1) * (total - done)
-        what = " ".join(str(part) for part in key if part != -1).replace("_", " ")
-        rest = f", about {_duration(left)} left" if done < total else f" in {_duration(seconds)}"
-        sys.stderr.write(f"{done} of {total}: {what}{rest}\n")
+            left = seconds / (n_done - self._first + 1) * (total - n_done)
+        label = " ".join(str(part) for part in key if part != -1).replace("_", " ")
+        suffix = (
+            f", about {_duration(left)} left" if n_done < total else f" in {_duration(seconds)}"
+        )
+        sys.stderr.write(f"{n_done} of {total}: {label}{suffix}\n")
 
 
 def _duration(seconds: float) -> str:
@@ -174,16 +176,16 @@ def _add_fire_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_ice_options(parser: argparse.ArgumentParser) -> None:
-    for name, known, what in (
+    for name, choices, description in (
         ("data", ICE_DATA, "data set"),
         ("extractors", ICE_EXTRACTORS, "extractor"),
     ):
         parser.add_argument(
             f"--{name}",
-            type=arguments.names_of(known, what),
-            default=tuple(known),
+            type=arguments.names_of(choices, description),
+            default=tuple(choices),
             metavar="NAME,...",
-            help=f"out of {', '.join(known)} (default all)",
+            help=f"out of {', '.join(choices)} (default all)",
         )
     parser.add_argument(
         "--trials",
@@ -300,8 +302,8 @@ def _run_table(
             ) from error
         path = folder / f"{name}.cells.jsonl"
         if options.overwrite:
-            for there in (path, folder / f"{name}.csv", folder / f"{name}.json"):
-                there.unlink(missing_ok=True)
+            for existing_path in (path, folder / f"{name}.csv", folder / f"{name}.json"):
+                existing_path.unlink(missing_ok=True)
     table = make(
         random_state=options.seed,
         n_jobs=options.n_jobs,
@@ -451,7 +453,7 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
     mean = {key: value["mean"] for key, value in held_out.items() if key != "params"}
     several = len(held_out["params"]) > 1
     f1 = number(mean["f1"]) + (f" ± {held_out['f1']['std']:.3f}" if several else "")
-    known = row.get("at_settings")
+    at_settings = row.get("at_settings")
     return [
         [
             extractor_label(row["extractor"]),
@@ -462,7 +464,7 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
             *(printed[name] for name in _ICE_NAMES),
         ],
         ["", "recomputed", "", "", "", *(number(row["recomputed"][name]) for name in _ICE_NAMES)],
-        *([] if known is None else [_ice_line("at settings", known)]),
+        *([] if at_settings is None else [_ice_line("at settings", at_settings)]),
         _ice_line("in sample", inside),
         [
             "",
@@ -475,10 +477,10 @@ def _ice_lines(row: Mapping[str, Any]) -> list[list[str]]:
     ]
 
 
-def _ice_line(what: str, cell: Mapping[str, Any]) -> list[str]:
+def _ice_line(label: str, cell: Mapping[str, Any]) -> list[str]:
     number = output.number
     figures = number(cell["f1"]), str(cell["n_rules"]), number(cell["completeness"], 2)
-    return ["", what, *figures, *(number(cell[name]) for name in _ICE_NAMES)]
+    return ["", label, *figures, *(number(cell[name]) for name in _ICE_NAMES)]
 
 
 def _notes(printer: output.Printer, table: dict[str, Any]) -> None:
@@ -550,22 +552,22 @@ def _add_brex_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _numbers(name: str, low: int, high: int) -> Any:
-    """Read numbers separated by commas; two joined by a hyphen stand for all between them."""
+    """Return a parser of numbers and ranges separated by commas, such as 1,3-5."""
 
     def read(text: str) -> tuple[int, ...]:
-        found: set[int] = set()
+        numbers: set[int] = set()
         for part in text.split(","):
             ends = [end.strip() for end in part.split("-")]
-            numbers = [int(end) for end in ends if end.isdecimal()]
-            if len(numbers) != len(ends) or not 1 <= len(ends) <= 2 or numbers[0] > numbers[-1]:
+            bounds = [int(end) for end in ends if end.isdecimal()]
+            if len(bounds) != len(ends) or not 1 <= len(ends) <= 2 or bounds[0] > bounds[-1]:
                 raise argparse.ArgumentTypeError(
                     f"{name} must be numbers separated by commas, such as {low},{high} or "
                     f"{low}-{high}, got {text!r}"
                 )
-            found.update(range(numbers[0], numbers[-1] + 1))
-        if min(found) < low or max(found) > high:
+            numbers.update(range(bounds[0], bounds[-1] + 1))
+        if min(numbers) < low or max(numbers) > high:
             raise argparse.ArgumentTypeError(f"{name} must be from {low} to {high}, got {text!r}")
-        return tuple(sorted(found))
+        return tuple(sorted(numbers))
 
     return read
 
@@ -586,7 +588,7 @@ def _run_brex(options: argparse.Namespace) -> str:
         if getattr(options, name) is not None:
             size[name] = getattr(options, name)
     methods = options.methods or (BREX_METHOD_NAMES if options.full else None)
-    progress = _Progress(every=5.0)
+    progress = _Progress(min_seconds=5.0)
     notes = output.Notes()
     result = reproduce_brex(
         **size,
@@ -594,7 +596,7 @@ def _run_brex(options: argparse.Namespace) -> str:
         tables=options.tables,
         seed=options.seed,
         output=options.output,
-        progress=None if options.quiet else lambda done, n, text: progress((text,), done, n),
+        progress=None if options.quiet else lambda n_done, n, text: progress((text,), n_done, n),
     )
     for extra, names in result.left_out.items():
         notes.add(
@@ -641,7 +643,7 @@ def _brex_record(
 
 
 def _figures(result: BrexRun, folder: Path, notes: output.Notes) -> list[str]:
-    """Draw Figure 2 for each kind of method that there are results of."""
+    """Draw Figure 2 for each kind of method with results."""
     from skescore.reproduce import plot_divergence
 
     kinds = {
@@ -675,9 +677,11 @@ def _brex_text(
 
     printer = output.Printer(markdown)
     settings = record["settings"]
-    some = "1 random formula" if (n := settings["formulas"]) == 1 else f"{n} random formulas"
+    random_formulas = (
+        "1 random formula" if (n := settings["formulas"]) == 1 else f"{n} random formulas"
+    )
     printer.line(
-        f"{some} per arity and family, {settings['assignments']} rows each, seed "
+        f"{random_formulas} per arity and family, {settings['assignments']} rows each, seed "
         f"{settings['seed']}. 'paper' is what arXiv:2509.09982 prints, the others are from this "
         "run; ± is half of the 95 % interval."
     )
@@ -702,7 +706,7 @@ def _brex_text(
 
 
 def _cell(line: TableLine, column: str) -> str:
-    """A mean with three decimals, and half of its interval where there are several formulas."""
+    """Return a mean and, with several formulas, half of its interval."""
     if column not in line.values:
         return "-"
     width = line.half_widths.get(column, float("nan"))

@@ -1,4 +1,4 @@
-"""The papers' tables, beside what the same settings give here."""
+"""Reproduction of the papers' tables, compared with the printed figures."""
 
 from __future__ import annotations
 

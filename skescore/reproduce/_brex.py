@@ -1,4 +1,4 @@
-"""Tables 1 to 5 of the paper on Boolean attributions, beside what comes out here."""
+"""Tables 1 to 5 of the paper on Boolean attributions, compared with our results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class BenchmarkFormula:
-    """A formula of the benchmark, with the rows that attributions are measured on."""
+    """Formula of the benchmark with the rows on which attributions are measured."""
 
     #: "random", "chain" or "small", and "monotone", "non-monotone" or "small".
     kind: str
@@ -88,20 +88,20 @@ class BenchmarkFormula:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What identifies the formula in a run."""
+        """Key of the formula in a run."""
         return self.kind, self.family, self.column, self.number
 
     def entropy(self, purpose: str) -> list[int]:
-        """Seed of one purpose, whatever else is run."""
+        """Return the entropy of one purpose, independent of the rest of the run."""
         return [self.seed, zlib.crc32(repr((*self.key, purpose)).encode())]
 
     def seed_of(self, purpose: str) -> int:
-        """One number as the seed of one purpose."""
+        """Return an integer seed of one purpose."""
         return int(np.random.SeedSequence(self.entropy(purpose)).generate_state(1)[0])
 
     @cached_property
     def formula(self) -> Formula:
-        """The formula."""
+        """Formula, drawn at random or taken from the table."""
         if self.kind == "small":
             return paper_formula(self.column, n_inputs=_N_INPUTS)
         if self.kind == "chain":
@@ -115,7 +115,7 @@ class BenchmarkFormula:
 
     @cached_property
     def inputs(self) -> NDArray[np.bool_]:
-        """Different assignments of all inputs, drawn at random; all of them in order if so many."""
+        """Distinct random assignments of all inputs, or all of them in order."""
         everything = 1 << _N_INPUTS
         if self.assignments >= everything:
             drawn = np.arange(everything)
@@ -133,7 +133,7 @@ class BenchmarkFormula:
 def benchmark_formulas(
     arities: Sequence[int], formulas: int, assignments: int, seed: int, tables: Sequence[int]
 ) -> Iterator[BenchmarkFormula]:
-    """All formulas of a run; every one is the same whatever the others are."""
+    """Return the formulas of a run; each is independent of the others."""
     for (kind, family), table in _TABLES.items():
         if table not in tables:
             continue
@@ -145,7 +145,7 @@ def benchmark_formulas(
 
 @dataclass(frozen=True)
 class BrexRow:
-    """What one method reached on one formula of the benchmark."""
+    """Result of one method on one formula of the benchmark."""
 
     table: int
     kind: str
@@ -173,7 +173,7 @@ class BrexRow:
 
     @property
     def key(self) -> tuple[str, str, str, int, str]:
-        """What identifies the row in a run."""
+        """Key of the row in a run."""
         return self.kind, self.family, self.column, self.number, self.method
 
     @property
@@ -210,7 +210,7 @@ class BrexRun:
 
 @dataclass(frozen=True)
 class TableLine:
-    """A row of a table: of the paper if `method` is None, else of ours.
+    """Row of a table: printed in the paper if `method` is None, otherwise measured.
 
     Attributes
     ----------
@@ -327,24 +327,30 @@ def reproduce_brex(
     settings = {"seed": seed, "assignments": assignments}
     folder = None if output is None else Path(output)
     cells = CellFile(None if folder is None else folder / CELLS_FILE, settings)
-    wanted = benchmark_formulas(arities, formulas, assignments, seed, tables)
-    steps = [(made, group) for made in wanted for group in _groups(made, usable, network_formulas)]
-    for done, (made, group) in enumerate(steps):
-        todo = [method for method in group if (*made.key, method.name) not in cells.values]
+    benchmark = benchmark_formulas(arities, formulas, assignments, seed, tables)
+    steps = [
+        (formula, group)
+        for formula in benchmark
+        for group in _groups(formula, usable, network_formulas)
+    ]
+    for n_done, (formula, group) in enumerate(steps):
+        todo = [method for method in group if (*formula.key, method.name) not in cells.values]
         if not todo:
             continue
         if progress is not None:
-            progress(done, len(steps), _described(made, todo))
+            progress(n_done, len(steps), _described(formula, todo))
         network = None
         if todo[0].network is not None:
-            seed_of_network = made.seed_of(f"network {todo[0].network}")
-            network = train_network(made.formula, todo[0].network, seed_of_network)
+            seed_of_network = formula.seed_of(f"network {todo[0].network}")
+            network = train_network(formula.formula, todo[0].network, seed_of_network)
         for method in todo:
-            cells.add((*made.key, method.name), asdict(_measured(made, method, network)))
+            cells.add((*formula.key, method.name), asdict(_measured(formula, method, network)))
     if progress is not None:
         progress(len(steps), len(steps), "done")
     rows = [
-        BrexRow(**cells.values[*made.key, method.name]) for made, group in steps for method in group
+        BrexRow(**cells.values[*formula.key, method.name])
+        for formula, group in steps
+        for method in group
     ]
     if folder is not None:
         pd.DataFrame(map(asdict, rows)).to_csv(folder / ROWS_FILE, index=False)
@@ -356,11 +362,11 @@ def reproduce_brex(
     )
 
 
-def _numbers(name: str, given: Iterable[int], known: Sequence[int]) -> list[int]:
-    result = sorted(set(check_sequence(name, given, "numbers")))
-    if not result or not set(result) <= set(known):
+def _numbers(name: str, numbers: Iterable[int], allowed: Sequence[int]) -> list[int]:
+    result = sorted(set(check_sequence(name, numbers, "numbers")))
+    if not result or not set(result) <= set(allowed):
         raise ValueError(
-            f"{name} must be numbers from {known[0]} to {known[-1]}, at least one, got {result!r}."
+            f"{name} must be numbers from {allowed[0]} to {allowed[-1]}, got {result!r}."
         )
     return result
 
@@ -377,47 +383,47 @@ def _methods(names: Iterable[str] | None) -> list[Method]:
 
 
 def _groups(
-    made: BenchmarkFormula, methods: list[Method], network_formulas: int
+    formula: BenchmarkFormula, methods: list[Method], network_formulas: int
 ) -> list[list[Method]]:
-    """Methods that are run together: those of the formula, and those of each network."""
+    """Return the methods that run together: those on the formula and those on each network."""
     groups = [[m for m in methods if m.network is None]]
-    if made.number < network_formulas:
+    if formula.number < network_formulas:
         groups += [[m for m in methods if m.network == kind] for kind in KINDS]
     return [group for group in groups if group]
 
 
-def _described(made: BenchmarkFormula, methods: list[Method]) -> str:
-    what = f"a {methods[0].network} network" if methods[0].network else "the formula"
-    number = f", formula {made.number + 1}" if made.kind == "random" else ""
-    name = made.column if made.kind == "small" else f"arity {made.column}{number}"
-    return f"table {made.table}, {name}: {what}"
+def _described(formula: BenchmarkFormula, methods: list[Method]) -> str:
+    subject = f"a {methods[0].network} network" if methods[0].network else "the formula"
+    number = f", formula {formula.number + 1}" if formula.kind == "random" else ""
+    name = formula.column if formula.kind == "small" else f"arity {formula.column}{number}"
+    return f"table {formula.table}, {name}: {subject}"
 
 
-def _measured(made: BenchmarkFormula, method: Method, network: TrainedNetwork | None) -> BrexRow:
-    """Run a method on a formula, or a network that has learnt it."""
-    X, truth = made.inputs[: method.most], made.truth[: method.most]
-    seed = made.seed_of(method.name)
+def _measured(formula: BenchmarkFormula, method: Method, network: TrainedNetwork | None) -> BrexRow:
+    """Run a method on a formula or on a network trained on it."""
+    X, truth = formula.inputs[: method.max_rows], formula.truth[: method.max_rows]
+    seed = formula.seed_of(method.name)
     queries: float | None = None
     if network is not None:
         values = captum_maps(network, X, method.printed, seed)
     else:
         assert method.explain is not None
-        values, queries = method.explain(made.formula, X, seed)
+        values, queries = method.explain(formula.formula, X, seed)
     values = np.maximum(values, 0.0)
     divergence = np.asarray(jensen_shannon_divergence(values, truth, zero="max"))
     nothing = np.asarray(zero_maps(values))
-    known = divergence[~nothing]
+    defined = divergence[~nothing]
     return BrexRow(
-        table=made.table,
-        kind=made.kind,
-        family=made.family,
-        column=made.column,
-        number=made.number,
-        formula=str(made.formula),
+        table=formula.table,
+        kind=formula.kind,
+        family=formula.family,
+        column=formula.column,
+        number=formula.number,
+        formula=str(formula.formula),
         method=method.name,
         rows=len(X),
         jsd=float(divergence.mean()),
-        jsd_without_zero_maps=float(known.mean()) if len(known) else math.nan,
+        jsd_without_zero_maps=float(defined.mean()) if len(defined) else math.nan,
         zero_maps=float(nothing.mean()),
         top_k=float(np.mean(top_k_accuracy(values, truth > 0, ties="expected"))),
         top_k_strict=float(np.mean(top_k_accuracy(values, truth > 0, ties="strict"))),
@@ -427,7 +433,7 @@ def _measured(made: BenchmarkFormula, method: Method, network: TrainedNetwork | 
 
 
 def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
-    """Set results beside the paper's tables.
+    """Return the rows of the paper's tables with our results.
 
     Parameters
     ----------
@@ -443,17 +449,17 @@ def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
     for table in sorted({row.table for row in run.rows}):
         of_table = [row for row in run.rows if row.table == table]
         present = {row.column for row in of_table}
-        every = SMALL if table == 5 else tuple(map(str, ARITIES))
-        columns = [column for column in every if column in present]
+        all_columns = SMALL if table == 5 else tuple(map(str, ARITIES))
+        columns = [column for column in all_columns if column in present]
         lines = result[table] = []
         for printed, figures in BREX_TABLES[table].items():
             lines.append(_paper_line(table, printed, {c: figures[c] for c in columns}))
             lines += _our_lines(table, printed, run.methods, of_table, columns)
         # The paper leaves IntegratedGrad out of its tables of top-k accuracy.
         for name in run.methods:
-            own = BREX_METHODS[name].printed
-            if own not in BREX_TABLES[table]:
-                lines += _our_lines(table, own, (name,), of_table, columns)
+            printed_figures = BREX_METHODS[name].printed
+            if printed_figures not in BREX_TABLES[table]:
+                lines += _our_lines(table, printed_figures, (name,), of_table, columns)
     return result
 
 
@@ -466,12 +472,12 @@ def _our_lines(
 ) -> list[TableLine]:
     lines = []
     for name in methods:
-        own = [row for row in rows if row.method == name]
-        if BREX_METHODS[name].printed != printed or not own:
+        method_rows = [row for row in rows if row.method == name]
+        if BREX_METHODS[name].printed != printed or not method_rows:
             continue
-        figures = {c: [row.figure for row in own if row.column == c] for c in columns}
-        figures = {c: [v for v in some if not math.isnan(v)] for c, some in figures.items()}
-        last = [row.queries for row in own if row.column == columns[-1]]
+        figures = {c: [row.figure for row in method_rows if row.column == c] for c in columns}
+        figures = {c: [v for v in values if not math.isnan(v)] for c, values in figures.items()}
+        last = [row.queries for row in method_rows if row.column == columns[-1]]
         queries = [count for count in last if count is not None]
         lines.append(
             TableLine(
@@ -479,9 +485,9 @@ def _our_lines(
                 printed,
                 BREX_METHODS[name].label,
                 name,
-                {c: float(np.mean(some)) for c, some in figures.items() if some},
-                {c: half_width(some) for c, some in figures.items() if some},
-                {c: len(some) for c, some in figures.items() if some},
+                {c: float(np.mean(values)) for c, values in figures.items() if values},
+                {c: half_width(values) for c, values in figures.items() if values},
+                {c: len(values) for c, values in figures.items() if values},
                 float(np.mean(queries)) if queries else None,
                 BREX_METHODS[name].why_different(table),
             )
@@ -490,7 +496,7 @@ def _our_lines(
 
 
 def half_width(figures: Sequence[float]) -> float:
-    """Half of the 95 % interval of a mean; NaN if there is only one figure."""
+    """Return half of the 95 % interval of a mean; NaN for a single figure."""
     if len(figures) < 2:
         return math.nan
     return float(_Z * np.std(figures, ddof=1) / math.sqrt(len(figures)))
@@ -558,7 +564,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
 
 
 def _of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
-    """Our lines of one kind of method, each paper's row before its first."""
+    """Return our lines of one kind of method, each printed row before its first one."""
     ours = [
         line
         for line in lines
@@ -569,7 +575,7 @@ def _of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
 
 
 def _styles(tables: Mapping[int, Sequence[TableLine]]) -> dict[str, tuple[str, str]]:
-    """A color and a marker for each of our methods, and the paper's row in that of its first."""
+    """Return a color and a marker for each method; printed rows share those of the first."""
     styles: dict[str, tuple[str, str]] = {}
     for lines in tables.values():
         for line in lines:

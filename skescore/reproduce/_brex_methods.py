@@ -1,4 +1,4 @@
-"""The explainers of the benchmark on Boolean attributions, and why their figures differ."""
+"""Explainers of the benchmark on Boolean attributions, and reasons for different figures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Maps(NamedTuple):
 
 @dataclass(frozen=True)
 class Method:
-    """An explainer of the benchmark."""
+    """Explainer of the benchmark."""
 
     name: str
     #: What tables call it, and the paper's row that it belongs to.
@@ -56,8 +56,8 @@ class Method:
     network: str | None = None
     #: What must be installed; it is an extra of the same name.
     package: str | None = None
-    #: Rows that it is run on at most, because it is slow.
-    most: int | None = None
+    #: Largest number of rows of a slow method.
+    max_rows: int | None = None
     #: Whether it is run by default.
     quick: bool = True
     #: Whether rows without any attribution are left out of its mean divergence, as a mean that
@@ -68,7 +68,7 @@ class Method:
     on_top_k: str = ""
 
     def why_different(self, table: int) -> str:
-        """What explains the difference between its figures in a table and the paper's."""
+        """Return the reason why its figures in a table differ from the paper's."""
         return self.on_divergence if table in {3, 4} else self.on_top_k
 
 
@@ -92,7 +92,7 @@ def shapley_of_tables(worth: Floats) -> Floats:
 
 
 def _absent(formula: Formula) -> Bits:
-    """Masks of shape (2**arity, n_inputs): the variables that are not in each coalition."""
+    """Return masks (2**arity, n_inputs) of the variables that are not in each coalition."""
     masks = np.zeros((1 << formula.arity, formula.n_inputs), dtype=bool)
     coalitions = np.arange(len(masks))
     for player, variable in enumerate(formula.variables):
@@ -101,7 +101,7 @@ def _absent(formula: Formula) -> Bits:
 
 
 def _of_inputs(formula: Formula, values: Floats) -> Floats:
-    """Values of all inputs from those of a formula's variables."""
+    """Expand values of a formula's variables to all inputs."""
     result = np.zeros((len(values), formula.n_inputs))
     result[:, list(formula.variables)] = values
     return result
@@ -112,7 +112,7 @@ def _signs(formula: Formula, X: Bits) -> Floats:
 
 
 def kleene_shapley(formula: Formula, X: Bits) -> Floats:
-    """Exact Shapley values of the game whose absent inputs are Unassigned.
+    """Compute exact Shapley values of the game whose absent inputs are Unassigned.
 
     The worth is 1 where the formula has the row's decision, -1 where it has the other and 0 where
     it is Unassigned.
@@ -129,7 +129,7 @@ def kleene_shapley(formula: Formula, X: Bits) -> Floats:
 
 
 def completion_shapley(formula: Formula, X: Bits) -> Floats:
-    """Exact Shapley values of the game whose absent inputs are drawn as fair coins.
+    """Compute exact Shapley values of the game whose absent inputs are fair coin flips.
 
     The worth is the fraction of completions with the row's decision.
     """
@@ -180,13 +180,13 @@ _WIDTH, _LAYERS = 20, 6
 _BATCH, _RATE = 512, 5e-3
 _STEPS = 3000
 #: How often it is looked whether a network has learnt enough, in steps.
-_EVERY = 100
+_CHECK_INTERVAL = 100
 _TRIES = 3
 
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """A network that has learnt a formula: inputs are coded -1, 0 (Unassigned) and +1.
+    """Network trained on a formula; inputs are coded -1, 0 (Unassigned) and +1.
 
     `accuracy` is the share of all complete assignments that it predicts as the formula does.
     """
@@ -202,7 +202,7 @@ def _torch() -> Any:
 
 @contextmanager
 def _alone(torch: Any, seed: int) -> Iterator[None]:
-    """Run on one thread, which such small layers are quickest on, with random numbers of our own.
+    """Run on one thread, the fastest for small layers, with separate random numbers.
 
     Both are put back as they were.
     """
@@ -219,7 +219,7 @@ def _alone(torch: Any, seed: int) -> Iterator[None]:
 
 
 def train_network(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
-    """Train six layers of twenty units until they predict every complete assignment right."""
+    """Train six layers of twenty units until all complete assignments are correct."""
     best: TrainedNetwork | None = None
     for attempt in range(_TRIES):
         trained = _trained_once(formula, kind, seed + attempt)
@@ -264,10 +264,12 @@ def _trained_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
             torch.nn.functional.cross_entropy(model(tensor(rows)), labels(rows)).backward()
             optimizer.step()
             schedule.step()
-            if step % _EVERY == 0:
+            if step % _CHECK_INTERVAL == 0:
                 with torch.no_grad():
                     right = [float((model(X).argmax(1) == y).double().mean()) for X, y, _ in checks]
-                if all(r >= least for r, (_, _, least) in zip(right, checks, strict=True)):
+                if all(
+                    r >= min_accuracy for r, (_, _, min_accuracy) in zip(right, checks, strict=True)
+                ):
                     break
     model.eval()
     return TrainedNetwork(model, kind, right[0])
@@ -309,7 +311,7 @@ def captum_maps(
             target = network.model(rows).argmax(1)
         method = make(network.model)
         if name == "KernelShap":  # it fits one row at a time
-            found = torch.cat(
+            attributions = torch.cat(
                 [
                     method.attribute(rows[i : i + 1], target=target[i : i + 1])
                     for i in range(len(rows))
@@ -317,16 +319,18 @@ def captum_maps(
             )
         else:
             rows.requires_grad_("Shapley" not in name)
-            found = method.attribute(rows, target=target)
-    return np.asarray(found.detach().numpy(), dtype=float)
+            attributions = method.attribute(rows, target=target)
+    return np.asarray(attributions.detach().numpy(), dtype=float)
 
 
 def _brex(preset: str, **options: Any) -> Callable[[Formula, Bits, int], Maps]:
     def explain(formula: Formula, X: Bits, seed: int) -> Maps:
-        found = BReX(
+        attributions = BReX(
             formula, preset=preset, masking="kleene", random_state=seed, **options
         ).explain(X.astype(int))
-        return Maps(np.asarray(found.values, dtype=float), float(np.mean(found.queries)))
+        return Maps(
+            np.asarray(attributions.values, dtype=float), float(np.mean(attributions.queries))
+        )
 
     return explain
 
@@ -339,14 +343,14 @@ def _exact(game: Callable[[Formula, Bits], Floats]) -> Callable[..., Maps]:
 
 
 def _sampled(formula: Formula, X: Bits, seed: int) -> Maps:
-    """One random order per row, both ways: about as many queries as B-ReX."""
+    """Sample one random order per row in both directions, about as many queries as B-ReX."""
     values, queries = sampled_shapley(formula, X, 1, np.random.default_rng(seed))
     return Maps(values, float(queries))
 
 
 @contextmanager
 def _global_seed(seed: int) -> Iterator[None]:
-    """The shap package draws from NumPy's global generator, which is put back as it was."""
+    """Seed NumPy's global generator for the shap package, and restore it afterwards."""
     state = np.random.get_state()
     np.random.seed(seed % 2**32)
     try:
@@ -372,9 +376,9 @@ def _kernel_shap(samples: int | str) -> Callable[[Formula, Bits, int], Maps]:
             explainer = shap.KernelExplainer(model, np.zeros((1, formula.n_inputs)))
             queries = 0
             coded = np.where(X, 1.0, -1.0)
-            found = explainer.shap_values(coded, nsamples=samples, l1_reg=False, silent=True)
+            attributions = explainer.shap_values(coded, nsamples=samples, l1_reg=False, silent=True)
         signs = _signs(formula, X)[:, None]
-        return Maps(np.asarray(found, dtype=float) * signs, queries / len(X))
+        return Maps(np.asarray(attributions, dtype=float) * signs, queries / len(X))
 
     return explain
 
@@ -401,7 +405,7 @@ def _network_methods() -> Iterator[Method]:
                 network=kind,
                 package="captum",
                 # One call per row, where the others take all rows at once.
-                most=100 if name == "KernelShap" else 1000 if "Shapley" in name else None,
+                max_rows=100 if name == "KernelShap" else 1000 if "Shapley" in name else None,
                 quick=kind == "three-valued",
                 on_divergence=_network_note(name, kind, divergence=True),
                 on_top_k=_network_note(name, kind, divergence=False),
@@ -521,7 +525,7 @@ BREX_METHODS: dict[str, Method] = {
             "KernelShap",
             _kernel_shap(25),
             package="shap",
-            most=100,
+            max_rows=100,
             on_divergence="On the formula with absent inputs Unassigned; 25 samples as captum "
             "takes by default, for twelve unknowns, are mostly noise.",
             on_top_k="On the formula with absent inputs Unassigned. The paper's figures near 0, "
@@ -533,7 +537,7 @@ BREX_METHODS: dict[str, Method] = {
             "KernelShap",
             _kernel_shap("auto"),
             package="shap",
-            most=40,
+            max_rows=40,
             quick=False,
             on_divergence="On the formula with absent inputs Unassigned, with the samples that "
             "shap takes by default: all but exact Shapley values.",
@@ -546,7 +550,7 @@ BREX_METHODS: dict[str, Method] = {
 
 
 def missing(methods: Sequence[Method]) -> dict[str, list[Method]]:
-    """Methods that cannot run, by the extra that is not installed."""
+    """Return the methods that cannot run, by the missing extra."""
     result: dict[str, list[Method]] = {}
     for method in methods:
         if method.package and importlib.util.find_spec(method.package) is None:

@@ -1,4 +1,4 @@
-"""Measures a list of cells in parallel, keeps each as soon as it is there, and tables of them."""
+"""Parallel measurement of cells, with a file for resuming."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Progress = Callable[[Key, int, int, float], None]
 
 
 class CellFile:
-    """Values of cells by their names, added to a file as they come if there is a path.
+    """Values of cells by key, appended to a file if there is a path.
 
     A file that was made with other settings is a ValueError.
     """
@@ -46,7 +46,7 @@ class CellFile:
                 self.values[tuple(cell["key"])] = cell["value"]
 
     def add(self, key: Key, value: Any) -> None:
-        """Keep the value of a cell, as it is read back from JSON."""
+        """Store the value of a cell, in the form in which JSON returns it."""
         line = json.dumps({"key": list(key), "value": value})
         self.values[key] = json.loads(line)["value"]
         if self._file is not None:
@@ -63,27 +63,27 @@ def measure_cells(
     progress: Progress | None = None,
     cost: Callable[[Key], float] = lambda key: 1.0,
 ) -> dict[Key, Any]:
-    """Measure cells; those that an earlier run has written to the file are not measured again.
+    """Measure the cells that are not in the file yet.
 
     The time left follows from what cells `cost` beside each other, in any unit.
     """
     about = {**settings, **{f"{name} version": version(name) for name in _PACKAGES}}
     cells = CellFile(path, json.loads(json.dumps(about)))
     left = [key for key in keys if key not in cells.values]
-    found = parallel(n_jobs, return_as="generator_unordered")(
+    measured = parallel(n_jobs, return_as="generator_unordered")(
         delayed(_named)(measure, key) for key in left
     )
     begin, cost_left, cost_done = time.monotonic(), sum(map(cost, left)), 0.0
     try:
-        for count, (key, value) in enumerate(found, start=len(keys) - len(left) + 1):
+        for count, (key, value) in enumerate(measured, start=len(keys) - len(left) + 1):
             cells.add(key, value)
             cost_left, cost_done = cost_left - cost(key), cost_done + cost(key)
             if progress is not None:
                 seconds = (time.monotonic() - begin) / cost_done * max(cost_left, 0.0)
                 progress(key, count, len(keys), seconds)
     finally:
-        if hasattr(found, "close"):
-            found.close()
+        if hasattr(measured, "close"):
+            measured.close()
     return {key: cells.values[key] for key in keys}
 
 
@@ -110,7 +110,7 @@ def _check_settings(path: Path, settings: Mapping[str, Any], line: str) -> None:
 
 
 def as_frame(table: Mapping[str, Any]) -> pd.DataFrame:
-    """Give the rows of a table as a data frame.
+    """Return the rows of a table as a data frame.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""FiRe's Table 1: rules of a 9-nearest-neighbors classifier on iris, at the paper's parameters."""
+"""Table 1 of the FiRe paper: rules of a 9-nearest-neighbors classifier on iris."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HALF = 75
 
 
 class FiReRow(NamedTuple):
-    """What FiRe's Table 1 says of a row, and why figures differ.
+    """Printed and measured figures of a row of FiRe's Table 1, and the reason for differences.
 
     Parameters that the paper does not give are left at the extractor's defaults.
     """
@@ -103,7 +103,7 @@ def reproduce_fire(
     path: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Make FiRe's Table 1 again, beside what is printed.
+    """Reproduce FiRe's Table 1 and compare it with the printed figures.
 
     Each row is measured twice: on all of iris, rules made from and judged by the same rows, and on
     halves, made from one and judged by the other, as the paper names neither.
@@ -201,7 +201,7 @@ def reproduce_fire(
 
 
 def _measure(random_state: int, key: Key) -> Any:
-    """Accuracy of the black box, or what all rows of the table give, on one split or all rows."""
+    """Measure the accuracy of the black box or all rows of the table on one split or all rows."""
     who, how, split = key
     data = load_dataset("iris")
     train = test = (data.X, data.y)
@@ -242,7 +242,7 @@ def _one(
 
 
 def _summary(cells: list[dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Mean, least and greatest over the splits."""
+    """Return mean, minimum and maximum over the splits."""
     return {
         name: {
             "mean": float(np.mean(values)),
@@ -291,7 +291,7 @@ def _table_row(name: str, engine: str, cells: Mapping[Key, Any], n_splits: int) 
 
 
 def _errors(fitting: tuple[float, float] | None) -> dict[str, Any]:
-    """Of how many rows how many errors would give the printed scores."""
+    """Describe which numbers of errors and rows would give the printed scores."""
     if fitting is None:
         return {"all": None, "half": None, "rows_of_half": None}
     fewer = next(
@@ -311,10 +311,11 @@ def _scores_text(name: str, fitting: tuple[float, float] | None) -> str:
         bounds = losses_that_fit(printed, _but(wrong))
         assert bounds is not None
         unit = float(fire_score(1.0, printed.n_rules, psi=wrong))
-        others = " and ".join(printed.fire[PSI.index(psi)] for psi in _but(wrong))
+        other_scores = " and ".join(printed.fire[PSI.index(psi)] for psi in _but(wrong))
         return (
             f"The printed {printed.fire[PSI.index(wrong)]} (psi = {wrong}) does not follow from "
-            f"the formula: {others} need an error rate from {bounds[0]:.4f} to {bounds[1]:.4f}, "
+            f"the formula: {other_scores} need an error rate from {bounds[0]:.4f} to "
+            f"{bounds[1]:.4f}, "
             f"which gives {unit * bounds[0]:.3f} to {unit * bounds[1]:.3f}."
         )
     errors = _errors(fitting)
@@ -339,8 +340,8 @@ def _measured_text(printed: Any, measured: Mapping[str, Any], halves: Mapping[st
         bounds = dict(zip(PSI, map(rounding_interval, printed.fire), strict=True))
         other = [
             str(psi)
-            for psi, (least, most) in bounds.items()
-            if not least <= measured[f"fire_{psi}"] <= most
+            for psi, (lower, upper) in bounds.items()
+            if not lower <= measured[f"fire_{psi}"] <= upper
         ]
         if not other:
             return "Reproduced on all rows."

@@ -1,4 +1,4 @@
-"""ICE's Table 1: five extractors on unbounded trees for Wine and WBC, at their best settings."""
+"""Table 1 of the ICE paper: five extractors on unbounded trees for Wine and WBC."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def reproduce_ice(
     path: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Make ICE's Table 1 again, beside what is printed.
+    """Reproduce ICE's Table 1 and compare it with the printed figures.
 
     The paper gives neither parameters nor which rows were measured. Here each extractor has its
     best parameters searched twice: held out, by cross-validation on one half of the rows, judged
@@ -149,17 +149,17 @@ def reproduce_ice(
     ('0.89', True, True)
     """
     data, extractors = tuple(dict.fromkeys(data)), tuple(dict.fromkeys(extractors))
-    for what, names, known in (
+    for label, names, choices in (
         ("data", data, ICE_DATA),
         ("extractors", extractors, ICE_EXTRACTORS),
     ):
-        unknown = [name for name in names if name not in known]
+        unknown = [name for name in names if name not in choices]
         if unknown or not names:
             got = unknown[0] if unknown else ()
-            raise ValueError(f"{what} must name some of {', '.join(known)}, got {got!r}.")
-    for what, number in (("n_trials", n_trials), ("n_splits", n_splits)):
+            raise ValueError(f"{label} must name some of {', '.join(choices)}, got {got!r}.")
+    for label, number in (("n_trials", n_trials), ("n_splits", n_splits)):
         if number < 1:
-            raise ValueError(f"{what} must be at least 1, got {number!r}.")
+            raise ValueError(f"{label} must be at least 1, got {number!r}.")
     keys: list[Key] = []
     for name in data:
         for extractor in extractors:
@@ -212,14 +212,14 @@ def reproduce_ice(
 
 
 def _cost(key: Key) -> float:
-    """What a cell takes beside others, roughly."""
+    """Return the approximate relative run time of a cell."""
     in_sample = 0.7 if key[1] == "exact" else 0.4
     share = {"held_out": 1.0, "in_sample": in_sample, "at_settings": 0.02}[key[2]]
     return share * _COSTS.get(key[:2], 1.0)
 
 
 def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key) -> dict[str, Any]:
-    """The best candidate of one search, by the measures of the table."""
+    """Measure the best candidate of one search."""
     name, extractor, how, split = key
     dataset = load_dataset(name)
     X, y = dataset.X, dataset.y
@@ -272,7 +272,7 @@ _NO_NUMBERS = ("params",)
 
 
 def _summary(cells: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Mean, standard deviation, least and greatest over the splits."""
+    """Return mean, standard deviation, minimum and maximum over the splits."""
     return {
         name: {
             "mean": float(np.mean(values)),
@@ -293,7 +293,7 @@ def _table_row(
     inside = cells[name, extractor, "in_sample", -1]
     halves = [cells[name, extractor, "held_out", split] for split in range(n_splits)]
     held_out: dict[str, Any] = _summary(halves)
-    known = cells.get((name, extractor, "at_settings", -1))
+    at_settings = cells.get((name, extractor, "at_settings", -1))
     single, together = ice_follows(printed)
     inputs = (float(printed.f1), printed.n_rules, float(printed.completeness))
     row = {
@@ -314,7 +314,11 @@ def _table_row(
         "difference": " ".join(
             [
                 _follows_text(single, together),
-                *([] if known is None else [_compared(_settings_text(known), known, printed)]),
+                *(
+                    []
+                    if at_settings is None
+                    else [_compared(_settings_text(at_settings), at_settings, printed)]
+                ),
                 _compared("In sample", inside, printed),
                 _compared(
                     "Held out",
@@ -325,11 +329,11 @@ def _table_row(
             ]
         ),
     }
-    return row if known is None else row | {"at_settings": known}
+    return row if at_settings is None else row | {"at_settings": at_settings}
 
 
-def _settings_text(known: Mapping[str, Any]) -> str:
-    settings = ", ".join(f"{name}={value!r}" for name, value in known["params"].items())
+def _settings_text(at_settings: Mapping[str, Any]) -> str:
+    settings = ", ".join(f"{name}={value!r}" for name, value in at_settings["params"].items())
     return f"In sample with {settings}"
 
 
@@ -343,9 +347,9 @@ def _follows_text(single: Mapping[str, bool], together: bool) -> str:
 
 
 def _compared(label: str, ours: Mapping[str, Any], printed: Any) -> str:
-    """Which of the three inputs is better, worse, or as printed."""
+    """Describe which of the three inputs are better, worse or as printed."""
     scores = zip(ICE_MEASURES, map(rounding_interval, printed.scores), strict=True)
-    met = sum(least <= ours[measure] <= most for measure, (least, most) in scores)
+    met = sum(lower <= ours[measure] <= upper for measure, (lower, upper) in scores)
     if ours["n_rules"] == printed.n_rules and met == len(ICE_MEASURES):
         return f"{label}: reproduced, all six scores."
     verdicts: dict[str, list[str]] = {"better": [], "worse": [], "as printed": []}
@@ -353,17 +357,19 @@ def _compared(label: str, ours: Mapping[str, Any], printed: Any) -> str:
     c_low, c_high = rounding_interval(printed.completeness)
     if printed.completeness == "1":
         c_low = c_high = 1.0
-    for what, value, least, most, more_is_better in (
+    for labels, value, lower, upper, more_is_better in (
         ("F1", ours["f1"], low, high, True),
         ("rules", round(ours["n_rules"], 1), printed.n_rules, printed.n_rules, False),
         ("completeness", ours["completeness"], c_low - 1e-9, c_high, True),
     ):
-        if least <= value <= most:
+        if lower <= value <= upper:
             verdict = "as printed"
         else:
-            verdict = "better" if (value > most) == more_is_better else "worse"
-        verdicts[verdict].append(what)
-    text = "; ".join(f"{verdict} {', '.join(what)}" for verdict, what in verdicts.items() if what)
+            verdict = "better" if (value > upper) == more_is_better else "worse"
+        verdicts[verdict].append(labels)
+    text = "; ".join(
+        f"{verdict} {', '.join(labels)}" for verdict, labels in verdicts.items() if labels
+    )
     if len(verdicts["as printed"]) == 3:
         text += f"; {met} of the six scores"
     return f"{label}: {text}."

@@ -1,4 +1,4 @@
-"""What the papers print of FiRe, ICE and B-ReX, and what of scores follows from their formulas.
+"""Printed figures of the FiRe, ICE and B-ReX papers, and scores that follow from them.
 
 Tables print what goes into a score and the score itself rounded. A printed score follows if some
 input that rounds to the printed one gives it; a row follows if one and the same input gives all of
@@ -26,7 +26,7 @@ _STEPS_PERFORMANCE, _STEPS_COMPLETENESS = 4_001, 101
 
 
 class PrintedFiRe(NamedTuple):
-    """A row of FiRe's Table 1, as printed."""
+    """Row of FiRe's Table 1, as printed."""
 
     accuracy: str
     n_rules: int
@@ -34,7 +34,7 @@ class PrintedFiRe(NamedTuple):
 
 
 class PrintedICE(NamedTuple):
-    """A column of ICE's Table 1, as printed."""
+    """Column of ICE's Table 1, as printed."""
 
     f1: str
     n_rules: int
@@ -194,31 +194,31 @@ ICE_MEASURES: Mapping[str, Callable[..., np.ndarray]] = {
 
 
 def rounding_interval(text: str) -> tuple[float, float]:
-    """Give the smallest and the largest number that is printed so."""
+    """Return the smallest and the largest number that rounds to a printed one."""
     printed = Decimal(text)
     half = Decimal(1).scaleb(int(printed.as_tuple().exponent)) / 2
     return float(printed - half), float(printed + half)
 
 
 def losses_that_fit(row: PrintedFiRe, psis: tuple[int, ...] = PSI) -> tuple[float, float] | None:
-    """Give the error rates from which a row of FiRe's table follows."""
+    """Return the interval of error rates that give a row of FiRe's table."""
     low, high = (1 - bound for bound in reversed(rounding_interval(row.accuracy)))
     for psi in psis:
         # FiRe is proportional to the error rate.
         unit = float(fire_score(1.0, row.n_rules, psi=psi))
-        least, most = rounding_interval(row.fire[PSI.index(psi)])
-        low, high = max(low, least / unit), min(high, most / unit)
+        lower, upper = rounding_interval(row.fire[PSI.index(psi)])
+        low, high = max(low, lower / unit), min(high, upper / unit)
     return (low, high) if low <= high + _SLACK else None
 
 
 def error_counts(low: float, high: float, n_rows: int) -> int | None:
-    """Give the number of errors among some rows whose rate lies between two bounds."""
+    """Return the numbers of errors among some rows whose rate lies between two bounds."""
     count = int(np.ceil(low * n_rows - 1e-9))
     return count if count <= high * n_rows + 1e-9 else None
 
 
 def ice_reachable(row: PrintedICE, measure: str) -> tuple[float, float]:
-    """Give the least and the greatest score that inputs printed so can have."""
+    """Return the smallest and the largest score of inputs that round to the printed ones."""
     function = ICE_MEASURES[measure]
     corners = product(rounding_interval(row.f1), _completeness_interval(row.completeness))
     values = [float(function(f1, row.n_rules, c)) for f1, c in corners]
@@ -233,8 +233,8 @@ def ice_follows(row: PrintedICE) -> tuple[dict[str, bool], bool]:
     together = np.ones((len(f1), c.shape[1]), dtype=bool)
     for (name, function), text in zip(ICE_MEASURES.items(), row.scores, strict=True):
         low, high = rounding_interval(text)
-        least, greatest = ice_reachable(row, name)
-        single[name] = least <= high + _SLACK and greatest >= low - _SLACK
+        smallest, greatest = ice_reachable(row, name)
+        single[name] = smallest <= high + _SLACK and greatest >= low - _SLACK
         values = function(f1, row.n_rules, c)
         together &= (values >= low - _SLACK) & (values <= high + _SLACK)
     return single, bool(together.any())

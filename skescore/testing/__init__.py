@@ -1,4 +1,4 @@
-"""The contract that every extractor keeps, for the tests of extractors of your own.
+"""Contract of extractors, for the tests of your own ones.
 
 A class that passes :func:`check_extractor` works with this package's scorers and searches, and
 with scikit-learn's. It complements scikit-learn's own ``check_estimator``, which knows nothing of

@@ -1,4 +1,4 @@
-"""The contract of extractors: its checks, run all at once, or one test each under pytest."""
+"""Checks of the contract of extractors, run at once or as tests of pytest."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ COLUMNS = ("width (cm)", "2nd", "it's a «size»")
 
 
 def check(function: Check) -> Check:
-    """Add a function to the suite; whatever an extractor raises in it becomes a finding."""
+    """Add a function to the suite; an error of the extractor in it becomes a finding."""
 
     @functools.wraps(function)
     def checked(name: str, extractor: Any) -> None:
@@ -79,7 +79,7 @@ def check(function: Check) -> Check:
 
 
 def skip(reason: str) -> NoReturn:
-    """Say that a check has nothing to look at."""
+    """Skip a check that does not apply."""
     raise unittest.SkipTest(reason)
 
 
@@ -90,12 +90,12 @@ def expect(holds: Any, name: str, text: str) -> None:
 
 
 def task_of(extractor: Any) -> str:
-    """The task of an extractor is that of its black box."""
+    """Return the task of an extractor, which is that of its black box."""
     return black_box_task(extractor.get_params(deep=False).get("estimator"))
 
 
 def sample(task: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with a target that two of the three features decide; new arrays on every call."""
+    """Return new arrays of rows and a target that depends on two of three features."""
     random = np.random.default_rng(11)
     X = random.uniform(-2.0, 2.0, size=(120, 3))
     if task == "classification":
@@ -104,29 +104,29 @@ def sample(task: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rows_around(X: np.ndarray, beyond: float = 0.5) -> np.ndarray:
-    """Rows that no extractor has been shown, some of them outside of the training rows' box."""
+    """Return rows that are not in the sample, some outside of its domain."""
     random = np.random.default_rng(12)
     return random.uniform(X.min(axis=0) - beyond, X.max(axis=0) + beyond, (150, X.shape[1]))
 
 
 def frame_of(X: np.ndarray) -> pd.DataFrame:
-    """A new frame of some rows."""
+    """Return a new data frame of some rows."""
     return pd.DataFrame(X.copy(), columns=list(COLUMNS))
 
 
 def neighbors(task: str) -> Any:
-    """A black box that is not fitted."""
+    """Return an unfitted black box."""
     return KNeighborsClassifier(5) if task == "classification" else KNeighborsRegressor(5)
 
 
 def tree(task: str) -> Any:
-    """A black box that is content with any data; not fitted."""
+    """Return an unfitted black box that accepts any data."""
     kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
     return kind(max_depth=4, random_state=0)
 
 
 def frozen(task: str, X: np.ndarray, y: np.ndarray) -> FrozenEstimator:
-    """A fitted black box."""
+    """Return a fitted black box."""
     return FrozenEstimator(neighbors(task).fit(X, y))
 
 
@@ -151,34 +151,34 @@ def fitted(extractor: Any, **parameters: Any) -> Any:
 
 
 def with_rules(extractor: Any) -> Any:
-    """Give a fitted extractor back, or skip the check if there are no rules to look at."""
+    """Return a fitted extractor, or skip the check if it has no rules."""
     if not isinstance(getattr(extractor, "rules_", None), RuleSet):
         skip("rules_ is no RuleSet, see check_rules")
     return extractor
 
 
-def expect_same_rules(name: str, extractor: Any, found: Any, expected: Any, text: str) -> None:
-    """Compare rules; an extractor that never gives the same ones is found by another check."""
-    if with_rules(found).rules_ == with_rules(expected).rules_:
+def expect_same_rules(name: str, extractor: Any, actual: Any, expected: Any, text: str) -> None:
+    """Compare rules unless the extractor is not reproducible, which another check reports."""
+    if with_rules(actual).rules_ == with_rules(expected).rules_:
         return
     need_reproducible(extractor)
-    raise AssertionError(f"{name}: {text}\n{found.rules_}\ninstead of\n{expected.rules_}")
+    raise AssertionError(f"{name}: {text}\n{actual.rules_}\ninstead of\n{expected.rules_}")
 
 
 def need_reproducible(extractor: Any) -> None:
-    """Skip what compares fits if fits of copies differ anyhow, which one check finds."""
+    """Skip a comparison of fits if fits of copies differ, which another check reports."""
     rules = [fitted(extractor).rules_ for _ in range(4)]
     if any(other != rules[0] for other in rules[1:]):
         skip("the rules differ from fit to fit, see check_reproducible")
 
 
 def _described(X: Any) -> Any:
-    """The columns of a frame, or what else it is."""
+    """Return the columns of a data frame, or the type of other rows."""
     return list(X.columns) if hasattr(X, "columns") else type(X).__name__
 
 
 class _Recording(BaseEstimator):
-    """A black box that predicts by the first column and notes what it is shown."""
+    """Black box that predicts by the first column and records the columns it receives."""
 
     def fit(self, X: Any, y: Any) -> Any:
         self.shown_ = [_described(X)]
@@ -193,7 +193,7 @@ class RecordingClassifier(ClassifierMixin, _Recording):
     """See :class:`_Recording`; the classes are 0 and 1."""
 
     def fit(self, X: Any, y: Any) -> Any:
-        """Note the rows and the classes."""
+        """Record the rows and the classes."""
         self.classes_ = np.unique(y)
         return super().fit(X, y)
 
@@ -206,12 +206,12 @@ class RecordingRegressor(RegressorMixin, _Recording):
     """See :class:`_Recording`."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict twice the first column, cut off to whole numbers."""
+        """Predict twice the first column, truncated to integers."""
         return np.floor(2.0 * self._first(X))
 
 
 def recording(task: str) -> Any:
-    """A black box that notes what it is shown; not fitted."""
+    """Return an unfitted black box that records the columns it receives."""
     return RecordingClassifier() if task == "classification" else RecordingRegressor()
 
 
@@ -220,25 +220,25 @@ def recording(task: str) -> Any:
 
 @check
 def check_parameters(name: str, extractor: Any) -> None:
-    """The constructor stores what it is given, untouched; the black box is called `estimator`."""
+    """Check that the constructor stores its arguments unchanged, with `estimator` among them."""
     parameters = extractor.get_params(deep=False)
     expect("estimator" in parameters, name, "the black box must be the parameter 'estimator'.")
     values = {key: object() for key in parameters}
     try:
-        made = type(extractor)(**values)
+        rebuilt = type(extractor)(**values)
     except (TypeError, ValueError) as error:
         raise AssertionError(
             f"{name}: the constructor must store parameters and leave checking them to fit, but "
             f"it raised {type(error).__name__}: {error}"
         ) from error
-    stored = made.get_params(deep=False)
+    stored = rebuilt.get_params(deep=False)
     changed = [key for key, value in values.items() if stored.get(key) is not value]
     expect(not changed, name, f"the constructor must store {changed} as they come.")
 
 
 @check
 def check_fit_changes_no_parameter(name: str, extractor: Any) -> None:
-    """`fit` returns the extractor, and all parameters are what they were."""
+    """Check that `fit` returns the extractor and changes no parameter."""
     task = task_of(extractor)
     copied = around(extractor, neighbors(task))
     before = copied.get_params(deep=False)
@@ -250,7 +250,7 @@ def check_fit_changes_no_parameter(name: str, extractor: Any) -> None:
 
 @check
 def check_fit_changes_no_data(name: str, extractor: Any) -> None:
-    """Rows and target, in arrays and frames, are after `fit` what they were."""
+    """Check that `fit` changes neither rows nor target."""
     task = task_of(extractor)
     X, y = sample(task)
     around(extractor, neighbors(task)).fit(X, y)
@@ -263,7 +263,7 @@ def check_fit_changes_no_data(name: str, extractor: Any) -> None:
 
 @check
 def check_unfitted(name: str, extractor: Any) -> None:
-    """Whatever needs rules raises NotFittedError before `fit`."""
+    """Check that methods that need rules raise NotFittedError before `fit`."""
     copied = around(extractor, neighbors(task_of(extractor)))
     X, y = sample(task_of(extractor))
     calls = {
@@ -286,26 +286,26 @@ def check_unfitted(name: str, extractor: Any) -> None:
     raise AssertionError(f"{name}: as_ruleset before fit must raise NotFittedError.")
 
 
-def _expect_not_fitted(name: str, extractor: Any, what: str, arguments: Any) -> None:
+def _expect_not_fitted(name: str, extractor: Any, method: str, arguments: Any) -> None:
     try:
-        value = getattr(extractor, what)
+        value = getattr(extractor, method)
         value = value if arguments is None else value(*arguments)
     except NotFittedError:
         return
     except Exception as error:
         raise AssertionError(
-            f"{name}: {what} before fit must raise NotFittedError, but it raised "
+            f"{name}: {method} before fit must raise NotFittedError, but it raised "
             f"{type(error).__name__} ({error}). Call sklearn's check_is_fitted(self, 'rules_') "
             "first."
         ) from error
     raise AssertionError(
-        f"{name}: {what} before fit must raise NotFittedError, but it gave {value!r}."
+        f"{name}: {method} before fit must raise NotFittedError, but it gave {value!r}."
     )
 
 
 @check
 def check_clone(name: str, extractor: Any) -> None:
-    """A clone has the parameters and nothing of what was learned."""
+    """Check that a clone has the parameters but no fitted attributes."""
     copied = clone(fitted(extractor))
     same = set(copied.get_params(deep=False)) == set(extractor.get_params(deep=False))
     expect(same, name, "a clone must have the same parameters.")
@@ -315,7 +315,7 @@ def check_clone(name: str, extractor: Any) -> None:
 
 @check
 def check_kind(name: str, extractor: Any) -> None:
-    """An extractor is a classifier or a regressor as its black box is."""
+    """Check that an extractor is a classifier or a regressor like its black box."""
     task = task_of(extractor)
     copied = around(extractor, neighbors(task))
     right = is_classifier(copied), is_regressor(copied)
@@ -331,7 +331,7 @@ def check_kind(name: str, extractor: Any) -> None:
 
 @check
 def check_rules(name: str, extractor: Any) -> None:
-    """`rules_` is a RuleSet of the black box's task, and everything finds it there."""
+    """Check that `rules_` is a RuleSet of the black box's task."""
     task = task_of(extractor)
     X, y = sample(task)
     copied = around(extractor, neighbors(task)).fit(X, y)
@@ -362,7 +362,7 @@ def check_rules(name: str, extractor: Any) -> None:
 
 @check
 def check_domain(name: str, extractor: Any) -> None:
-    """`rules_.domain` is a box that holds the training rows: completeness is measured in it."""
+    """Check that `rules_.domain`, in which completeness is measured, contains the training rows."""
     X, _ = sample(task_of(extractor))
     domain = fitted(extractor).rules_.domain
     expect(domain is not None, name, "rules_ needs a domain: Domain.around(X).")
@@ -377,7 +377,7 @@ def check_domain(name: str, extractor: Any) -> None:
 
 @check
 def check_sizes(name: str, extractor: Any) -> None:
-    """`n_rules_`, `coverage_` and `completeness_` are those of the rules."""
+    """Check that `n_rules_`, `coverage_` and `completeness_` are those of the rules."""
     copied = fitted(extractor)
     X, _ = sample(task_of(extractor))
     rules = copied.rules_
@@ -386,40 +386,40 @@ def check_sizes(name: str, extractor: Any) -> None:
         "coverage_": lambda: float(np.mean(rules.covers(X))),
         "completeness_": lambda: float(volume_completeness(rules)),
     }
-    known = [attribute for attribute in expected if hasattr(copied, attribute)]
-    if not known:
+    present = [attribute for attribute in expected if hasattr(copied, attribute)]
+    if not present:
         skip(f"has none of {', '.join(expected)}")
-    for attribute in known:
-        found, right = getattr(copied, attribute), expected[attribute]()
+    for attribute in present:
+        actual, right = getattr(copied, attribute), expected[attribute]()
         expect(
-            np.isclose(found, right, rtol=1e-9, atol=1e-9),
+            np.isclose(actual, right, rtol=1e-9, atol=1e-9),
             name,
             f"{attribute} must be {right!r}, what its {len(rules)} rules give on the training "
-            f"data, got {found!r}. The fallback is no rule.",
+            f"data, got {actual!r}. The fallback is no rule.",
         )
 
 
 @check
 def check_second_fit(name: str, extractor: Any) -> None:
-    """A second `fit` on other data leaves nothing of the first."""
+    """Check that a second `fit` on other data does not depend on the first one."""
     task = task_of(extractor)
     X, y = sample(task)
     other = np.column_stack([-X[:, 1], X[:, 2]])
     target = (
         (other[:, 0] > 0.5).astype(int) if task == "classification" else 2.0 * np.floor(other[:, 0])
     )
-    again = around(extractor, neighbors(task))
-    again.fit(frame_of(X), y)
-    again.fit(other, target)
+    refitted = around(extractor, neighbors(task))
+    refitted.fit(frame_of(X), y)
+    refitted.fit(other, target)
     fresh = around(extractor, neighbors(task)).fit(other, target)
-    expect_same_rules(name, extractor, again, fresh, "a second fit must forget the first.")
-    odd = set(vars(again)) ^ set(vars(fresh))
+    expect_same_rules(name, extractor, refitted, fresh, "a second fit must forget the first.")
+    odd = set(vars(refitted)) ^ set(vars(fresh))
     expect(not odd, name, f"a second fit must forget the first, but {sorted(odd)} remain or lack.")
 
 
 @check
 def check_probabilities(name: str, extractor: Any) -> None:
-    """`predict_proba` gives class probabilities, those of the rules."""
+    """Check that `predict_proba` returns the class probabilities of the rules."""
     copied = fitted(extractor)
     if not hasattr(copied, "predict_proba"):
         skip("has no predict_proba")
@@ -454,19 +454,19 @@ LABELS: dict[str, np.ndarray] = {
 }
 
 
-def _same(found: Any, expected: Any) -> bool:
-    """Compare predictions; missing ones are alike."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    if found.shape != expected.shape:
+def _same(actual: Any, expected: Any) -> bool:
+    """Return whether predictions are equal, with missing ones equal to each other."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    if actual.shape != expected.shape:
         return False
-    if expected.dtype.kind == "f" and found.dtype.kind in "fiu":
-        return bool(np.allclose(found, expected, rtol=1e-9, atol=1e-9, equal_nan=True))
-    return found.tolist() == expected.tolist()
+    if expected.dtype.kind == "f" and actual.dtype.kind in "fiu":
+        return bool(np.allclose(actual, expected, rtol=1e-9, atol=1e-9, equal_nan=True))
+    return actual.tolist() == expected.tolist()
 
 
 @check
 def check_predictions_follow_rules(name: str, extractor: Any) -> None:
-    """`covers` is true where a rule holds, and `predict` gives there what the rule says."""
+    """Check that `covers` and `predict` follow the rules."""
     copied = fitted(extractor)
     X, _ = sample(task_of(extractor))
     rows = np.vstack([X, rows_around(X)])
@@ -492,7 +492,7 @@ def check_predictions_follow_rules(name: str, extractor: Any) -> None:
 
 @check
 def check_uncovered_rows(name: str, extractor: Any) -> None:
-    """Where no rule holds `predict` gives a class or a number still, by default."""
+    """Check that `predict` by default returns a class or a number for uncovered rows."""
     task = task_of(extractor)
     default = {"uncovered": "default"} if "uncovered" in extractor.get_params(deep=False) else {}
     copied = fitted(extractor, **default)
@@ -521,7 +521,7 @@ def check_uncovered_rows(name: str, extractor: Any) -> None:
 
 @check
 def check_uncovered_policies(name: str, extractor: Any) -> None:
-    """`uncovered` decides what is predicted where no rule holds, and nothing else."""
+    """Check that `uncovered` changes only the predictions of uncovered rows."""
     if "uncovered" not in extractor.get_params(deep=False):
         skip("has no parameter uncovered")
     task = task_of(extractor)
@@ -532,17 +532,19 @@ def check_uncovered_policies(name: str, extractor: Any) -> None:
     expected = np.asarray(default.predict(rows))
     for policy in ("nearest", "abstain"):
         other = fitted(extractor, uncovered=policy)
-        found = np.asarray(other.predict(rows))
+        predictions = np.asarray(other.predict(rows))
         same_rows = np.array_equal(~np.asarray(other.covers(rows)), lost)
-        if not same_rows or not _same(found[~lost].tolist(), expected[~lost].tolist()):
+        if not same_rows or not _same(predictions[~lost].tolist(), expected[~lost].tolist()):
             need_reproducible(extractor)
             raise AssertionError(f"{name}: uncovered={policy!r} must not change the rules.")
         if task == "classification":
-            known = {label in (other.rules_.classes or ()) for label in found[lost].tolist()}
+            is_valid = {
+                label in (other.rules_.classes or ()) for label in predictions[lost].tolist()
+            }
         else:
-            known = set(np.isfinite(found[lost].astype(float)).tolist())
+            is_valid = set(np.isfinite(predictions[lost].astype(float)).tolist())
         expect(
-            known <= {policy == "nearest"},
+            is_valid <= {policy == "nearest"},
             name,
             f"uncovered={policy!r} must predict rows without a rule "
             + ("as the nearest rule does." if policy == "nearest" else "with no class or NaN."),
@@ -551,7 +553,7 @@ def check_uncovered_policies(name: str, extractor: Any) -> None:
 
 @check
 def check_queries_no_black_box(name: str, extractor: Any) -> None:
-    """`predict`, `covers`, `predict_proba` and `score` do without the black box."""
+    """Check that predictions and scores do not query the black box."""
     task = task_of(extractor)
     X, y = sample(task)
     black_box = recording(task).fit(X, y)
@@ -576,31 +578,34 @@ def _measure(task: str) -> Any:
 
 @check
 def check_score(name: str, extractor: Any) -> None:
-    """`score` is accuracy or R², and a weight of two counts as two rows."""
+    """Check that `score` is accuracy or R², and that a weight of two counts as two rows."""
     copied = fitted(extractor)
     if not hasattr(copied, "score"):
         skip("has no score")
     task = task_of(extractor)
     X, y = sample(task)
-    found, right = copied.score(X, y), _measure(task)(y, copied.predict(X))
+    actual, right = copied.score(X, y), _measure(task)(y, copied.predict(X))
     expect(
-        isinstance(found, float) and math.isclose(found, right, rel_tol=1e-9),
+        isinstance(actual, float) and math.isclose(actual, right, rel_tol=1e-9),
         name,
-        f"score must be {_measure(task).__name__} of y and predict(X), {right!r}, got {found!r}.",
+        f"score must be {_measure(task).__name__} of y and predict(X), {right!r}, got {actual!r}.",
     )
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     repeated = np.repeat(np.arange(len(y)), weights)
-    found, right = copied.score(X, y, sample_weight=weights), copied.score(X[repeated], y[repeated])
+    actual, right = (
+        copied.score(X, y, sample_weight=weights),
+        copied.score(X[repeated], y[repeated]),
+    )
     expect(
-        math.isclose(found, right, rel_tol=1e-9),
+        math.isclose(actual, right, rel_tol=1e-9),
         name,
-        f"score with weights must be that of repeated rows, {right!r}, got {found!r}.",
+        f"score with weights must be that of repeated rows, {right!r}, got {actual!r}.",
     )
 
 
 @check
 def check_fidelity(name: str, extractor: Any) -> None:
-    """`fidelity` compares the rules' predictions with the black box's own."""
+    """Check that `fidelity` compares predictions of the rules with those of the black box."""
     task = task_of(extractor)
     X, y = sample(task)
     black_box = frozen(task, X, y)
@@ -609,18 +614,18 @@ def check_fidelity(name: str, extractor: Any) -> None:
         skip("has no fidelity")
     around_X = rows_around(X)
     for rows in (X, around_X[np.asarray(copied.covers(around_X))]):
-        found = copied.fidelity(rows)
+        actual = copied.fidelity(rows)
         right = _measure(task)(black_box.predict(rows), copied.predict(rows))
         expect(
-            math.isclose(found, right, rel_tol=1e-9),
+            math.isclose(actual, right, rel_tol=1e-9),
             name,
-            f"fidelity must compare with the black box's predictions, {right!r}, got {found!r}.",
+            f"fidelity must compare with the black box's predictions, {right!r}, got {actual!r}.",
         )
 
 
 @check
 def check_labels(name: str, extractor: Any) -> None:
-    """Labels of every type go in and come out, and are names only: the rules stay the same."""
+    """Check that labels of every type are returned and do not change the rules."""
     if task_of(extractor) != "classification":
         skip("labels are of classification")
     X, y = sample("classification")
@@ -647,7 +652,7 @@ def check_labels(name: str, extractor: Any) -> None:
 
 @check
 def check_json(name: str, extractor: Any) -> None:
-    """The rules are the same, and predict the same, after a journey through JSON."""
+    """Check that rules and predictions are unchanged after a conversion to JSON and back."""
     copied = fitted(extractor)
     X, _ = sample(task_of(extractor))
     traveled = RuleSet.from_json(copied.rules_.to_json())
@@ -662,7 +667,7 @@ def check_json(name: str, extractor: Any) -> None:
 
 @check
 def check_pickle(name: str, extractor: Any) -> None:
-    """Fitted and unfitted, it is the same after a journey by pickle and by deepcopy."""
+    """Check that pickle and deepcopy preserve fitted and unfitted extractors."""
     copied = fitted(extractor)
     X, _ = sample(task_of(extractor))
 
@@ -693,7 +698,7 @@ def check_pickle(name: str, extractor: Any) -> None:
 
 @check
 def check_grid_search(name: str, extractor: Any) -> None:
-    """GridSearchCV reaches the black box's parameters, and ranks by the scores of rules."""
+    """Check that GridSearchCV sets the black box's parameters and ranks by scores of rules."""
     task = task_of(extractor)
     X, y = sample(task)
     fitted(extractor)  # without rules there is nothing to score
@@ -706,8 +711,8 @@ def check_grid_search(name: str, extractor: Any) -> None:
         error_score="raise",
     ).fit(X, y)
     for score in ("ice", "neg_fire"):
-        found = search.cv_results_[f"mean_test_{score}"]
-        expect(np.isfinite(found).all(), name, f"a search by {score} gave the scores {found}.")
+        scores = search.cv_results_[f"mean_test_{score}"]
+        expect(np.isfinite(scores).all(), name, f"a search by {score} gave the scores {scores}.")
     expected = around(
         extractor,
         neighbors(task).set_params(
@@ -720,7 +725,7 @@ def check_grid_search(name: str, extractor: Any) -> None:
 
 @check
 def check_pipeline(name: str, extractor: Any) -> None:
-    """Behind a scaler it learns the same kind of rules, readable in the caller's units."""
+    """Check that rules behind a scaler can be shown in the caller's units."""
     task = task_of(extractor)
     X, y = sample(task)
     X = X * [1.0, 50.0, 0.02] + [0.0, 1000.0, 3.0]
@@ -730,11 +735,11 @@ def check_pipeline(name: str, extractor: Any) -> None:
     expect(y_pred.shape == (len(X),), name, "a Pipeline with a scaler must predict every row.")
     readable = as_ruleset(pipeline)
     # A row on the very edge of a box may change sides when the edge is written in other units.
-    both = readable.covers(X) & rules.covers(scaled)
-    found, expected = readable.predict(X[both]), rules.predict(scaled[both])
-    same = found == expected if task == "classification" else np.isclose(found, expected)
+    covered = readable.covers(X) & rules.covers(scaled)
+    actual, expected = readable.predict(X[covered]), rules.predict(scaled[covered])
+    same = actual == expected if task == "classification" else np.isclose(actual, expected)
     expect(
-        both.sum() >= 0.9 * rules.covers(scaled).sum() and np.mean(same) >= 0.9,
+        covered.sum() >= 0.9 * rules.covers(scaled).sum() and np.mean(same) >= 0.9,
         name,
         "as_ruleset(pipeline) must predict as the rules do, in the units of the Pipeline's input.",
     )
@@ -744,7 +749,7 @@ def check_pipeline(name: str, extractor: Any) -> None:
 
 @check
 def check_feature_names(name: str, extractor: Any) -> None:
-    """Rules speak of a frame's columns, and are otherwise those of an array."""
+    """Check that rules name a data frame's columns and equal those of an array otherwise."""
     task = task_of(extractor)
     X, y = sample(task)
     of_frame = with_rules(around(extractor, neighbors(task)).fit(frame_of(X), y))
@@ -753,8 +758,8 @@ def check_feature_names(name: str, extractor: Any) -> None:
         name,
         f"rules_.feature_names must be the columns {COLUMNS}, got {of_frame.rules_.feature_names}.",
     )
-    found = tuple(getattr(of_frame, "feature_names_in_", ()))
-    expect(found == COLUMNS, name, f"feature_names_in_ must be the columns {COLUMNS}, got {found}.")
+    names = tuple(getattr(of_frame, "feature_names_in_", ()))
+    expect(names == COLUMNS, name, f"feature_names_in_ must be the columns {COLUMNS}, got {names}.")
     of_array = fitted(extractor)
     of_array.rules_ = of_array.rules_.replace(feature_names=COLUMNS)
     text = "a DataFrame must give the rules of an array, but for the names."
@@ -763,7 +768,7 @@ def check_feature_names(name: str, extractor: Any) -> None:
 
 @check
 def check_column_order(name: str, extractor: Any) -> None:
-    """Columns in another order are refused or found by their names, and never mixed up."""
+    """Check that columns in another order are rejected or matched by name."""
     task = task_of(extractor)
     X, y = sample(task)
     copied = with_rules(around(extractor, neighbors(task)).fit(frame_of(X), y))
@@ -774,11 +779,11 @@ def check_column_order(name: str, extractor: Any) -> None:
         call = getattr(copied, method)
         expected = np.asarray(call(frame)).tolist()
         try:
-            found = np.asarray(call(turned)).tolist()
+            actual = np.asarray(call(turned)).tolist()
         except ValueError:
-            found = expected
+            actual = expected
         expect(
-            found == expected,
+            actual == expected,
             name,
             f"{method} mixed up columns in another order: refuse them with a ValueError, or look "
             "them up by their names.",
@@ -786,42 +791,44 @@ def check_column_order(name: str, extractor: Any) -> None:
         _expect_refused(name, f"{method} for columns of other names", call, renamed)
 
 
-def _expect_refused(name: str, what: str, call: Callable[..., Any], *arguments: Any) -> None:
+def _expect_refused(name: str, defect: str, call: Callable[..., Any], *arguments: Any) -> None:
     try:
         call(*arguments)
     except ValueError as error:
-        expect(str(error).strip(), name, f"{what} must be refused with a text that says why.")
+        expect(str(error).strip(), name, f"{defect} must be refused with a text that says why.")
         return
     except Exception as error:
         raise AssertionError(
-            f"{name}: {what} must be refused with a ValueError, but it raised "
+            f"{name}: {defect} must be refused with a ValueError, but it raised "
             f"{type(error).__name__}: {error}"
         ) from error
-    raise AssertionError(f"{name}: {what} must be refused with a ValueError, but it went through.")
+    raise AssertionError(
+        f"{name}: {defect} must be refused with a ValueError, but it went through."
+    )
 
 
 @check
 def check_missing_values(name: str, extractor: Any) -> None:
-    """NaN is refused by `fit`, `predict` and `covers`, or is in rules if the tags allow it."""
+    """Check that NaN is rejected, or handled by rules if the tags allow it."""
     task = task_of(extractor)
     X, y = sample(task)
     if getattr(get_tags(around(extractor, neighbors(task))).input_tags, "allow_nan", False):
         X[3, 1] = X[10, 2] = np.nan
         copied = with_rules(around(extractor, tree(task)).fit(X, y))
         y_pred = np.asarray(copied.predict(X))
-        whole = y_pred.shape == (len(X),) and bool((y_pred == y_pred).all())
-        expect(whole, name, "predict must give one prediction per row, with or without NaN.")
+        is_complete = y_pred.shape == (len(X),) and bool((y_pred == y_pred).all())
+        expect(is_complete, name, "predict must give one prediction per row, with or without NaN.")
         X, _ = sample(task)
         copied = with_rules(around(extractor, tree(task)).fit(X, y))
         for column in range(X.shape[1]):
-            lacking = X.copy()
-            lacking[:, column] = np.nan
-            held = np.asarray(copied.rules_.covers(lacking))
+            X_missing = X.copy()
+            X_missing[:, column] = np.nan
+            is_covered = np.asarray(copied.rules_.covers(X_missing))
             # Whether predictions follow the rules at all is another check's.
-            held &= np.asarray(copied.predict(X)) == np.asarray(copied.rules_.predict(X))
-            found, meant = copied.predict(lacking), copied.rules_.predict(lacking)
-            alike = _same(np.asarray(found)[held], np.asarray(meant)[held])
-            expect(alike, name, "predict must leave NaN as it is, as rules_ does.")
+            is_covered &= np.asarray(copied.predict(X)) == np.asarray(copied.rules_.predict(X))
+            actual, expected_labels = copied.predict(X_missing), copied.rules_.predict(X_missing)
+            is_same = _same(np.asarray(actual)[is_covered], np.asarray(expected_labels)[is_covered])
+            expect(is_same, name, "predict must leave NaN as it is, as rules_ does.")
         return
     copied = with_rules(around(extractor, tree(task)).fit(X, y))
     X[3, 1] = np.nan
@@ -833,21 +840,21 @@ def check_missing_values(name: str, extractor: Any) -> None:
 
 @check
 def check_number_of_columns(name: str, extractor: Any) -> None:
-    """Rows with another number of columns, and rows without a second dimension, are refused."""
+    """Check that rows with another number of columns or dimensions are rejected."""
     X, _ = sample(task_of(extractor))
     copied = fitted(extractor)
-    for what, rows in {
+    for defect, rows in {
         "one column less": X[:, :2],
         "one column more": np.column_stack([X, X[:, 0]]),
         "a single row without its second dimension": X[0],
     }.items():
         for method in ("predict", "covers"):
-            _expect_refused(name, f"{what} in {method}", getattr(copied, method), rows)
+            _expect_refused(name, f"{defect} in {method}", getattr(copied, method), rows)
 
 
 @check
 def check_unusable_targets(name: str, extractor: Any) -> None:
-    """A target of another length, and none at all for an unfitted black box, are refused."""
+    """Check that a target of wrong length, or none for an unfitted black box, is rejected."""
     task = task_of(extractor)
     X, y = sample(task)
     copied = around(extractor, neighbors(task))
@@ -856,17 +863,17 @@ def check_unusable_targets(name: str, extractor: Any) -> None:
     _expect_refused(name, "no target for an unfitted black box", copied.fit, X)
 
 
-def _expect_sound(name: str, copied: Any, X: np.ndarray, what: str) -> None:
-    """What holds of rules for any data."""
+def _expect_sound(name: str, copied: Any, X: np.ndarray, context: str) -> None:
+    """Raise an error unless rules satisfy what holds for any data."""
     y_pred = np.asarray(with_rules(copied).predict(X))
-    expect(y_pred.shape == (len(X),), name, f"predict must predict every row of {what}.")
+    expect(y_pred.shape == (len(X),), name, f"predict must predict every row of {context}.")
     completeness = getattr(copied, "completeness_", 1.0)
-    expect(0 <= completeness <= 1, name, f"completeness_ of {what} is {completeness!r}.")
+    expect(0 <= completeness <= 1, name, f"completeness_ of {context} is {completeness!r}.")
 
 
 @check
 def check_constant_features(name: str, extractor: Any) -> None:
-    """A column that holds one value only is no obstacle."""
+    """Check that extraction works with a constant column."""
     task = task_of(extractor)
     X, y = sample(task)
     X[:, 2] = 4.0
@@ -876,7 +883,7 @@ def check_constant_features(name: str, extractor: Any) -> None:
 
 @check
 def check_one_prediction(name: str, extractor: Any) -> None:
-    """A black box that always predicts the same gives rules that do, and for a class a warning."""
+    """Check the rules of a black box with constant predictions, and the warning for a class."""
     task = task_of(extractor)
     X, y = sample(task)
     constant = (
@@ -900,7 +907,7 @@ def check_one_prediction(name: str, extractor: Any) -> None:
 
 @check
 def check_duplicate_rows(name: str, extractor: Any) -> None:
-    """Rows that occur several times are no obstacle."""
+    """Check that extraction works with duplicate rows."""
     task = task_of(extractor)
     X, y = (np.repeat(values[:40], 3, axis=0) for values in sample(task))
     copied = around(extractor, tree(task)).fit(X, y)
@@ -909,11 +916,11 @@ def check_duplicate_rows(name: str, extractor: Any) -> None:
 
 @check
 def check_tiny_data(name: str, extractor: Any) -> None:
-    """Two rows, and one column, give rules or a ValueError that says why not."""
+    """Check that two rows, or one column, give rules or a ValueError with a reason."""
     task = task_of(extractor)
     X, y = sample(task)
     two = [int(np.argmin(y)), int(np.argmax(y))]
-    for what, rows, target in (
+    for label, rows, target in (
         ("two rows", X[two], y[two]),
         ("one column", X[:, :1], (X[:, 0] > 0).astype(y.dtype)),
     ):
@@ -923,14 +930,14 @@ def check_tiny_data(name: str, extractor: Any) -> None:
                 warnings.simplefilter("ignore", UserWarning)  # it may well say that this is little
                 copied.fit(rows, target)
         except ValueError as error:
-            expect(str(error).strip(), name, f"{what} must be refused with a text that says why.")
+            expect(str(error).strip(), name, f"{label} must be refused with a text that says why.")
             continue
-        _expect_sound(name, copied, rows, what)
+        _expect_sound(name, copied, rows, label)
 
 
 @check
 def check_unfitted_black_box(name: str, extractor: Any) -> None:
-    """An unfitted black box is cloned and the clone is fitted: the caller's stays as it is."""
+    """Check that an unfitted black box is cloned, and only the clone is fitted."""
     task = task_of(extractor)
     X, y = sample(task)
     black_box = neighbors(task)
@@ -955,19 +962,19 @@ def check_unfitted_black_box(name: str, extractor: Any) -> None:
 
 @check
 def check_frozen_black_box(name: str, extractor: Any) -> None:
-    """A FrozenEstimator is used as it is; rules come from its predictions, not the target."""
+    """Check that a FrozenEstimator is not fitted and that rules follow its predictions."""
     task = task_of(extractor)
     X, y = sample(task)
     model = neighbors(task).fit(X, y)
     before = model.predict(rows_around(X))
     expected = around(extractor, FrozenEstimator(model)).fit(X, y)
-    found = around(extractor, FrozenEstimator(model)).fit(X, y[::-1].copy())
+    refitted = around(extractor, FrozenEstimator(model)).fit(X, y[::-1].copy())
     same = np.array_equal(model.predict(rows_around(X)), before)
     expect(same, name, "fit must leave a FrozenEstimator's model as it is.")
     expect_same_rules(
         name,
         extractor,
-        found,
+        refitted,
         expected,
         "rules must come from the black box's predictions: they changed with another target, "
         "though the FrozenEstimator predicts the same.",
@@ -976,15 +983,15 @@ def check_frozen_black_box(name: str, extractor: Any) -> None:
 
 @check
 def check_fitted_black_box_without_target(name: str, extractor: Any) -> None:
-    """A black box that is fitted needs no target: `fit(X)` is enough."""
+    """Check that `fit` needs no target for a fitted black box."""
     task = task_of(extractor)
     X, y = sample(task)
     expected = around(extractor, frozen(task, X, y)).fit(X, y)
-    found = around(extractor, frozen(task, X, y)).fit(X)
+    extractor_without_target = around(extractor, frozen(task, X, y)).fit(X)
     expect_same_rules(
         name,
         extractor,
-        found,
+        extractor_without_target,
         expected,
         "fit(X) must give the rules of fit(X, y) for a fitted black box.",
     )
@@ -992,7 +999,7 @@ def check_fitted_black_box_without_target(name: str, extractor: Any) -> None:
 
 @check
 def check_callable_black_box(name: str, extractor: Any) -> None:
-    """A function behind an adapter is a black box, though it knows nothing of itself."""
+    """Check that a function in an adapter can be the black box."""
     task = task_of(extractor)
     X, y = sample(task)
     model = neighbors(task).fit(X, y)
@@ -1002,26 +1009,32 @@ def check_callable_black_box(name: str, extractor: Any) -> None:
         else CallableRegressor(model.predict)
     )
     expected = around(extractor, FrozenEstimator(model)).fit(X, y)
-    found = around(extractor, black_box).fit(X, y)
+    from_callable = around(extractor, black_box).fit(X, y)
     expect_same_rules(
-        name, extractor, found, expected, "rules of a function must be those of the model behind."
+        name,
+        extractor,
+        from_callable,
+        expected,
+        "rules of a function must be those of the model behind.",
     )
 
 
 @check
 def check_container(name: str, extractor: Any) -> None:
-    """The black box is shown a frame if the extractor was: models look columns up by name."""
+    """Check that the black box receives a data frame if the extractor does."""
     task = task_of(extractor)
     X, y = sample(task)
     model = recording(task)
     copied = around(extractor, model).fit(frame_of(X), y)
-    shown = getattr(getattr(copied, "estimator_", None), "shown_", None)
-    if shown is None:  # it keeps no estimator_; the caller's own one knows what it was shown
+    queried_columns = getattr(getattr(copied, "estimator_", None), "shown_", None)
+    if (
+        queried_columns is None
+    ):  # it keeps no estimator_; the caller's own one knows what it was shown
         black_box = FrozenEstimator(recording(task).fit(frame_of(X), y))
         around(extractor, black_box).fit(frame_of(X), y)
-        shown = black_box.estimator.shown_
+        queried_columns = black_box.estimator.shown_
     columns = list(frame_of(X).columns)
-    strange = [what for what in shown if what != columns]
+    strange = [columns_seen for columns_seen in queried_columns if columns_seen != columns]
     expect(
         not strange,
         name,
@@ -1041,7 +1054,7 @@ sys.stdout.write(extractor.fit(X, y).rules_.to_json())
 
 @check
 def check_reproducible(name: str, extractor: Any) -> None:
-    """Copies with one seed in `random_state` give the same rules."""
+    """Check that copies with the same `random_state` give the same rules."""
     rules = [fitted(extractor).rules_ for _ in range(4)]
     expect(
         all(other == rules[0] for other in rules[1:]),
@@ -1053,8 +1066,8 @@ def check_reproducible(name: str, extractor: Any) -> None:
 
 @check
 def check_global_random_state(name: str, extractor: Any) -> None:
-    """NumPy's global generator is neither seeded nor used, nor Python's."""
-    kept: Any = np.random.get_state()
+    """Check that the global generators of NumPy and Python are neither seeded nor used."""
+    state: Any = np.random.get_state()
     kept_by_python = random.getstate()
     try:
         np.random.seed(3)
@@ -1068,7 +1081,7 @@ def check_global_random_state(name: str, extractor: Any) -> None:
         same = before_in_python == random.getstate()
         expect(same, name, "fit must leave Python's global generator alone.")
     finally:
-        np.random.set_state(kept)
+        np.random.set_state(state)
         random.setstate(kept_by_python)
 
 
@@ -1077,26 +1090,26 @@ def _same_with(name: str, extractor: Any, parameter: str, values: tuple[Any, ...
         skip(f"has no parameter {parameter}")
     expected = fitted(extractor, **{parameter: None})
     for value in values:
-        found = fitted(extractor, **{parameter: value})
+        changed = fitted(extractor, **{parameter: value})
         text = f"{parameter}={value} must not change the rules."
-        expect_same_rules(name, extractor, found, expected, text)
+        expect_same_rules(name, extractor, changed, expected, text)
 
 
 @check
 def check_batch_size(name: str, extractor: Any) -> None:
-    """How many rows the black box is shown at once does not matter."""
+    """Check that the batch size does not change the rules."""
     _same_with(name, extractor, "batch_size", (13, 1000))
 
 
 @check
 def check_n_jobs(name: str, extractor: Any) -> None:
-    """How many workers there are does not matter."""
+    """Check that the number of workers does not change the rules."""
     _same_with(name, extractor, "n_jobs", (1, 2))
 
 
 @check
 def check_hash_seed(name: str, extractor: Any) -> None:
-    """Python's hash seed, another one in each process, does not matter."""
+    """Check that Python's hash seed does not change the rules."""
     task = task_of(extractor)
     X, y = sample(task)
     copied = around(extractor, neighbors(task))
@@ -1129,7 +1142,7 @@ def check_hash_seed(name: str, extractor: Any) -> None:
             skip(f"{type(extractor).__module__} cannot be imported by another process")
         expect(not run.returncode, name, f"fit failed in another process:\n{errors}")
     expected = fitted(extractor).rules_.to_json()
-    if any(found != expected for found, _ in outputs):
+    if any(output != expected for output, _ in outputs):
         need_reproducible(extractor)
         raise AssertionError(
             f"{name}: rules must not depend on PYTHONHASHSEED: sort what comes out of a set."
@@ -1140,7 +1153,7 @@ def check_hash_seed(name: str, extractor: Any) -> None:
 
 
 class CheckOutcome(NamedTuple):
-    """What became of one check.
+    """Outcome of one check.
 
     Parameters
     ----------
@@ -1158,7 +1171,7 @@ class CheckOutcome(NamedTuple):
 
 
 def extractor_checks(*, exclude: Iterable[str] = ()) -> Iterator[Check]:
-    """Yield the checks of the contract that every extractor keeps.
+    """Yield the checks of the contract of extractors.
 
     Use it to run them one by one; :func:`check_extractor` runs all.
 
@@ -1184,16 +1197,16 @@ def extractor_checks(*, exclude: Iterable[str] = ()) -> Iterator[Check]:
     >>> next(extractor_checks()).__name__
     'check_parameters'
     """
-    known = [check.__name__ for check in CHECKS]
+    names = [check.__name__ for check in CHECKS]
     left_out = {exclude} if isinstance(exclude, str) else set(exclude)
     for name in sorted(left_out, key=str):
-        if name not in known:
-            raise ValueError(f"exclude must name checks, got {name!r}. {did_you_mean(name, known)}")
+        if name not in names:
+            raise ValueError(f"exclude must name checks, got {name!r}. {did_you_mean(name, names)}")
     return (check for check in CHECKS if check.__name__ not in left_out)
 
 
 def check_extractor(extractor: Any, *, exclude: Iterable[str] = ()) -> tuple[CheckOutcome, ...]:
-    """Run all checks on an extractor; it keeps the contract if nothing is raised.
+    """Run all checks on an extractor and raise an error if one fails.
 
     Use it in a test of your own extractor, or :func:`parametrize_with_extractor_checks` for a test
     per check.
@@ -1263,7 +1276,7 @@ def check_extractor(extractor: Any, *, exclude: Iterable[str] = ()) -> tuple[Che
 def parametrize_with_extractor_checks(
     extractors: Sequence[Any], *, exclude: Iterable[str] = ()
 ) -> Any:
-    """Make a pytest decorator that runs every check on every extractor as a test of its own.
+    """Return a pytest decorator that runs every check on every extractor as a separate test.
 
     Parameters
     ----------
@@ -1307,7 +1320,7 @@ def parametrize_with_extractor_checks(
 
 
 def _name_of(extractor: Any) -> str:
-    """What messages call an extractor; complains of what cannot be checked at all."""
+    """Return the name of an extractor in messages; raise an error for other objects."""
     if isinstance(extractor, type):
         raise TypeError(
             f"extractor must be an instance, got the class {extractor.__name__}. Pass "

@@ -1,4 +1,4 @@
-"""Where to look: the hyper-parameters of every extractor, their ranges, and what to try first."""
+"""Search spaces of all extractors and the starting points of a search."""
 
 from __future__ import annotations
 
@@ -102,27 +102,27 @@ class SearchSpace(dict[str, BaseDistribution]):
         for name, distribution in self.items():
             _check_distribution(name, distribution)
         self._conditions: dict[str, dict[str, tuple[Any, ...]]] = {}
-        for name, wanted in (conditions or {}).items():
-            if not isinstance(wanted, Mapping):
+        for name, condition in (conditions or {}).items():
+            if not isinstance(condition, Mapping):
                 raise TypeError(
                     f"conditions[{name!r}] must be a mapping of parameters to values, such as "
-                    f"{{'depth': (2, 3)}}, got {wanted!r}."
+                    f"{{'depth': (2, 3)}}, got {condition!r}."
                 )
-            for other, values in wanted.items():
+            for other, values in condition.items():
                 self._add_condition(name, other, values)
 
     @property
     def conditions(self) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """By parameter, the values of others with which alone it is active."""
-        found = {
-            name: {other: values for other, values in wanted.items() if other in self}
-            for name, wanted in self._conditions.items()
+        """Values of other parameters for which a parameter is active, by parameter."""
+        conditions = {
+            name: {other: values for other, values in condition.items() if other in self}
+            for name, condition in self._conditions.items()
             if name in self
         }
-        return {name: wanted for name, wanted in found.items() if wanted}
+        return {name: values for name, values in conditions.items() if values}
 
     def is_active(self, name: str, params: Mapping[str, Any]) -> bool:
-        """Return whether a parameter is active, given others.
+        """Return whether a parameter is active for the values of others.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         )
 
     def active(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the parameters of the space that are active; the others change nothing.
+        """Return the active parameters of the space; the others have no effect.
 
         Parameters
         ----------
@@ -154,14 +154,14 @@ class SearchSpace(dict[str, BaseDistribution]):
         dict of str to value
             Those that do.
         """
-        kept: dict[str, Any] = {}
+        active: dict[str, Any] = {}
         for name in self._parents_first():
-            if name in params and self.is_active(name, kept):
-                kept[name] = params[name]
-        return {name: kept[name] for name in params if name in kept}
+            if name in params and self.is_active(name, active):
+                active[name] = params[name]
+        return {name: active[name] for name in params if name in active}
 
     def holds(self, params: Mapping[str, Any]) -> bool:
-        """Return whether parameters lie in the space, conditions apart.
+        """Return whether parameters lie in the space, whatever its conditions.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         return {name: params[name] for name in self if name in params}
 
     def copy(self) -> SearchSpace:
-        """Give a copy that can be changed by itself."""
+        """Return an independent copy."""
         return SearchSpace(self, conditions=self.conditions, title=self.title)
 
     def __or__(self, other: Any) -> Any:
@@ -212,7 +212,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         return SearchSpace({**self, **other}, conditions=conditions, title=self.title)
 
     def with_(self, **distributions: BaseDistribution) -> SearchSpace:
-        """Give a copy with other ranges, or with more parameters.
+        """Return a copy with changed or added parameters.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         return self | distributions
 
     def without(self, *names: str) -> SearchSpace:
-        """Give a copy without some parameters, which the extractor then keeps as they are.
+        """Return a copy without some parameters, which keep their values in the extractor.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         return result
 
     def fixed(self, **values: Any) -> SearchSpace:
-        """Give a copy in which some parameters have one value.
+        """Return a copy in which some parameters have a fixed value.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         return self.with_(**{n: _only(n, self.get(n), value) for n, value in values.items()})
 
     def when(self, name: str, /, **values: Any) -> SearchSpace:
-        """Give a copy in which a parameter is active under a further condition only.
+        """Return a copy in which a parameter is active only under a further condition.
 
         Parameters
         ----------
@@ -277,14 +277,14 @@ class SearchSpace(dict[str, BaseDistribution]):
             The copy.
         """
         result = self.copy()
-        for other, wanted in values.items():
-            result._add_condition(name, other, wanted)
+        for other, allowed in values.items():
+            result._add_condition(name, other, allowed)
         return result
 
     def param_grid(
         self, n_values: int = 3, *, prefix: str = ""
     ) -> dict[str, list[Any]] | list[dict[str, list[Any]]]:
-        """Give the grid for ``GridSearchCV`` and ``HalvingGridSearchCV``.
+        """Return the grid for ``GridSearchCV`` and ``HalvingGridSearchCV``.
 
         Parameters
         ----------
@@ -310,7 +310,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         return self._by_branch(prefix, values, values)
 
     def param_distributions(self, *, prefix: str = "") -> dict[str, Any] | list[dict[str, Any]]:
-        """Give distributions for ``RandomizedSearchCV`` and ``HalvingRandomSearchCV``.
+        """Return distributions for ``RandomizedSearchCV`` and ``HalvingRandomSearchCV``.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         return self._by_branch(prefix, _all_values, _random_values)
 
     def distributions(self, *, prefix: str = "") -> dict[str, BaseDistribution]:
-        """Give a plain dict of Optuna's distributions, as for ``OptunaSearchCV``.
+        """Return a dict of Optuna's distributions, as for ``OptunaSearchCV``.
 
         Parameters
         ----------
@@ -345,37 +345,37 @@ class SearchSpace(dict[str, BaseDistribution]):
         self,
         prefix: str,
         values_of: Callable[[BaseDistribution], list[Any]],
-        shown: Callable[[BaseDistribution], Any],
+        convert: Callable[[BaseDistribution], Any],
     ) -> Any:
-        """One dict per part of the space in which the same parameters are active."""
+        """Return one dict for each part of the space in which the same parameters are active."""
         conditions = self.conditions
         branches: list[_Branch] = [{}]
         for name in self._parents_first():
-            waiting = [child for child, wanted in conditions.items() if name in wanted]
+            waiting = [child for child, parents in conditions.items() if name in parents]
             grown = []
             for branch in branches:
-                # All values of a parameter in a branch meet the same conditions.
+                # All values of a parameter in a branch satisfy the same conditions.
                 settled = {other: values[0] for other, values in branch.items() if values}
                 if not self.is_active(name, settled):
                     grown.append(branch)
                 elif not waiting:
                     grown.append(branch | {name: None})
                 else:
-                    alike: dict[tuple[bool, ...], list[Any]] = {}
+                    values_by_branch: dict[tuple[bool, ...], list[Any]] = {}
                     for value in values_of(self[name]):
                         meets = tuple(_is_among(value, conditions[c][name]) for c in waiting)
-                        alike.setdefault(meets, []).append(value)
-                    grown += [branch | {name: values} for values in alike.values()]
+                        values_by_branch.setdefault(meets, []).append(value)
+                    grown += [branch | {name: values} for values in values_by_branch.values()]
             branches = grown
-        found = [
+        result = [
             {
-                prefix + name: shown(self[name]) if branch[name] is None else branch[name]
+                prefix + name: convert(self[name]) if branch[name] is None else branch[name]
                 for name in self
                 if name in branch
             }
             for branch in branches
         ]
-        return found if conditions else found[0]
+        return result if conditions else result[0]
 
     def __str__(self) -> str:
         rows = [_HEAD, *self._rows()]
@@ -433,7 +433,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         self._parents_first()  # raises if they wait for each other
 
     def _parents_first(self) -> list[str]:
-        """The parameters, each after those that its conditions name."""
+        """Return the parameters, each after those in its conditions."""
         waits_for = self.conditions
         order: list[str] = []
 
@@ -454,7 +454,7 @@ class SearchSpace(dict[str, BaseDistribution]):
 
 
 def as_search_space(space: Mapping[str, BaseDistribution]) -> SearchSpace:
-    """Make a search space of a plain dict of distributions.
+    """Convert a dict of distributions to a search space.
 
     Parameters
     ----------
@@ -487,20 +487,20 @@ def as_search_space(space: Mapping[str, BaseDistribution]) -> SearchSpace:
 
 
 def check_space(space: Space, extractor: Any) -> None:
-    """Raise unless a space holds distributions of parameters that the extractor has."""
-    known = set(extractor.get_params(deep=False)) - {"estimator"}
-    unknown = {name for name in set(space) - known if not _takes(extractor, name)}
+    """Raise an error unless a space holds distributions of parameters of the extractor."""
+    param_names = set(extractor.get_params(deep=False)) - {"estimator"}
+    unknown = {name for name in set(space) - param_names if not _takes(extractor, name)}
     if unknown:
         raise ValueError(
             f"space names {sorted(unknown)}, which {type(extractor).__name__} does not have; "
-            f"its parameters are {sorted(known)}. The black box is fixed in a search of its rules."
+            f"its parameters are {sorted(param_names)}. The black box is not searched."
         )
     for name, distribution in space.items():
         _check_distribution(name, distribution)
 
 
 def _takes(extractor: Any, name: str) -> bool:
-    """Whether a parameter that is not listed can be set: PSyKE's are listed once they are set."""
+    """Return whether an unlisted parameter can be set; those of PSyKE are listed once set."""
     if "__" in name or name == "estimator":
         return False
     try:
@@ -511,7 +511,7 @@ def _takes(extractor: Any, name: str) -> bool:
 
 
 class _WholeLogUniform:
-    """Whole numbers whose logarithms are uniform, for random searches.
+    """Integers with uniform logarithms, for random searches.
 
     As Optuna does, a number k stands for the interval from k - 1/2 to k + 1/2.
     """
@@ -520,7 +520,7 @@ class _WholeLogUniform:
         self.low, self.high = low, high
 
     def rvs(self, size: Any = None, random_state: Any = None) -> Any:
-        """Draw numbers, as distributions of SciPy do."""
+        """Draw numbers like a distribution of SciPy."""
         random = check_random_state(random_state)
         logs = random.uniform(math.log(self.low - 0.5), math.log(self.high + 0.5), size=size)
         drawn = np.clip(np.rint(np.exp(logs)), self.low, self.high).astype(int)
@@ -531,7 +531,7 @@ class _WholeLogUniform:
 
 
 def _suggest(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistribution) -> Any:
-    """One value from a trial."""
+    """Suggest one value with a trial."""
     d = distribution
     if isinstance(d, CategoricalDistribution):
         return trial.suggest_categorical(name, d.choices)
@@ -544,7 +544,7 @@ def _suggest(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistrib
 
 
 def _check_distribution(name: str, distribution: Any) -> None:
-    """Raise a TypeError unless what a space holds under a name is a distribution."""
+    """Raise a TypeError if a value of a space is not a distribution."""
     if not isinstance(distribution, BaseDistribution):
         raise TypeError(
             f"space[{name!r}] must be an Optuna distribution, got {distribution!r}. Import "
@@ -553,18 +553,18 @@ def _check_distribution(name: str, distribution: Any) -> None:
 
 
 def _is_among(value: Any, values: Iterable[Any]) -> bool:
-    """Whether a value is one of several; True is 1 for Python, but not for a reader."""
+    """Return whether a value is among others, where True and 1 differ."""
     return any(v == value and isinstance(v, bool) == isinstance(value, bool) for v in values)
 
 
 def _lies_in(distribution: BaseDistribution, value: Any) -> bool:
-    """Whether a distribution can give a value: of its kind, in its range and on its steps."""
+    """Return whether a value has the type, range and steps of a distribution."""
     if isinstance(distribution, CategoricalDistribution):
         return _is_among(value, distribution.choices)
     if not isinstance(distribution, IntDistribution | FloatDistribution):
         return False
-    whole = isinstance(distribution, IntDistribution)
-    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+    is_integer = isinstance(distribution, IntDistribution)
+    if isinstance(value, bool) or not isinstance(value, Integral if is_integer else Real):
         return False
     number = float(value)
     if not distribution.low <= number <= distribution.high:
@@ -576,7 +576,7 @@ def _lies_in(distribution: BaseDistribution, value: Any) -> bool:
 
 
 def _only(name: str, before: BaseDistribution | None, value: Any) -> BaseDistribution:
-    """Make a distribution of one value, of the kind that the parameter has so far."""
+    """Return a distribution of the same kind with a single value."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if is_number and not math.isfinite(value):
         raise ValueError(f"{name} must be fixed to a finite number, got {value!r}.")
@@ -593,7 +593,7 @@ def _only(name: str, before: BaseDistribution | None, value: Any) -> BaseDistrib
 
 
 def _grid_values(distribution: BaseDistribution, n_values: int) -> list[Any]:
-    """Some values of a distribution, in order and evenly on its scale; of choices all."""
+    """Return sorted values spread evenly over a distribution's scale, or all choices."""
     if isinstance(distribution, CategoricalDistribution):
         return list(distribution.choices)
     d = _numeric(distribution)
@@ -608,7 +608,7 @@ def _grid_values(distribution: BaseDistribution, n_values: int) -> list[Any]:
 
 
 def _random_values(distribution: BaseDistribution) -> Any:
-    """What a random search draws from: a distribution as of SciPy, or a list."""
+    """Return what a random search draws from: a SciPy distribution or a list."""
     if isinstance(distribution, CategoricalDistribution):
         return list(distribution.choices)
     d = _numeric(distribution)
@@ -635,7 +635,7 @@ def _numeric(distribution: BaseDistribution) -> IntDistribution | FloatDistribut
 
 
 def _all_values(distribution: BaseDistribution) -> list[Any]:
-    """List all values of a choice or a whole number, which alone others wait for."""
+    """Return all values of a categorical or integer parameter, which conditions need."""
     if isinstance(distribution, CategoricalDistribution):
         return list(distribution.choices)
     if not isinstance(distribution, IntDistribution):
@@ -644,7 +644,7 @@ def _all_values(distribution: BaseDistribution) -> list[Any]:
 
 
 def _values_and_scale(distribution: BaseDistribution) -> tuple[str, str]:
-    """A range in words, and how it is drawn from."""
+    """Return texts of the range and of the scale of a distribution."""
     d = distribution
     if isinstance(d, CategoricalDistribution):
         return ", ".join(map(repr, d.choices)), "choice"
@@ -668,7 +668,7 @@ _Points = list[dict[str, Any]]
 
 
 def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> SearchSpace:
-    """Give the hyper-parameters of an extractor to search, and their ranges for some data.
+    """Return the hyper-parameters of an extractor and their ranges for some data.
 
     Print it to see where a search would look; change it by its methods or as a dict.
 
@@ -743,7 +743,7 @@ def starting_points(
     *,
     max_rules: float | None = None,
 ) -> list[dict[str, Any]]:
-    """Give settings that are worth trying first, as far as they lie in a space.
+    """Return good initial hyper-parameters that lie in a space.
 
     A search tries them before its sampler draws. Among them are the extractor's defaults, or what
     comes to the same in the space's parameters; only thresholds that an extractor takes from the
@@ -780,36 +780,36 @@ def starting_points(
     """
     search = _search_of(extractor)[1]
     space = as_search_space(space)
-    found: list[dict[str, Any]] = []
+    points: list[dict[str, Any]] = []
     if search is None or not space:
-        return found
+        return points
     for point in search.points(_Problem(len(y), 1, np.asarray(y), task, max_rules)):
-        known = {key: value for key, value in point.items() if key in space}
-        if known and space.holds(known) and (active := space.active(known)) not in found:
-            found.append(active)
-    return found
+        params = {key: value for key, value in point.items() if key in space}
+        if params and space.holds(params) and (active := space.active(params)) not in points:
+            points.append(active)
+    return points
 
 
 def extractor_name(extractor: Any) -> str:
-    """The registered name of an extractor, its class or its name; else what its class is called."""
+    """Return the registered name of an extractor or class, or else the name of the class."""
     if isinstance(extractor, str):
         return extractor
-    made = extractor(None) if isinstance(extractor, type) else extractor
-    return registered_name(made) or type(made).__name__
+    instance = extractor(None) if isinstance(extractor, type) else extractor
+    return registered_name(instance) or type(instance).__name__
 
 
 def _set_on(extractor: Any) -> set[str]:
-    """The parameters of an extractor that are not as they are by default."""
-    known = inspect.signature(type(extractor)).parameters
+    """Return the parameters of an extractor that differ from the defaults."""
+    signature = inspect.signature(type(extractor)).parameters
     return {
         name
         for name, value in extractor.get_params(deep=False).items()
-        if name not in known or repr(value) != repr(known[name].default)
+        if name not in signature or repr(value) != repr(signature[name].default)
     }
 
 
 def _search_of(extractor: Any) -> tuple[str, _Search | None]:
-    """The name of an extractor, and where to look for it; None for a name that is not known."""
+    """Return the name of an extractor and its search, or None for an unknown name."""
     name = extractor_name(extractor)
     if name in _OWN_SEARCHES:
         return name, _OWN_SEARCHES[name]
@@ -825,28 +825,28 @@ def _search_of(extractor: Any) -> tuple[str, _Search | None]:
     return name, _search_of_class(name, kind)
 
 
-def _search_of_class(name: str, kind: Any, given: Any = None) -> _Search:
-    """Where to look for an extractor of others: as it was registered with, or as its class says."""
+def _search_of_class(name: str, kind: Any, registered: Any = None) -> _Search:
+    """Return the search of an external extractor from its registration or its class."""
 
     def space(problem: _Problem) -> Mapping[str, BaseDistribution]:
-        if given is None and not hasattr(kind, "search_space"):
+        if registered is None and not hasattr(kind, "search_space"):
             raise ValueError(
                 f"The extractor {name!r} has no search space: {kind.__name__} lacks "
                 f"search_space(n_rows, y, task). Pass one of your own: spaces={{{name!r}: ...}} to "
                 "ExtractorSearchCV, space=... to ExtractorObjective."
             )
-        make = kind.search_space if given is None else given
-        found = make(problem.n_rows, problem.y, problem.task) if callable(make) else make
-        if not isinstance(found, dict) or not all(
+        make = kind.search_space if registered is None else registered
+        own_space = make(problem.n_rows, problem.y, problem.task) if callable(make) else make
+        if not isinstance(own_space, dict) or not all(
             isinstance(key, str) and isinstance(value, BaseDistribution)
-            for key, value in found.items()
+            for key, value in own_space.items()
         ):
             raise TypeError(
                 f"The search space of {name!r} must be a dict of parameter names and Optuna "
-                f"distributions, got {found!r}. Correct it, or report it to the authors of "
+                f"distributions, got {own_space!r}. Correct it, or report it to the authors of "
                 f"{kind.__module__!r}."
             )
-        return as_search_space(found).copy()  # theirs may be one that they keep
+        return as_search_space(own_space).copy()  # theirs may be one that they keep
 
     def points(problem: _Problem) -> list[dict[str, Any]]:
         has_some = hasattr(kind, "starting_points")
@@ -860,7 +860,7 @@ _MOST_LEAVES = 32
 
 
 class _Problem(NamedTuple):
-    """What the ranges depend on: the size of the data, the target and the task.
+    """Size of the data, target and task, which determine the ranges.
 
     `max_rules` is how many rules there may be where scores do not look at their number.
     """
@@ -873,12 +873,12 @@ class _Problem(NamedTuple):
 
     @property
     def classifies(self) -> bool:
-        """Whether rules conclude classes."""
+        """True for classification."""
         return self.task == "classification"
 
     @property
     def n_outputs(self) -> int:
-        """Classes, or the two means that the least of regressions tells apart."""
+        """Number of classes, or 2 for regression."""
         return len(np.unique(self.y)) if self.classifies else 2
 
     @property
@@ -888,22 +888,22 @@ class _Problem(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """Where to look for an extractor, and which settings to try first, the best known ahead."""
+    """Search space of an extractor and its starting points, the most promising first."""
 
     space: Callable[[_Problem], Mapping[str, BaseDistribution]]
     points: Callable[[_Problem], list[dict[str, Any]]]
 
 
-def _leaves(problem: _Problem, most: int = _MOST_LEAVES) -> IntDistribution:
-    """Numbers of rules: more than classes, and no more than rows can fill."""
-    most = max(min(most, problem.n_rows // 2), problem.n_outputs + 1, 3)
-    return IntDistribution(2, most, log=True)
+def _leaves(problem: _Problem, max_leaves: int = _MOST_LEAVES) -> IntDistribution:
+    """Return the range of the number of rules: more than classes, fewer than rows."""
+    max_leaves = max(min(max_leaves, problem.n_rows // 2), problem.n_outputs + 1, 3)
+    return IntDistribution(2, max_leaves, log=True)
 
 
 def _impurities(problem: _Problem) -> FloatDistribution:
-    """How much predictions in a box may differ: a share of other classes, or a deviation."""
-    most = 0.5 if problem.classifies else problem.std
-    return FloatDistribution(0.02 * most, most, log=True)
+    """Return the range of the impurity of a box: share of other classes, or deviation."""
+    max_impurity = 0.5 if problem.classifies else problem.std
+    return FloatDistribution(0.02 * max_impurity, max_impurity, log=True)
 
 
 #: Up to here all features may be used at once by extractors of boxes.
@@ -911,7 +911,7 @@ _FEW_FEATURES = 40
 
 
 def _selections(problem: _Problem, default: int) -> Space:
-    """Whether rules use the most important features alone; a choice only where there are more.
+    """Return the choices of feature selection, which needs more than one feature.
 
     Of hundreds of features not all are tried: boxes with faces along each take minutes.
     """
@@ -922,7 +922,7 @@ def _selections(problem: _Problem, default: int) -> Space:
 
 
 def _at_most(value: float, distribution: IntDistribution) -> int:
-    """The value, or the nearest one that there is."""
+    """Return the value or the nearest one in the range."""
     return int(min(max(value, distribution.low), distribution.high))
 
 
@@ -942,7 +942,7 @@ def _cart(problem: _Problem) -> SearchSpace:
 
 def _cart_points(problem: _Problem) -> _Points:
     def tree(leaves: float) -> dict[str, Any]:
-        """A tree of so many leaves, which its depth does not limit."""
+        """Return the parameters of a tree with this number of leaves and unlimited depth."""
         return {
             "max_leaf_nodes": int(leaves),
             "max_depth": int(max(2, min(leaves - 1, 8))),
@@ -952,13 +952,13 @@ def _cart_points(problem: _Problem) -> _Points:
 
     n = problem.n_outputs
     # Two leaves, where there are more classes, for scores that would rather miss one than read on.
-    few, fewest, more, most = map(tree, (n, 2, n + 1, n + 3))
+    few, fewest, more, largest = map(tree, (n, 2, n + 1, n + 3))
     default = tree(_at_most(max(6, min(n, 8)), _leaves(problem)))
     if problem.max_rules is None:
-        return [few, fewest, more, default, most]
+        return [few, fewest, more, default, largest]
     leaves = _at_most(problem.max_rules, _leaves(problem))
     large = tree(leaves) | {"max_depth": 8}
-    return [p for p in (large, default, most, more, few) if int(p["max_leaf_nodes"]) <= leaves]
+    return [p for p in (large, default, largest, more, few) if int(p["max_leaf_nodes"]) <= leaves]
 
 
 def _optimal_list(problem: _Problem) -> Space:
@@ -974,8 +974,8 @@ def _optimal_list_points(problem: _Problem) -> _Points:
     default = {"max_rules": 4, "max_conditions": 2, "cuts_per_feature": 8}
     n = problem.n_outputs
     sizes = (n, 4, n + 1) if problem.max_rules is None else (problem.max_rules, 6, 4)
-    most = n + 1 if problem.max_rules is None else problem.max_rules
-    return [default | {"max_rules": int(size)} for size in sizes if size <= max(most, 4)]
+    max_rules = n + 1 if problem.max_rules is None else problem.max_rules
+    return [default | {"max_rules": int(size)} for size in sizes if size <= max(max_rules, 4)]
 
 
 def _optimal_tree(problem: _Problem) -> Space:
@@ -987,8 +987,8 @@ def _optimal_tree(problem: _Problem) -> Space:
 
 
 def _optimal_tree_points(problem: _Problem) -> _Points:
-    found = [point["max_rules"] for point in _optimal_list_points(problem)]
-    return [{"max_leaf_nodes": max(2, size), "cuts_per_feature": 16} for size in found]
+    max_rules = [point["max_rules"] for point in _optimal_list_points(problem)]
+    return [{"max_leaf_nodes": max(2, size), "cuts_per_feature": 16} for size in max_rules]
 
 
 def _gridex(problem: _Problem) -> SearchSpace:
@@ -1041,10 +1041,10 @@ def _gridrex_points(problem: _Problem) -> _Points:
 
 
 def _one_feature(default: dict[str, Any], *slices: int) -> _Points:
-    """Settings that cut the most important feature once."""
-    once = {"importance_threshold": 0.99, "depth": 1, "max_rules": None}
-    once["n_features_to_select"] = None
-    return [default | once | {"n_slices": m} for m in slices]
+    """Return parameters that cut only the most important feature, once."""
+    params = {"importance_threshold": 0.99, "depth": 1, "max_rules": None}
+    params["n_features_to_select"] = None
+    return [default | params | {"n_slices": m} for m in slices]
 
 
 def _iter(problem: _Problem) -> SearchSpace:
@@ -1225,7 +1225,7 @@ def _psyke_iter(problem: _Problem) -> Space:
 
 
 def _psyke_with_output(space: Space, problem: _Problem) -> Space:
-    """Regression may have linear outputs."""
+    """Add the output of the rules, which can be linear in regression."""
     outputs = CategoricalDistribution(("constant", "linear"))
     return space if problem.classifies else space | {"output": outputs}
 
@@ -1275,8 +1275,8 @@ def _psyke_cart_points(problem: _Problem) -> _Points:
     return [default] + [{"max_leaves": n + more, "max_depth": 4} for more in (0, 1, 3)]
 
 
-def _psyke_cluster_points(problem: _Problem, *others: dict[str, Any]) -> _Points:
-    """The defaults, and others that differ from them."""
+def _psyke_cluster_points(problem: _Problem, *further_params: dict[str, Any]) -> _Points:
+    """Return the default parameters and variants of them."""
     default: dict[str, Any] = {
         "depth": 3,
         "error_threshold": 0.1 * (1 if problem.classifies else problem.std),
@@ -1284,7 +1284,7 @@ def _psyke_cluster_points(problem: _Problem, *others: dict[str, Any]) -> _Points
     }
     if not problem.classifies:
         default["output"] = "constant"
-    return [default] + [default | other for other in others]
+    return [default] + [default | other for other in further_params]
 
 
 def _psyke_cream_points(problem: _Problem) -> _Points:
@@ -1296,7 +1296,7 @@ def _psyke_exact_points(problem: _Problem) -> _Points:
 
 
 def _psyke_grids(*slices: int) -> _Points:
-    """The most important feature cut once; the default, to cut all of them, may never end."""
+    """Return one cut of the most important feature; the default of all cuts may never end."""
     return [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in slices]
 
 

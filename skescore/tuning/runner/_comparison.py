@@ -49,7 +49,11 @@ def _upper_bound(trials: list[FrozenTrial], scorer: Any) -> float:
 
 def hypervolume_contributions(trials: Mapping[str, list[FrozenTrial]]) -> dict[str, float]:
     """Return the hypervolume that each extractor adds to the front of all complete trials."""
-    values = {name: np.array([t.values for t in some]) for name, some in trials.items() if some}
+    values = {
+        name: np.array([t.values for t in complete])
+        for name, complete in trials.items()
+        if complete
+    }
     result = dict.fromkeys(trials, -math.inf)
     if not values:
         return result

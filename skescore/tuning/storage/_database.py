@@ -1,4 +1,4 @@
-"""Databases that keep studies."""
+"""Databases as storages of studies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ATTEMPTS = 6
 
 
 class _SerialSQLite(RDBStorage):
-    """SQLite with one transaction after another, and without waiting for the disk at each.
+    """SQLite storage with serial transactions that do not wait for the disk.
 
     SQLite knows no lock on a row, so that two transactions may read that a trial is waiting, or
     running, before either writes. Each takes the only lock there is before it reads. With its log
@@ -65,7 +65,7 @@ def _begin_immediate(connection: Connection) -> None:
 
 
 def _open_database(text: str) -> BaseStorage:
-    """Open a database by its URL; without a driver PostgreSQL gets one that is installed."""
+    """Open a database by its URL, with an installed driver if PostgreSQL has none in it."""
     try:
         url = make_url(re.sub("^postgres(?=[:+])", "postgresql", text))
     except (SQLAlchemyError, ValueError):
@@ -110,7 +110,7 @@ def _open_database(text: str) -> BaseStorage:
 
 
 def _close_halves(error: BaseException) -> None:
-    """Close the connections of storages whose making failed: nobody else knows them any more."""
+    """Close the connections of storages whose creation failed."""
     trace = error.__traceback__
     while trace is not None:
         half = trace.tb_frame.f_locals.get("self")
@@ -120,7 +120,7 @@ def _close_halves(error: BaseException) -> None:
 
 
 def _database_error(error: BaseException | None) -> DBAPIError | None:
-    """What the database said; Optuna wraps some of it."""
+    """Return the database error that an error of Optuna wraps."""
     while error is not None and not isinstance(error, DBAPIError):
         error = error.__cause__
     return error
@@ -159,6 +159,6 @@ def _unreachable(url: URL, text: str, cause: DBAPIError) -> ConnectionError:
 
 
 def _passwords(url: URL) -> set[str]:
-    """All spellings of a password that the text of an error might show."""
-    found = "" if url.password is None else str(url.password)
-    return {found, quote(found, safe=""), quote_plus(found)} - {""}
+    """Return all spellings of a password that an error message might contain."""
+    password = "" if url.password is None else str(url.password)
+    return {password, quote(password, safe=""), quote_plus(password)} - {""}

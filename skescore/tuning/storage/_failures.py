@@ -1,4 +1,4 @@
-"""Failures of storages that may work again."""
+"""Failures of storages from which a search can recover."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 def is_storage_failure(error: BaseException) -> bool:
-    """Return whether a storage failed that may work again: it was restarted, or its disk is full.
+    """Return whether an error is a failure of a storage that may recover, such as a restart.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 
 
 def call_with_retries(action: Callable[[], _T], storage: BaseStorage | None = None) -> _T:
-    """Do something with a storage, and again for a while if it fails.
+    """Call a function that uses a storage, again for about a minute if the storage fails.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def call_with_retries(action: Callable[[], _T], storage: BaseStorage | None = No
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong in a storage: database errors come with the whole query behind it."""
+    """Return the first line of a storage's error, without the query of a database error."""
     cause = error.__cause__ or error
     if callable(details := getattr(cause, "details", None)):  # of gRPC
         return str(details())
@@ -100,7 +100,7 @@ def _reason(error: BaseException) -> str:
 
 
 class JournalWriteError(OSError):
-    """A journal that cannot be written."""
+    """Error for a journal that cannot be written."""
 
     def __str__(self) -> str:
         return f"The journal {self.filename!r} cannot be written: {self.strerror}."

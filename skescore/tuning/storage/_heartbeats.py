@@ -57,10 +57,10 @@ _SAME_START = 2.0
 
 #: What this process saw last: by storage, study and trial the sign of life, and since when. The
 #: time is this process's own, because the clocks of two machines may differ.
-_SEEN: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float]]]] = (
+_LAST_BEATS: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float]]]] = (
     weakref.WeakKeyDictionary()
 )
-_SEEN_LOCK = threading.Lock()
+_LAST_BEATS_LOCK = threading.Lock()
 #: Studies that this process has marked by `_HEARTBEATS`, so that it need not look for every trial.
 _MARKED: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
 #: Studies that have been told of a worker, and its process: a fork is another.
@@ -68,7 +68,7 @@ _ANNOUNCED: weakref.WeakKeyDictionary[optuna.Study, int] = weakref.WeakKeyDictio
 
 
 def announce_worker(study: optuna.Study) -> None:
-    """Say in a study that this process asks for its trials.
+    """Record in a study that this process runs its trials.
 
     Call it before the first trial is asked for, and after :func:`retry_stale`. A worker that is
     killed between asking and its first :class:`Heartbeat` is then known by its end: where all
@@ -93,7 +93,7 @@ def announce_worker(study: optuna.Study) -> None:
 
 
 class Heartbeat:
-    """Record in a trial's storage that its worker is alive, as long as the context lasts.
+    """Record in a trial's storage that its worker is alive; use it as a context manager.
 
     Wrap it around the objective of every worker of a study that others may join, together with
     :func:`retry_stale`. In memory, where a dead process leaves nothing behind, it does nothing.
@@ -145,7 +145,7 @@ class Heartbeat:
 
     @property
     def lost(self) -> bool:
-        """Whether another worker took this one for dead; see the attributes of the class."""
+        """True if another worker has failed the trial; see the attributes of the class."""
         return self._lost.is_set()
 
     def __enter__(self) -> Heartbeat:
@@ -194,7 +194,7 @@ class Heartbeat:
 def retry_stale(
     study: optuna.Study, *, grace: float = 120, running: Sequence[FrozenTrial] | None = None
 ) -> list[int]:
-    """Fail the running trials whose workers are gone, and enqueue their parameters once more.
+    """Fail the running trials whose workers are gone and enqueue their parameters again.
 
     Call it in every worker before it asks for a trial. A worker on the same machine whose process
     has ended is gone at once; any other is when it has given no sign of life for `grace` seconds,
@@ -248,11 +248,11 @@ def retry_stale(
     announced = [worker for key, worker in about.items() if key.startswith(_WORKER)]
     all_gone = bool(announced) and all(map(_is_gone, announced))
     reasons = {}
-    with _SEEN_LOCK:
-        studies = _SEEN.setdefault(study._storage, {})
+    with _LAST_BEATS_LOCK:
+        studies = _LAST_BEATS.setdefault(study._storage, {})
         before = studies.get(study.study_name, {})
         now = time.monotonic()
-        seen = {}
+        last_beats = {}
         for trial in running:
             beat = trial.user_attrs.get(HEARTBEAT)
             if _is_gone(beat):
@@ -262,12 +262,12 @@ def retry_stale(
             elif is_marked:
                 sign = json.dumps(beat, sort_keys=True)
                 last, since = before.get(trial.number, (None, now))
-                seen[trial.number] = sign, since if sign == last else now
-                if now - seen[trial.number][1] > grace:
+                last_beats[trial.number] = sign, since if sign == last else now
+                if now - last_beats[trial.number][1] > grace:
                     reasons[trial.number] = (
                         f"Its {_name_of(beat)} gave no sign of life for more than {grace:g} s."
                     )
-        studies[study.study_name] = seen
+        studies[study.study_name] = last_beats
     return [
         trial.number
         for trial in running
@@ -276,33 +276,33 @@ def retry_stale(
 
 
 def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
-    """Fail a trial and enqueue it again, unless its worker or another one was quicker."""
-    second = trial.user_attrs.get(RETRY_OF)
+    """Fail a trial and enqueue it again, unless it has been finished in the meantime."""
+    retried_number = trial.user_attrs.get(RETRY_OF)
     # What did not begin cannot have been what ended its process.
-    again = second is None or HEARTBEAT not in trial.user_attrs
+    is_retried = retried_number is None or HEARTBEAT not in trial.user_attrs
     outlook = (
         "Its hyper-parameters are tried once more."
-        if again
-        else f"It was the second attempt, after trial {second}, so that there is no other."
+        if is_retried
+        else f"It was the second attempt, after trial {retried_number}, so that there is no other."
     )
     storage = study._storage
     try:
         storage.set_trial_user_attr(trial._trial_id, "error", f"{reason} {outlook}")
-        if again:
+        if is_retried:
             # Before it fails: this process may end as well before it is enqueued.
             storage.set_trial_user_attr(trial._trial_id, RETRIED, True)
         if not storage.set_trial_state_values(trial._trial_id, state=TrialState.FAIL):
             return False
     except UpdateFinishedTrialError:
         return False
-    if again:
+    if is_retried:
         # Killed before it suggested what it was enqueued with, it has that in no parameter yet; in
         # the midst of that, the other parameters would not fit what a sampler adds to them.
         params = trial.system_attrs.get("fixed_params", {})
-        place = {key: value for key, value in trial.user_attrs.items() if key == POSITION}
+        attrs = {key: value for key, value in trial.user_attrs.items() if key == POSITION}
         if HEARTBEAT in trial.user_attrs:
-            params, place = params | trial.params, {POSITION: trial.number} | place
-        study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number} | place)
+            params, attrs = params | trial.params, {POSITION: trial.number} | attrs
+        study.enqueue_trial(params, user_attrs={RETRY_OF: trial.number} | attrs)
     return True
 
 
@@ -314,7 +314,7 @@ def _mark(study: optuna.Study) -> None:
 
 
 def _is_lasting(storage: Any) -> bool:
-    """Whether trials outlive the process that runs them."""
+    """Return whether a storage keeps trials after the end of the process."""
     return isinstance(storage, optuna.storages.BaseStorage) and not isinstance(
         storage, optuna.storages.InMemoryStorage
     )
@@ -328,7 +328,7 @@ def _seconds(name: str, value: Any) -> float:
 
 
 def _this_worker() -> dict[str, Any]:
-    """Who runs a trial: this process, and which of its attempts."""
+    """Return the identity of this process and of the attempt to run a trial."""
     return {
         "host": platform.node(),
         "machine": _machine(),
@@ -347,7 +347,7 @@ def _name_of(beat: Any) -> str:
 
 @functools.cache
 def _machine() -> str:
-    """Where a process number means this process: the running system, and the container in it."""
+    """Return the identity of the system and container within which process ids are unique."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -356,7 +356,7 @@ def _machine() -> str:
 
 
 def _is_gone(beat: Any) -> bool:
-    """Whether the process behind a sign of life is known to have ended; only known nearby."""
+    """Return whether the process of a heartbeat has ended; False for other machines."""
     if not isinstance(beat, dict):
         return False
     pid, started = beat.get("process"), beat.get("started")

@@ -1,4 +1,4 @@
-"""Identity of a search, kept in its studies."""
+"""Identity of a search, stored in its studies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_LETTERS = 120
 
 
 def search_identity(estimator: Any, folds: Sequence[Fold], all_rows: Fold) -> dict[str, Any]:
-    """Tell the rows, targets and splits of a search, and its black box, from others.
+    """Return digests that identify the rows, targets, splits and black box of a search.
 
     Parameters
     ----------
@@ -63,15 +63,15 @@ def search_identity(estimator: Any, folds: Sequence[Fold], all_rows: Fold) -> di
 
 
 def check_identity(
-    study: optuna.Study, wanted: Mapping[str, Any], *, only: Collection[str] | None = None
+    study: optuna.Study, identity: Mapping[str, Any], *, only: Collection[str] | None = None
 ) -> None:
-    """Keep in a study what it is about; raise if it is about something else.
+    """Store the identity of a search in a study; raise an error if it has another one.
 
     Parameters
     ----------
     study : optuna.Study
         The study.
-    wanted : mapping
+    identity : mapping
         What the search is about.
     only : collection of str, optional
         The parts that have to be equal, where they are known; by default all.
@@ -81,36 +81,40 @@ def check_identity(
     ValueError
         If it belongs to another search; the message says in what they differ.
     """
-    wanted = json.loads(json.dumps(wanted, default=repr))
-    known = study.user_attrs.get(SETTINGS)
-    if known is None:
-        study.set_user_attr(SETTINGS, wanted)
+    identity = json.loads(json.dumps(identity, default=repr))
+    stored = study.user_attrs.get(SETTINGS)
+    if stored is None:
+        study.set_user_attr(SETTINGS, identity)
         return
-    compared = wanted if only is None else [key for key in wanted if key in only and key in known]
-    different = [key for key in compared if known.get(key) != wanted[key]]
+    compared = (
+        identity if only is None else [key for key in identity if key in only and key in stored]
+    )
+    different = [key for key in compared if stored.get(key) != identity[key]]
     if different:
-        told = "; ".join(_told(key, known.get(key), wanted[key]) for key in different)
+        differences = "; ".join(
+            _describe_difference(key, stored.get(key), identity[key]) for key in different
+        )
         raise ValueError(
-            f"The stored study {study.study_name!r} belongs to another search ({told}). Give this "
-            "search a study name of its own, or repeat that one with the same data, black box "
-            "(with its random_state), folds, scoring, spaces and seed."
+            f"The stored study {study.study_name!r} belongs to another search ({differences}). "
+            "Choose another study name for this search, or repeat that one with the same data, "
+            "black box (with its random_state), folds, scoring, spaces and seed."
         )
 
 
-def _told(key: str, known: Any, wanted: Any) -> str:
+def _describe_difference(key: str, stored: Any, current: Any) -> str:
     if key == "rows":
         return "other rows, target or folds"
     if key != "black_box":
-        return f"{key} {known!r}, now {wanted!r}"
-    if not isinstance(known, dict) or "is" not in known:
-        return f"black_box of an earlier version that did not note which, now {wanted['is']}"
-    if known.get("parameters") != wanted["parameters"]:
-        return f"black_box {known['is']}, now {wanted['is']}"
-    return f"black_box {known['is']}, now one of these parameters that predicts otherwise"
+        return f"{key} {stored!r}, now {current!r}"
+    if not isinstance(stored, dict) or "is" not in stored:
+        return f"black_box of an earlier version that did not note which, now {current['is']}"
+    if stored.get("parameters") != current["parameters"]:
+        return f"black_box {stored['is']}, now {current['is']}"
+    return f"black_box {stored['is']}, now one of these parameters that predicts otherwise"
 
 
 def stable_text(value: Any, without: Collection[str] = ()) -> str:
-    """Write an object so that equal ones have equal texts in every process.
+    """Return a text of an object that is equal for equal objects in every process.
 
     Parameters
     ----------
@@ -135,7 +139,7 @@ def stable_text(value: Any, without: Collection[str] = ()) -> str:
 
 
 class _Writer:
-    """Writes objects, of which none may be inside of itself."""
+    """Writer of objects as texts that stops at recursive references."""
 
     def __init__(self) -> None:
         self._inside: list[int] = []
@@ -181,18 +185,18 @@ class _Writer:
         return name if owner is None or isinstance(owner, type) else f"{self.text(owner)}.{name}"
 
     def _parameters(self, estimator: Any, without: Collection[str]) -> list[str]:
-        """Those that are not at their defaults."""
+        """Return the texts of the parameters that differ from their defaults."""
         try:
-            given = estimator.get_params(deep=False)
-            usual = inspect.signature(type(estimator).__init__).parameters
+            params = estimator.get_params(deep=False)
+            defaults = inspect.signature(type(estimator).__init__).parameters
         except Exception:  # of a class that is none of scikit-learn's: its predictions tell
             return []
-        shown = []
-        for name in sorted(set(given) - _NO_MATTER - set(without)):
-            text = self.text(given[name])
-            if name not in usual or text != self.text(usual[name].default):
-                shown.append(f"{name}={text}")
-        return shown
+        texts = []
+        for name in sorted(set(params) - _NO_MATTER - set(without)):
+            text = self.text(params[name])
+            if name not in defaults or text != self.text(defaults[name].default):
+                texts.append(f"{name}={text}")
+        return texts
 
 
 def _rows_digest(folds: Sequence[Fold]) -> str:
@@ -206,7 +210,7 @@ def _rows_digest(folds: Sequence[Fold]) -> str:
 
 
 def _predictions_digest(folds: Sequence[Fold], all_rows: Fold) -> str:
-    """Digest what the black boxes predict for their held-out rows, and all of them beside these."""
+    """Return a digest of the black boxes' predictions on held-out and on mixed rows."""
     digest = hashlib.sha256()
     for fold in (*folds, all_rows):
         digest.update(_bytes_of(_rounded(fold.black_box.predict(fold.X_test))))
@@ -220,7 +224,7 @@ def _predictions_digest(folds: Sequence[Fold], all_rows: Fold) -> str:
 
 
 def _rounded(predictions: np.ndarray) -> np.ndarray:
-    """Without the last digits of numbers, which depend on the machine."""
+    """Round floats to digits that do not depend on the machine."""
     if predictions.dtype.kind != "f":
         return predictions
     largest = np.abs(predictions[np.isfinite(predictions)]).max(initial=0.0)
@@ -228,14 +232,14 @@ def _rounded(predictions: np.ndarray) -> np.ndarray:
 
 
 def _mixed_rows(X: Any) -> Any:
-    """Rows whose columns come from different rows; None of what has no columns."""
+    """Return rows with independently permuted columns; None for data without columns."""
     if not isinstance(X, np.ndarray | pd.DataFrame) or X.ndim != 2 or not X.shape[1]:
         return None
     random = np.random.default_rng(0)
-    places = [random.permutation(len(X))[:_PROBES] for _ in range(X.shape[1])]
+    row_orders = [random.permutation(len(X))[:_PROBES] for _ in range(X.shape[1])]
     if isinstance(X, np.ndarray):
-        return np.stack([X[rows, j] for j, rows in enumerate(places)], axis=1)
-    columns = [X.iloc[rows, j].reset_index(drop=True) for j, rows in enumerate(places)]
+        return np.stack([X[rows, j] for j, rows in enumerate(row_orders)], axis=1)
+    columns = [X.iloc[rows, j].reset_index(drop=True) for j, rows in enumerate(row_orders)]
     return pd.concat(columns, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Journal files that survive the death of a writer."""
+"""Journal files that survive the end of a writing process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JOURNAL_START = b'{"op_code":'
 
 
 class _Journal(JournalFileBackend):
-    """A journal file that outlives the death of a writer, and waits for the disk only at the end.
+    """Journal file that survives the end of a writer and waits for the disk only once per trial.
 
     Optuna's own has every line on the disk before the next, some milliseconds for each attribute
     of a trial, while others wait for the lock. A process that is killed loses nothing of what it
@@ -59,7 +59,7 @@ class _Journal(JournalFileBackend):
             ) from error
 
     def _append(self, lines: str, logs: list[dict[str, Any]]) -> None:
-        self._tell_of_a_lock()
+        self._warn_of_old_lock()
         self._guard.acquire()
         try:
             with open(self._path, "ab+") as file:
@@ -71,8 +71,8 @@ class _Journal(JournalFileBackend):
         finally:
             self._guard.release()
 
-    def _tell_of_a_lock(self) -> None:
-        """Say a word of a lock so old that whoever took it has probably ended."""
+    def _warn_of_old_lock(self) -> None:
+        """Warn of a lock so old that its owner has probably been killed."""
         lock = f"{self._path}.lock"  # as Optuna names it
         try:
             age = time.time() - os.lstat(lock).st_mtime
@@ -93,21 +93,21 @@ _OLD_LOCK = 5.0
 
 
 def _cut_unfinished_line(file: BinaryIO) -> None:
-    """Remove a line that nobody will finish: who holds the lock is the only one to write."""
+    """Remove an incomplete last line; only the owner of the lock may call it."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 1))
     if file.read(1) in {b"", b"\n"}:
         return
-    kept, block = size, 1 << 16
-    while kept:
-        start = max(0, kept - block)
+    length, block = size, 1 << 16
+    while length:
+        start = max(0, length - block)
         file.seek(start)
-        line_end = file.read(kept - start).rfind(b"\n")
+        line_end = file.read(length - start).rfind(b"\n")
         if line_end >= 0:
-            kept = start + line_end + 1
+            length = start + line_end + 1
             break
-        kept = start
-    file.truncate(kept)
+        length = start
+    file.truncate(length)
 
 
 def _open_journal(path: str) -> BaseStorage:
@@ -147,7 +147,7 @@ def _no_journal(path: str, reason: str) -> ValueError:
 
 
 def _check_folder(path: str) -> None:
-    """Raise unless there is a folder for a file."""
+    """Raise an error if the folder of a file does not exist."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(

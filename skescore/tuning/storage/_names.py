@@ -1,4 +1,4 @@
-"""Forms and names of storages."""
+"""Forms and printable names of storages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORMS = (
 
 
 def storage_name(storage: str | Path | BaseStorage | None) -> str:
-    """Name a storage for people and files, without its password.
+    """Return a printable name of a storage without its password.
 
     Parameters
     ----------
@@ -56,5 +56,5 @@ def storage_name(storage: str | Path | BaseStorage | None) -> str:
 
 
 def _unknown_form(text: str) -> ValueError:
-    """The error for a storage that has none of the forms."""
+    """Return the error for a storage of an unknown form."""
     return ValueError(f"storage {storage_name(text)!r} has no known form: it must be {_FORMS}.")

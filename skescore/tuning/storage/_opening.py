@@ -1,4 +1,4 @@
-"""Storages opened by path, URL or proxy."""
+"""Opening of storages by path or URL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GRPC_SECONDS = 20.0
 
 
 def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
-    """Open the place where studies are kept.
+    """Open a storage of studies.
 
     Use it for what a user names on a command line or in a configuration. Several processes may
     open the same one, on several machines a database or a proxy.
@@ -79,16 +79,16 @@ def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
     if not isinstance(storage, str | Path):
         raise TypeError(f"storage must be {_FORMS}; got {storage!r}.")
     text = str(storage)
-    scheme, separator, rest = text.partition("://")
+    scheme, separator, location = text.partition("://")
     if isinstance(storage, Path) or not separator:
         if text.endswith(_JOURNAL_ENDINGS):
             return _open_journal(text)
         raise ValueError(f"storage must be {_FORMS}; got {text!r}.")
     kind = scheme.partition("+")[0]
     if scheme == "journal":
-        if not rest.startswith("/") or not rest.strip("/"):
+        if not location.startswith("/") or not location.strip("/"):
             raise _unknown_form(text)
-        return _open_journal(rest[1:])
+        return _open_journal(location[1:])
     if scheme == "grpc":
         return _open_proxy(text)
     if kind in {"sqlite", "postgresql", "postgres", "mysql", "mariadb"}:

@@ -1,4 +1,4 @@
-"""Which candidate wins for which weights of errors and rules, and how sure that is."""
+"""Winners of a search by the weights of its score, and their uncertainty."""
 
 from skescore.tuning.weights._bootstrap import (
     ScoreInterval,

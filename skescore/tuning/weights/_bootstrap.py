@@ -1,4 +1,4 @@
-"""What other rows or other folds would have said of scores and winners."""
+"""Bootstrap of scores over rows and of winners over folds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ALL_WAYS = 20_000
 
 @dataclass(frozen=True)
 class ScoreInterval:
-    """A score with its bootstrap interval, from :func:`score_interval`.
+    """Score with its bootstrap interval, from :func:`score_interval`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def score_interval(
     n_resamples: int = 1000,
     random_state: Any = None,
 ) -> ScoreInterval:
-    """Bootstrap a score of fitted rules over rows, to see how much of it is chance.
+    """Bootstrap a score of fitted rules over rows to estimate its uncertainty.
 
     Use it on rows that the rules were not extracted from, before making much of a difference in the
     third digit.
@@ -137,7 +137,7 @@ def compare_scores(
     n_resamples: int = 1000,
     random_state: Any = None,
 ) -> pd.DataFrame:
-    """Compare fitted rules by a paired bootstrap over rows, to see how sure the best of them is.
+    """Compare fitted rules by a paired bootstrap over rows.
 
     Use it for the few candidates that are left, each refitted, on rows that none was
     extracted from.
@@ -206,8 +206,8 @@ def compare_scores(
     table = pd.DataFrame(
         {
             "score": scores,
-            "low": [found.low for found in intervals],
-            "high": [found.high for found in intervals],
+            "low": [interval.low for interval in intervals],
+            "high": [interval.high for interval in intervals],
             "probability_best": (best / best.sum(axis=0)).mean(axis=1),
             "probability_beaten": (defined < defined[first] - TIE).mean(axis=1),
         },
@@ -227,7 +227,7 @@ def win_probability(
     n_resamples: int = 10_000,
     random_state: Any = None,
 ) -> pd.DataFrame:
-    """Bootstrap the folds of a search, to see how probably each candidate comes out best.
+    """Estimate by a bootstrap over folds how probable it is that each candidate wins.
 
     Use it to see whether the leaderboard's first place is more than luck; the rest of the table
     says who else might have been first.
@@ -280,15 +280,15 @@ def win_probability(
     >>> win_probability(found, "fire")["probability"].tolist()
     [0.75, 0.25]
     """
-    found = as_candidates(candidates)
+    members = as_candidates(candidates)
     weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
-    per_fold = found.scores(score, completeness=completeness, **weights)
+    per_fold = members.scores(score, completeness=completeness, **weights)
     times = check_integer("n_resamples", n_resamples, 2, remedy="Pass 1000.")
-    order = preference(found)
+    order = preference(members)
     signed = per_fold[order] * SCORE_SPECS[score].sign
     counts, chances = _draws_of_folds(per_fold.shape[1], times, random_state)
-    probability = np.zeros(len(found))
-    batch = max(1, 2_000_000 // len(found))
+    probability = np.zeros(len(members))
+    batch = max(1, 2_000_000 // len(members))
     for at in range(0, len(counts), batch):
         means = counts[at : at + batch] @ signed.T
         best = means.max(axis=1, keepdims=True)
@@ -297,9 +297,9 @@ def win_probability(
     means = per_fold.mean(axis=1)
     table = pd.DataFrame(
         {
-            "candidate": np.arange(len(found)),
-            "extractor": [candidate.extractor for candidate in found],
-            "n_rules": found.means("n_rules"),
+            "candidate": np.arange(len(members)),
+            "extractor": [candidate.extractor for candidate in members],
+            "n_rules": members.means("n_rules"),
             "score": means,
             "probability": probability,
         }
@@ -311,21 +311,21 @@ def win_probability(
 def _draws_of_folds(
     n_folds: int, n_resamples: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Shares of the folds in every draw, and the probabilities of the draws."""
+    """Return the shares of the folds in all draws and the probabilities of the draws."""
     if math.comb(2 * n_folds - 1, n_folds) > _ALL_WAYS:
         random = check_random_state(random_state)
         counts = random.multinomial(n_folds, np.full(n_folds, 1 / n_folds), size=n_resamples)
         return counts / n_folds, np.full(n_resamples, 1 / n_resamples)
     drawn = np.array(list(combinations_with_replacement(range(n_folds), n_folds)))
     counts = (drawn[:, :, None] == np.arange(n_folds)).sum(axis=1)
-    ways = np.exp(gammaln(n_folds + 1) - gammaln(counts + 1).sum(axis=1))
-    return counts / n_folds, ways / ways.sum()
+    multiplicity = np.exp(gammaln(n_folds + 1) - gammaln(counts + 1).sum(axis=1))
+    return counts / n_folds, multiplicity / multiplicity.sum()
 
 
 def _resampled(
     estimators: Mapping[str, Any], X: Any, y: Any, scoring: Any, n_resamples: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of all estimators on the rows, and on the same resamples of them."""
+    """Return the scores of all estimators on the rows and on the same resamples."""
     scorer = get_rule_scorer(scoring)
     if not isinstance(scorer, RuleScorer) or scorer.gives_dict:
         raise TypeError(
@@ -364,7 +364,7 @@ def _resampled(
 
 
 def _weighted(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation:
-    """The same evaluation with rows counted otherwise."""
+    """Return an evaluation with other weights of the rows."""
     copy = replace(evaluation, sample_weight=weights)
     if "volume" in vars(evaluation):  # costly, and no row changes it
         vars(copy)["volume"] = evaluation.volume

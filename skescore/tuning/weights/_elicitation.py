@@ -1,4 +1,4 @@
-"""Weights from a few answers to questions such as: 4 rules at 95 % or 1 rule at 75 %."""
+"""Elicitation of weights by comparisons such as 4 rules at 95 % or 1 rule at 75 %."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CHOICES = ("first", "second", "either")
 
 @dataclass(frozen=True)
 class Question:
-    """Two candidates to choose from; ``str`` asks it in words.
+    """Question which of two candidates is preferred; ``str`` returns it in words.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Part:
-    """What answers leave of the weights: the cells that agree with all of them."""
+    """Part of the weights that is consistent with the answers, as cells."""
 
     cells: Cells
     winners: np.ndarray
@@ -65,7 +65,7 @@ class _Part:
 
 
 class WeightElicitation:
-    """Find the candidate that suits a person, and weights that say so, from a few comparisons.
+    """Find a person's preferred candidate, and weights for it, by a few comparisons.
 
     Use it when nobody can say what phi, rho or psi should be, but everybody can choose between two
     rule sets. Only candidates that win for some weights are ever asked about.
@@ -143,17 +143,17 @@ class WeightElicitation:
 
     @property
     def winner(self) -> Candidate:
-        """Who wins for most of the weights that are left."""
+        """Candidate that wins for most of the remaining weights."""
         return self.candidates[int(self._weighing.members[self._leader()])]
 
     @property
     def remaining(self) -> list[int]:
-        """Indices of all who win for some of the weights that are left."""
+        """Indices of the candidates that win for some of the remaining weights."""
         return sorted(self._weighing.members[np.unique(self._parts[-1].winners)].tolist())
 
     @property
     def weights(self) -> dict[str, float]:
-        """Weights in the middle of those that are left and for which the winner wins."""
+        """Center of the remaining weights for which the winner wins."""
         part = self._parts[-1]
         own = part.winners == self._leader()
         points = part.cells.points[own]
@@ -162,7 +162,7 @@ class WeightElicitation:
         return dict(zip(WEIGHTS[self.score], np.exp(point).tolist(), strict=True))
 
     def next_question(self) -> Question | None:
-        """Give the pair whose comparison tells most.
+        """Return the most informative question.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class WeightElicitation:
         return None
 
     def answer(self, choice: str, pair: tuple[int, int] | None = None) -> None:
-        """Tell which of two candidates is preferred.
+        """Record which of two candidates is preferred.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class WeightElicitation:
         self.history.append((question, choice))
 
     def undo(self) -> None:
-        """Take the last answer back.
+        """Remove the last answer.
 
         Raises
         ------
@@ -254,7 +254,7 @@ class WeightElicitation:
         return int(members[np.argmax(np.bincount(of_cell, weights=part.cells.area))])
 
     def _after(self, first: int, second: int, least: float, most: float) -> _Part | None:
-        """What is left where the lead of one member over another is in an interval, if any."""
+        """Return the part in which the lead of a member over another lies in an interval."""
         part = self._parts[-1]
         answers = (*part.answers, (first, second, least, most))
         out = {second} if least >= 0.0 else {first} if most <= 0.0 else set()
@@ -274,7 +274,7 @@ class WeightElicitation:
         return _Part(left, members[best_of(left.goodness[:, members])], answers)
 
     def _finer(self, cells: Cells, off: np.ndarray) -> Cells:
-        """A finer raster around the pixels that agree, or around the one that does most nearly."""
+        """Return a finer raster around the pixels that agree or nearly agree."""
         agree = cells.points[off <= max(TIE, off.min())]
         ranges = {}
         for axis, (name, (low, high)) in enumerate(self.within.items()):
@@ -325,7 +325,7 @@ class WeightElicitation:
 
 
 def _disagreement(cells: Cells, answers: tuple[tuple[int, int, float, float], ...]) -> np.ndarray:
-    """How far each cell is from agreeing with all answers, as a difference of log-scores."""
+    """Return by how much of a log-score each cell contradicts the answers."""
     off = np.zeros(len(cells.points))
     for first, second, least, most in answers:
         lead = cells.goodness[:, first] - cells.goodness[:, second]
@@ -334,7 +334,7 @@ def _disagreement(cells: Cells, answers: tuple[tuple[int, int, float, float], ..
 
 
 def _sample(of_cell: np.ndarray, area: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A few cells of each winner, and the area that each of them stands for."""
+    """Return a sample of cells of each winner, and the area that each cell represents."""
     chosen, stands_for = [], []
     for winner in range(of_cell.max() + 1):
         own = np.flatnonzero(of_cell == winner)

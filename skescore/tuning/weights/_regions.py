@@ -1,4 +1,4 @@
-"""For which weights each candidate of a search wins."""
+"""Regions of the weights in which each candidate of a search wins."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def winning_regions(
     completeness: str = "volume",
     resolution: int = 200,
 ) -> WinningRegions:
-    r"""Find for which weights each candidate of a search wins.
+    r"""Compute the weights for which each candidate of a search wins.
 
     Use it before deciding for weights: often one candidate wins for all that seem sensible, or two
     candidates remain, and the choice is between them and no longer between numbers.
@@ -121,7 +121,7 @@ def winning_regions(
 
 
 class WinningRegions:
-    """Which candidate wins for which weights, as :func:`winning_regions` finds it.
+    """Winners by weights, from :func:`winning_regions`.
 
     Use the function to make one; its parameters are those of the function.
 
@@ -178,7 +178,7 @@ class WinningRegions:
 
     @cached_property
     def raster(self) -> np.ndarray:
-        """The winner in each pixel; see the attributes of the class."""
+        """Winner of each pixel; see the attributes of the class."""
         if self.score == "fire":
             raise AttributeError("FiRe has steps of psi in place of a raster: see table and edges.")
         winners = self._weighing.members[best_of(self._cells.goodness)]
@@ -186,12 +186,12 @@ class WinningRegions:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The winners; see the attributes of the class."""
+        """Table of winners; see the attributes of the class."""
         return self._fire_table() if self.score == "fire" else self._ice_table()
 
     @cached_property
     def nowhere(self) -> pd.DataFrame:
-        """Those who win nowhere; see the attributes of the class."""
+        """Candidates that win for no weights; see the attributes of the class."""
         better = self._weighing.better
         others = np.setdiff1d(np.arange(len(self.candidates)), self.table["candidate"])
         why = [_DOMINATED if index in better else _BEATEN[self.score] for index in others]
@@ -242,7 +242,7 @@ class WinningRegions:
         return table
 
     def winner(self, **weights: float) -> Candidate:
-        """Give the winner for some weights, which may be outside the range of the table.
+        """Return the winner for some weights, also outside the range of the table.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class WinningRegions:
         return self.candidates[self.winner_index(**weights)]
 
     def winner_index(self, **weights: float) -> int:
-        """Give the index of :meth:`winner` among the candidates, as in the table's ``candidate``.
+        """Return the index of :meth:`winner` among the candidates, as in the table.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class WinningRegions:
         return self._weighing.winner(weights_of(self.score, weights))
 
     def intervals(self, **fixed: float) -> pd.DataFrame:
-        """Give the winners along one weight of ICE while the other one is fixed.
+        """Return the winners along one weight of ICE while the other one is fixed.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How sure a winner is: how far weights may move, and what other rows or folds would have said."""
+"""Stability of a winner under changes of the weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_CHANGE: dict[str, Any] = {"distance": math.inf, "weights": None, "candidate"
 
 @dataclass(frozen=True)
 class WeightStability:
-    """How far weights may move before another candidate wins, from :func:`weight_stability`.
+    """Largest changes of the weights without another winner, from :func:`weight_stability`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def weight_stability(
     completeness: str = "volume",
     reach: float = 100.0,
 ) -> WeightStability:
-    """Tell how far weights may move before another candidate wins, and which one.
+    """Compute how far weights can change before another candidate wins, and which one.
 
     Use it when weights have been chosen: a winner that survives a factor of 3 either way needs no
     discussion of the weights, one that falls at 1.05 does. The winner is the one with the best mean
@@ -161,7 +161,7 @@ def weight_stability(
 
 
 def _interval_of(edges: np.ndarray, winners: np.ndarray, value: float, index: int) -> int:
-    """Which interval a weight is in; on an edge that of the winner there."""
+    """Return the interval that contains a weight; on an edge, that of the winner."""
     near = np.flatnonzero((edges[:-1] * (1 - _EDGE) <= value) & (value <= edges[1:] * (1 + _EDGE)))
     return int(next((number for number in near if winners[number] == index), near[0]))
 
@@ -180,7 +180,7 @@ def _nearest_along_one(table: pd.DataFrame, weights: dict[str, float]) -> dict[s
 def _nearest_around(
     weighing: Weighing, weights: dict[str, float], index: int, reach: float
 ) -> dict[str, Any]:
-    """The nearest change in the plane of both log-weights."""
+    """Return the nearest change of the winner in the plane of both log-weights."""
     center = np.log(list(weights.values()))
     radii = np.linspace(0.0, math.log(reach), _POINTS + 1)[1:]
 
@@ -190,7 +190,7 @@ def _nearest_around(
         return weighing.members[found].reshape(distances.shape)
 
     def first_changes(angles: np.ndarray) -> np.ndarray:
-        """Along each ray, how far away the winner is another for the first time."""
+        """Return the distance along each ray at which the winner first changes."""
         points = np.tile(radii, (len(angles), 1))
         changed = winners(np.repeat(angles[:, None], len(radii), axis=1), points) != index
         first = changed.argmax(axis=1)

@@ -1,4 +1,4 @@
-"""The scores of candidates as functions of their weights: what the other modules here share.
+"""Scores of candidates as functions of the weights.
 
 All weights are handled as logarithms, so that doubling a weight counts like halving it. The range
 of the weights is cut into cells. FiRe is a step function of psi: ``ceil(r / psi)`` changes at
@@ -36,7 +36,7 @@ _BLOCK = 2_000_000
 
 
 def check_score(score: Any, completeness: Any = "volume") -> None:
-    """Refuse names that are unknown, and Q, which has no weights."""
+    """Raise an error for unknown scores and for Q, which has no weights."""
     if score not in WEIGHTS:
         hint = " Q has no weights to choose." if score in ("q", "neg_q") else ""
         raise ValueError(f"score must be one of {list(WEIGHTS)}, got {score!r}.{hint}")
@@ -44,14 +44,14 @@ def check_score(score: Any, completeness: Any = "volume") -> None:
 
 
 def weight(name: str, value: Any) -> float:
-    """Check one weight."""
+    """Check a weight."""
     if np.ndim(value):
         raise TypeError(f"{name} must be one number, got {value!r}. Pass one weight at a time.")
     return float(as_numbers(name, value, low=0.0, strict=True, remedy="Pass 1.0 for neutral."))
 
 
 def chosen_weights(score: str, given: Mapping[str, Any]) -> dict[str, float]:
-    """The weights of a score, 1 where none was chosen; those of another score are an error."""
+    """Return the weights of a score, 1 by default; raise an error for those of other scores."""
     names = WEIGHTS.get(score, ())
     others = [name for name, value in given.items() if value is not None and name not in names]
     if others:
@@ -65,7 +65,7 @@ def chosen_weights(score: str, given: Mapping[str, Any]) -> dict[str, float]:
 
 
 def weights_of(score: str, given: dict[str, Any]) -> dict[str, float]:
-    """Check that the weights of a score are given, and no others."""
+    """Check that all weights of a score and no others are given."""
     if set(given) != set(WEIGHTS[score]):
         raise TypeError(
             f"The weights of {score!r} are {' and '.join(WEIGHTS[score])}, got {given!r}. Pass "
@@ -75,7 +75,7 @@ def weights_of(score: str, given: dict[str, Any]) -> dict[str, float]:
 
 
 def ranges_of(score: str, within: Any) -> dict[str, tuple[float, float]]:
-    """The range of each weight of a score, from what was passed as `within`."""
+    """Return the range of each weight of a score from the parameter `within`."""
     ranges = {weight.name: weight.within for weight in SCORE_SPECS[score].weights}
     if within is None:
         return ranges
@@ -99,14 +99,14 @@ def _range(name: str, value: Any) -> tuple[float, float]:
 
 
 def preference(candidates: Candidates) -> np.ndarray:
-    """Indices in the order in which ties are broken: fewer rules first, then the earlier one."""
+    """Return the candidates in the order of tie-breaking: fewer rules first, then earlier ones."""
     return np.lexsort((np.arange(len(candidates)), candidates.means("n_rules")))
 
 
 def _undominated(
     candidates: Candidates, score: str, completeness: str
 ) -> tuple[np.ndarray, dict[int, int]]:
-    """Leave out candidates that another one is as good as on every fold.
+    """Remove candidates that another one equals or beats on every fold.
 
     Gives the others in the order in which ties are broken, and for each that is left out a better
     one that is not.
@@ -145,14 +145,14 @@ def _undominated(
 
 
 def _without_noise(costs: np.ndarray) -> np.ndarray:
-    """Numbers that differ by their last bits alone are the same, or neither of two would win."""
+    """Round numbers, so that float noise does not decide who wins."""
     mantissas, exponents = np.frexp(costs)
     return np.ldexp(np.round(mantissas, 12), exponents)
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Parts of the range of the weights in each of which one candidate wins."""
+    """Cells of the range of the weights, each with one winner."""
 
     points: np.ndarray
     area: np.ndarray
@@ -161,7 +161,7 @@ class Cells:
 
 
 class Weighing:
-    """The scores of candidates as functions of the weights."""
+    """Scores of candidates as functions of the weights."""
 
     def __init__(self, candidates: Candidates, score: str, completeness: str) -> None:
         self.candidates = candidates
@@ -175,7 +175,7 @@ class Weighing:
         self._folds = [candidates.measure(name)[self.members] for name in names]
 
     def goodness(self, points: np.ndarray, members: Any = slice(None)) -> np.ndarray:
-        """Logarithms of scores at log-weights, greater being better: (n_points, n_members)."""
+        """Return log-scores at log-weights, greater is better: (n_points, n_members)."""
         folds = [part[members] for part in self._folds]
         at = max(1, _BLOCK // folds[0].size)
         blocks = [np.exp(points[n : n + at])[..., None, None] for n in range(0, len(points), at)]
@@ -189,11 +189,11 @@ class Weighing:
         return self._logarithms(np.concatenate(means))
 
     def winners(self, points: np.ndarray) -> np.ndarray:
-        """The best member at each of some log-weights; of equally good ones the first."""
+        """Return the best member at each of some log-weights; the first one of ties."""
         return best_of(self.goodness(points))
 
     def winner(self, weights: Mapping[str, float]) -> int:
-        """The index of the candidate that wins."""
+        """Return the index of the winner."""
         # FiRe's steps begin at weights of few digits, which logarithms would blur.
         if self.score == "fire":
             scores = self._logarithms(fire_score(*self._folds, **weights).mean(axis=-1))[None]
@@ -228,7 +228,7 @@ class Weighing:
     def line(
         self, weights: Mapping[str, float], name: str, low: float, high: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Who wins while one weight goes from low to high and the other one stays.
+        """Return the winners and edges along one weight while the other one is fixed.
 
         Gives the edges of the intervals, and the indices of the candidates that win in them. ICE's
         crossings of two scores are found to the last bits, and winners between two points of the
@@ -256,7 +256,7 @@ class Weighing:
     def _cuts(
         self, point: np.ndarray, axis: int, high: float, last: int
     ) -> list[tuple[float, int]]:
-        """Where the winner changes between a point and a further one, and to whom."""
+        """Return the points between two others at which the winner changes, and the new winners."""
         first = int(self.winners(point[None])[0])
 
         def lead(value: float) -> float:
@@ -283,12 +283,12 @@ class Weighing:
 
 
 def best_of(goodness: np.ndarray) -> np.ndarray:
-    """The first of the best in each row, but for float noise."""
+    """Return the first maximum of each row, up to float noise."""
     return np.argmax(goodness >= goodness.max(axis=1, keepdims=True) - TIE, axis=1)
 
 
 def _breakpoints(sizes: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Where steps begin in an interval of psi, with both ends.
+    """Return the steps of ceil(rules/psi) in an interval of psi, with both ends.
 
     Where a step begins at the upper end itself, that end is there twice.
     """
