@@ -163,7 +163,7 @@ class ContrastPairs:
         return changed
 
     def two_valued(self) -> NDArray[np.int64]:
-        """Return decisions on all combinations of two-valued columns, and the entry of each row."""
+        """Return the columns with two values in rows and contrasts; none if a column has more."""
         largest = self._codes.max(axis=0, initial=0)
         return np.flatnonzero(largest == 1) if (largest <= 1).all() else np.array([], dtype=int)
 
