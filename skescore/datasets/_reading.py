@@ -1,7 +1,7 @@
-"""Reading a table as its owner meant it: what each column is, and what was found on the way.
+"""Reading of tables: the types of columns, missing values, dates and numbers written as text.
 
-A column of a file becomes one of numbers, one of categories, or the parts of a date. How that was
-done is a `Preparation`, so that other rows are read in the same way later.
+A column of a file becomes numbers, categories or the parts of a date. A `Preparation` records how,
+so that other rows can be read in the same way later.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = [
     "ColumnReading",
     "Preparation",
     "Problems",
+    "ReadingOptions",
     "Table",
     "note_equal",
     "prepare",
@@ -36,11 +37,11 @@ __all__ = [
     "read_table",
 ]
 
-#: A text column with more values keeps that many, the most frequent; the rest is `OTHER`.
+#: Largest number of values of a text column; all but the most frequent ones become `OTHER`.
 MAX_CATEGORIES = 20
 OTHER = "other"
 
-#: What stands for a missing value where it is the only text in a column of numbers, in lower case.
+#: Texts in lower case that mean a missing value if a column has no other text besides numbers.
 _WORDS = """
 ? - -- --- – — . .. ... * / # ! x na n.a. n.a n/a nan none null nil missing unknown unk undefined
 empty blank not_available n.d. nd k.a. k.a unbekannt fehlt keine #div/0! #value! #ref! #num! #name?
@@ -48,26 +49,26 @@ empty blank not_available n.d. nd k.a. k.a unbekannt fehlt keine #div/0! #value!
 """
 NULL_WORDS = frozenset([*_WORDS.split(), "not available", "not known", "keine angabe", "no data"])
 _SKRUB_FOLDER = "SKB_DATA_DIRECTORY"
-#: Words that Cleaner takes for missing, but which are values of many columns of text.
+#: Words that skrub's Cleaner reads as missing, although many text columns have them as values.
 _VALUES_IN_TEXT = ("none", "None")
 
-#: Rows by which the decimal sign of a file is found out.
-_SEEN_ROWS = 2000
-#: Fewer rows than these are numbered 1, 2, 3, ... by chance, and their texts differ by chance.
+#: Number of rows from which the decimal sign of a file is detected.
+_SIGN_ROWS = 2000
+#: Columns with fewer rows may be 1, 2, 3, ... or have unique texts by chance.
 _MIN_COUNTED = 10
-#: More values than these, on half of the rows, are identifiers or free text.
-_MANY_NAMES = 20
-#: The most frequent categories must make up so much of the rows to be worth a column.
-_KEPT_SHARE = 0.1
-#: Text in a column of numbers is a slip where it is so rare, or has so few values.
-_RARE, _FEW = 0.05, 10
-#: How often one number must occur, and how often the values of a category, to be told.
+#: A column with more values, on half of the rows, holds identifiers or free text.
+_MAX_NAMES = 20
+#: Smallest share of the rows that the most frequent categories must cover.
+_MIN_CATEGORY_SHARE = 0.1
+#: Largest share of rows and largest number of values of accidental text in a column of numbers.
+_STRAY_SHARE, _STRAY_VALUES = 0.05, 10
+#: Rows in which a sentinel must occur to be reported.
 _MIN_SENTINEL = 2
 _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
 
-#: Numbers that names and codes are written as.
+#: Numbers with leading zeros, as names and codes are written.
 _PADDED = r"[+-]?0\d+"
-#: Dates that skrub does not know, or only by their first row: years of two digits, and "May".
+#: Dates that skrub cannot parse, or only in some rows: years of two digits, and names of months.
 _SHORT_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|.*[^\W\d]{3}.*\d{4}")
 _FORMATS = (
     "%d.%m.%y",
@@ -82,7 +83,7 @@ _FORMATS = (
     "%b %Y",
     "%B %Y",
 )
-#: A format that no text has.
+#: A date format that no text matches, which disables the parsing of dates.
 _NO_DATES = "%Y-%m-%d no date"
 _DIGIT = re.compile(r"\d")
 _DATE_PART = re.compile(
@@ -91,7 +92,7 @@ _DATE_PART = re.compile(
 )
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-#: Names of identifiers: a word of its own, at the end of a word, or what programs call row numbers.
+#: Names of identifiers: a separate word, the end of a word, or a usual name of row numbers.
 _ID_NAME = re.compile(
     r"(?i:(^|[\W_])(ids?|uuid|guid|nr|no|num(ber)?|nummer|key|index|idx|rows?|row_?names|rowid"
     r"|serial|record)$)"
@@ -102,7 +103,7 @@ _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*|\s*")
 
 
 class Problems:
-    """What speaks against a table, to be said at once."""
+    """Problems of a table, which are reported together."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -111,13 +112,13 @@ class Problems:
         self._misspelt: dict[str, str] = {}
 
     def add(self, text: str, *options: str, misspelt: Mapping[str, str] | None = None) -> None:
-        """Add a problem, and what would mend it on the command line."""
+        """Add a problem, with the command-line options that solve it."""
         self._texts.append(text)
         self._options += options
         self._misspelt |= misspelt or {}
 
     def check(self) -> None:
-        """Raise all of them as one error, if there are any."""
+        """Raise all problems as one error, if there are any."""
         if len(self._texts) == 1:
             text = f"{self.where}: {self._texts[0]}"
             raise DatasetError(text, self._options, self._misspelt)
@@ -134,19 +135,19 @@ class ColumnReading:
     Parameters
     ----------
     name : str
-        Of the column in the file.
+        Name of the column in the file.
     kind : {"number", "category", "date"}
-        What its cells are.
+        Type of its cells.
     decimal, thousands : str
-        Signs in numbers that are written as text.
+        Decimal sign and thousands separator of numbers that are written as text.
     values : tuple of str, optional
-        Categories that are kept; all others are ``"other"``. None keeps all.
+        Categories to keep; all others become ``"other"``. None keeps all.
     format : str, optional
-        Of dates that are written as text.
+        Format of dates that are written as text.
     first : str, optional
         The day from which days are counted, as ``2024-01-31``.
     parts : tuple of str, default=()
-        What is made of a date: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``, ``"days"``.
+        Features made of a date: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``, ``"days"``.
     """
 
     name: str
@@ -160,7 +161,7 @@ class ColumnReading:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features that the column becomes."""
+        """Names of the features made of the column."""
         if self.kind != "date":
             return (self.name,)
         days = f"days since {self.first}"
@@ -169,26 +170,26 @@ class ColumnReading:
 
 @dataclass(frozen=True)
 class Preparation:
-    """How a table was read, so that other rows can be read in the same way.
+    """Record of how a table was read, so that other rows can be read in the same way.
 
     Parameters
     ----------
     columns : tuple of ColumnReading
-        Of all columns that became features.
+        The columns that became features.
     na_values : tuple of str, default=()
-        What was read as missing beside the usual words.
+        Texts that were read as missing in addition to the usual words.
     decimal : {".", ","}, optional
-        The decimal sign of a text file. Where a number of another file could be read either way
-        (``1,234``), it has the same. None where it is not known.
+        The decimal sign of a text file, which decides how ambiguous numbers of another file
+        (``1,234``) are read. None if it is unknown.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from skescore.datasets import Preparation, read_table
     >>> table = read_table(pd.DataFrame({"paid": ["$1,250.00", "$80.50"], "on": ["cash", "card"]}))
-    >>> kept = table.preparation.to_dict()
+    >>> record = table.preparation.to_dict()
     >>> later = pd.DataFrame({"paid": ["$1,000.00"], "on": ["cash"]})
-    >>> read_table(later, preparation=Preparation.from_dict(kept)).frame
+    >>> read_table(later, preparation=Preparation.from_dict(record)).frame
        paid    on
     0  1000  cash
     """
@@ -199,11 +200,11 @@ class Preparation:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of all features that it makes."""
+        """Names of all features."""
         return tuple(name for column in self.columns for name in column.features)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain lists and texts, for JSON; what is at its default is left out."""
+        """Return plain lists and texts for JSON, without default values."""
         plain = ColumnReading("", "")
         columns = [
             {
@@ -218,26 +219,26 @@ class Preparation:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Preparation:
-        """Read what `to_dict` gave."""
+        """Restore a preparation from the result of `to_dict`."""
         try:
             columns = []
             for column in data["columns"]:
-                given: dict[str, Any] = {
+                fields: dict[str, Any] = {
                     k: tuple(v) if isinstance(v, list) else v for k, v in column.items()
                 }
-                columns.append(ColumnReading(**given))
+                columns.append(ColumnReading(**fields))
             return cls(tuple(columns), tuple(data.get("na_values", ())), data.get("decimal"))
         except (KeyError, TypeError, AttributeError) as error:
             raise DatasetError(
                 f"The record of how a table was read is damaged: {error}. Make the rules again, "
-                "or take the record away to have the table read anew."
+                "or remove the record, so that the table is read without it."
             ) from error
 
     @classmethod
     def for_features(
         cls, names: Iterable[str], categories: Mapping[str, Sequence[str] | None] | None = None
     ) -> Preparation:
-        """Guess from the names of features how they were read out of a table.
+        """Infer from the names of features how they were read from a table.
 
         Parameters
         ----------
@@ -245,41 +246,41 @@ class Preparation:
             The features, such as those of rules. ``"paid on: month"`` is a part of the date
             ``"paid on"``, unless a table has a column of that name.
         categories : mapping, optional
-            Features that hold categories, with their values or None. Where ``"other"`` is among
-            the values, it stands for all values that are not.
+            Features that hold categories, with their values or None. If ``"other"`` is among
+            the values, it stands for all values that are not listed.
         """
-        found: dict[str, ColumnReading] = {}
+        readings: dict[str, ColumnReading] = {}
         categories = {} if categories is None else categories
         for name in names:
             part = _DATE_PART.fullmatch(name)
             if part is not None:
                 source, first = part["name"], part["first"]
-                old = found.get(source, ColumnReading(source, "date"))
-                parts = (*old.parts, "days" if first else part["part"])
-                found[source] = ColumnReading(
-                    source, "date", first=first or old.first, parts=tuple(dict.fromkeys(parts))
+                previous = readings.get(source, ColumnReading(source, "date"))
+                parts = (*previous.parts, "days" if first else part["part"])
+                readings[source] = ColumnReading(
+                    source, "date", first=first or previous.first, parts=tuple(dict.fromkeys(parts))
                 )
             elif name in categories:
                 values = categories[name]
                 closed = values is not None and OTHER in values
-                kept = tuple(v for v in values or () if v != OTHER) if closed else None
-                found[name] = ColumnReading(name, "category", values=kept)
+                kept_values = tuple(v for v in values or () if v != OTHER) if closed else None
+                readings[name] = ColumnReading(name, "category", values=kept_values)
             else:
-                found[name] = ColumnReading(name, "number")
-        return cls(tuple(found.values()))
+                readings[name] = ColumnReading(name, "number")
+        return cls(tuple(readings.values()))
 
 
 class Table(NamedTuple):
-    """A table that was read.
+    """A table with the findings about it and its preparation.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Numbers as int64 or float64 with NaN where they are missing, categories as text.
+        Numbers as int64 or float64, with NaN for missing values; categories as text.
     findings : tuple of str
-        What a reader should know: columns that were left out, words that were read as missing.
+        Sentences for the user, such as columns left out and words that were read as missing.
     preparation : Preparation
-        How other rows are read in the same way.
+        Record that lets other rows be read in the same way.
     """
 
     frame: pd.DataFrame
@@ -289,7 +290,7 @@ class Table(NamedTuple):
 
 @dataclass
 class _Cells:
-    """A column of text, as its different values and where they are (-1: nowhere, it is missing)."""
+    """A text column as its unique texts and the code of each row; -1 is missing."""
 
     texts: pd.Series
     codes: np.ndarray
@@ -301,78 +302,80 @@ class _Cells:
     @classmethod
     def of(cls, column: pd.Series, na_values: Sequence[str]) -> _Cells:
         codes, values = pd.factorize(column)
-        given = pd.Series([_text(value) for value in values], dtype=object)
-        places, texts = pd.factorize(given)
+        cell_texts = pd.Series([_text(value) for value in values], dtype=object)
+        text_codes, texts = pd.factorize(cell_texts)
         blank = np.array([t == "" or t in na_values for t in texts], dtype=bool)
         renumbered = np.where(blank, -1, np.cumsum(~blank) - 1)
-        whole = np.append(renumbered[places] if len(places) else [], -1).astype(np.intp)
-        kept = pd.Series(list(texts), dtype=object)[~blank].reset_index(drop=True)
-        return cls(kept, whole[codes])
+        value_codes = np.append(renumbered[text_codes] if len(text_codes) else [], -1).astype(
+            np.intp
+        )
+        nonblank_texts = pd.Series(list(texts), dtype=object)[~blank].reset_index(drop=True)
+        return cls(nonblank_texts, value_codes[codes])
 
-    def taken(self, values: np.ndarray, missing: Any) -> np.ndarray:
-        """Values per text as values per row."""
+    def per_row(self, values: np.ndarray, missing: Any) -> np.ndarray:
+        """Expand values per text to values per row."""
         return np.append(values, [missing])[self.codes]
 
-    def rows(self, which: np.ndarray) -> int:
-        """How many rows hold one of these texts."""
-        return int(self.counts[which].sum())
+    def count_rows(self, text_mask: np.ndarray) -> int:
+        """Count the rows that hold one of the selected texts."""
+        return int(self.counts[text_mask].sum())
 
 
 def _text(value: Any) -> str:
-    """The text of a cell; whole numbers without a point."""
+    """Return the text of a cell; integers have no decimal point."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip()
 
 
-def _decimal_sign(raw: FileTable, known: str | None, findings: list[str]) -> str | None:
-    """The sign before the decimals of a text file; None for other tables.
+def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]) -> str | None:
+    """Detect the decimal sign of a text file; return None for other tables.
 
-    Where none of its numbers tells, it is the `known` one of the table that was read before.
+    If all numbers are ambiguous, `previous_sign` is used, that of a table that was read before.
     """
     if raw.separator is None:
         return None
-    comma = point = 0
-    doubtful: dict[str, str] = {}
+    n_comma = n_point = 0
+    ambiguous_texts: dict[str, str] = {}
     for name, column in raw.frame.items():
         if pd.api.types.is_numeric_dtype(column):
             continue
-        seen, us, german = _signs_of(column)
-        if 2 * (us | german).sum() < len(seen):
+        texts, fits_point, fits_comma = _signs_of(column)
+        if 2 * (fits_point | fits_comma).sum() < len(texts):
             continue
-        with_comma = np.array(["," in text for text in seen], dtype=bool)
-        comma += int((with_comma & german & ~us).sum())
-        point += int((with_comma & us & ~german).sum())
-        if (both := with_comma & us & german).any():
-            doubtful[str(name)] = seen[int(both.argmax())]
-    if comma == point and (doubtful or known == ","):
+        with_comma = np.array(["," in text for text in texts], dtype=bool)
+        n_comma += int((with_comma & fits_comma & ~fits_point).sum())
+        n_point += int((with_comma & fits_point & ~fits_comma).sum())
+        if (ambiguous := with_comma & fits_point & fits_comma).any():
+            ambiguous_texts[str(name)] = texts[int(ambiguous.argmax())]
+    if n_comma == n_point and (ambiguous_texts or previous_sign == ","):
         floats = raw.frame.select_dtypes("float").columns
         for _, column in raw.as_written(map(str, floats)).items():
-            seen, us, german = _signs_of(column)
-            with_point = np.array(["." in text for text in seen], dtype=bool)
-            point += int((with_point & us & ~german).sum())
-    if comma != point:
-        return "," if comma > point else "."
-    if known is not None:
-        return known
-    if not doubtful or raw.separator == ",":
+            texts, fits_point, fits_comma = _signs_of(column)
+            with_point = np.array(["." in text for text in texts], dtype=bool)
+            n_point += int((with_point & fits_point & ~fits_comma).sum())
+    if n_comma != n_point:
+        return "," if n_comma > n_point else "."
+    if previous_sign is not None:
+        return previous_sign
+    if not ambiguous_texts or raw.separator == ",":
         return "."
-    name, text = next(iter(doubtful.items()))
+    name, text = next(iter(ambiguous_texts.items()))
     findings.append(
         f"{text} in column {name!r} is read with a decimal comma, as nothing else needs the comma; "
-        "where it parts thousands: --decimal=."
+        "if it separates thousands: --decimal=."
     )
     return ","
 
 
 def _signs_of(column: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Different texts of a column, and which are numbers with a point, and with a comma."""
-    seen = [_text(value) for value in column.dropna().head(_SEEN_ROWS).unique()]
-    return seen, fits(seen, ".", ","), fits(seen, ",", ".")
+    """Return the unique texts of a column, and masks of numbers with a point and with a comma."""
+    texts = [_text(value) for value in column.dropna().head(_SIGN_ROWS).unique()]
+    return texts, fits(texts, ".", ","), fits(texts, ",", ".")
 
 
-def _cleaned(texts: pd.Series, date_format: str | None = None) -> tuple[pd.Series, str | None]:
-    """Let skrub find missing values and dates; gives the format of the latter."""
+def _clean(texts: pd.Series, date_format: str | None = None) -> tuple[pd.Series, str | None]:
+    """Detect missing values and dates with skrub; also return the format of the dates."""
     cleaner = _cleaner()(drop_null_fraction=None, datetime_format=date_format)
     result = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
     last = cleaner.all_processing_steps_["x"][-1]
@@ -381,29 +384,29 @@ def _cleaned(texts: pd.Series, date_format: str | None = None) -> tuple[pd.Serie
 
 @cache
 def _cleaner() -> Any:
-    """The class of skrub, which takes seconds to import, and numbers need none of it."""
+    """Import skrub's Cleaner on first use, since the import takes seconds."""
     try:
         from skrub import Cleaner
     except (OSError, RuntimeError):
-        # It makes a folder for data sets of its own, where there may be no home, or none to write.
-        before = os.environ.get(_SKRUB_FOLDER)
+        # skrub creates a data folder in the home folder, which may not exist or be read-only.
+        user_folder = os.environ.get(_SKRUB_FOLDER)
         os.environ[_SKRUB_FOLDER] = tempfile.gettempdir()
         try:
             from skrub import Cleaner
         finally:
             os.environ.pop(_SKRUB_FOLDER)
-            if before is not None:
-                os.environ[_SKRUB_FOLDER] = before
+            if user_folder is not None:
+                os.environ[_SKRUB_FOLDER] = user_folder
     return Cleaner
 
 
 def _date_format(texts: pd.Series) -> str | None:
-    """The format of texts that are dates, all of them."""
+    """Return the date format that all texts have, or None."""
     if not len(texts) or not all(map(_DIGIT.search, texts)):
         return None
-    cleaned, found = _cleaned(texts)
+    cleaned, date_format = _clean(texts)
     if pd.api.types.is_datetime64_any_dtype(cleaned):
-        return found
+        return date_format
     if not all(_SHORT_DATE.fullmatch(text) for text in texts):
         return None
     for date_format in _FORMATS:
@@ -418,99 +421,101 @@ def _is_dates(column: pd.Series) -> bool:
 
 
 def _dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> pd.Series:
-    """Points in time without a time zone."""
+    """Convert a column to timestamps without a time zone."""
     if cells is not None:
         parsed = _parsed_dates(cells, date_format)
         values = parsed.dt.tz_localize(None).to_numpy("datetime64[us]")
-        return pd.Series(cells.taken(values, np.datetime64("NaT", "us")), index=column.index)
+        return pd.Series(cells.per_row(values, np.datetime64("NaT", "us")), index=column.index)
     if isinstance(column.dtype, pd.PeriodDtype):
         return column.dt.to_timestamp()
     return pd.to_datetime(column, utc=True).dt.tz_localize(None)
 
 
 def _parsed_dates(cells: _Cells, date_format: str | None) -> pd.Series:
-    mixed: dict[str, Any] = {"format": date_format or "mixed"}
-    return pd.to_datetime(cells.texts, errors="coerce", utc=True, **mixed)
+    format_options: dict[str, Any] = {"format": date_format or "mixed"}
+    return pd.to_datetime(cells.texts, errors="coerce", utc=True, **format_options)
 
 
 def _parts_of(dates: pd.Series, reading: ColumnReading) -> dict[str, pd.Series]:
-    """The features that a column of dates becomes."""
+    """Return the features made of a column of dates."""
     first = None if reading.first is None else pd.Timestamp(reading.first)
-    made: dict[str, pd.Series] = {}
+    features: dict[str, pd.Series] = {}
     for name, part in zip(reading.features, reading.parts, strict=True):
         if part == "weekday":
             day = dates.dt.day_of_week
             names = np.array([*_WEEKDAYS, np.nan], dtype=object)
             values = names[day.fillna(len(_WEEKDAYS)).to_numpy(int)]
-            made[name] = pd.Series(values, index=dates.index, dtype=object)
+            features[name] = pd.Series(values, index=dates.index, dtype=object)
         elif part == "days":
-            made[name] = _compact((dates.dt.normalize() - first).dt.days)
+            features[name] = _compact((dates.dt.normalize() - first).dt.days)
         else:
-            made[name] = _compact(getattr(dates.dt, part))
-    return made
+            features[name] = _compact(getattr(dates.dt, part))
+    return features
 
 
 def _compact(values: pd.Series) -> pd.Series:
-    """Whole numbers as int64 unless one is missing."""
+    """Convert integers to int64 unless a value is missing."""
     if pd.api.types.is_float_dtype(values.dtype) and values.notna().all():
-        whole = bool((values == np.floor(values)).all()) and bool(np.isfinite(values).all())
-        return values.astype("int64" if whole and values.abs().max() < 2**53 else "float64")
+        are_integers = bool((values == np.floor(values)).all()) and bool(np.isfinite(values).all())
+        return values.astype("int64" if are_integers and values.abs().max() < 2**53 else "float64")
     return values.astype("float64" if values.isna().any() else "int64")
 
 
 def _apply(
     column: pd.Series, cells: _Cells | None, reading: ColumnReading, na_values: Sequence[str]
 ) -> dict[str, pd.Series]:
-    """The features that a column becomes."""
+    """Return the features made of a column."""
     if reading.kind == "date":
         return _parts_of(_dates(column, cells, reading.format), reading)
     if reading.kind == "number":
         if cells is None:
             return {reading.name: _numbers(column, na_values)}
         values = as_numbers(cells.texts.tolist(), reading.decimal, reading.thousands)
-        return {reading.name: _number_series(cells.taken(values, np.nan), column.index)}
+        return {reading.name: _number_series(cells.per_row(values, np.nan), column.index)}
     cells = _Cells.of(column, na_values) if cells is None else cells
     missing = _null_texts(cells.texts)
     values = np.where(missing, np.nan, cells.texts.to_numpy(object))
     if reading.values is not None:
-        known = cells.texts.isin(reading.values).to_numpy()
-        values = np.where(known | missing, values, OTHER)
-    made = pd.Series(cells.taken(values, np.nan), index=column.index, dtype=object)
-    if pd.to_numeric(made.dropna().drop_duplicates(), errors="coerce").notna().all():
-        made = made.astype("category")  # names that are written as numbers have to be declared
-    return {reading.name: made}
+        kept_mask = cells.texts.isin(reading.values).to_numpy()
+        values = np.where(kept_mask | missing, values, OTHER)
+    category = pd.Series(cells.per_row(values, np.nan), index=column.index, dtype=object)
+    if pd.to_numeric(category.dropna().drop_duplicates(), errors="coerce").notna().all():
+        category = category.astype(
+            "category"
+        )  # text that spells numbers must be declared as categories
+    return {reading.name: category}
 
 
 def _are_null_words(texts: pd.Series) -> np.ndarray:
-    """Which texts stand for a missing value in a column of numbers or dates."""
+    """Return a mask of the texts that mean a missing value in a column of numbers or dates."""
     return np.array([text.lower() in NULL_WORDS for text in texts], dtype=bool)
 
 
 def _null_texts(texts: pd.Series) -> np.ndarray:
-    """Which texts stand for a missing value in a column of text."""
+    """Return a mask of the texts that mean a missing value in a column of text."""
     if not len(texts):
         return np.zeros(0, dtype=bool)
-    nulls = _cleaned(texts.astype(object), _NO_DATES)[0].isna().to_numpy()
+    nulls = _clean(texts.astype(object), _NO_DATES)[0].isna().to_numpy()
     return nulls & ~texts.isin(_VALUES_IN_TEXT).to_numpy()
 
 
 def is_read_as(text: str) -> bool:
-    """Whether a cell of a column of text can be read as this text."""
+    """Return whether reading a cell of a text column can result in this text."""
     if text != text.strip() or not text:
         return False
     return text.lower() not in NULL_WORDS or not _null_texts(pd.Series([text])).any()
 
 
-def _plain(column: pd.Series) -> pd.Series:
-    """A column without the wrapping of pandas' categories."""
+def _without_categorical(column: pd.Series) -> pd.Series:
+    """Convert a categorical column of pandas to a plain one."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return pd.Series(np.asarray(column), index=column.index, name=column.name)
     return column
 
 
 def _cells_of(column: pd.Series) -> pd.Series:
-    """The column of a feature, spans of time in days."""
-    column = _plain(column)
+    """Return the column of a feature, with time spans in days."""
+    column = _without_categorical(column)
     if pd.api.types.infer_dtype(column, skipna=True) in ("timedelta", "timedelta64"):
         column = pd.to_timedelta(column).dt.total_seconds() / 86400.0
     return column
@@ -518,19 +523,21 @@ def _cells_of(column: pd.Series) -> pd.Series:
 
 def _number_series(values: np.ndarray, index: pd.Index) -> pd.Series:
     series = pd.Series(values, index=index, dtype="float64")
-    whole = len(values) > 0 and np.isfinite(values).all() and (values == np.floor(values)).all()
-    return series.astype("int64") if whole and np.abs(values).max() < 2**53 else series
+    are_integers = (
+        len(values) > 0 and np.isfinite(values).all() and (values == np.floor(values)).all()
+    )
+    return series.astype("int64") if are_integers and np.abs(values).max() < 2**53 else series
 
 
 def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
-    """Numbers or booleans as int64 or float64."""
-    marks = [float(word) for word in na_values if is_number(word)]
-    if marks:
-        column = column.mask(column.isin(marks))
+    """Convert numbers or booleans to int64 or float64."""
+    missing_numbers = [float(word) for word in na_values if is_number(word)]
+    if missing_numbers:
+        column = column.mask(column.isin(missing_numbers))
     kind = column.dtype
-    whole = pd.api.types.is_bool_dtype(kind) or pd.api.types.is_signed_integer_dtype(kind)
-    small = isinstance(kind, np.dtype) and kind.kind == "u" and kind.itemsize < 8
-    if (whole or small) and not column.isna().any():
+    is_integer = pd.api.types.is_bool_dtype(kind) or pd.api.types.is_signed_integer_dtype(kind)
+    is_small_unsigned = isinstance(kind, np.dtype) and kind.kind == "u" and kind.itemsize < 8
+    if (is_integer or is_small_unsigned) and not column.isna().any():
         return column.astype("int64")
     return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
 
@@ -540,41 +547,58 @@ _Read: TypeAlias = tuple[ColumnReading, dict[str, pd.Series]] | None
 
 @dataclass
 class _Reader:
-    """Reads the columns of a table one by one, and gathers what it finds."""
+    """Reads the columns of a table one by one, and collects findings."""
 
     frame: pd.DataFrame
     problems: Problems
-    na_values: tuple[str, ...]
-    numeric: tuple[str, ...]
-    categories: tuple[str, ...]
-    decimal: str | None
+    options: ReadingOptions
     comma_first: bool
-    max_categories: int
     findings: list[str]
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
+    def read_all(
+        self, target: str | None
+    ) -> tuple[tuple[ColumnReading, ...], dict[str, pd.Series]]:
+        """Read all features, and report which columns are left out."""
+        features, columns = self.options.features, list(self.frame.columns)
+        names = columns if features is None else _sources(features, columns)
+        names = [name for name in names if name != target and name not in self.options.drop]
+        results = []
+        for name in names:
+            if features is None and _is_copy(self.frame, name):
+                self.leave(name, "copies under the same name")
+            else:
+                results.append(self.read(name, chosen=features is not None))
+        results = [result for result in results if result is not None]
+        if not results:  # rather than no feature at all, identifiers are read
+            restored = [self.read(name, chosen=True) for name in self.restore_left_out()]
+            results = [result for result in restored if result is not None]
+        self.note_left_out()
+        features_by_name = {name: c for _, made_of in results for name, c in made_of.items()}
+        return tuple(reading for reading, _ in results), features_by_name
+
     def read(self, name: str, *, chosen: bool) -> _Read:
-        """Find out what a column is; None if it is left out."""
+        """Detect the type of a column and read it; return None if it is left out."""
         column = _cells_of(self.frame[name])
-        forced = name in self.numeric or name in self.categories
-        if name in self.categories:
-            return self._category(name, column, _Cells.of(column, self.na_values), True)
+        forced = name in self.options.numeric or name in self.options.categories
+        if name in self.options.categories:
+            return self._category(name, column, _Cells.of(column, self.options.na_values), True)
         if _is_dates(column):
             return self._date(name, column, None, None)
         if pd.api.types.is_numeric_dtype(column.dtype):
             return self._number(name, column, chosen or forced)
-        cells = _Cells.of(column, self.na_values)
+        cells = _Cells.of(column, self.options.na_values)
         if not len(cells.texts):
             return self._number(name, pd.Series(np.nan, index=column.index), chosen or forced)
         texts = cells.texts.tolist()
-        style = style_of(texts, self.decimal, comma_first=self.comma_first)
+        style = style_of(texts, self.options.decimal, comma_first=self.comma_first)
         values = as_numbers(texts, *style)
-        known = ~np.isnan(values)
-        if name in self.numeric or self._is_numeric(name, cells, known):
-            _note_words(name, cells, ~known, self.findings)
-            self._note_units(name, cells.texts[known].tolist())
-            made = _number_series(cells.taken(values, np.nan), column.index)
-            return ColumnReading(name, "number", *style), {name: made}
+        number_mask = ~np.isnan(values)
+        if name in self.options.numeric or self._is_numeric(name, cells, number_mask):
+            _note_words(name, cells, ~number_mask, self.findings)
+            self._note_units(name, cells.texts[number_mask].tolist())
+            numbers = _number_series(cells.per_row(values, np.nan), column.index)
+            return ColumnReading(name, "number", *style), {name: numbers}
         words = _are_null_words(cells.texts)
         date_format = _date_format(cells.texts[~words])
         if date_format is not None:
@@ -582,31 +606,34 @@ class _Reader:
             return self._date(name, column, cells, date_format)
         return self._category(name, column, cells, chosen)
 
-    def _is_numeric(self, name: str, cells: _Cells, known: np.ndarray) -> bool:
-        """Whether a column of text is meant to hold numbers."""
-        stray = ~(known | _are_null_words(cells.texts))
-        n_numbers, n_stray = cells.rows(known), cells.rows(stray)
+    def _is_numeric(self, name: str, cells: _Cells, number_mask: np.ndarray) -> bool:
+        """Return whether a text column is meant to hold numbers."""
+        stray_mask = ~(number_mask | _are_null_words(cells.texts))
+        n_numbers, n_stray = cells.count_rows(number_mask), cells.count_rows(stray_mask)
         if not n_numbers or not n_stray:
             return n_numbers > 0
         n_rows = n_numbers + n_stray
-        few = len(cells.texts) <= _FEW and n_rows >= 3 * len(cells.texts)
-        names = few and n_stray > _RARE * n_rows
-        only_truth = cells.texts[known].str.lower().isin(("true", "false")).all()
-        if only_truth or names or n_numbers < n_stray:
+        has_few_texts = len(cells.texts) <= _STRAY_VALUES and n_rows >= 3 * len(cells.texts)
+        is_categorical = has_few_texts and n_stray > _STRAY_SHARE * n_rows
+        only_truth = cells.texts[number_mask].str.lower().isin(("true", "false")).all()
+        if only_truth or is_categorical or n_numbers < n_stray:
             return False
-        if stray.sum() > _FEW and n_stray > _RARE * n_rows:
+        if stray_mask.sum() > _STRAY_VALUES and n_stray > _STRAY_SHARE * n_rows:
             return False
-        words = cells.texts[stray].tolist()
-        first = int(np.isin(cells.codes, np.flatnonzero(stray)).argmax())
+        words = cells.texts[stray_mask].tolist()
+        first = int(np.isin(cells.codes, np.flatnonzero(stray_mask)).argmax())
         row = self.frame.index[first] + 1
-        shown = cells.texts[cells.codes[first]]
+        first_text = cells.texts[cells.codes[first]]
         options = (
-            [f"--na-values={word}" for word in words] if len(words) <= _FEW else ["--numeric", name]
+            [f"--na-values={word}" for word in words]
+            if len(words) <= _STRAY_VALUES
+            else ["--numeric", name]
         )
         self.problems.add(
             f"column {name!r} should be numbers but has text in {n_stray} of {n_rows} rows, first "
-            f"{shown!r} in data row {row} (data rows are counted from 1, without the header). "
-            f"Correct the file, read the text as missing with na_values={words[:_FEW]!r} (on the "
+            f"{first_text!r} in data row {row} (data rows are counted from 1, without the header). "
+            f"Correct the file, read the text as missing with na_values={words[:_STRAY_VALUES]!r} "
+            "(on the "
             f"command line: --na-values) or the column as names with categories=({name!r},) (on "
             f"the command line: --category {quoted(name)}), or leave it out with drop=({name!r},) "
             f"(on the command line: --drop {quoted(name)}).",
@@ -615,16 +642,16 @@ class _Reader:
         return True
 
     def _note_units(self, name: str, texts: Sequence[str]) -> None:
-        units, bare = units_of(texts)
-        if len(units) > 1 or (units == ["%"] and bare):
-            shown = ", ".join(units) + (" and without" if bare else "")
+        units, has_unitless = units_of(texts)
+        if len(units) > 1 or (units == ["%"] and has_unitless):
+            unit_list = ", ".join(units) + (" and without" if has_unitless else "")
             self.findings.append(
-                f"column {name!r} holds numbers in several units, read as they stand: {shown}"
+                f"column {name!r} holds numbers in several units, read as they stand: {unit_list}"
             )
 
     def _number(self, name: str, column: pd.Series, keep: bool) -> _Read:
-        values = _numbers(column, self.na_values)
-        reading = ColumnReading(name, "number", *_USUAL["," if self.comma_first else "."])
+        values = _numbers(column, self.options.na_values)
+        reading = ColumnReading(name, "number", *_STYLE_OF["," if self.comma_first else "."])
         if not keep:
             if values.isna().all():
                 return self.leave(name, "without any value")
@@ -636,50 +663,52 @@ class _Reader:
         return reading, {name: values}
 
     def _note_sentinel(self, name: str, values: pd.Series) -> None:
-        """Note a number far from all others that usually stands for a missing value."""
-        known = values.to_numpy(float)
-        known = known[np.isfinite(known)]
-        for mark in _SENTINELS:
-            count = int((known == mark).sum())
-            others = known[known != mark]
-            if count < _MIN_SENTINEL or not len(others):
+        """Report a usual code of missing values that is far from all other numbers."""
+        finite = values.to_numpy(float)
+        finite = finite[np.isfinite(finite)]
+        for sentinel in _SENTINELS:
+            count = int((finite == sentinel).sum())
+            other_numbers = finite[finite != sentinel]
+            if count < _MIN_SENTINEL or not len(other_numbers):
                 continue
-            far = (
-                others.min() > mark and others.min() >= 0
-                if mark < 0
+            is_distant = (
+                other_numbers.min() > sentinel and other_numbers.min() >= 0
+                if sentinel < 0
                 else (
-                    others.max() < mark and mark > 2 * others.max() and len(np.unique(others)) > 2
+                    other_numbers.max() < sentinel
+                    and sentinel > 2 * other_numbers.max()
+                    and len(np.unique(other_numbers)) > 2
                 )
             )
-            if far:
+            if is_distant:
                 self.findings.append(
-                    f"{mark} in column {name!r} ({count} rows) may stand for a missing value; to "
-                    f"read it so: --na-values={mark}"
+                    f"{sentinel} in column {name!r} ({count} rows) may stand for a missing value; "
+                    f"to read it so: --na-values={sentinel}"
                 )
 
     def _category(self, name: str, column: pd.Series, cells: _Cells, keep: bool) -> _Read:
-        null = _null_texts(cells.texts)
-        counts = pd.Series(cells.counts[~null], index=cells.texts[~null])
+        missing_mask = _null_texts(cells.texts)
+        counts = pd.Series(cells.counts[~missing_mask], index=cells.texts[~missing_mask])
         n_rows, n_values = int(counts.sum()), len(counts)
         if not keep:
             if not n_values:
                 return self.leave(name, "without any value")
             unique = n_values == n_rows >= _MIN_COUNTED
-            if unique or (n_values > _MANY_NAMES and n_values > n_rows / 2):
+            if unique or (n_values > _MAX_NAMES and n_values > n_rows / 2):
                 return self.leave(name, "identifiers")
-        kept = None
-        if n_values > self.max_categories:
+        kept_values = None
+        if n_values > self.options.max_categories:
             order = sorted(counts.index, key=lambda value: (-counts[value], value))
-            kept = tuple(order[: self.max_categories])
-            share = counts[list(kept)].sum() / n_rows
-            if share < _KEPT_SHARE and not keep:
+            kept_values = tuple(order[: self.options.max_categories])
+            share = counts[list(kept_values)].sum() / n_rows
+            if share < _MIN_CATEGORY_SHARE and not keep:
                 return self.leave(name, "categories that hardly ever repeat")
             self.findings.append(
-                f"column {name!r} has {n_values} categories; the {self.max_categories} most "
-                f"frequent are kept ({share:.0%} of the rows), the others read as {OTHER!r}"
+                f"column {name!r} has {n_values} categories; the {self.options.max_categories} "
+                f"most frequent are kept ({share:.0%} of the rows), the others read as {OTHER!r}"
             )
-        reading = ColumnReading(name, "category", values=kept)
-        return reading, _apply(column, cells, reading, self.na_values)
+        reading = ColumnReading(name, "category", values=kept_values)
+        return reading, _apply(column, cells, reading, self.options.na_values)
 
     def _date(
         self, name: str, column: pd.Series, cells: _Cells | None, date_format: str | None
@@ -691,7 +720,7 @@ class _Reader:
         parts = [part for part in ("year", "month") if getattr(dates.dt, part).nunique() > 1]
         if (dates.dt.normalize() != dates)[dates.notna()].any() and dates.dt.hour.nunique() > 1:
             parts.append("hour")
-        # Where only years or months are told, their first days say no more.
+        # Dates given as years or months carry no information about days.
         yearly = bool((dates.dropna().dt.day_of_year == 1).all())
         monthly = bool((dates.dropna().dt.day == 1).all())
         if dates.dt.day_of_week.nunique() > 1 and not monthly:
@@ -701,11 +730,11 @@ class _Reader:
         reading = ColumnReading(
             name, "date", format=date_format, first=f"{first:%Y-%m-%d}", parts=tuple(parts)
         )
-        shown = f" (written as {date_format})" if date_format else ""
+        format_note = f" (written as {date_format})" if date_format else ""
         if not parts:
             return self.leave(name, "one point in time only")
         self.findings.append(
-            f"column {name!r} holds dates{shown}, read as {listed(reading.features)}"
+            f"column {name!r} holds dates{format_note}, read as {listed(reading.features)}"
         )
         return reading, _parts_of(dates, reading)
 
@@ -714,24 +743,26 @@ class _Reader:
         self.left_out.setdefault(reason, []).append(name)
         return None
 
-    def take_back(self) -> list[str]:
-        """Read nothing as identifiers where nothing else would be left."""
-        back = [name for names in self.left_out.values() for name in names]
+    def restore_left_out(self) -> list[str]:
+        """Return the names of the columns that were left out, which are then read after all."""
+        names = [name for names in self.left_out.values() for name in names]
         self.left_out.clear()
-        return back
+        return names
 
     def note_left_out(self) -> None:
-        """Say in one sentence which columns are left out."""
+        """Report the columns that are left out in one sentence."""
         if self.left_out:
-            told = "; ".join(f"{listed(names)} ({why})" for why, names in self.left_out.items())
+            columns = "; ".join(
+                f"{listed(names)} ({reason})" for reason, names in self.left_out.items()
+            )
             self.findings.append(
-                f"left out: {told}; to keep one: --category NAME or --numeric NAME"
+                f"left out: {columns}; to keep one: --category NAME or --numeric NAME"
             )
 
 
 def _note_words(name: str, cells: _Cells, words: np.ndarray, findings: list[str]) -> None:
-    """Note which words of a column are read as missing."""
-    count = cells.rows(words)
+    """Report the words of a column that are read as missing."""
+    count = cells.count_rows(words)
     if count:
         findings.append(
             f"{listed(cells.texts[words].tolist(), 5)} in column {name!r} is read as missing "
@@ -740,26 +771,26 @@ def _note_words(name: str, cells: _Cells, words: np.ndarray, findings: list[str]
 
 
 def _all_different(values: pd.Series) -> bool:
-    known = values.dropna()
-    return len(known) > 0 and known.is_unique
+    observed = values.dropna()
+    return len(observed) > 0 and observed.is_unique
 
 
 def _is_whole(values: pd.Series) -> bool:
-    known = values.dropna()
-    return bool(np.isfinite(known).all()) and bool((known == np.floor(known)).all())
+    observed = values.dropna()
+    return bool(np.isfinite(observed).all()) and bool((observed == np.floor(observed)).all())
 
 
 def _is_identifier(name: str, values: pd.Series) -> bool:
-    """Whether whole numbers under a name such as "id" hardly ever repeat."""
-    known = values.dropna()
-    if len(known) < _MIN_COUNTED or not _ID_NAME.search(name) or not _is_whole(known):
+    """Return whether a column with a name such as "id" has integers that hardly ever repeat."""
+    observed = values.dropna()
+    if len(observed) < _MIN_COUNTED or not _ID_NAME.search(name) or not _is_whole(observed):
         return False
-    n_values = known.nunique()
-    return n_values == len(known) or (n_values > _MANY_NAMES and n_values > len(known) / 2)
+    n_values = observed.nunique()
+    return n_values == len(observed) or (n_values > _MAX_NAMES and n_values > len(observed) / 2)
 
 
 def _counts_rows(values: pd.Series) -> bool:
-    """Whether integers are 1, 2, 3, ..., in any order and from any start."""
+    """Return whether integers are consecutive, in any order and from any start."""
     numbers = values.to_numpy()
     if numbers.dtype.kind != "i" or len(numbers) < _MIN_COUNTED:
         return False
@@ -767,16 +798,17 @@ def _counts_rows(values: pd.Series) -> bool:
 
 
 def note_equal(frame: pd.DataFrame) -> list[str]:
-    """Findings about columns that say the same as another, or the same in every row."""
+    """Report columns that equal another one, have a single value, or look like row numbers."""
     findings: list[str] = []
     constant = [str(n) for n, c in frame.items() if c.nunique(dropna=False) == 1]
     if constant:
         word = "column" if len(constant) == 1 else "columns"
         findings.append(
-            f"{len(constant)} {word} with a single value, of no use: {listed(constant)}"
+            f"{len(constant)} {word} with a single value, which rules cannot use: "
+            f"{listed(constant)}"
         )
-    seen: dict[bytes, str] = {}
-    coded: dict[bytes, str] = {}
+    name_of_numbers: dict[bytes, str] = {}
+    name_of_codes: dict[bytes, str] = {}
     for name, column in frame.items():
         name = str(name)
         if name in constant:
@@ -784,12 +816,12 @@ def note_equal(frame: pd.DataFrame) -> list[str]:
         twin = name
         codes, values = pd.factorize(column)
         if column.dtype.kind in "if":
-            twin = seen.setdefault((column.to_numpy(float) + 0.0).tobytes(), name)
-        if column.dtype == object or len(values) <= _MANY_NAMES:
-            same = coded.setdefault(codes.tobytes(), name)
-            # Two columns of numbers may order the rows differently.
-            if twin == name and object in (column.dtype, frame[same].dtype):
-                twin = same
+            twin = name_of_numbers.setdefault((column.to_numpy(float) + 0.0).tobytes(), name)
+        if column.dtype == object or len(values) <= _MAX_NAMES:
+            same_codes = name_of_codes.setdefault(codes.tobytes(), name)
+            # Equal codes of two numeric columns do not imply the same order of the rows.
+            if twin == name and object in (column.dtype, frame[same_codes].dtype):
+                twin = same_codes
         if twin != name:
             findings.append(
                 f"columns {twin!r} and {name!r} are equal, and rules may use either; to leave one "
@@ -804,118 +836,158 @@ def note_equal(frame: pd.DataFrame) -> list[str]:
 
 
 def quoted(name: str) -> str:
-    """A name as the command line takes it in its lists."""
+    """Quote a column name for the lists of the command line."""
     return shlex.quote(f'"{name}"' if "," in name else name)
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """Options of the reading of a table, shared by `read_table` and `load_dataset`.
+
+    Parameters
+    ----------
+    decimal : {".", ","}, optional
+        The decimal sign. By default it is detected from the numbers.
+    na_values : str or sequence of str, default=()
+        Further texts that mean a missing value, in all columns, such as ``"-999"``.
+    numeric : str or sequence of str, default=()
+        Columns to read as numbers; other text in them is missing. They are never left out.
+    categories : str or sequence of str, default=()
+        Columns to read as categories, although they are written as numbers or hardly ever repeat.
+        They are never left out. Other text is read as categories without being named.
+    drop : str or sequence of str, default=()
+        Columns to leave out.
+    features : str, sequence of str or None, default=None
+        Columns to read, or parts of dates such as ``"paid on: month"``; all others, and their
+        problems, are ignored. None reads all columns but those in `drop` and identifiers.
+    sample : int, optional
+        Number of rows to read, drawn at random.
+    random_state : int, default=0
+        Seed of the sample.
+    max_categories : int, default=20
+        A column with more categories keeps the most frequent ones; the others become ``"other"``.
+    preparation : Preparation, optional
+        Record of how another table was read. Its columns are read in the same way, and no others.
+
+    Examples
+    --------
+    >>> from skescore.datasets import ReadingOptions
+    >>> ReadingOptions(drop="name").drop
+    ('name',)
+    """
+
+    decimal: str | None = None
+    na_values: str | Sequence[str] = ()
+    numeric: str | Sequence[str] = ()
+    categories: str | Sequence[str] = ()
+    drop: str | Sequence[str] = ()
+    features: str | Sequence[str] | None = None
+    sample: int | None = None
+    random_state: int = 0
+    max_categories: int = MAX_CATEGORIES
+    preparation: Preparation | None = None
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (None, ".", ","):
+            raise DatasetError(f"decimal must be '.' or ',', got {self.decimal!r} (--decimal).")
+        for name in ("na_values", "numeric", "categories", "drop"):
+            object.__setattr__(self, name, _tuple(getattr(self, name)))
+        if self.features is not None:
+            object.__setattr__(self, "features", _tuple(self.features))
 
 
 def prepare(
     raw: FileTable,
     where: str,
+    options: ReadingOptions,
     *,
     target: str | None = None,
-    decimal: str | None = None,
-    na_values: tuple[str, ...] = (),
-    numeric: tuple[str, ...] = (),
-    categories: tuple[str, ...] = (),
-    drop: tuple[str, ...] = (),
-    features: tuple[str, ...] | None = None,
-    sample: int | None = None,
-    random_state: int = 0,
-    max_categories: int = MAX_CATEGORIES,
-    preparation: Preparation | None = None,
     problems: Problems | None = None,
 ) -> Table:
     """Read a table of raw cells; see `read_table`.
 
-    The index of the result counts the rows of the file. Where `problems` are given, they are
-    gathered there rather than raised.
+    The index of the result counts the rows of the file. Problems are added to `problems`, or
+    raised if it is None.
     """
-    own = Problems(where) if problems is None else problems
+    table_problems = Problems(where) if problems is None else problems
     findings = list(raw.findings)
-    known = None if preparation is None else preparation.decimal
-    sign = decimal or _decimal_sign(raw, known, findings)
-    comma = sign == ","
-    if comma:
+    preparation = options.preparation
+    previous_sign = None if preparation is None else preparation.decimal
+    sign = options.decimal or _decimal_sign(raw, previous_sign, findings)
+    if sign == ",":
         raw = raw.with_decimal_comma()
-    named = set(categories)
+    categories = set(options.categories)
     if preparation is not None:
-        named |= {each.name for each in preparation.columns if each.kind == "category"}
-    named -= set(numeric)
-    frame = raw.frame.assign(**_named(raw, named, target, findings)).rename(columns=str)
-    if sample is not None and sample < len(frame):
-        findings.append(f"a sample of {sample} of {len(frame)} rows is read, drawn at random")
-        frame = frame.sample(sample, random_state=random_state).sort_index()
-    columns = [str(name) for name in frame.columns]
-    out: dict[str, pd.Series] = {}
-    reader = _Reader(
-        frame, own, na_values, numeric, categories, decimal, comma, max_categories, findings
-    )
-    readings: list[ColumnReading] = []
-    if preparation is not None:
-        marks = (*preparation.na_values, *na_values)
-        for reading in _as_there(preparation, columns):
-            for kind, names in (("category", categories), ("number", numeric)):
-                if reading.name in names and reading.kind != kind:
-                    reading = ColumnReading(reading.name, kind)
-            if features is None or {*reading.features} & {*features}:
-                other = sign if sign != known else None
-                out |= _again(_cells_of(frame[reading.name]), reading, marks, other, findings)
+        categories |= {column.name for column in preparation.columns if column.kind == "category"}
+    categories -= set(options.numeric)
+    frame = raw.frame.assign(**_named(raw, categories, target, findings)).rename(columns=str)
+    if options.sample is not None and options.sample < len(frame):
+        findings.append(
+            f"a sample of {options.sample} of {len(frame)} rows is read, drawn at random"
+        )
+        frame = frame.sample(options.sample, random_state=options.random_state).sort_index()
+    reader = _Reader(frame, table_problems, options, sign == ",", findings)
+    if preparation is None:
+        readings, columns = reader.read_all(target)
+        preparation = Preparation(readings, tuple(options.na_values), sign)
     else:
-        wanted = columns if features is None else _sources(features, columns)
-        wanted = [name for name in wanted if name != target and name not in drop]
-        for name in wanted:
-            if features is None and _is_copy(frame, name):
-                reader.leave(name, "copies under the same name")
-                continue
-            found = reader.read(name, chosen=features is not None)
-            if found is not None:
-                readings.append(found[0])
-                out |= found[1]
-        if not out and wanted:
-            for name in reader.take_back():
-                found = reader.read(name, chosen=True)
-                if found is not None:
-                    readings.append(found[0])
-                    out |= found[1]
-        reader.note_left_out()
-    if target is not None and target in columns:
-        out[target] = _target(_plain(frame[target]), reader)
+        changed_sign = sign if sign != previous_sign else None
+        columns = _read_as_prepared(frame, preparation, options, changed_sign, findings)
+    if target is not None and target in frame.columns:
+        columns[target] = _target(_without_categorical(frame[target]), reader)
     if problems is None:
-        own.check()
-    prepared = preparation
-    if prepared is None:
-        prepared = Preparation(tuple(readings), na_values, sign)
-    return Table(pd.DataFrame(out, index=frame.index), tuple(findings), prepared)
+        table_problems.check()
+    return Table(pd.DataFrame(columns, index=frame.index), tuple(findings), preparation)
+
+
+def _read_as_prepared(
+    frame: pd.DataFrame,
+    preparation: Preparation,
+    options: ReadingOptions,
+    decimal: str | None,
+    findings: list[str],
+) -> dict[str, pd.Series]:
+    """Read the columns of an earlier table, perhaps with another decimal sign."""
+    columns: dict[str, pd.Series] = {}
+    na_values = (*preparation.na_values, *options.na_values)
+    for reading in _readings_in(preparation, list(frame.columns)):
+        for kind, names in (("category", options.categories), ("number", options.numeric)):
+            if reading.name in names and reading.kind != kind:
+                reading = ColumnReading(reading.name, kind)
+        if options.features is None or {*reading.features} & {*options.features}:
+            column = _cells_of(frame[reading.name])
+            columns |= _read_prepared(column, reading, na_values, decimal, findings)
+    return columns
 
 
 def _named(
     raw: FileTable, names: set[str], target: str | None, findings: list[str]
 ) -> dict[str, pd.Series]:
-    """Columns of numbers that are names, as they are written: 01 and 1 differ."""
+    """Return numeric columns that are names as they are written, since 01 and 1 differ."""
     if raw.texts is None:  # the numbers were never text
         return {}
-    whole = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]
-    written = raw.as_written({*names, *whole})
-    made = {}
+    integer_columns = [str(n) for n, c in raw.frame.items() if raw.may_pad and _may_be_padded(c)]
+    written = raw.as_written({*names, *integer_columns})
+    columns = {}
     for name in map(str, written.columns):
         padded = written[name].str.fullmatch(_PADDED).fillna(False)
         if name in names:
-            made[name] = written[name]
+            columns[name] = written[name]
         elif name == target:
             texts, values = written[name].nunique(), raw.frame[name].nunique()
             if padded.any() and (texts > values or values <= MAX_CATEGORIES):
-                made[name] = written[name]
+                columns[name] = written[name]
         elif padded.any():
             first = written[name][padded].iloc[0]
             findings.append(
                 f"column {name!r} holds numbers with leading zeros, first {first!r}, which are "
                 f"read without them; if they are names: --category {quoted(name)}"
             )
-    return made
+    return columns
 
 
 def _may_be_padded(column: pd.Series) -> bool:
-    """Whether numbers may have been written with leading zeros: they are whole."""
+    """Return whether all numbers are integers, which may be written with leading zeros."""
     if pd.api.types.is_integer_dtype(column.dtype):
         return True
     is_float = pd.api.types.is_float_dtype(column.dtype)
@@ -923,13 +995,13 @@ def _may_be_padded(column: pd.Series) -> bool:
 
 
 def _is_copy(frame: pd.DataFrame, name: str) -> bool:
-    """Whether a column repeats another one that the header calls the same."""
+    """Return whether a column equals another one of the same name in the header."""
     first = re.sub(r"\.\d+$", "", name)
     return first != name and first in frame.columns and frame[name].equals(frame[first])
 
 
-def _as_there(preparation: Preparation, columns: Sequence[str]) -> Iterator[ColumnReading]:
-    """The readings of columns that a table has; parts of dates may be columns of their own."""
+def _readings_in(preparation: Preparation, columns: Sequence[str]) -> Iterator[ColumnReading]:
+    """Generate the readings of columns of a table; parts of dates may be separate columns."""
     for reading in preparation.columns:
         if reading.name in columns:
             yield reading
@@ -939,41 +1011,47 @@ def _as_there(preparation: Preparation, columns: Sequence[str]) -> Iterator[Colu
                     yield ColumnReading(name, "category" if part == "weekday" else "number")
 
 
-#: Signs before decimals and between thousands, by the former.
-_USUAL = {".": (".", ","), ",": (",", ".")}
+#: Decimal sign and thousands separator by the decimal sign.
+_STYLE_OF = {".": (".", ","), ",": (",", ".")}
 
 
-def _again(
+def _read_prepared(
     column: pd.Series,
     reading: ColumnReading,
     na_values: Sequence[str],
-    sign: str | None,
+    decimal: str | None,
     findings: list[str],
 ) -> dict[str, pd.Series]:
-    """Read the cells of a column as those of another table were, but for another decimal sign."""
+    """Read a column as that of an earlier table, perhaps with another decimal sign."""
     cells = None
     if not (pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column)):
         cells = _Cells.of(column, na_values)
     if reading.kind == "number" and cells is not None and len(cells.texts):
-        style = _USUAL[sign] if sign else (reading.decimal, reading.thousands)
+        style = _STYLE_OF[decimal] if decimal else (reading.decimal, reading.thousands)
         texts = cells.texts.tolist()
-        other = style_of(texts)
-        lost = {each: np.isnan(as_numbers(texts, *each)) for each in (style, other)}
-        style = other if lost[other].sum() < lost[style].sum() else style
+        detected_style = style_of(texts)
+        missing_masks = {
+            signs: np.isnan(as_numbers(texts, *signs)) for signs in (style, detected_style)
+        }
+        style = (
+            detected_style
+            if missing_masks[detected_style].sum() < missing_masks[style].sum()
+            else style
+        )
         reading = ColumnReading(reading.name, "number", *style)
-        _note_words(reading.name, cells, lost[style], findings)
+        _note_words(reading.name, cells, missing_masks[style], findings)
     if reading.kind == "date" and not _is_dates(column):
         cells = _Cells.of(column, na_values)
         if reading.format is None:
             dates = cells.texts[~_are_null_words(cells.texts)]
             reading = replace(reading, format=_date_format(dates))
-        known = _parsed_dates(cells, reading.format).notna().to_numpy()
-        _note_words(reading.name, cells, ~known, findings)
+        date_mask = _parsed_dates(cells, reading.format).notna().to_numpy()
+        _note_words(reading.name, cells, ~date_mask, findings)
     return _apply(column, cells, reading, na_values)
 
 
 def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The columns that features come from: themselves, or the date that they are a part of."""
+    """Return the columns of features: their own column, or that of the date."""
     sources = []
     for name in features:
         part = None if name in columns else _DATE_PART.fullmatch(name)
@@ -984,35 +1062,37 @@ def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
 
 
 def _target(column: pd.Series, reader: _Reader) -> pd.Series:
-    """The column to be predicted: numbers where all its text is numbers, else as it is."""
+    """Read the target: as numbers if all its texts are numbers, else unchanged."""
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
-        marks = [float(word) for word in reader.na_values if is_number(word)]
-        return column.mask(column.isin(marks)) if marks else column
+        missing_numbers = [float(word) for word in reader.options.na_values if is_number(word)]
+        return column.mask(column.isin(missing_numbers)) if missing_numbers else column
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" or kind.startswith("timedelta"):
         return column
-    cells = _Cells.of(column, reader.na_values)
+    cells = _Cells.of(column, reader.options.na_values)
     if not len(cells.texts):
         return column.astype(object).mask(column.notna())
     texts = cells.texts.tolist()
-    values = as_numbers(texts, *style_of(texts, reader.decimal, comma_first=reader.comma_first))
-    known = ~np.isnan(values)
-    only_words = (known | _are_null_words(cells.texts)).all()
-    truth = cells.texts.str.lower().isin(("true", "false")).any()
-    written = pd.to_numeric(cells.texts, errors="coerce").notna().all()
-    if known.any() and only_words and not truth and not written:
-        _note_words(str(column.name), cells, ~known, reader.findings)
-        return _number_series(cells.taken(values, np.nan), column.index)
-    unknown = (cells.texts == "?").to_numpy()
-    _note_words(str(column.name), cells, unknown, reader.findings)
-    labels = np.where(unknown, np.nan, cells.texts.to_numpy(object))
-    return pd.Series(cells.taken(labels, np.nan), index=column.index, dtype=object)
+    values = as_numbers(
+        texts, *style_of(texts, reader.options.decimal, comma_first=reader.comma_first)
+    )
+    number_mask = ~np.isnan(values)
+    only_words = (number_mask | _are_null_words(cells.texts)).all()
+    has_booleans = cells.texts.str.lower().isin(("true", "false")).any()
+    are_plain_numbers = pd.to_numeric(cells.texts, errors="coerce").notna().all()
+    if number_mask.any() and only_words and not has_booleans and not are_plain_numbers:
+        _note_words(str(column.name), cells, ~number_mask, reader.findings)
+        return _number_series(cells.per_row(values, np.nan), column.index)
+    question_mark_mask = (cells.texts == "?").to_numpy()
+    _note_words(str(column.name), cells, question_mark_mask, reader.findings)
+    labels = np.where(question_mark_mask, np.nan, cells.texts.to_numpy(object))
+    return pd.Series(cells.per_row(labels, np.nan), index=column.index, dtype=object)
 
 
 def read_raw(
     data: str | os.PathLike[str] | pd.DataFrame, *, sep: str | None, encoding: str | None
 ) -> tuple[FileTable, str]:
-    """Read a file, or take a data frame; gives what names it in errors."""
+    """Read a file or a data frame; also return its name in messages."""
     if isinstance(data, pd.DataFrame):
         table = data.reset_index(drop=True).rename(columns=str)
         check_unique(list(table.columns), "the data frame")
@@ -1028,22 +1108,13 @@ def read_table(
     *,
     target: str | None = None,
     sep: str | None = None,
-    decimal: str | None = None,
     encoding: str | None = None,
-    na_values: str | Sequence[str] = (),
-    numeric: str | Sequence[str] = (),
-    categories: str | Sequence[str] = (),
-    drop: str | Sequence[str] = (),
-    features: str | Sequence[str] | None = None,
-    sample: int | None = None,
-    random_state: int = 0,
-    max_categories: int = MAX_CATEGORIES,
-    preparation: Preparation | None = None,
+    **options: Any,
 ) -> Table:
-    """Read a table as its owner meant it.
+    """Read a table that was made for people, and detect the type of each column.
 
-    Use it where a file was made for people: with decimal commas, currencies, words for missing
-    values, dates, identifiers. `load_dataset` reads by it, and checks the target as well.
+    Use it for files with decimal commas, currencies, words for missing values, dates or
+    identifiers. `load_dataset` calls it and also checks the target.
 
     Parameters
     ----------
@@ -1051,30 +1122,16 @@ def read_table(
         A data frame, or a path ending in .csv, .tsv, .tab, .txt (each also with .gz), .xlsx,
         .parquet or .pq.
     target : str, optional
-        A column that is to be predicted: never left out or grouped, and without a part in
+        The column to predict. It is never left out or grouped, and is not part of the
         `preparation`.
     sep : str, optional
         Separator of the columns of a text file: one character, ``"tab"`` or ``"space"``. By default
-        comma, semicolon, tab, vertical bar and blanks are told apart by header and first rows.
-    decimal : {".", ","}, optional
-        The decimal sign. By default it is found out from the numbers.
+        comma, semicolon, tab, vertical bar or blanks are detected from the header and first rows.
     encoding : str, optional
-        Of a text file. By default UTF-8, UTF-16 with its mark, or Windows-1252 are told apart.
-    na_values : str or sequence of str, default=()
-        What else stands for a missing value, in all columns, such as ``"-999"``.
-    numeric, categories, drop : str or sequence of str, default=()
-        Columns to be read as numbers (other text in them is missing), to be read as categories,
-        and to be left out. Columns named in the first two are never left out.
-    features : str, sequence of str or None, default=None
-        Columns, or parts of dates such as ``"paid on: month"``, to be read; by default all.
-    sample : int, optional
-        Read so many rows only, drawn at random.
-    random_state : int, default=0
-        For `sample`.
-    max_categories : int, default=20
-        A column with more keeps the most frequent ones; the others become ``"other"``.
-    preparation : Preparation, optional
-        How another table was read: its columns are read in the same way, and only they.
+        Encoding of a text file. By default UTF-8, UTF-16 with its mark, or Windows-1252 is
+        detected.
+    **options : object
+        Types of columns, missing values and further options, see :class:`ReadingOptions`.
 
     Returns
     -------
@@ -1089,11 +1146,10 @@ def read_table(
     Notes
     -----
     Numbers may have a currency, a percent sign or thousands (``$1,234.50``, ``1.234,50 €``).
-    Words such as ``?`` and ``unknown`` are missing where they are the only text of a column of
+    Words such as ``?`` and ``unknown`` are missing if they are the only text of a column of
     numbers. Booleans become 0 and 1. Dates become year, month, weekday, hour and days since the
-    first, as far as they differ. All other text is a category. Row numbers, identifiers and text
-    that hardly ever repeats are left out. Missing text, and dates, are found by
-    ``skrub.Cleaner``.
+    first date, as far as they differ. All other text is a category. Row numbers, identifiers and
+    text that hardly ever repeats are left out. ``skrub.Cleaner`` detects missing text and dates.
 
     Examples
     --------
@@ -1110,49 +1166,29 @@ def read_table(
     >>> table.findings[1]
     "'?' in column 'price' is read as missing (1 row)"
     """
-    if decimal not in (None, ".", ","):
-        raise DatasetError(f"decimal must be '.' or ',', got {decimal!r} (--decimal).")
+    reading = ReadingOptions(**options)
     raw, where = read_raw(data, sep=sep, encoding=encoding)
-    named = {
-        "numeric": _tuple(numeric),
-        "categories": _tuple(categories),
-        "drop": _tuple(drop),
-        "features": () if features is None else _tuple(features),
-    }
     columns = [str(name) for name in raw.frame.columns]
-    for parameter, names in named.items():
+    for parameter in ("numeric", "categories", "drop", "features"):
+        names = getattr(reading, parameter) or ()
         unknown = [n for n in names if n not in columns and not _sources([n], columns)]
         if unknown:
             raise DatasetError(
                 f"{where}: {parameter} must be among the columns, got {listed(unknown)}. The "
                 f"columns are {listed(columns)}."
             )
-    table = prepare(
-        raw,
-        where,
-        target=target,
-        decimal=decimal,
-        na_values=_tuple(na_values),
-        numeric=named["numeric"],
-        categories=named["categories"],
-        drop=named["drop"],
-        features=None if features is None else named["features"],
-        sample=sample,
-        random_state=random_state,
-        max_categories=max_categories,
-        preparation=preparation,
-    )
+    table = prepare(raw, where, reading, target=target)
     frame = table.frame.reset_index(drop=True)
     inputs = frame.drop(columns=[] if target is None else [target])
-    more = note_equal(inputs) if preparation is None else ()
-    return table._replace(frame=frame, findings=(*table.findings, *more))
+    further = note_equal(inputs) if reading.preparation is None else ()
+    return table._replace(frame=frame, findings=(*table.findings, *further))
 
 
 def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(map(str, names))
 
 
-# --- numbers as people write them -----------------------------------------------------------------
+# --- numbers written as text --------------------------------------------------------------------
 
 _CURRENCY = (
     r"US\$|R\$|A\$|C\$|[$€£¥₹₽₩₺₪฿]|kr\.?|zł|Fr\.|"
@@ -1161,17 +1197,17 @@ _CURRENCY = (
 _UNIT = re.compile(rf"%|{_CURRENCY}")
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _TRUTH = {"true": 1.0, "false": 0.0}
-#: A decimal sign, and the one between thousands; of two that fit equally well, the first.
+#: Decimal signs and thousands separators; of two styles that fit equally well, the first is used.
 _STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
-#: Texts by which the style is chosen.
-_SEEN = 1000
-#: Signs for which there are several.
+#: Number of texts from which the style is detected.
+_STYLE_TEXTS = 1000
+#: Variants of minus signs, apostrophes and spaces.
 _SIGNS = str.maketrans("\u2212\u2019\u00a0\u202f\u2009", "-'   ")
 
 
 @cache
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
-    """A line that is a number in this style, in groups; or any line, and empty groups."""
+    """Compile a pattern that matches every line; its groups are empty if the line is no number."""
     d, t = re.escape(decimal), re.escape(thousands)
     core = rf"[1-9]\d{{0,2}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
     return re.compile(
@@ -1181,60 +1217,60 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     )
 
 
-def _lines(texts: Sequence[str]) -> str:
-    """All texts in one, a line each: one search in it is faster than many in each."""
+def _join_lines(texts: Sequence[str]) -> str:
+    """Join texts as lines, since one search in them is faster than many searches."""
     return "\n".join(re.sub(r"[\r\n]", "\0", t) if "\n" in t else t for t in texts).translate(
         _SIGNS
     )
 
 
 def fits(texts: Sequence[str], decimal: str, thousands: str) -> np.ndarray:
-    """Whether each text is a number in this style."""
-    found = _pattern(decimal, thousands).findall(_lines(texts))
-    return np.array([row[3] != "" for row in found[: len(texts)]], dtype=bool)
+    """Return a mask of the texts that are numbers in this style."""
+    matches = _pattern(decimal, thousands).findall(_join_lines(texts))
+    return np.array([row[3] != "" for row in matches[: len(texts)]], dtype=bool)
 
 
 def style_of(
     texts: Sequence[str], decimal: str | None = None, *, comma_first: bool = False
 ) -> tuple[str, str]:
-    """Return the signs before decimals and between thousands that fit most of the texts."""
-    seen = texts[:: len(texts) // _SEEN + 1]
+    """Return the decimal sign and the thousands separator that fit most of the texts."""
+    sample_texts = texts[:: len(texts) // _STYLE_TEXTS + 1]
     styles = [style for style in _STYLES if decimal in (None, style[0])]
     if comma_first:
         styles.sort(key=lambda style: style[0] != ",")
-    return max(styles, key=lambda style: int(fits(seen, *style).sum()))
+    return max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
 
 
 def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -> np.ndarray:
-    """Read numbers, and booleans as 0 and 1; NaN for all other text."""
+    """Convert texts to numbers and booleans to 0 and 1; other text becomes NaN."""
     result = np.full(len(texts), np.nan)
     if decimal == ".":
         result = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(
             float, copy=True
         )
-    left = np.flatnonzero(np.isnan(result))
-    if not len(left):
+    unread = np.flatnonzero(np.isnan(result))
+    if not len(unread):
         return result
-    rest = [texts[int(i)] for i in left]
-    found = _pattern(decimal, thousands).findall(_lines(rest))[: len(rest)]
-    cores = "\n".join(row[3] for row in found).replace(thousands, "").replace(decimal, ".")
+    unread_texts = [texts[int(i)] for i in unread]
+    matches = _pattern(decimal, thousands).findall(_join_lines(unread_texts))[: len(unread_texts)]
+    cores = "\n".join(row[3] for row in matches).replace(thousands, "").replace(decimal, ".")
     values = pd.to_numeric(pd.Series(cores.split("\n"), dtype=object), errors="coerce")
-    negative = np.array([row[0] != "" or "-" in row[1:3] for row in found], dtype=bool)
-    result[left] = np.where(negative, -1.0, 1.0) * values.to_numpy(float)
-    for i, text in zip(left, rest, strict=True):
+    negative = np.array([row[0] != "" or "-" in row[1:3] for row in matches], dtype=bool)
+    result[unread] = np.where(negative, -1.0, 1.0) * values.to_numpy(float)
+    for i, text in zip(unread, unread_texts, strict=True):
         if len(text) < 6 and np.isnan(result[i]):
             result[i] = _TRUTH.get(text.lower(), np.nan)
     return result
 
 
 def units_of(texts: Sequence[str]) -> tuple[list[str], bool]:
-    """Return currencies and percent signs among numbers, and whether some have none."""
-    found = _UNIT.findall("\n".join(texts))
-    return sorted(set(found)), len(found) < len(texts)
+    """Return the currencies and percent signs of numbers, and whether some have none."""
+    units = _UNIT.findall("\n".join(texts))
+    return sorted(set(units)), len(units) < len(texts)
 
 
 def is_number(text: str) -> bool:
-    """Whether Python reads a text as a number."""
+    """Return whether Python converts a text to a float."""
     try:
         float(text)
     except ValueError:

@@ -273,7 +273,7 @@ def test_lost_header_is_noticed(write):
     [
         ("a,y\n", "has a header but no data rows: at least 2 rows are needed"),
         ("a,y\n1,p\n", "has one data row only: at least 2 rows are needed"),
-        ("y\np\nq\n", "no feature column is left beside the target 'y'"),
+        ("y\np\nq\n", "no feature column is left besides the target 'y'"),
         ("a b y\n1 2 p\n3 4\n", "target must be among the columns, got 'y'"),
         ("a,y\n1,p\n2,p\n", "has only one class, 'p', in all 2 rows"),
         ("a,y\n1,1.5\n2,1.5\n", "is 1.5 in every row, so there is nothing to predict"),
