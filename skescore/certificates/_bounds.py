@@ -136,10 +136,10 @@ def _bound_for_classes(n: np.ndarray, total: float, errors: float, slack: float)
     low, high = ends[:, :-1], ends[:, 1:]
     hits = n_first - low
     f1 = n_first / total * 2 * hits / (2 * n_first - low + np.maximum(errors - high, 0))
-    others = np.array([[i for i in range(m) if i != k] for k, _ in pairs])
-    is_second = (others == pairs[:, 1:])[:, None, :]
+    other_classes = np.array([[i for i in range(m) if i != k] for k, _ in pairs])
+    is_second = (other_classes == pairs[:, 1:])[:, None, :]
     false_alarms = np.where(is_second, np.maximum(low - slack, 0)[:, :, None], 0.0)
-    n_others = n[others][:, None, :]
+    n_others = n[other_classes][:, None, :]
     missed_others = np.clip(missed - high, 0, n_others.sum(axis=-1))
     dual = _dual_bound(n_others, false_alarms, missed_others, total)
     return min(bound, float((f1 + dual).max()))

@@ -111,7 +111,7 @@ class Certificate:
         Its metric, completeness and weights, and the cuts.
     rows : CertifiedRows
         Description of the rows.
-    given : GivenRules
+    given_rules : GivenRules
         The given rules.
     held_out : HeldOut, optional
         Scores on held-out rows; see :meth:`with_held_out`.
@@ -139,7 +139,7 @@ class Certificate:
     score: str
     settings: CertificateSettings
     rows: CertifiedRows
-    given: GivenRules
+    given_rules: GivenRules
     held_out: HeldOut | None = None
     f1_bounds: tuple[F1Bound, ...] = ()
 
@@ -173,7 +173,7 @@ class Certificate:
             problem.score.spec.name,
             settings,
             problem.rows,
-            problem.given,
+            problem.given_rules,
             None,
             tuple(bound for proof in proofs for bound in proof.f1_bounds),
         )
@@ -276,28 +276,30 @@ class Certificate:
             search.leaderboard_.iloc[0],
             search.make_candidate({"extractor": f"optimal-{kind}", "params": params}),
         ]
-        given, best_found = search.held_out_scores(candidates, scoring=scorer)
+        given_scores, best_scores = search.held_out_scores(candidates, scoring=scorer)
         held_out: HeldOut = {
             "kind": kind,
             "n_rules": size,
-            "best": [float(spec.signed(value)) for value in best_found],
-            "given": [float(spec.signed(value)) for value in given],
+            "best": [float(spec.signed(value)) for value in best_scores],
+            "given": [float(spec.signed(value)) for value in given_scores],
         }
         return replace(self, held_out=held_out)
 
     def _describe_held_out(self, held_out: HeldOut) -> str:
         """Return a sentence on the scores on held-out rows."""
         spec = SCORE_SPECS[self.score]
-        best, given = (float(np.mean(scores)) for scores in (held_out["best"], held_out["given"]))
+        best, extracted = (
+            float(np.mean(scores)) for scores in (held_out["best"], held_out["given"])
+        )
         figures = (
             f"On held-out rows, the best {held_out['kind']} of at most "
             f"{plural(held_out['n_rules'], 'rule')}, searched again on the training rows of each "
             f"of {plural(len(held_out['best']), 'split')}, has {spec.label} {best:.4f} on average; "
-            f"rules extracted like the given ones have {given:.4f}"
+            f"rules extracted like the given ones have {extracted:.4f}"
         )
-        if np.isnan([best, given]).any():
+        if np.isnan([best, extracted]).any():
             return f"{figures}."
-        if spec.signed(best) > spec.signed(given):
+        if spec.signed(best) > spec.signed(extracted):
             return f"{figures}: it is better on held-out rows, too."
         return f"{figures}: it is not better on held-out rows."
 
@@ -322,7 +324,7 @@ class Certificate:
             A performance or a loss.
         """
         score = self._score
-        metric_value = self.given["metrics"][f"{score.metric} {score.spec.uncovered}"]
+        metric_value = self.given_rules["metrics"][f"{score.metric} {score.spec.uncovered}"]
         return score.prediction_term(metric_value)
 
     def given_score(self) -> float:
@@ -333,7 +335,7 @@ class Certificate:
         float
             The score, not negated.
         """
-        return score_given_rules(self._score, self.given, self.settings["completeness"])
+        return score_given_rules(self._score, self.given_rules, self.settings["completeness"])
 
     def given_loss(self) -> float:
         """Return the loss of the given rules, in the units of the frontiers.
@@ -344,7 +346,7 @@ class Certificate:
             Rows without a rule count as errors, or as predicted by the mean.
         """
         total = self.frontiers[0].total_weight
-        for key, value in self.given["metrics"].items():
+        for key, value in self.given_rules["metrics"].items():
             metric, policy = key.split(" ")
             if policy != "penalize" or metric == "f1_weighted":
                 continue
@@ -471,10 +473,10 @@ class Certificate:
             0 or more, in units of the score.
         """
         spec = self._score.spec
-        own = spec.signed(self.given_score())
+        given_score = spec.signed(self.given_score())
         kinds = self.kinds if kind is None else (kind,)
         best = max(spec.signed(self.interval(k).bound) for k in kinds)
-        return float(max(0.0, best - own))
+        return float(max(0.0, best - given_score))
 
     def best_rules(self, kind: str) -> RuleSet | None:
         """Return the rules of a kind with the best score that was found.
@@ -524,12 +526,12 @@ class Certificate:
             The sentences; the last ones state the limits of the proof.
         """
         spec = SCORE_SPECS[self.score]
-        own = self.given_score()
+        given_score = self.given_score()
         rows = plural(self.rows["n_rows"], "row")
         weighted = " with their weights" if self.rows["weighted"] else ""
         lines = [
             f"On these {rows}{weighted}, against {self.rows['reference']}, "
-            f"{plural(self.given['n_rules'], 'rule')} have {spec.label} {own:.4f}."
+            f"{plural(self.given_rules['n_rules'], 'rule')} have {spec.label} {given_score:.4f}."
         ]
         for frontier in self.frontiers:
             kind = frontier.kind
@@ -544,7 +546,7 @@ class Certificate:
             else:
                 improvement = f"{_round_up(gap)} {spec.label}"
                 lines.append(f"A {space} is better by at most {improvement}; {incumbent}.")
-        completeness = completeness_of(self.given, self.settings["completeness"])
+        completeness = completeness_of(self.given_rules, self.settings["completeness"])
         if completeness < 1:
             lines.append(
                 "The certificate compares complete rules; the completeness of the given rules is "
@@ -615,7 +617,7 @@ class Certificate:
             "score": self.score,
             "settings": dict(self.settings),
             "rows": dict(self.rows),
-            "given": {**self.given, "rules": _rules_to_json(self.given["rules"])},
+            "given": {**self.given_rules, "rules": _rules_to_json(self.given_rules["rules"])},
             "frontiers": frontiers,
         }
         if self.held_out is not None:
@@ -669,7 +671,7 @@ class Certificate:
                 for part in data["frontiers"]
             ]
             measured = tuple(tuple(part["measured"]) for part in data["frontiers"])
-            given = data["given"] | {"rules": _rules_from_json(data["given"]["rules"])}
+            given_rules = data["given"] | {"rules": _rules_from_json(data["given"]["rules"])}
             bounds = [
                 F1Bound(**(bound | {"rules": _rules_from_json(bound["rules"])}))
                 for part in data["frontiers"]
@@ -681,7 +683,7 @@ class Certificate:
                 data["score"],
                 data["settings"],
                 data["rows"],
-                given,
+                given_rules,
                 data.get("held_out"),
                 tuple(bounds),
             )

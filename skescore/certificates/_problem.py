@@ -178,7 +178,7 @@ class CertificateProblem:
         Whether weights were passed.
     reference : str
         Name of the target.
-    given : GivenRules
+    given_rules : GivenRules
         The rules that are compared with the best possible ones.
     score : CertifiedScore
         The score with its metric and weights.
@@ -204,7 +204,7 @@ class CertificateProblem:
     weights: np.ndarray
     is_weighted: bool
     reference: str
-    given: GivenRules
+    given_rules: GivenRules
     score: CertifiedScore
     completeness: str
     kinds: tuple[str, ...]
@@ -242,7 +242,7 @@ class CertificateProblem:
         if not len(ruleset):
             raise ValueError("search_or_rules holds 0 rules, so there is nothing to certify.")
         score = _resolve_metric(score, ruleset.task)
-        given = _measure_given_rules(evaluation, X, score.metric)
+        given_rules = _measure_given_rules(evaluation, X, score.metric)
         columns = getattr(X, "columns", None)
         names = list(ruleset.feature_names) if columns is None else [str(c) for c in columns]
         cuts = space.cuts_of(X)
@@ -250,7 +250,7 @@ class CertificateProblem:
         cuts_per_feature: Any = space.cuts
         if has_stated_cuts:
             cuts_per_feature = max(1, *map(len, cuts.thresholds.values()), 1)
-        max_rules = space.max_rules or _choose_max_rules(score, given, completeness)
+        max_rules = space.max_rules or _choose_max_rules(score, given_rules, completeness)
         return cls(
             X,
             RowTable.of(X, names),
@@ -258,7 +258,7 @@ class CertificateProblem:
             np.ones(len(target)) if weights is None else weights,
             weights is not None,
             reference,
-            given,
+            given_rules,
             score,
             completeness,
             tuple(kinds),
@@ -303,14 +303,18 @@ class CertificateProblem:
     @cached_property
     def signed_score(self) -> float:
         """Signed score of the given rules."""
-        value = score_given_rules(self.score, self.given, self.completeness)
+        value = score_given_rules(self.score, self.given_rules, self.completeness)
         return float(self.score.spec.signed(value))
 
 
-def score_given_rules(score: CertifiedScore, given: GivenRules, completeness: str) -> float:
+def score_given_rules(score: CertifiedScore, given_rules: GivenRules, completeness: str) -> float:
     """Return the score of the given rules."""
-    prediction = score.prediction_term(given["metrics"][f"{score.metric} {score.spec.uncovered}"])
-    return score.value(prediction, given["n_rules"], completeness_of(given, completeness))
+    prediction = score.prediction_term(
+        given_rules["metrics"][f"{score.metric} {score.spec.uncovered}"]
+    )
+    return score.value(
+        prediction, given_rules["n_rules"], completeness_of(given_rules, completeness)
+    )
 
 
 def read_scoring(scoring: Any) -> tuple[CertifiedScore, str]:
@@ -399,11 +403,11 @@ def _measure_given_rules(evaluation: Any, X: Any, metric: str) -> GivenRules:
     }
 
 
-def _choose_max_rules(score: CertifiedScore, given: GivenRules, completeness: str) -> int:
+def _choose_max_rules(score: CertifiedScore, given_rules: GivenRules, completeness: str) -> int:
     """Return the largest size at which rules without errors would beat the given rules."""
-    own = score.spec.signed(score_given_rules(score, given, completeness))
+    given_score = score.spec.signed(score_given_rules(score, given_rules, completeness))
     for size in range(2, _MAX_DEFAULT_RULES + 1):
-        if score.signed(score.perfect_prediction, size + 1) <= own:
+        if score.signed(score.perfect_prediction, size + 1) <= given_score:
             return size
     return _USUAL_RULES
 

@@ -58,7 +58,7 @@ class KindSolver:
 
     def __init__(self, problem: CertificateProblem, kind: str, deadline: float) -> None:
         self.problem, self.kind, self.deadline = problem, kind, deadline
-        rules = problem.given["rules"]
+        rules = problem.given_rules["rules"]
         self._start: list[RuleSet] = []
         if kind == "list" and rules is not None and rules.feature_names == problem.table.names:
             self._start.append(rules)
@@ -101,11 +101,11 @@ class KindSolver:
         return KindProof(frontier, measured, bounds)
 
     def _search(
-        self, goal: float | None, known: Frontier | None, max_nodes: int | None, time_share: float
+        self, goal: float | None, first: Frontier | None, max_nodes: int | None, time_share: float
     ) -> Frontier:
         """Search the rules of all sizes, until none can have a score above the goal."""
         problem = self.problem
-        targets = None if goal is None or known is None else self._loss_targets(goal, known)
+        targets = None if goal is None or first is None else self._loss_targets(goal, first)
         return SOLVERS[self.kind](
             problem.table,
             problem.target,
@@ -139,17 +139,17 @@ class KindSolver:
             measured.append(metrics | {"n_rules": len(rules)})
         return tuple(measured)
 
-    def _loss_targets(self, goal: float, known: Frontier) -> list[float]:
+    def _loss_targets(self, goal: float, first: Frontier) -> list[float]:
         """Return per size the least loss at which no rules have a score above the goal."""
         score, rows = self.problem.score, self.problem.rows
 
         def exceeds_goal(loss: float, size: int) -> bool:
-            best_metric = score.bound_metric(loss, size, rows, known.total_weight)
+            best_metric = score.bound_metric(loss, size, rows, first.total_weight)
             return score.signed_from_metric(best_metric, size) > goal
 
         targets = []
-        for size in known.sizes:
-            low, high = 0.0, float(known.upper[0])
+        for size in first.sizes:
+            low, high = 0.0, float(first.upper[0])
             if not exceeds_goal(low, size):
                 high = 0.0
             elif exceeds_goal(high, size):
@@ -175,7 +175,7 @@ class _F1TreeSolver:
     frontier : Frontier
         Bounds of the errors of trees.
     best_signed : float
-        Signed score of the best rules known.
+        Signed score of the best rules first.
     deadline : float
         Time of :func:`time.monotonic` at which the proof ends.
     """

@@ -99,17 +99,17 @@ class Cuts:
             Exactly one of them holds for each row.
         """
         for j in range(self.n_features):
-            for gap in (False, True) if j in self.lacking else (False,):
-                other = j in self.lacking and not gap
+            for is_with_missing in (False, True) if j in self.lacking else (False,):
+                negation_missing = j in self.lacking and not is_with_missing
                 for cut in self.thresholds.get(j, ()):
                     yield (
-                        Interval(j, upper=cut, missing=gap),
-                        Interval(j, lower=cut, missing=other),
+                        Interval(j, upper=cut, missing=is_with_missing),
+                        Interval(j, lower=cut, missing=negation_missing),
                     )
                 for value in self.categories.get(j, ()):
                     yield (
-                        OneOf(j, (value,), missing=gap),
-                        OneOf(j, (value,), negated=True, missing=other),
+                        OneOf(j, (value,), missing=is_with_missing),
+                        OneOf(j, (value,), negated=True, missing=negation_missing),
                     )
             if j in self.lacking:
                 yield Missing(j), Missing(j, negated=True)

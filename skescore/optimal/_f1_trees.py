@@ -183,7 +183,7 @@ class _CountLimits:
 
     @property
     def is_infeasible(self) -> bool:
-        """Whether no prediction satisfies the limits."""
+        """True if no prediction satisfies the limits."""
         return bool((self.low > self.high + 1e-9 * self.total).any())
 
     def branch(self, k: int, upper: float, lower: float) -> tuple[_CountLimits, _CountLimits]:
@@ -265,9 +265,11 @@ class _LagrangianLoss(Misclassification):
         n_classes = sums.shape[-1]
         n_predicted = np.minimum(np.arange(2, max_leaves + 1), n_classes) - 1
         shortfall = np.where(self._is_linear, 0.0, np.maximum(self._low - sums, 0.0)).sum(axis=-1)
-        others = np.maximum((weight - shortfall)[..., None] - largest[..., n_predicted], 0.0)
-        others, hits = others[..., None], sums[..., None, :]
-        impure = self._gains_of_hits(hits, np.maximum(hits, self._low) + others, hits + others)
+        other_weight = np.maximum((weight - shortfall)[..., None] - largest[..., n_predicted], 0.0)
+        other_weight, hits = other_weight[..., None], sums[..., None, :]
+        impure = self._gains_of_hits(
+            hits, np.maximum(hits, self._low) + other_weight, hits + other_weight
+        )
         impure = np.maximum(impure.max(axis=-1, initial=0.0), 0.0)
         remaining = best_pure[..., np.minimum(np.arange(1, max_leaves), n_classes) - 1]
         gains = np.minimum(best_pure[..., n_predicted], remaining + impure)

@@ -553,10 +553,10 @@ class _ListSearch:
         open_bounds: np.ndarray = lower
         batch_size = self.batch_size if n_rules > 3 else 1
         while True:
-            least = open_bounds.min()
-            if least >= bound:
+            least_bound = open_bounds.min()
+            if least_bound >= bound:
                 return batch
-            ties = np.flatnonzero(open_bounds == least)
+            ties = np.flatnonzero(open_bounds == least_bound)
             a = int(ties[max_costs[ties].argmax()])
             batch.append(a)
             if len(batch) == batch_size:
@@ -1075,9 +1075,11 @@ class _ListProblem:
                 output, loss, statistics = training_rows.fit_constant(holds)
                 rules.append(Rule(conditions, output, statistics))
                 total += loss
-        classes = {} if training_rows.classes is None else {"classes": training_rows.classes}
         ruleset = RuleSet(
-            _merge_last_rules(rules), training_rows.table.names, task=training_rows.task, **classes
+            _merge_last_rules(rules),
+            training_rows.table.names,
+            task=training_rows.task,
+            classes=training_rows.classes,
         )
         return ruleset, total
 

@@ -377,10 +377,10 @@ class Misclassification:
             block = slice(begin, begin + step)
 
             def quarter_sums(i: int, block: slice = block) -> tuple[np.ndarray, ...]:
-                both = below[:, block].T @ weighted[i]
+                shared = below[:, block].T @ weighted[i]
                 first, second = values_below[i][block, None], values_below[i][None]
-                second_only = second - both
-                return both, first - both, second_only, (totals[i] - first) - second_only
+                second_only = second - shared
+                return shared, first - shared, second_only, (totals[i] - first) - second_only
 
             weights = quarter_sums(len(used)) if self._needs_weights else (below,) * 4
             best: list[np.ndarray] = []
@@ -705,6 +705,7 @@ class TreeSearch:
         self.max_leaves = max_leaves
         self.deadline, self.node_limit = limits.deadline(started), limits.node_limit
         self.n_nodes = 0
+        self.tolerance = 0.0
         self.is_stopped = False
         self.ended_by = "time_limit"
         self._cache: dict[bytes, _Subproblem] = {}
@@ -1230,7 +1231,7 @@ class TreeConverter:
             output, _, statistics = self._rows.fit_constant(rows)
             if leaf_classes is not None and self._rows.classes is not None:
                 output = self._rows.classes[leaf_classes[i]]
-            rules.append(Rule(path, output, statistics))
+            rules.append(Rule(tuple(path), output, statistics))
         return RuleSet(
             rules,
             self._rows.table.names,

@@ -369,7 +369,7 @@ def proven_corridor(
     check_choice("y", y, ("score", "loss"))
     ax = axes_or_new(ax)
     n_kinds = len(certificate.kinds)
-    given = certificate.given["n_rules"]
+    given = certificate.given_rules["n_rules"]
     own = certificate.given_score() if y == "score" else certificate.given_loss()
     shown = [own]
     for i, (frontier, color, marker) in enumerate(

@@ -229,7 +229,7 @@ def certificate_view(certificate: Certificate) -> dict[str, Any]:
         ],
         "given": {
             name: value
-            for name, value in certificate.given.items()
+            for name, value in certificate.given_rules.items()
             if name not in ("metrics", "rules")
         },
         "scores": scores,

@@ -165,7 +165,7 @@ def test_rules_that_do_not_cover_all_rows(iris: Any) -> None:
     assert "compares complete rules" in made.to_text()
     check = check_certificate(made.to_json(), X, y)
     assert check.verdict == "confirmed", str(check)
-    said = f'"completeness_volume": {made.given["completeness_volume"]!r}'
+    said = f'"completeness_volume": {made.given_rules["completeness_volume"]!r}'
     assert said in made.to_json()
     false = made.to_json().replace(said, '"completeness_volume": 1.0')
     assert check_certificate(false, X, y).verdict == "rejected"
@@ -211,7 +211,7 @@ def test_what_is_best_here_is_measured_on_held_out_rows_as_well(iris: Any) -> No
     assert Certificate.from_json(told.to_json()).to_text() == told.to_text()
     check = check_certificate(told.to_json(), X, y)
     assert check.verdict == "confirmed"
-    assert check.findings[-1].startswith("What it says of rows held out is not checked")
+    assert check.findings[-1].startswith("The scores on held-out rows are not checked")
     assert told.with_score("ice").held_out == found
     assert told.with_score("ice", phi=3).held_out is None
 

@@ -306,7 +306,7 @@ def test_leaves_that_no_tests_make_one_after_the_other_are_rejected() -> None:
     part["measured"][4] = {"n_rules": 5, "accuracy": 1.0, "f1_weighted": 1.0}
     told = check_certificate(json.dumps(data), X, y)
     assert told.verdict == "rejected"
-    assert "no tree of the space has the leaves" in str(told)
+    assert "no tree of the space" in str(told)
 
 
 @pytest.mark.parametrize(("unit", "weight"), [(1e-10, 1.0), (1.0, 1e-12)])
@@ -463,7 +463,7 @@ def test_the_volume_of_overlapping_rules_is_summed_up(larger: Any) -> None:
     )
     y = np.array([0, 0, 1, 1])
     made = certify(rules, X, y, space=SearchSpace(2, cuts=1))
-    assert made.given["completeness_volume"] == pytest.approx(1 / 4 + 1 / 8 + 1 / 16)
+    assert made.given_rules["completeness_volume"] == pytest.approx(1 / 4 + 1 / 8 + 1 / 16)
     assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
     data = json.loads(made.to_json())
     data["given"]["completeness_volume"] += 0.1

@@ -152,7 +152,7 @@ def test_certificates_of_weighed_classes_are_checked_with_their_weights(run, tmp
     assert code == 1
     assert "add --class-weight balanced" in " ".join(err.split())
     code, out, _ = run("certify", "--check", file, "wine", *weighed)
-    assert (code, out.split("\n")[0]) == (0, "178 rows have the checksum of the certificate.")
+    assert (code, out.split("\n")[0]) == (0, "The 178 rows have the checksum of the certificate.")
     _, out, _ = run("certify", file.with_name("rules.json"), "wine", *weighed, *FAST)
     assert "On these 178 rows with their weights" in out
 
