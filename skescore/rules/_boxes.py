@@ -29,8 +29,8 @@ class BoxTable:
     lower_closed, upper_closed : ndarray of bool, same shape
         Whether the face itself belongs to the box.
     missing : ndarray of bool, same shape, optional
-        Whether a missing value too lies within the bounds of a feature; False by default. A side
-        without bounds holds missing values in any case, so its flag is set to False.
+        Whether a side with bounds accepts missing values as well; False by default. A side without
+        bounds always accepts them, so its flag is set to False.
 
     Raises
     ------
@@ -49,9 +49,9 @@ class BoxTable:
             object.__setattr__(self, "missing", np.zeros(np.shape(self.lower), dtype=bool))
         for name in ("lower", "upper", "lower_closed", "upper_closed", "missing"):
             kind = float if name in ("lower", "upper") else bool
-            given = getattr(self, name)
-            array = np.asarray(given, dtype=kind)
-            if array is given and array.flags.writeable:
+            values = getattr(self, name)
+            array = np.asarray(values, dtype=kind)
+            if array is values and array.flags.writeable:
                 array = array.copy()  # the caller may go on to change it
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -111,7 +111,7 @@ class BoxTable:
 
     @property
     def bounded(self) -> np.ndarray:
-        """Whether each box has a bound along each feature, shape (n_rules, n_features)."""
+        """Mask of the sides that have a bound, shape (n_rules, n_features)."""
         return (self.lower > -np.inf) | (self.upper < np.inf)
 
     @property
@@ -123,7 +123,7 @@ class BoxTable:
         return np.asarray(interval_accepts_missing(self) | ~self.bounded)
 
     def intervals(self, row: int) -> tuple[Interval, ...]:
-        """The bounded sides of one box, in feature order."""
+        """Return the bounded sides of one box as intervals, in feature order."""
         bounded = np.flatnonzero((self.lower[row] > -np.inf) | (self.upper[row] < np.inf))
         return tuple(
             Interval(
@@ -138,7 +138,7 @@ class BoxTable:
         )
 
     def take(self, rows: np.ndarray | slice) -> BoxTable:
-        """Some of the boxes, in the given order."""
+        """Select boxes by index, in the given order."""
         return BoxTable(
             self.lower[rows],
             self.upper[rows],
@@ -148,11 +148,11 @@ class BoxTable:
         )
 
     def half_open_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rewrite all boxes as ``start <= x < stop`` on floating-point numbers, exactly.
+        """Rewrite all boxes as ``start <= x < stop``, exactly for floating-point numbers.
 
-        ``x > b`` and ``x <= b`` become ``x >= next`` and ``x < next`` with the float after b. A
-        stop of inf can mean either a free side or one that keeps out infinity alone: ``upper``
-        tells which.
+        ``x > b`` and ``x <= b`` become ``x >= next`` and ``x < next``, where `next` is the float
+        after b. A stop of inf is either a free side or excludes infinity only; ``upper``
+        distinguishes the two.
         """
         with np.errstate(over="ignore"):  # infinity comes after the largest float
             start = np.where(self.lower_closed, self.lower, np.nextafter(self.lower, np.inf))
@@ -161,7 +161,7 @@ class BoxTable:
 
 
 def accepted_states(
-    boxes: BoxTable, others: Sequence[Sequence[Condition]]
+    boxes: BoxTable, non_intervals: Sequence[Sequence[Condition]]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mark the states of each feature that premises accept by intervals and `Missing` conditions.
 
@@ -169,7 +169,7 @@ def accepted_states(
     ----------
     boxes : BoxTable
         The intervals of each premise.
-    others : sequence of sequences of conditions
+    non_intervals : sequence of sequences of conditions
         Its other conditions.
 
     Returns
@@ -178,7 +178,7 @@ def accepted_states(
         Acceptance of observed values (within the bounds), and of missing values.
     """
     observed, missing = np.ones(boxes.lower.shape, dtype=bool), boxes.accepts_missing
-    for i, conditions in enumerate(others):
+    for i, conditions in enumerate(non_intervals):
         for condition in conditions:
             if isinstance(condition, Missing):
                 truth = truth_table(condition)
@@ -190,10 +190,10 @@ def accepted_states(
 def nearest_box(
     boxes: BoxTable, X: np.ndarray, scale: np.ndarray, more: np.ndarray | None = None
 ) -> np.ndarray:
-    """Index of the box with the nearest surface, the first of equally near ones.
+    """Return the index of the nearest box for each row, the first one in case of ties.
 
-    Distances are in units of `scale`; features of scale 0 and missing values add none. The squares
-    of what else parts row and box come as `more`, shape (n_rows, n_rules).
+    Distances are divided by `scale`. Features of scale 0 and missing values contribute nothing.
+    `more` holds further squared distances of rows and boxes, shape (n_rows, n_rules).
     """
     used = np.flatnonzero((scale > 0) & np.isfinite(scale) & boxes.bounded.any(axis=0))
     lower, upper, scale = boxes.lower[:, used], boxes.upper[:, used], scale[used]
@@ -206,28 +206,28 @@ def nearest_box(
             gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
             # An infinite value is at no distance from a free side.
             np.nan_to_num(gap, copy=False, nan=0.0, posinf=math.inf)
-            # Feature by feature, so that ties are ties however the processor adds.
+            # Sum feature by feature, so that ties do not depend on the order of additions.
             total = part + 0.0
             for k in range(len(used)):
                 total += (gap[:, :, k] / scale[k]) * (gap[:, :, k] / scale[k])
         result[begin : begin + size] = total.argmin(axis=1)
-        least = total.min(axis=1)
-        beyond = np.flatnonzero((least == 0) | (least > _LARGEST_SQUARE))
+        smallest = total.min(axis=1)
+        beyond = np.flatnonzero((smallest == 0) | (smallest > _LARGEST_SQUARE))
         if len(beyond):
             distances = _scaled_distances(rows[beyond], lower, upper, scale, part[beyond])
             result[begin + beyond] = distances.argmin(axis=1)
     return result
 
 
-#: Sums of squares beyond it are compared by mantissas and exponents.
+#: Larger sums of squares are compared by mantissa and exponent.
 _LARGEST_SQUARE = 1e300
 
 
 def _scaled_distances(
     rows: np.ndarray, lower: np.ndarray, upper: np.ndarray, scale: np.ndarray, more: np.ndarray
 ) -> np.ndarray:
-    """Squared distances whose squares are no floats: of each row as multiples of a power of two."""
-    nowhere = 10**6  # an exponent beyond all of floats
+    """Return squared distances that over- or underflow, scaled by a power of two per row."""
+    nowhere = 10**6  # exceeds the exponent of every float
     with np.errstate(over="ignore", invalid="ignore"):
         gap = np.maximum(np.maximum(lower - rows, rows - upper), 0)
         half = np.maximum(np.maximum(lower / 2 - rows / 2, rows / 2 - upper / 2), 0)

@@ -13,7 +13,7 @@ from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 
 
 def _locked(values: Any, dtype: Any = None) -> np.ndarray:
-    """A copy that cannot be written to."""
+    """Return a read-only copy."""
     array = np.array(values, dtype=dtype)
     array.flags.writeable = False
     return array
@@ -21,7 +21,7 @@ def _locked(values: Any, dtype: Any = None) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Conclusions:
-    """What each rule of a set concludes and what was seen there, as arrays.
+    """Outputs and statistics of the rules of a set, as arrays.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class Conclusions:
     n_rows : ndarray of shape (n_rules,), optional
         Training rows assigned to each rule.
     class_counts : ndarray of shape (n_rules, n_classes), optional
-        Classification: the black box's predictions there.
+        Classification: number of points of each class there.
     mean, standard_deviation : ndarray of shape (n_rules,), optional
-        Regression: mean and population standard deviation of the black box's predictions there.
+        Regression: mean and population standard deviation of the labels there.
     linear : mapping of int to LinearOutput, optional
         The rules that conclude an affine function.
     weights : ndarray of shape (n_rules,), optional
-        How much each rule says where rules predict together; 1 by default.
+        Weight of each rule's vote in a set with `voting`; 1 by default.
     """
 
     outputs: np.ndarray
@@ -80,13 +80,15 @@ class Conclusions:
                 raise ValueError(f"{name} must have the shape {shape}, got {array.shape}.")
         if self.weights is not None and not np.isfinite(self.weights).all():
             raise ValueError(f"weights must be finite numbers, got {self.weights!r}.")
-        seen = [
+        statistics = [
             n
             for n in ("class_counts", "mean", "standard_deviation")
             if getattr(self, n) is not None
         ]
-        if seen and self.n_rows is None:
-            raise ValueError(f"{seen[0]} needs n_rows as well: the rows assigned to each rule.")
+        if statistics and self.n_rows is None:
+            raise ValueError(
+                f"{statistics[0]} needs n_rows as well: the rows assigned to each rule."
+            )
         stray = [i for i in self.linear if not 0 <= i < n_rules or n_classes is not None]
         if stray:
             raise ValueError(
@@ -145,7 +147,7 @@ class Conclusions:
         return Rule(boxes.intervals(index), output, statistics, weight)
 
     def class_probabilities(self, n_classes: int) -> np.ndarray:
-        """Class probabilities per rule; a rule without counts is sure of its class."""
+        """Return the class probabilities of each rule; 1 for its output if it has no counts."""
         certain = np.zeros((len(self.outputs), n_classes))
         certain[np.arange(len(self.outputs)), self.outputs] = 1.0
         if self.class_counts is None:

@@ -1,9 +1,8 @@
-"""Conditions: what a rule asks of a row.
+"""Conditions of rules.
 
-Five kinds cover what extractors and rule learners emit: an interval on a numeric feature, a set of
-values of a categorical one, a value that is missing (or known), "at least m of these conditions"
-(M-of-N) and a bounded linear combination (an oblique condition). All are immutable and compare by
-value.
+There are five kinds: an interval of a numeric feature, a set of values of a categorical feature, a
+missing (or observed) value, "at least m of these conditions" (M-of-N), and bounds on a linear
+combination (an oblique condition). All are immutable and compare by value.
 
 A missing value (NaN, None, pandas' NA) satisfies a condition only if the condition says so:
 ``age ≤ 30 or missing``, ``age is missing``.
@@ -211,7 +210,7 @@ class Interval:
             bound = check_number(side, getattr(self, side))
             closed = check_flag(f"{side}_closed", getattr(self, f"{side}_closed"))
             put(self, side, bound)
-            # The flag of a free side says nothing, so equal intervals get equal flags.
+            # The flag of a free side has no effect. Clearing it makes equal intervals equal.
             put(self, f"{side}_closed", closed and math.isfinite(bound))
         if _is_empty(self.lower, self.upper, self.lower_closed, self.upper_closed):
             raise ValueError(
@@ -223,7 +222,7 @@ class Interval:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Columns that the condition looks at."""
+        """Indices of the tested features."""
         return (self.feature,)
 
     @property
@@ -235,7 +234,7 @@ class Interval:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether both sides are free."""
+        """True if both sides are free."""
         return math.isinf(self.lower) and math.isinf(self.upper)
 
     def holds(self, columns: Columns) -> np.ndarray:
@@ -245,10 +244,10 @@ class Interval:
         return truth_table(self).look_up(passes, np.isnan(values))
 
     def intersect(self, other: Interval) -> Interval | Missing:
-        """Both intervals at once; a ValueError if they contradict each other.
+        """Return the intersection with another interval of the feature.
 
-        Intervals that have no number in common, but allow missing values both, leave these:
-        :class:`Missing`.
+        It is :class:`Missing` if no number lies in both intervals but both accept missing values. A
+        contradiction raises a ValueError.
         """
         if other.feature != self.feature:
             raise ValueError(
@@ -282,12 +281,12 @@ class Interval:
 
 
 def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
-    """The numbers among some values that a column can hold: what would be rounded is not there."""
+    """Return the numbers that a column of this kind can hold without rounding."""
     numbers = [value for value in values if not isinstance(value, str)]
     if kind in "iu":
-        whole = [int(value) for value in numbers if value == int(value)]
+        integers = [int(value) for value in numbers if value == int(value)]
         ends = np.iinfo(f"{kind}8")  # with other types NumPy compares as floats
-        return np.array([v for v in whole if ends.min <= v <= ends.max], dtype=ends.dtype)
+        return np.array([v for v in integers if ends.min <= v <= ends.max], dtype=ends.dtype)
     within = (value for value in numbers if abs(value) <= sys.float_info.max)
     return np.array([float(value) for value in within if float(value) == value])
 
@@ -335,7 +334,7 @@ class OneOf:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Columns that the condition looks at."""
+        """Indices of the tested features."""
         return (self.feature,)
 
     @property
@@ -358,7 +357,7 @@ class OneOf:
         return truth_table(self).look_up(listed, missing)
 
     def _check_kind(self, column: np.ndarray, missing: np.ndarray) -> None:
-        """Warn of texts that meet nothing but numbers, and the other way round."""
+        """Warn if texts are compared with a numeric column, or numbers with a column of texts."""
         kinds = {isinstance(value, str) for value in self.values}
         if len(kinds) > 1 or missing.all():
             return
@@ -420,7 +419,7 @@ class Missing:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Columns that the condition looks at."""
+        """Indices of the tested features."""
         return (self.feature,)
 
     n_literals = 1
@@ -477,7 +476,7 @@ class AtLeast:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Columns that the condition looks at."""
+        """Indices of the tested features."""
         return tuple(sorted({f for condition in self.conditions for f in condition.features}))
 
     @property
@@ -548,7 +547,7 @@ class Linear:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Columns that the condition looks at."""
+        """Indices of the tested features."""
         return tuple(feature for feature, _ in self.terms)
 
     @property
@@ -558,7 +557,7 @@ class Linear:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether both sides are free."""
+        """True if both sides are free."""
         return math.isinf(self.lower) and math.isinf(self.upper)
 
     def holds(self, columns: Columns) -> np.ndarray:
@@ -570,7 +569,7 @@ class Linear:
         passes = _within(
             np.asarray(total), self.lower, self.upper, self.lower_closed, self.upper_closed
         )
-        missing = np.isnan(values).any(axis=0)
+        missing = np.asarray(np.isnan(values).any(axis=0))
         return truth_table(self).look_up(passes, missing)
 
     def to_text(
@@ -603,7 +602,7 @@ def _check_condition(condition: Any) -> Condition:
 
 
 def _numbers(columns: Columns, feature: int) -> np.ndarray:
-    """The values of a feature as floats."""
+    """Return the values of a feature as floats."""
     values = np.asarray(columns(feature))
     try:
         return as_numbers(values)
@@ -615,23 +614,23 @@ def _numbers(columns: Columns, feature: int) -> np.ndarray:
 
 
 def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Bring a conjunction into its one written form.
+    """Return the normal form of a conjunction.
 
-    Conditions that always hold are dropped, intervals on one feature become one, and the intervals
-    come first, in feature order. All conditions on one feature agree on whether a missing value
-    satisfies them, so that ``is known`` stands only where nothing else needs the value, and ``is
-    missing`` stands alone.
+    Conditions that always hold are dropped, and the intervals of a feature are intersected. The
+    intervals come first, in feature order. All conditions on one feature agree on whether they
+    accept a missing value. So ``is known`` remains only if nothing else requires the value, and
+    ``is missing`` is the only condition on its feature.
     """
-    kept = [c for c in conditions if not _check_condition(c).is_trivial]
+    nontrivial = [c for c in conditions if not _check_condition(c).is_trivial]
     allowed: dict[int, bool] = {}
-    for condition in kept:
+    for condition in nontrivial:
         if isinstance(condition, Interval | OneOf | Missing):
             allows = truth_table(condition).missing
             allowed[condition.feature] = allowed.get(condition.feature, True) and allows
     intervals: dict[int, Interval | Missing] = {}
     marked: dict[int, Missing] = {}
-    others: list[Condition] = []
-    for condition in kept:
+    further: list[Condition] = []
+    for condition in nontrivial:
         if (
             isinstance(condition, Interval | OneOf)
             and truth_table(condition).missing
@@ -639,9 +638,9 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
         ):
             condition = replace(condition, missing=False)
         if isinstance(condition, Interval):
-            known = intervals.setdefault(condition.feature, condition)
-            if isinstance(known, Interval) and known is not condition:
-                intervals[condition.feature] = known.intersect(condition)
+            interval = intervals.setdefault(condition.feature, condition)
+            if isinstance(interval, Interval) and interval is not condition:
+                intervals[condition.feature] = interval.intersect(condition)
         elif isinstance(condition, Missing):
             if not condition.negated and not allowed[condition.feature]:
                 raise ValueError(
@@ -649,21 +648,21 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
                     "conditions could never hold together. Leave out one of them."
                 )
             marked[condition.feature] = condition
-        elif condition not in others:
-            others.append(condition)
+        elif condition not in further:
+            further.append(condition)
     if any(allowed.values()):
-        # Where a missing value is all that is left, nothing else need be said of the feature.
+        # A feature that must be missing needs no other condition.
         marked |= {f: c for f, c in intervals.items() if isinstance(c, Missing)}
         alone = {f for f, c in marked.items() if not c.negated}
         intervals = {f: c for f, c in intervals.items() if f not in alone}
-        others = [c for c in others if not (isinstance(c, OneOf) and c.feature in alone)]
+        further = [c for c in further if not (isinstance(c, OneOf) and c.feature in alone)]
     if marked:
-        listed = {c.feature for c in others if isinstance(c, OneOf)}
+        listed = {c.feature for c in further if isinstance(c, OneOf)}
         marked = {
             f: c for f, c in marked.items() if not (c.negated and (f in listed or f in intervals))
         }
     return (
         *(intervals[feature] for feature in sorted(intervals)),
         *(marked[feature] for feature in sorted(marked)),
-        *others,
+        *further,
     )

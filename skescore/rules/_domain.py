@@ -93,9 +93,9 @@ class Domain:
 
     def _checked_categories(self) -> tuple[tuple[int, tuple[Any, ...]], ...]:
         pairs: dict[int, tuple[Any, ...]] = {}
-        for feature, given in self.categories:
+        for feature, labels in self.categories:
             feature = check_feature(feature)
-            values = tuple(check_label("categories", value) for value in given)
+            values = tuple(check_label("categories", value) for value in labels)
             if feature in pairs or feature >= len(self.lower):
                 raise ValueError(
                     f"categories must name each of the {len(self.lower)} features once at most, "
@@ -230,7 +230,7 @@ class Fallback:
             )
 
     def abstention(self, classes: Sequence[Any]) -> Any:
-        """What an abstaining classification predicts."""
+        """Return the prediction of an abstaining classification."""
         if self.abstain_label is not None:
             return self.abstain_label
         return default_abstain_label(classes)

@@ -103,7 +103,7 @@ class CounterfactualSearch:
         self.options = {j: self.choices(j, table) for j in changeable}
 
     def note(self, condition: Condition) -> None:
-        """Remember the bounds and values at which a condition may change."""
+        """Collect the bounds and values at which the truth of a condition may change."""
         if isinstance(condition, AtLeast):
             for part in condition.conditions:
                 self.note(part)
@@ -116,36 +116,38 @@ class CounterfactualSearch:
             self.asked.add(condition.feature)
 
     def choices(self, j: int, table: RowTable) -> _Options:
-        """All values of a feature that make a difference, by their distance.
+        """Return the values of a feature that may change the prediction, by distance.
 
-        A missing value may become known, but a known one does not become missing.
+        A missing value may become observed, but not the other way around.
         """
         domain, listed_values = self.ruleset.domain, self.lists.get(j, set())
         if j not in self.cuts:
-            now = self.values[j]
-            known = listed_values | set((domain.values_of(j) if domain else None) or ())
-            if not known and now is None:  # rules ask no more than whether there is a value
-                known = {domain.lower[j] / 2 + domain.upper[j] / 2 if domain else 0.0}
-            values = np.empty(1 + len(known - {now}), dtype=object)
-            values[:] = [now, *sorted(known - {now}, key=label_order)]
+            current = self.values[j]
+            values_to_try = listed_values | set((domain.values_of(j) if domain else None) or ())
+            if (
+                not values_to_try and current is None
+            ):  # rules ask no more than whether there is a value
+                values_to_try = {domain.lower[j] / 2 + domain.upper[j] / 2 if domain else 0.0}
+            values = np.empty(1 + len(values_to_try - {current}), dtype=object)
+            values[:] = [current, *sorted(values_to_try - {current}, key=label_order)]
             return _Options(values, np.minimum(np.arange(len(values)), 1.0))
         points = self.cuts[j] | {float(v) for v in listed_values if not isinstance(v, str)}
         scale = min(domain.ranges[j], sys.float_info.max) if domain else 1.0
         start = float(table.numbers(j, slice(None))[0])
         if scale == 0:  # no change of a feature that never changed is near
             return _Options(np.array([start]), np.zeros(1))
-        places = np.array([start, *_places(sorted(points), start, _BEYOND * scale)])
+        points_to_try = np.array([start, *_places(sorted(points), start, _BEYOND * scale)])
         with np.errstate(over="ignore", invalid="ignore"):
-            costs = np.abs(places - start) / scale
+            costs = np.abs(points_to_try - start) / scale
         if math.isnan(start):
             costs[:] = 1.0
         costs[0] = 0.0
         order = np.argsort(costs, kind="stable")
         order = order[np.isfinite(costs[order])]
-        return _Options(places[order], costs[order])
+        return _Options(points_to_try[order], costs[order])
 
     def table(self, changes: list[dict[int, int]]) -> RowTable:
-        """The row with each of some changes; a change gives features the number of an option."""
+        """Return the row after each change; a change maps features to the index of an option."""
         base = np.full(self.ruleset.n_features, None, dtype=object)
         for j, value in self.values.items():
             base[j] = value
@@ -156,71 +158,75 @@ class CounterfactualSearch:
         return RowTable(rows, self.ruleset.feature_names)
 
     def cost(self, change: dict[int, int]) -> float:
-        """Distance of a change."""
+        """Return the distance of a change."""
         return float(sum(self.options[j].costs[option] for j, option in change.items()))
 
     def assigned(self, table: RowTable) -> np.ndarray:
-        """Index of the rule that each row is assigned to; -1 for the fallback or a vote."""
+        """Return the index of the rule assigned to each row; -1 for the fallback or a vote."""
         if self.ruleset.voting is not None:
             return np.full(len(table), -1)
         return _prediction.assigned_rule(self.ruleset, table)
 
     def by_rules(self, table: RowTable) -> np.ndarray:
-        """Whether rules predict each row, rather than the fallback's own prediction."""
+        """Return whether rules predict each row, not the fallback."""
         if self.ruleset.voting is None:
             return np.asarray(self.assigned(table) >= 0)
         sums = _prediction.class_sums if self.ruleset.classes is not None else _prediction.numbers
         return sums(self.ruleset, table)[1]
 
     def changes_prediction(self, changes: list[dict[int, int]], prediction: Any) -> np.ndarray:
-        """Whether each change gets another prediction than the one given."""
+        """Return whether each change leads to another prediction."""
         ruleset, changes = self.ruleset, [{}, *changes]
-        table, kept = self.table(changes), np.arange(len(changes))
+        table, with_prediction = self.table(changes), np.arange(len(changes))
         if ruleset.fallback is None:  # rows without a rule have no prediction at all
-            kept = np.flatnonzero(self.by_rules(table))
-            table = self.table([changes[i] for i in kept])
+            with_prediction = np.flatnonzero(self.by_rules(table))
+            table = self.table([changes[i] for i in with_prediction])
         result = np.zeros(len(changes), dtype=bool)
-        said = ruleset.predict(table)
+        predictions = ruleset.predict(table)
         if ruleset.task == "classification":
-            result[kept] = [label != prediction for label in said.tolist()]
+            result[with_prediction] = [label != prediction for label in predictions.tolist()]
         else:
-            result[kept] = ~np.isclose(said, prediction, rtol=1e-9, atol=0.0, equal_nan=True)
+            result[with_prediction] = ~np.isclose(
+                predictions, prediction, rtol=1e-9, atol=0.0, equal_nan=True
+            )
             # Affine predictions always differ a little: other rules must give them.
-            who = ruleset.match(table) if ruleset.voting else self.assigned(table)[:, None]
-            result[kept] &= (who != who[0]).any(axis=1)
+            rules_used = ruleset.match(table) if ruleset.voting else self.assigned(table)[:, None]
+            result[with_prediction] &= (rules_used != rules_used[0]).any(axis=1)
         return result[1:]
 
     def singles(self) -> list[dict[int, int]]:
-        """All changes of one feature."""
+        """Return all changes of a single feature."""
         return [{j: k} for j, options in self.options.items() for k in range(1, len(options.costs))]
 
     def entries(self) -> Iterator[dict[int, int]]:
-        """The least change for each rule that makes its intervals and lists of values hold."""
+        """Yield the smallest change that satisfies the intervals and value lists of each rule."""
         for rule in self.ruleset.rules:
-            held: dict[int, Any] = {}
+            satisfied: dict[int, Any] = {}
             for condition in rule.conditions:
                 if isinstance(condition, Interval | OneOf | Missing):
                     values = self.options[condition.feature].values
                     holds = condition.holds(lambda _, values=values: values)  # type: ignore[misc]
-                    held[condition.feature] = held.get(condition.feature, True) & holds
-            if held and all(holds.any() for holds in held.values()):
-                yield {j: int(holds.argmax()) for j, holds in held.items() if not holds[0]}
+                    satisfied[condition.feature] = satisfied.get(condition.feature, True) & holds
+            if satisfied and all(holds.any() for holds in satisfied.values()):
+                yield {j: int(holds.argmax()) for j, holds in satisfied.items() if not holds[0]}
 
     def nearest(self, prediction: Any) -> Counterfactual | None:
-        """The least change that gets another prediction."""
+        """Return the smallest change that leads to another prediction."""
         singles = self.by_distance(self.singles())
-        firsts = self.by_distance([*singles, *(c for c in self.entries() if len(c) > 1)])
-        found = self.first(firsts, prediction)
-        if found is None:
+        candidates = self.by_distance([*singles, *(c for c in self.entries() if len(c) > 1)])
+        change = self.first(candidates, prediction)
+        if change is None:
             side = math.isqrt(_COMBINED)
-            pairs = [{**one, **two} for one in reversed(firsts[:side]) for two in singles[:side]]
-            found = self.first(self.by_distance(pairs), prediction)
-        if found is None:
+            pairs = [
+                {**one, **two} for one in reversed(candidates[:side]) for two in singles[:side]
+            ]
+            change = self.first(self.by_distance(pairs), prediction)
+        if change is None:
             return None
-        return self.told(self.without_needless(found, prediction))
+        return self.told(self.without_needless(change, prediction))
 
     def without_needless(self, change: dict[int, int], prediction: Any) -> dict[int, int]:
-        """What is left of a change without the parts, dear ones first, that it can do without."""
+        """Remove unnecessary parts from a change, the most expensive ones first."""
         for j in sorted(change, key=lambda j: -float(self.options[j].costs[change[j]])):
             fewer = {i: option for i, option in change.items() if i != j}
             if fewer and self.changes_prediction([fewer], prediction)[0]:
@@ -228,11 +234,11 @@ class CounterfactualSearch:
         return change
 
     def by_distance(self, changes: list[dict[int, int]]) -> list[dict[int, int]]:
-        """Changes with the least first; of equal ones that of fewer features."""
+        """Sort changes by distance; ties by the number of features."""
         return sorted(changes, key=lambda change: (self.cost(change), len(change)))
 
     def first(self, changes: list[dict[int, int]], prediction: Any) -> dict[int, int] | None:
-        """The first change that gets another prediction."""
+        """Return the first change that leads to another prediction."""
         for begin in range(0, len(changes), _BATCH):
             batch = changes[begin : begin + _BATCH]
             hits = np.flatnonzero(self.changes_prediction(batch, prediction))
@@ -241,7 +247,7 @@ class CounterfactualSearch:
         return None
 
     def told(self, change: dict[int, int]) -> Counterfactual:
-        """A change in the words of the features."""
+        """Return the counterfactual that a change describes."""
         table, names = self.table([change]), self.ruleset.feature_names
         rule = int(self.assigned(table)[0])
         return Counterfactual(
@@ -257,7 +263,7 @@ class CounterfactualSearch:
 
 
 def _places(cuts: list[float], start: float, reach: float) -> Iterator[float]:
-    """Every cut, and of every stretch between cuts the value next to the start."""
+    """Yield every cut, and for each interval between cuts its value closest to the start."""
     yield from (cut for cut in cuts if cut != start)
     for low, high in pairwise([-math.inf, *cuts, math.inf]):
         if math.isnan(start):
@@ -272,7 +278,7 @@ def _places(cuts: list[float], start: float, reach: float) -> Iterator[float]:
 
 
 def _just_above(low: float, high: float, reach: float) -> float:
-    """A number between two that is near the first and, if it may, has few digits."""
+    """Return a number just above `low` and below `high`, with few digits if possible."""
     room = min(reach, (high - low) / 2)
     if 1e-15 < room < 1e15:
         unit = math.ceil(-math.log10(room))
@@ -289,7 +295,7 @@ def _just_above(low: float, high: float, reach: float) -> float:
 
 @dataclass(frozen=True)
 class CheckedCondition:
-    """A condition of a rule, and whether it holds for the row; `parts` are those it counts."""
+    """A condition of a rule, whether it holds for the row, and the conditions that it counts."""
 
     text: str
     holds: bool
@@ -312,7 +318,7 @@ class HeldRule:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a row gets its prediction; ``print`` it to read it.
+    """Explanation of the prediction for one row; ``print`` it to read it.
 
     Attributes
     ----------
@@ -325,14 +331,14 @@ class Explanation:
     rule : int or None
         Index of the assigned rule; None for the fallback or a vote.
     reason : {"first", "purest", "vote", "nearest", "fallback"}
-        Who predicts: the first rule that holds, the purest, all that hold together, the one whose
-        box is nearest, or the fallback.
+        The source of the prediction: the first rule that holds, the purest one, the vote of all
+        rules that hold, the nearest box, or the fallback.
     conditions : tuple of CheckedCondition
-        Those of the assigned rule. All hold, unless it only is the nearest.
+        Conditions of the assigned rule. All of them hold, unless the rule is only the nearest.
     sums : mapping of label to float, or None
         Votes per class (log odds for ``voting="logistic"``), where classes are voted on.
     counterfactual : Counterfactual or None
-        What would change the prediction; None if nothing was found.
+        A change of the row that changes the prediction; None if none was found.
     """
 
     prediction: Any
@@ -347,7 +353,7 @@ class Explanation:
 
     @property
     def fallback(self) -> bool:
-        """Whether the fallback's own prediction is given."""
+        """True if the fallback predicts."""
         return self.reason == "fallback"
 
     def __str__(self) -> str:
@@ -375,13 +381,13 @@ class Explanation:
         if self.conditions:
             yield f"conditions of {number}:"
             yield from _condition_lines(self.conditions, "  ")
-        found = self.counterfactual
-        if found is None:
+        counterfactual = self.counterfactual
+        if counterfactual is None:
             yield "no change found that gets another prediction"
             return
-        by = "" if found.rule is None else f", by rule {found.rule + 1}"
-        yield f"nearest other prediction: {self._said(found.prediction)}{by}, if"
-        for change in found.changes:
+        by = "" if counterfactual.rule is None else f", by rule {counterfactual.rule + 1}"
+        yield f"nearest other prediction: {self._said(counterfactual.prediction)}{by}, if"
+        for change in counterfactual.changes:
             before, after = _value_text(change.before), _value_text(change.after)
             yield f"  {feature_name([change.feature], 0)} were {after} instead of {before}"
 
@@ -399,8 +405,8 @@ def _value_text(value: Any) -> str:
     if value is None:
         return "missing"
     # In full: a value just beyond a bound would round to the bound.
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e16
-    return format_label(int(value) if whole else value)
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e16
+    return format_label(int(value) if is_whole else value)
 
 
 def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
@@ -408,42 +414,42 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
     rows = _rows(ruleset, x)
     if len(rows) == 1:
         return _explained(ruleset, rows)
-    names, every = list(ruleset.feature_names), slice(None)
-    columns = [rows.column(j)[every] for j in range(len(names))]
-    known: dict[tuple[Any, ...], Explanation] = {}
-    found = []
+    names, all_rows = list(ruleset.feature_names), slice(None)
+    columns = [rows.column(j)[all_rows] for j in range(len(names))]
+    cache: dict[tuple[Any, ...], Explanation] = {}
+    explanations = []
     for i in range(len(rows)):
         values = tuple(python_value(column[i]) for column in columns)
         # Equal rows are explained once; NaN, which equals nothing, stands as None.
         key = tuple(None if value != value else value for value in values)
-        if key not in known:
-            known[key] = _explained(ruleset, _rows(ruleset, values))
-        found.append(known[key])
-    return found
+        if key not in cache:
+            cache[key] = _explained(ruleset, _rows(ruleset, values))
+        explanations.append(cache[key])
+    return explanations
 
 
 def _explained(ruleset: RuleSet, row: RowTable) -> Explanation:
     search = CounterfactualSearch(ruleset, row)
     table = search.table([{}])
     prediction = python_value(ruleset.predict(table)[0])
-    held = np.flatnonzero(ruleset.match(table)[0]).tolist()
+    held_indices = np.flatnonzero(ruleset.match(table)[0]).tolist()
     sums = None
     if ruleset.voting is not None and ruleset.classes is not None:
-        said = _prediction.class_sums(ruleset, table)[0][0].tolist()
-        sums = dict(zip(ruleset.classes, said, strict=True))
+        class_sums = _prediction.class_sums(ruleset, table)[0][0].tolist()
+        sums = dict(zip(ruleset.classes, class_sums, strict=True))
     index = search.assigned(table)[0]
     rule = None if index < 0 else int(index)
     if rule is not None:
         one = "first" if ruleset.ordered or ruleset.disjoint else "purest"
-        reason = one if rule in held else "nearest"
+        reason = one if rule in held_indices else "nearest"
     else:
-        reason = "vote" if held and search.by_rules(table)[0] else "fallback"
+        reason = "vote" if held_indices and search.by_rules(table)[0] else "fallback"
     conditions = () if rule is None else ruleset.rules[rule].conditions
     names = ruleset.feature_names
     return Explanation(
         prediction,
         {names[j]: search.values[j] for j in search.used},
-        tuple(_held_rule(ruleset, i, table) for i in held),
+        tuple(_held_rule(ruleset, i, table) for i in held_indices),
         rule,
         reason,
         tuple(_checked(ruleset, condition, table) for condition in conditions),
@@ -454,7 +460,7 @@ def _explained(ruleset: RuleSet, row: RowTable) -> Explanation:
 
 
 def _rows(ruleset: RuleSet, x: Any) -> RowTable:
-    """Rows as a table; a mapping or series is one by name, anything flat one by position."""
+    """Convert rows to a table; a mapping or series is one row by name, a flat sequence one row."""
     names = ruleset.feature_names
     if isinstance(x, pd.Series) and all(isinstance(name, str) for name in x.index):
         x = x.to_dict()
@@ -485,7 +491,7 @@ def _held_rule(ruleset: RuleSet, index: int, table: RowTable) -> HeldRule:
         return HeldRule(index, text, output)
     weight = rule.weight
     if isinstance(weight, LinearOutput):
-        # What a missing value leaves unknown has no say, see class_sums.
+        # A weight that depends on a missing value counts as 0, see class_sums.
         weight = float(np.nan_to_num(weight.evaluate(table.column, 1)[0]))
     votes = None
     if ruleset.classes is not None:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 JSON_FORMAT = "skescore.RuleSet"
-#: The versions that are read. Version 2 knows what is said of missing values; sets that say nothing
-#: of them are written as version 1, which earlier releases read as well.
+#: The versions that can be read. Version 2 adds missing values; sets that do not mention them are
+#: written as version 1.
 JSON_VERSIONS = (1, 2)
 
 
@@ -67,13 +67,13 @@ def _rule_to_json(rule: Rule) -> dict[str, Any]:
     if rule.weight != 1.0:
         data["weight"] = _value_to_json(rule.weight)
     if rule.statistics is not None:
-        seen = rule.statistics
-        counts = None if seen.class_counts is None else list(seen.class_counts)
+        statistics = rule.statistics
+        counts = None if statistics.class_counts is None else list(statistics.class_counts)
         fields = {
-            "n_rows": seen.n_rows,
+            "n_rows": statistics.n_rows,
             "class_counts": counts,
-            "mean": seen.mean,
-            "standard_deviation": seen.standard_deviation,
+            "mean": statistics.mean,
+            "standard_deviation": statistics.standard_deviation,
         }
         data["statistics"] = {name: value for name, value in fields.items() if value is not None}
     return data
@@ -89,16 +89,16 @@ def _domain_to_json(domain: Domain) -> dict[str, Any]:
 
 
 def _says_missing(condition: Condition) -> bool:
-    """Whether a condition says anything of missing values."""
+    """Return whether a condition mentions missing values."""
     if isinstance(condition, AtLeast):
         return any(map(_says_missing, condition.conditions))
     return isinstance(condition, Missing) or getattr(condition, "missing", False)
 
 
 def _version(ruleset: RuleSet) -> int:
-    known = ruleset.domain is None or not any(ruleset.domain.missing)
-    said = any(_says_missing(c) for rule in ruleset.rules for c in rule.conditions)
-    return 1 if known and not said else 2
+    is_complete = ruleset.domain is None or not any(ruleset.domain.missing)
+    mentions_missing = any(_says_missing(c) for rule in ruleset.rules for c in rule.conditions)
+    return 1 if is_complete and not mentions_missing else 2
 
 
 def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
@@ -130,24 +130,24 @@ def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
 
 
 def _fields(
-    what: str, data: Any, required: tuple[str, ...], optional: tuple[str, ...] = ()
+    name: str, data: Any, required: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Give a JSON object whose fields are those it must and may have."""
+    """Return a JSON object after checking that it has all required and no unknown fields."""
     if not isinstance(data, dict):
-        raise TypeError(f"{what} must be an object, got {data!r}")
+        raise TypeError(f"{name} must be an object, got {data!r}")
     missing = [name for name in required if name not in data]
     if missing:
-        raise ValueError(f"{what} lacks the field {missing[0]!r}")
+        raise ValueError(f"{name} lacks the field {missing[0]!r}")
     unknown = sorted(data.keys() - {*required, *optional})
     if unknown:
-        known = ", ".join((*required, *optional))
-        raise ValueError(f"{what} has the unknown field {unknown[0]!r}; known: {known}")
+        allowed = ", ".join((*required, *optional))
+        raise ValueError(f"{name} has the unknown field {unknown[0]!r}; known: {allowed}")
     return data
 
 
-def _list(what: str, data: Any) -> list[Any]:
+def _list(name: str, data: Any) -> list[Any]:
     if not isinstance(data, list):
-        raise TypeError(f"{what} must be a list, got {data!r}")
+        raise TypeError(f"{name} must be a list, got {data!r}")
     return data
 
 
@@ -197,7 +197,7 @@ _CONDITION_READERS: dict[str, Callable[[dict[str, Any]], Condition]] = {
 }
 
 
-#: Conditions within conditions; more is nobody's rule, and would end some walk through them.
+#: Largest depth of nested conditions. A deeper nesting would exceed the recursion limit.
 _DEEPEST = 50
 
 
@@ -215,16 +215,18 @@ def _check_depth(data: Any) -> None:
     raise ValueError(f"conditions are nested more than {_DEEPEST} deep")
 
 
-def _conditions_from_json(what: str, data: Any) -> tuple[Condition, ...]:
+def _conditions_from_json(name: str, data: Any) -> tuple[Condition, ...]:
     conditions = []
-    for number, item in enumerate(_list(what, data), 1):
+    for number, item in enumerate(_list(name, data), 1):
         try:
             if not isinstance(item, dict) or "type" not in item:
                 raise ValueError(f"a condition must be an object with a 'type', got {item!r}")
             reader = _CONDITION_READERS.get(str(item["type"]))
             if reader is None:
-                known = ", ".join(_CONDITION_READERS)
-                raise ValueError(f"unknown type of condition {item['type']!r}; known: {known}")
+                known_types = ", ".join(_CONDITION_READERS)
+                raise ValueError(
+                    f"unknown type of condition {item['type']!r}; known: {known_types}"
+                )
             conditions.append(reader(item))
         except (TypeError, ValueError) as error:
             raise ValueError(f"condition {number}: {error}") from error
@@ -253,7 +255,7 @@ def _rule_from_json(data: Any) -> Rule:
 
 
 def _under_todays_name(data: Any) -> Any:
-    """Statistics of older files, which wrote the standard deviation as "spread"."""
+    """Rename the field "spread" of older files to "standard_deviation"."""
     if isinstance(data, dict) and "spread" in data and "standard_deviation" not in data:
         return {("standard_deviation" if k == "spread" else k): v for k, v in data.items()}
     return data
@@ -282,16 +284,16 @@ def _domain_from_json(data: Any) -> Domain:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """The JSON as it stands, if it claims to be a rule set of this version."""
+    """Parse the text and check that it is a rule set of a known version."""
     try:
         data = json_of(text, finite=True)
     except ValueError as error:
         raise ValueError(f"This is not JSON: {error}.") from error
     if not isinstance(data, dict) or data.get("format") != JSON_FORMAT:
-        found = data.get("format") if isinstance(data, dict) else type(data).__name__
+        format_name = data.get("format") if isinstance(data, dict) else type(data).__name__
         raise ValueError(
-            f"This JSON is not a rule set: its 'format' must be {JSON_FORMAT!r}, got {found!r}. "
-            "Rule sets are written by RuleSet.to_json()."
+            f"This JSON is not a rule set: its 'format' must be {JSON_FORMAT!r}, got "
+            f"{format_name!r}. Rule sets are written by RuleSet.to_json()."
         )
     version = data.get("version")
     if type(version) is not int or version not in JSON_VERSIONS:
@@ -306,10 +308,10 @@ def _parsed(text: str) -> dict[str, Any]:
 def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
     """Read a rule set that :func:`ruleset_to_json` wrote; `make` is the class RuleSet itself."""
     data = _parsed(text)
-    place = "the rule set"
+    location = "the rule set"
     try:
         _fields(
-            place,
+            location,
             data,
             ("format", "version", "task", "feature_names", "classes", "ordered", "rules"),
             ("disjoint", "voting", "reference", "domain", "fallback"),
@@ -319,9 +321,9 @@ def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
             raise TypeError(f"feature_names must be texts, got {names!r}")
         rules = []
         for number, item in enumerate(_list("rules", data["rules"]), 1):
-            place = f"rule {number}"
+            location = f"rule {number}"
             rules.append(_rule_from_json(item))
-        place = "the rule set"
+        location = "the rule set"
         classes, domain, fallback = (data.get(k) for k in ("classes", "domain", "fallback"))
         return make(
             rules,
@@ -336,6 +338,6 @@ def ruleset_from_json(make: type[RuleSet], text: str) -> RuleSet:
             reference=data.get("reference"),
         )
     except (TypeError, ValueError) as error:
-        raise ValueError(f"The JSON has a fault in {place}: {error}") from error
+        raise ValueError(f"The JSON has a fault in {location}: {error}") from error
     except RecursionError as error:
-        raise ValueError(f"The JSON has a fault in {place}: it is nested too deeply") from error
+        raise ValueError(f"The JSON has a fault in {location}: it is nested too deeply") from error

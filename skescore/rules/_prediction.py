@@ -70,7 +70,7 @@ def _values(
     row: np.ndarray,
     rule: np.ndarray,
 ) -> np.ndarray:
-    """What each pair's rule says of its row."""
+    """Return the output of each pair's rule for its row."""
     result = constants[rule]
     for index, function in functions.items():
         pairs = np.flatnonzero(rule == index)
@@ -181,7 +181,7 @@ def distance_units(ruleset: RuleSet) -> tuple[tuple[float, ...], float]:
 
 
 def _known_instead(ruleset: RuleSet, table: RowTable, rows: np.ndarray) -> np.ndarray | None:
-    """How many values of some rows each rule would have missing that are known."""
+    """Count the observed values that each rule requires to be missing."""
     if ruleset.boxes_only:
         return None
     result = np.zeros((len(rows), len(ruleset)))

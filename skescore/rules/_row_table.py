@@ -35,25 +35,25 @@ class RowTable:
         self._names = names
         X = X if _is_arrow(X) else convert_rows(X)
         self._frame: Any = X if _is_frame(X) or _is_arrow(X) else None
-        self._sparse = sparse.issparse(X)  # columns that are looked at are written out
+        self._sparse = sparse.issparse(X)  # only the columns in use become dense
         self._cache: dict[int, np.ndarray] = {}
         self._coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._held: dict[Condition, np.ndarray] = {}
         if self._frame is not None:
             columns = self._frame.schema.names if _is_arrow(X) else self._frame.columns
-            found = [str(c) for c in columns]
-            known = set(found)
-            missing = [n for n in names if n not in known]
+            column_names = [str(c) for c in columns]
+            available = set(column_names)
+            missing = [n for n in names if n not in available]
             if not missing:
-                self._position = _positions(names, found)
+                self._position = _positions(names, column_names)
                 self._n_rows = len(self._frame)
                 return
             if any(isinstance(c, str) for c in columns):
                 raise ValueError(
                     f"X lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} "
-                    f"that the rules were made with; its columns are {listed(found)}."
+                    f"that the rules were made with; its columns are {listed(column_names)}."
                 )
-            self._frame = None  # numbered columns are no names: by position, then
+            self._frame = None  # numbered columns are taken by position
         array = X.tocsc() if self._sparse and X.ndim == 2 else _as_array(X)
         if array.ndim != 2:
             raise ValueError(
@@ -70,7 +70,7 @@ class RowTable:
 
     @classmethod
     def of(cls, X: Any, names: Sequence[str]) -> RowTable:
-        """Make a table of rows; one that is a table already stays as it is."""
+        """Return X as a table; a table is returned unchanged."""
         return X if isinstance(X, RowTable) else cls(X, names)
 
     def __len__(self) -> int:
@@ -78,11 +78,11 @@ class RowTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The feature names."""
+        """Feature names."""
         return tuple(self._names)
 
     def column(self, feature: int) -> np.ndarray:
-        """All values of one feature, as they came."""
+        """Return the values of one feature without conversion."""
         if self._frame is None and not self._sparse:
             return self._checked(feature, self._array[:, feature])
         if feature not in self._cache:
@@ -96,7 +96,7 @@ class RowTable:
 
     def _series(self, feature: int) -> np.ndarray:
         frame, at = self._frame, self._position[feature]
-        if _is_arrow(frame):  # only columns that are looked at are converted
+        if _is_arrow(frame):  # convert only the columns in use
             frame, at = convert_rows(frame.select([at])), 0
         if not hasattr(frame, "iloc"):
             series = frame[:, at]
@@ -120,9 +120,9 @@ class RowTable:
         return values
 
     def holds(self, condition: Condition, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Whether a condition holds for some rows.
+        """Return whether a condition holds for the given rows.
 
-        A condition on one column of text is put to the different values of that column, once.
+        A condition on one column of text is evaluated once for each distinct value.
         """
         feature = condition.features[0]
         if len(condition.features) > 1 or self.column(feature).dtype.kind not in "OUT":
@@ -136,7 +136,7 @@ class RowTable:
         return np.asarray(self._held[condition][codes[rows]])
 
     def numbers(self, feature: int, rows: slice) -> np.ndarray:
-        """Some values of one feature as contiguous floats."""
+        """Return values of one feature as contiguous floats."""
         values = self.column(feature)[rows]
         try:
             return np.ascontiguousarray(as_numbers(values))
@@ -147,18 +147,18 @@ class RowTable:
             ) from error
 
     def floats(self, feature: int, rows: slice) -> np.ndarray:
-        """The same, in single precision if they came so."""
+        """Return values of one feature as contiguous floats; single precision is kept."""
         values = self.column(feature)
         if values.dtype == np.float32:
             return np.ascontiguousarray(values[rows])
         return self.numbers(feature, rows)
 
     def missing(self, feature: int, rows: slice) -> np.ndarray:
-        """Whether some values of one feature are missing."""
+        """Mark the missing values of one feature."""
         return is_missing(self.column(feature)[rows])
 
     def matrix(self, rows: np.ndarray, features: Sequence[int]) -> np.ndarray:
-        """Some rows as one float matrix, NaN in all features but the given ones."""
+        """Return rows as a float matrix with NaN in all but the given features."""
         result = np.full((len(rows), len(self._names)), np.nan)
         for feature in features:
             result[:, feature] = self.numbers(feature, slice(None))[rows]
@@ -170,7 +170,7 @@ def _is_arrow(X: Any) -> bool:
 
 
 def _rounded(values: np.ndarray) -> bool:
-    """Whether whole numbers, made floats for the gaps among them, are no longer exact."""
+    """Return whether integers may have been rounded when they were converted to floats."""
     return values.dtype.kind == "f" and bool((np.abs(values) >= 2.0**53).any())
 
 
@@ -184,14 +184,16 @@ def _is_frame(X: Any) -> bool:
 
 
 def convert_rows(X: Any) -> Any:
-    """Give tables of other libraries as data frames: an array of them would lose their names.
+    """Convert tables of other libraries to data frames, and masked arrays to plain arrays.
+
+    As an array, such a table would lose the names of its columns.
 
     Raises
     ------
     TypeError
-        If such a table is none of pandas, polars or Arrow.
+        If a table is neither of pandas nor of polars nor of Arrow.
     """
-    if isinstance(X, np.ma.MaskedArray):  # what is masked is missing
+    if isinstance(X, np.ma.MaskedArray):  # masked entries are missing values
         numbers = np.ma.filled(X.astype(float), np.nan) if X.dtype.kind in "biuf" else None
         if numbers is not None and (X.dtype.kind == "f" or not _rounded(numbers)):
             return numbers
@@ -227,13 +229,13 @@ def _as_array(X: Any) -> np.ndarray:
     return array
 
 
-def _positions(names: Sequence[str], found: Sequence[str]) -> list[int]:
-    """Where each name is; found twice, it would be anyone's guess."""
-    place = {name: at for at, name in enumerate(found)}
-    if len(place) < len(found):
-        twice = [n for n in names if found.count(n) > 1]
+def _positions(names: Sequence[str], column_names: Sequence[str]) -> list[int]:
+    """Return the position of each name; a repeated name raises a ValueError."""
+    index_of = {name: at for at, name in enumerate(column_names)}
+    if len(index_of) < len(column_names):
+        twice = [n for n in names if column_names.count(n) > 1]
         if twice:
             raise ValueError(
                 f"X has more than one column {listed(twice)}: rename or drop all but one of each."
             )
-    return [place[name] for name in names]
+    return [index_of[name] for name in names]

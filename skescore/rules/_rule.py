@@ -1,4 +1,4 @@
-"""One rule: a premise, what it concludes, and what was seen where it holds."""
+"""Rules: a premise, a conclusion and statistics of the covered rows."""
 
 from __future__ import annotations
 
@@ -117,7 +117,11 @@ class LinearOutput:
 
 
 #: Labels that statistics are counted from, and the words that follow the share of a rule's class.
-REFERENCES = {"black_box": "agree with the model", "data": "right (data)"}
+REFERENCES = {
+    "black_box": "agree with the model",
+    "data": "right (data)",
+    None: "of this class",
+}
 
 #: What a rule concludes: a class label, a number, or an affine function of the features.
 Output: TypeAlias = str | int | float | bool | LinearOutput
@@ -125,7 +129,7 @@ Output: TypeAlias = str | int | float | bool | LinearOutput
 
 @dataclass(frozen=True, slots=True)
 class RuleStatistics:
-    """What was seen where a rule predicts, when it was made.
+    """Statistics of the rows that a rule predicts, counted when it was made.
 
     Parameters
     ----------
@@ -161,10 +165,10 @@ class RuleStatistics:
 
 
 def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleStatistics | None:
-    """What was seen where either of two rules predicts; None if that is unknown of one of them.
+    """Combine the statistics of two rules; return None if one of them has none.
 
-    Rows and class counts add up; means weigh as many rows as they were taken from, and the
-    standard_deviation follows from both means and standard deviations.
+    Rows and class counts are summed. Means are weighted by their rows, and the standard deviation
+    is pooled.
     """
     if one is None or other is None:
         return None
@@ -175,7 +179,7 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
     share = other.n_rows / n_rows if n_rows > 0 else 0.5
     mean = standard_deviation = None
     if one.mean is not None and other.mean is not None:
-        # One and the same mean must come out as itself, free of rounding.
+        # Equal means must not change by rounding.
         mean = one.mean if one.mean == other.mean else (1 - share) * one.mean + share * other.mean
         if one.standard_deviation is not None and other.standard_deviation is not None:
             within = math.hypot(
@@ -188,7 +192,7 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
 
 
 def _count(name: str, value: Any) -> float:
-    """Give whole numbers as int, since counts print and compare more clearly so."""
+    """Check a count and convert whole numbers to int."""
     value = check_number(name, value, finite=True)
     if value < 0:
         raise ValueError(f"{name} must be 0 or more, got {value!r}.")
@@ -207,11 +211,10 @@ class Rule:
     output : str, int, float, bool or LinearOutput
         The conclusion: a class label, a number or an affine function.
     statistics : RuleStatistics, optional
-        What was seen where the rule predicts.
+        Statistics of the rows that the rule predicts.
     weight : float or LinearOutput, default=1.0
-        How much the rule says in a set whose rules predict together, see the `voting` of
-        :class:`RuleSet`; an affine function weighs each row by itself. Without voting it has no
-        meaning.
+        Weight of the rule's vote in a set with `voting`, see :class:`RuleSet`. An affine function
+        gives each row a weight of its own. Ignored without voting.
 
     Raises
     ------
@@ -233,7 +236,7 @@ class Rule:
     output: Output
     statistics: RuleStatistics | None = None
     weight: float | LinearOutput = 1.0
-    #: The rule set it stands in and its position there: it knows names and labels.
+    #: The rule set that contains the rule and the position in it; provides names and labels.
     _home: Any = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -245,12 +248,12 @@ class Rule:
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
-        """The conditions that together make a box."""
+        """Interval conditions, which form a box."""
         return tuple(c for c in self.conditions if isinstance(c, Interval))
 
     @property
     def non_intervals(self) -> tuple[Condition, ...]:
-        """The conditions that are not intervals."""
+        """Conditions that are not intervals."""
         return tuple(c for c in self.conditions if not isinstance(c, Interval))
 
     @property
@@ -279,9 +282,9 @@ class Rule:
     def premise_text(
         self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
     ) -> str:
-        """Write the premise; empty if there is none.
+        """Write the premise; an empty text if it has no condition.
 
-        Among others, a condition that says "or" stands in brackets: ``(age ≤ 30 or missing) AND
+        In a conjunction, a condition with "or" is put in parentheses: ``(age ≤ 30 or missing) AND
         fare > 8``.
         """
         texts = [condition.to_text(names, number) for condition in self.conditions]
@@ -301,7 +304,8 @@ class Rule:
     ) -> str:
         """Write the conclusion.
 
-        `numeric` tells numbers from number-like labels, `domain` where a function is used.
+        `numeric` distinguishes numbers from labels that look like numbers. `domain` determines the
+        digits of a linear function.
         """
         if isinstance(self.output, LinearOutput):
             return self.output.to_text(names, domain)
@@ -321,17 +325,15 @@ class Rule:
         first if `weighted`; by default if it is not 1.
         """
         if self.weight != 1.0 if weighted is None else weighted:
-            seen = self.statistics_text(output_index, weighted=False)
-            return f"weight {self.weight_text(names)}{', ' if seen else ''}{seen}"
+            statistics = self.statistics_text(output_index, weighted=False)
+            return f"weight {self.weight_text(names)}{', ' if statistics else ''}{statistics}"
         if self.statistics is None:
             return ""
         rows = self.statistics.n_rows
         parts = [f"{format_number(rows)} row{'' if rows == 1 else 's'}"]
         purity = self.purity(output_index)
         if purity is not None:
-            parts.append(
-                f"{percent_text(purity)} {REFERENCES.get(self.reference, 'of this class')}"
-            )
+            parts.append(f"{percent_text(purity)} {REFERENCES[self.reference]}")
         elif self.statistics.standard_deviation is not None:
             parts.append(f"± {format_number(self.statistics.standard_deviation)}")
         return ", ".join(parts)
@@ -348,9 +350,9 @@ class Rule:
         return format_number(self.weight)
 
     def purity(self, output_index: int | None = None) -> float | None:
-        """Share of the rule's class (by default its majority class) where it predicts.
+        """Return the share of a class, by default the majority class, among the counted labels.
 
-        None where nothing was counted.
+        None without class counts.
         """
         counts = None if self.statistics is None else self.statistics.class_counts
         if not counts or not sum(counts) > 0:
@@ -399,19 +401,19 @@ class Rule:
         return f"{text}   [{statistics}]" if statistics else text
 
     def at_home(self, ruleset: Any, position: int) -> Rule:
-        """Return an equal rule that is written as it stands in a rule set.
+        """Return an equal rule that knows its position in a rule set.
 
         Parameters
         ----------
         ruleset : RuleSet
-            The set, which knows the names of features.
+            The set that contains the rule.
         position : int
             Index of the rule in it, from 0.
 
         Returns
         -------
         Rule
-            The rule; it travels (pickle, copy) without the set.
+            The rule. Pickles and copies of it do not contain the set.
         """
         parts = self.conditions, self.output, self.statistics, self.weight
         return _checked_rule(*parts, home=(ruleset, position))
@@ -433,7 +435,7 @@ class Rule:
 def _checked_rule(
     conditions: Any, output: Any, statistics: Any, weight: Any, home: Any = None
 ) -> Rule:
-    """Make a rule of parts that were checked before."""
+    """Make a rule from parts that have been checked already."""
     rule = object.__new__(Rule)
     parts = conditions, output, statistics, weight, home
     for name, value in zip(

@@ -1,4 +1,4 @@
-"""Rule sets: the language that extractors, metrics, scorers and exporters share."""
+"""Rule sets, which extractors return and metrics, scorers and exporters take."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
     from skescore.rules._explanation import Explanation
 
-#: Longer rule sets are cut short where an interpreter or notebook shows them unasked.
+#: Number of rules that an interpreter or notebook displays at most.
 _SHOWN_RULES = 60
-#: Pairs of row and rule matched at a time, and the rows that a batch has at least.
+#: Number of pairs of row and rule matched at a time, and the smallest number of rows in a batch.
 _PAIRS, _LEAST_ROWS = 1 << 22, 256
 
 
 class RuleSet(Sequence[Rule]):
-    """An immutable list of rules with all that is needed to predict by them.
+    """Immutable list of rules that predicts rows.
 
     Parameters
     ----------
@@ -60,11 +60,12 @@ class RuleSet(Sequence[Rule]):
         The box in which the rules are meant to predict; needed for completeness by volume.
     ordered : bool, default=True
         True: the first rule that holds predicts. False: rules stand by themselves, and where
-        several hold the purest predicts (then the one with most rows, then the first).
+        several hold, the one with the highest share of its class predicts; ties go to the rule with
+        more rows, then to the first.
     disjoint : bool, default=False
         Declares that no two rules ever hold together, which makes volumes cheap.
     fallback : Fallback, optional
-        What to say where no rule holds. Without it :meth:`predict` raises a ValueError there.
+        Prediction where no rule holds. Without it :meth:`predict` raises a ValueError there.
     voting : {"votes", "probabilities", "logistic", "mean", "sum"}, optional
         How all rules that hold predict together, each with its weight; None lets one rule predict.
         Needs ``ordered=False``. Classification: ``"votes"`` adds each rule's weight to its class,
@@ -183,7 +184,7 @@ class RuleSet(Sequence[Rule]):
         voting: str | None = None,
         reference: str | None = None,
     ) -> None:
-        """Check the settings, and that they go together, and keep them."""
+        """Check and store the settings."""
         names = tuple(str(n) for n in check_sequence("feature_names", feature_names, "names"))
         if len(set(names)) != len(names):
             twice = sorted({n for n in names if names.count(n) > 1})
@@ -206,7 +207,7 @@ class RuleSet(Sequence[Rule]):
                 f"voting={voting!r}: choose policy='default' or 'abstain'."
             )
         check_choice("reference", reference, (None, *REFERENCES))
-        made = (
+        values = (
             rules,
             boxes,
             conclusions,
@@ -220,7 +221,7 @@ class RuleSet(Sequence[Rule]):
             voting,
             reference,
         )
-        self.__setstate__(dict(zip(self._fields, made, strict=True)))
+        self.__setstate__(dict(zip(self._fields, values, strict=True)))
 
     @classmethod
     def from_boxes(
@@ -230,14 +231,14 @@ class RuleSet(Sequence[Rule]):
         feature_names: Sequence[str],
         **settings: Any,
     ) -> RuleSet:
-        """Make a rule set from arrays; the Rule objects are only made when they are looked at.
+        """Make a rule set from arrays. The Rule objects are made on first access.
 
         Parameters
         ----------
         boxes : BoxTable
             One box per rule.
         conclusions : Conclusions
-            The output of every rule and what was seen there.
+            The outputs and statistics of the rules.
         feature_names : sequence of str
             Name of each column.
         **settings
@@ -306,8 +307,8 @@ class RuleSet(Sequence[Rule]):
             rules = self._rules
         else:
             assert self._conclusions is not None
-            classes, boxes, made = self.classes, self.boxes, self._conclusions.rule
-            rules = (made(i, boxes, classes) for i in range(len(self)))
+            classes, boxes, make_rule = self.classes, self.boxes, self._conclusions.rule
+            rules = (make_rule(i, boxes, classes) for i in range(len(self)))
         return tuple(rule.at_home(self, i) for i, rule in enumerate(rules))
 
     def __len__(self) -> int:
@@ -332,14 +333,16 @@ class RuleSet(Sequence[Rule]):
             return RuleSet.from_boxes(self.boxes, self.conclusions, **(settings | changes))
         return RuleSet(**({"rules": self.rules} | settings | changes))
 
-    def with_boxes(self, boxes: BoxTable, others: Sequence[Sequence[Any]] | None = None) -> RuleSet:
+    def with_boxes(
+        self, boxes: BoxTable, non_intervals: Sequence[Sequence[Any]] | None = None
+    ) -> RuleSet:
         """Return a copy with other intervals.
 
         Parameters
         ----------
         boxes : BoxTable
             The intervals of each rule.
-        others : sequence of sequences of conditions, optional
+        non_intervals : sequence of sequences of conditions, optional
             Conditions of each rule that are no intervals; by default those that it has.
 
         Returns
@@ -347,12 +350,15 @@ class RuleSet(Sequence[Rule]):
         RuleSet
             All else is as it was.
         """
-        if self._rules is None and others is None:
+        if self._rules is None and non_intervals is None:
             settings = {name: getattr(self, name) for name in self._fields[3:]}
             return RuleSet.from_boxes(boxes, self.conclusions, **settings)
         rules = [
             Rule(
-                (*boxes.intervals(i), *(rule.non_intervals if others is None else others[i])),
+                (
+                    *boxes.intervals(i),
+                    *(rule.non_intervals if non_intervals is None else non_intervals[i]),
+                ),
                 rule.output,
                 rule.statistics,
                 rule.weight,
@@ -383,7 +389,7 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def used_features(self) -> frozenset[int]:
-        """Columns that some condition, output or weight looks at."""
+        """Indices of the features in conditions, outputs and weights."""
         used = {f for rule in self.rules for c in rule.conditions for f in c.features}
         for rule in self.rules:
             for part in (rule.output, rule.weight):
@@ -407,12 +413,12 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def boxes_only(self) -> bool:
-        """Whether every rule is a pure box, so that :attr:`boxes` says it all."""
+        """True if all conditions are intervals, so that :attr:`boxes` is the whole premise."""
         return self._rules is None or not any(rule.non_intervals for rule in self._rules)
 
     @cached_property
     def assignment_order(self) -> np.ndarray:
-        """Indices of the rules, the one that predicts first in front (ndarray of int)."""
+        """Indices of the rules by decreasing priority (ndarray of int)."""
         if self.ordered or self.disjoint:
             return np.arange(len(self))
         purity = [rule.purity(self.output_index(rule)) or 0.0 for rule in self.rules]
@@ -435,7 +441,7 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def matcher(self) -> Matcher:
-        """The premises of all rules, in order, prepared for matching many rows."""
+        """Matcher of the premises of all rules, in order."""
         return self._matcher(np.arange(len(self)))
 
     @cached_property
@@ -445,10 +451,10 @@ class RuleSet(Sequence[Rule]):
         return self._matcher(self.assignment_order)
 
     def _matcher(self, order: np.ndarray) -> Matcher:
-        others: list[Any] = [()] * len(self)
+        non_intervals: list[Any] = [()] * len(self)
         if not self.boxes_only:
-            others = [self.rules[i].non_intervals for i in order]
-        return Matcher(self.boxes.take(order), others)
+            non_intervals = [self.rules[i].non_intervals for i in order]
+        return Matcher(self.boxes.take(order), non_intervals)
 
     def match(self, X: Any) -> np.ndarray:
         """Find which rules hold for which rows.
@@ -469,7 +475,7 @@ class RuleSet(Sequence[Rule]):
     def iter_match(
         self, X: Any, *, batch_size: int | None = None
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Go through rows in batches and find which rules hold, in memory that does not grow.
+        """Match rows in batches, so that the memory does not grow with the number of rows.
 
         Parameters
         ----------
@@ -483,7 +489,7 @@ class RuleSet(Sequence[Rule]):
         rows : slice
             The rows of the batch.
         held : ndarray of bool, shape (n_rows of the batch, n_rules)
-            What :meth:`match` gives for them.
+            The result of :meth:`match` for these rows.
         """
         table = RowTable.of(X, self.feature_names)
         size = batch_size or max(_LEAST_ROWS, _PAIRS // max(1, len(self)))
@@ -492,7 +498,7 @@ class RuleSet(Sequence[Rule]):
             yield rows, self.matcher.match(table, rows)
 
     def covers(self, X: Any) -> np.ndarray:
-        """Find the rows for which some rule holds; the fallback does not count.
+        """Mark the rows for which at least one rule holds; the fallback does not count.
 
         Returns
         -------
@@ -549,7 +555,7 @@ class RuleSet(Sequence[Rule]):
         return np.append(self.assignment_order, -1).take(self.first(table, rows), mode="clip")
 
     def first(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Find the place in ``assignment_order`` of the rule that each row is assigned to.
+        """Return the position in ``assignment_order`` of the rule that each row is assigned to.
 
         Parameters
         ----------
@@ -561,7 +567,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         ndarray of int
-            The places, of any type of integer; as many as there are rules, or more, for none.
+            The positions, of any integer type; the number of rules or more for none.
         """
         return self._matcher_by_priority.first(table, rows)
 
@@ -571,7 +577,7 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         purpose : str
-            What needs one assigned rule per row, to begin the message.
+            The operation that needs one assigned rule per row; begins the message.
         """
         if self.voting is not None:
             raise ValueError(
@@ -604,20 +610,20 @@ class RuleSet(Sequence[Rule]):
         return predict(self, RowTable.of(X, self.feature_names), n_jobs)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, by what the assigned rule saw of each class.
+        """Return class probabilities from the class counts of the assigned rule.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of ``classes``. A rule without counts is sure of its class; where an
-            abstaining rule set has no rule, all classes get the same probability.
+            In the order of ``classes``. A rule without counts gives its class the probability 1.
+            Rows that no rule of an abstaining rule set covers get equal probabilities.
         """
         if self.classes is None:
             raise AttributeError("predict_proba is for classification; this is a regression.")
         return predict_proba(self, RowTable.of(X, self.feature_names))
 
     def simplify(self, X: Any = None, tolerance: float = 0.0) -> RuleSet:
-        """Make rules fewer and shorter without changing predictions, or hardly.
+        """Simplify rules without changing predictions, or within a tolerance.
 
         Parameters
         ----------
@@ -720,8 +726,8 @@ class RuleSet(Sequence[Rule]):
             return self
         rules = list(self.rules)
         while len(rules) > 1 and rules[-2].output == rules[-1].output:
-            seen = combined(rules[-2].statistics, rules[-1].statistics)
-            rules[-2:] = [Rule((), rules[-1].output, seen)]
+            statistics = combined(rules[-2].statistics, rules[-1].statistics)
+            rules[-2:] = [Rule((), rules[-1].output, statistics)]
         return self if len(rules) == len(self) else self.replace(rules=rules)
 
     def with_class_names(self, class_names: Mapping[Any, Any] | Sequence[Any]) -> RuleSet:
@@ -759,10 +765,10 @@ class RuleSet(Sequence[Rule]):
         if self.classes is None:
             raise ValueError("class_names are for classification; this is a regression.")
         if isinstance(class_names, Mapping):
-            lacking = [label for label in self.classes if label not in class_names]
-            if lacking:
+            unnamed = [label for label in self.classes if label not in class_names]
+            if unnamed:
                 raise ValueError(
-                    f"class_names must name every class, got no name for {lacking[0]!r}. Classes "
+                    f"class_names must name every class, got no name for {unnamed[0]!r}. Classes "
                     f"are {list(self.classes)}."
                 )
             named = {label: class_names[label] for label in self.classes}
@@ -1167,7 +1173,7 @@ class RuleSet(Sequence[Rule]):
         return self.to_text()
 
     def __repr__(self) -> str:
-        """Some of the rules; ``str`` and :meth:`to_text` give all."""
+        """Return the first rules; ``str`` and :meth:`to_text` return all."""
         kind = "ordered" if self.ordered else "unordered"
         return (
             f"<RuleSet: {len(self)} {kind} rule{'' if len(self) == 1 else 's'} "
@@ -1588,13 +1594,13 @@ class RuleSet(Sequence[Rule]):
 
 
 def _checked_classes(task: str, classes: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    """Give the labels of a classification, None for a regression."""
+    """Return the checked class labels; None for a regression."""
     if task == "regression":
         if classes is not None:
             raise ValueError("classes belong to classification; pass classes=None for regression.")
         return None
-    given = check_sequence("classes", classes, "labels")
-    labels = tuple(check_label("classes", label) for label in given)
+    listed = check_sequence("classes", classes, "labels")
+    labels = tuple(check_label("classes", label) for label in listed)
     if len(set(labels)) != len(labels):
         raise ValueError(f"classes must differ from each other, got {list(labels)}.")
     return labels

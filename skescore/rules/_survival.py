@@ -1,4 +1,4 @@
-"""Rules that conclude how long: survival curves in place of labels or numbers."""
+"""Survival rules: a survival curve as the conclusion of each rule."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ class SurvivalCurve:
 
 
 def moments_of(times: ArrayLike) -> Floats:
-    """Check times to look at curves."""
+    """Convert times at which curves are evaluated to floats."""
     array = np.asarray(times)
     if array.dtype.kind not in "iuf" or np.isnan(array).any():
         raise ValueError(f"times must be numbers, got {times!r}.")
@@ -394,19 +394,19 @@ class SurvivalRules:
         return _members(self.ruleset, X)
 
     def predict_survival_function(self, X: Any, times: ArrayLike) -> Floats:
-        """The survival curve of every row, at some times.
+        """Return the survival curve of every row at the given times.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         times : array-like of float, shape (n_times,)
-            When to look. Beyond the last time that a rule has seen, its curve keeps its value.
+            The times. A curve is constant after the last time of its rows.
 
         Returns
         -------
         ndarray of float, shape (n_rows, n_times)
-            Shares to which nothing has happened by then.
+            Probability that no event has happened by then.
 
         Raises
         ------
@@ -445,7 +445,7 @@ class SurvivalRules:
 
 
 def _members(ruleset: RuleSet, X: Any) -> Flags:
-    """Which rules predict which rows."""
+    """Mark the rules that predict each row, shape (n_rows, n_rules)."""
     if not ruleset.ordered:
         return np.asarray(ruleset.match(X), dtype=bool)
     return np.asarray(ruleset.assign(X)[:, None] == np.arange(len(ruleset)))

@@ -1,4 +1,4 @@
-"""Rules as people read them: numbers, labels, bounds, sums, and whole rule sets."""
+"""Text of rules for readers: numbers, labels, bounds, sums and rule sets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 NumberFormat = Callable[[int, float], str]
 
 _SIGNIFICANT_DIGITS = 4
-#: Numbers that rules predict are written exactly up to so many digits.
+#: Largest number of digits with which predicted numbers are written exactly.
 _MAX_OUTPUT_DIGITS = 9
-#: More decimals than these are written with an exponent.
+#: Numbers with more decimals are written with an exponent.
 _MAX_DECIMALS = 12
-#: Exact numbers from here on, and up to there, are written without an exponent.
+#: Range of the exact numbers that are written without an exponent.
 _LEAST_POSITIONAL, _LEAST_WITH_EXPONENT = 1e-9, 1e16
 
 
@@ -77,12 +77,12 @@ def exact_number(value: float) -> str:
 
 
 def plain_number(feature: int, value: float) -> str:
-    """Write a bound of the feature with the given index: exactly, so that no row changes sides."""
+    """Write a bound exactly, so that the text assigns every row as the rule does."""
     return exact_number(value)
 
 
 def decimals_for_range(low: float, high: float) -> int | None:
-    """Digits after the point that tell apart 1/1000 of a range; None for none or an endless one."""
+    """Return the decimals that resolve 1/1000 of a range; None if it is empty or infinite."""
     span = float(high) - float(low)  # which give infinity without a warning
     if not (math.isfinite(span) and span > 0):
         return None
@@ -95,12 +95,12 @@ def format_label(label: Any) -> str:
 
 
 def feature_name(names: Sequence[str] | None, feature: int) -> str:
-    """The name of a feature; ``x0``, ``x1``, ... without names."""
+    """Return the name of a feature; ``x0``, ``x1``, ... without names."""
     return f"x{feature}" if names is None else _unmistakable(str(names[feature]), ",;{}<>=≤≥≠")
 
 
 def _unmistakable(text: str, signs: str) -> str:
-    """Quote what is empty, has blanks at its ends or signs with a meaning, or breaks the line."""
+    """Quote a text that is empty, has outer blanks, contains reserved signs or breaks the line."""
     plain = text and text == text.strip() and text.isprintable()
     plain = plain and not text.endswith(or_missing(""))
     if plain and not set(text) & set(signs):
@@ -166,7 +166,7 @@ def line(ruleset: RuleSet, position: int) -> str:
 
 
 def can_be_lost(ruleset: RuleSet) -> bool:
-    """Whether the fallback may have to predict, as far as a glance at the rules tells."""
+    """Return False if some rule always predicts, so that the fallback is never used."""
     always = any(not rule.conditions for rule in ruleset.rules)
     if ruleset.voting == "mean":
         positive = all(isinstance(rule.weight, float) and rule.weight > 0 for rule in ruleset.rules)
@@ -175,11 +175,11 @@ def can_be_lost(ruleset: RuleSet) -> bool:
 
 
 def closing_lines(ruleset: RuleSet) -> list[str]:
-    """How rules predict together, and what is predicted without them; both only where needed."""
+    """Write the lines below the rules: the voting and the fallback, where they matter."""
     lines = [f"together: {VOTING_TEXTS[ruleset.voting]}"] if ruleset.voting else []
     fallback = ruleset.fallback
     if fallback is None or not can_be_lost(ruleset):
-        return lines  # there is none, or a rule that always holds leaves it nothing to predict
+        return lines
     if fallback.policy == "nearest" and len(ruleset):
         prediction = "the rule whose box is nearest"
     elif fallback.policy == "abstain":
@@ -196,22 +196,22 @@ def closing_lines(ruleset: RuleSet) -> list[str]:
 
 def to_text(ruleset: RuleSet, limit: int | None = None) -> str:
     """Write a rule set, one numbered rule per line; only the first `limit` rules if given."""
-    shown = len(ruleset) if limit is None else min(limit, len(ruleset))
-    width = len(str(shown))
-    numbered = [f"{i + 1:>{width}}. {line(ruleset, i)}" for i in range(shown)]
-    if shown < len(ruleset):
-        numbered.append(f"... and {len(ruleset) - shown} more; to_text() gives all")
+    n_shown = len(ruleset) if limit is None else min(limit, len(ruleset))
+    width = len(str(n_shown))
+    numbered = [f"{i + 1:>{width}}. {line(ruleset, i)}" for i in range(n_shown)]
+    if n_shown < len(ruleset):
+        numbered.append(f"... and {len(ruleset) - n_shown} more; to_text() gives all")
     return "\n".join([*(numbered or ["(no rules)"]), *closing_lines(ruleset)])
 
 
 def table_head(ruleset: RuleSet) -> list[str]:
-    """The headings of a table of rules, without that of their numbers."""
+    """Return the column headings of a table of rules, except the rule number."""
     weight = ["Weight"] if ruleset.voting else []
     return ["Premise", "Conclusion", *weight, "Seen"]
 
 
 def table_row(ruleset: RuleSet, position: int) -> list[str]:
-    """What a table says of one rule, without its number."""
+    """Return the cells of one rule in a table, except the rule number."""
     rule = ruleset.rules[position]
     premise = rule.premise_text(ruleset.feature_names)
     word = "if" if not ruleset.ordered or position == 0 else "else if"
@@ -228,7 +228,7 @@ def table_row(ruleset: RuleSet, position: int) -> list[str]:
 
 
 def caption(ruleset: RuleSet) -> str:
-    """What stands with a table of rules: how many there are, and how they predict."""
+    """Write the caption of a table of rules: their number and how they predict."""
     text = f"{len(ruleset)} rule{'' if len(ruleset) == 1 else 's'}"
     if ruleset.ordered and len(ruleset) > 1:
         text += ", the first that holds predicts"

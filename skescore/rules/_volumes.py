@@ -99,9 +99,9 @@ def adjacent_pairs(
     with_flags = lower_closed is not None or upper_closed is not None
     low_flag = _as_flags("lower_closed", lower_closed, low.shape)
     high_flag = _as_flags("upper_closed", upper_closed, low.shape)
-    kept = np.flatnonzero((high > low).all(axis=1))
-    low, high = low[kept] + 0.0, high[kept] + 0.0
-    low_flag, high_flag = low_flag[kept], high_flag[kept]
+    solid = np.flatnonzero((high > low).all(axis=1))
+    low, high = low[solid] + 0.0, high[solid] + 0.0
+    low_flag, high_flag = low_flag[solid], high_flag[solid]
     n_boxes, n_features = low.shape
     rng = np.random.default_rng(0)
     words = np.empty((n_boxes, n_features), dtype=np.uint64)
@@ -109,12 +109,15 @@ def adjacent_pairs(
         columns = [part[:, feature] for part in (low, high, low_flag, high_flag)]
         words[:, feature] = _random_words(np.column_stack(columns), rng)
     total = words.sum(axis=1, dtype=np.uint64)
-    found = [np.empty((0, 3), dtype=np.intp)]
+    chunks = [np.empty((0, 3), dtype=np.intp)]
     for feature in range(n_features):
         ends = np.concatenate([low[:, feature], high[:, feature]])[:, None]
         end_words = _random_words(ends, rng)
-        rest = total - words[:, feature]
-        starting, ending = rest + end_words[:n_boxes], rest + end_words[n_boxes:]
+        remaining_words = total - words[:, feature]
+        starting, ending = (
+            remaining_words + end_words[:n_boxes],
+            remaining_words + end_words[n_boxes:],
+        )
         order = np.argsort(starting, kind="stable")
         begin = np.searchsorted(starting[order], ending, side="left")
         count = np.searchsorted(starting[order], ending, side="right") - begin
@@ -127,9 +130,9 @@ def adjacent_pairs(
         if with_flags:
             same[:, feature] &= high_flag[below, feature] | low_flag[above, feature]
         good = same.all(axis=1)
-        columns = [kept[below[good]], kept[above[good]], np.full(good.sum(), feature)]
-        found.append(np.column_stack(columns))
-    pairs = np.concatenate(found)
+        columns = [solid[below[good]], solid[above[good]], np.full(good.sum(), feature)]
+        chunks.append(np.column_stack(columns))
+    pairs = np.concatenate(chunks)
     return pairs[np.lexsort((pairs[:, 2], pairs[:, 1], pairs[:, 0]))]
 
 
@@ -173,12 +176,14 @@ def first_box(points: Floats, low: Floats, high: Floats) -> Integers:
     first = np.full(len(points), len(low))
     limits = np.hstack([points, -points])
     for i0, j0, bits in _bit_blocks(np.hstack([low, -high]), limits, strict=False):
-        place = (bits != 0).argmax(axis=1)
-        byte = bits[np.arange(len(bits)), place].astype(np.intp)
-        held = np.flatnonzero(byte)
-        leading = 8 - np.frexp(byte[held])[1]
+        byte_index = (bits != 0).argmax(axis=1)
+        byte = bits[np.arange(len(bits)), byte_index].astype(np.intp)
+        is_contained = np.flatnonzero(byte)
+        leading = 8 - np.frexp(byte[is_contained])[1]
         target = first[i0 : i0 + len(bits)]
-        target[held] = np.minimum(target[held], j0 + place[held] * 8 + leading)
+        target[is_contained] = np.minimum(
+            target[is_contained], j0 + byte_index[is_contained] * 8 + leading
+        )
     return first
 
 
@@ -193,9 +198,9 @@ def _overlap_chunks(
     for i0, j0, bits in _bit_blocks(values, limits, strict=True, triangle=True):
         for row in range(0, len(bits), 1024):
             # Most bytes are zero, so only the others are unpacked.
-            i, place = np.nonzero(bits[row : row + 1024])
-            found, bit = np.nonzero(np.unpackbits(bits[row + i, place][:, None], axis=1))
-            i, j = i[found] + i0 + row, place[found] * 8 + bit + j0
+            i, byte_index = np.nonzero(bits[row : row + 1024])
+            byte_row, bit = np.nonzero(np.unpackbits(bits[row + i, byte_index][:, None], axis=1))
+            i, j = i[byte_row] + i0 + row, byte_index[byte_row] * 8 + bit + j0
             ordered = i < j
             if ordered.any():
                 yield solid[i[ordered]], solid[j[ordered]]
@@ -714,7 +719,7 @@ def _distinct_rows(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Integ
 
 def _n_cells(low: Floats, high: Floats) -> int:
     """Cells of the grid of all distinct coordinates."""
-    return math.prod(len(np.unique(both)) - 1 for both in np.hstack([low.T, high.T]))
+    return math.prod(len(np.unique(bounds)) - 1 for bounds in np.hstack([low.T, high.T]))
 
 
 def _by_grid(low: Floats, high: Floats) -> float | None:
@@ -735,8 +740,8 @@ def _by_grid(low: Floats, high: Floats) -> float | None:
         filled = np.zeros([len(lengths), *map(len, widths[1:])], dtype=bool)
         begin, end = np.maximum(first[:, 0] - start, 0), np.minimum(last[:, 0] - start, step)
         for box in np.flatnonzero(begin < end):
-            others = map(slice, first[box, 1:], last[box, 1:])
-            filled[(slice(begin[box], end[box]), *others)] = True
+            slices = map(slice, first[box, 1:], last[box, 1:])
+            filled[(slice(begin[box], end[box]), *slices)] = True
         measure = filled.astype(np.float64)
         for length in reversed([lengths, *widths[1:]]):
             measure = measure @ length
@@ -798,9 +803,9 @@ def join_touching(
     Unions take the place of their first box; gives that box of each, and the union of each box.
     """
     part_of = np.arange(len(lower))
-    done = False
-    while not done:
-        done = True
+    is_stable = False
+    while not is_stable:
+        is_stable = True
         for b in range(len(lower)):
             if part_of[b] != b:
                 continue
@@ -809,12 +814,12 @@ def join_touching(
             meets = (upper[b, along] == lower[np.arange(len(lower)), along]) | (
                 lower[b, along] == upper[np.arange(len(lower)), along]
             )
-            alike = (part_of == np.arange(len(lower))) & (outputs == outputs[b])
-            others = np.flatnonzero(alike & meets & (differs.sum(axis=1) == 1))
-            if len(others):
-                c = others[0]
+            same_output = (part_of == np.arange(len(lower))) & (outputs == outputs[b])
+            partners = np.flatnonzero(same_output & meets & (differs.sum(axis=1) == 1))
+            if len(partners):
+                c = partners[0]
                 lower[b] = np.minimum(lower[b], lower[c])
                 upper[b] = np.maximum(upper[b], upper[c])
                 part_of[part_of == c] = b
-                done = False
+                is_stable = False
     return np.unique(part_of, return_inverse=True)

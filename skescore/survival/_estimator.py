@@ -14,7 +14,7 @@ from skescore.rules._survival import Flags, Floats
 
 
 class SurvivalRulesEstimator(BaseEstimator):
-    """Survival rules as an estimator, for scikit-learn's searches and scikit-survival's metrics.
+    """Estimator of survival rules, for scikit-learn's searches and scikit-survival's metrics.
 
     Use it to choose among rule sets, or among settings of what learns them, by cross-validation:
     each training part gives the rules their curves.
@@ -73,7 +73,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         self.rules = rules
 
     def fit(self, X: Any, y: Any) -> SurvivalRulesEstimator:
-        """Learn the premises, where they are to be learned, and give each the curve of its rows.
+        """Learn the premises if `rules` is an estimator, and estimate the curve of each rule.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Floats:
-        """How much of the time until the last training time rows lose; more is a greater risk.
+        """Return the risk: the mean time lost until the last training time.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         return np.asarray(lost[:, :-1] @ np.diff(self.unique_times_))
 
     def predict_survival_function(self, X: Any, return_array: bool = False) -> Any:
-        """The survival curve of every row.
+        """Return the survival curve of every row.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         return curves
 
     def score(self, X: Any, y: Any) -> float:
-        """Harrell's index of concordance: how often of two rows the one of greater risk is first.
+        """Return Harrell's concordance index: the share of pairs that the risk orders correctly.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class SurvivalRulesEstimator(BaseEstimator):
 
 
 def _martingale_residuals(time: Floats, event: Flags) -> Floats:
-    """Events less those that the Nelson-Aalen hazard of all rows expects."""
+    """Return the events minus those expected by the Nelson-Aalen hazard of all rows."""
     curve = SurvivalCurve.of(time, event)
     hazard = np.cumsum(curve.events / curve.at_risk)
     return np.asarray(event - hazard[np.searchsorted(curve.times, time)])

@@ -1,4 +1,4 @@
-"""Two rules as one: what one premise implies of the other, and their hull."""
+"""Pairs of rules: implication and contradiction of premises, unions and hulls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIDES = (Interval, OneOf, Missing)
 
 
 def implies(one: Condition, other: Condition) -> bool:
-    """Whether `other` surely holds wherever `one` does."""
+    """Return whether `one` is known to imply `other`."""
     if one == other:
         return True
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
@@ -35,9 +35,9 @@ def implies(one: Condition, other: Condition) -> bool:
     if truth_table(one).missing and not truth_table(other).missing:
         return False
     if isinstance(one, Missing) and not one.negated:
-        return True  # nothing but missing values, which the other allows
+        return True  # only missing values, which the other condition accepts
     if isinstance(other, Missing):
-        return other.negated  # all values that are known
+        return other.negated  # accepts all observed values
     if isinstance(one, Interval) and isinstance(other, Interval):
         return _begins_before(other, one) and _ends_after(other, one)
     if not (isinstance(one, OneOf) and isinstance(other, OneOf)):
@@ -49,7 +49,7 @@ def implies(one: Condition, other: Condition) -> bool:
 
 
 def _begins_before(one: Interval, other: Interval) -> bool:
-    """Whether an interval begins where another one does, or before."""
+    """Return whether an interval has the same or a smaller lower bound."""
     return (one.lower, not one.lower_closed) <= (other.lower, not other.lower_closed)
 
 
@@ -57,13 +57,13 @@ def _ends_after(one: Interval, other: Interval) -> bool:
     return (one.upper, one.upper_closed) >= (other.upper, other.upper_closed)
 
 
-def all_implied(given: Sequence[Condition], asked: Sequence[Condition]) -> bool:
-    """Whether all conditions asked for surely hold where the given ones do."""
-    return all(any(implies(one, other) for one in given) for other in asked)
+def all_implied(premise: Sequence[Condition], conclusion: Sequence[Condition]) -> bool:
+    """Return whether a premise is known to imply every condition of a conclusion."""
+    return all(any(implies(one, other) for one in premise) for other in conclusion)
 
 
 def exclude(one: Sequence[Condition], other: Sequence[Condition]) -> bool:
-    """Whether two conjunctions surely never hold together."""
+    """Return whether two conjunctions are known to contradict each other."""
     return any(_contradict(a, b) for a in one for b in other)
 
 
@@ -76,14 +76,14 @@ def _contradict(one: Condition, other: Condition) -> bool:
     if truth_table(one).missing and truth_table(other).missing:
         return False
     if isinstance(one, Missing) or isinstance(other, Missing):
-        # One that is all missing values against one that allows none.
+        # One accepts missing values only, the other observed values only.
         return not (_any_known(one) and _any_known(other))
     if isinstance(one, Interval) and isinstance(other, Interval):
         return not _overlap(one, other)
     if not (isinstance(one, OneOf) and isinstance(other, OneOf)):
         return False
     if one.negated and other.negated:
-        return False  # there are values that nobody has listed
+        return False  # unlisted values satisfy both
     if one.negated:
         one, other = other, one
     inside = [value in other.values for value in one.values]
@@ -95,7 +95,7 @@ def _any_known(condition: _Side) -> bool:
 
 
 def _overlap(one: Interval, other: Interval, *, touching: bool = False) -> bool:
-    """Whether two intervals have a number in common, or at least leave none between them."""
+    """Return whether two intervals overlap, or (`touching`) leave no number between them."""
     for below, above in ((one, other), (other, one)):
         if below.upper < above.lower:
             return False
@@ -107,49 +107,49 @@ def _overlap(one: Interval, other: Interval, *, touching: bool = False) -> bool:
 
 def without_implied(conditions: Conditions) -> Conditions:
     """Leave out the conditions that the others of the same rule imply."""
-    kept = list(conditions)
+    required = list(conditions)
     for condition in conditions:
-        rest = [other for other in kept if other is not condition]
-        if any(implies(other, condition) for other in rest):
-            kept = rest
-    return tuple(kept)
+        remaining = [other for other in required if other is not condition]
+        if any(implies(other, condition) for other in remaining):
+            required = remaining
+    return tuple(required)
 
 
 def united(one: Condition, other: Condition) -> Condition | None:
-    """One condition that holds where either does; None if no condition says that.
+    """Return a condition equivalent to the disjunction of two conditions; None if there is none.
 
-    It is trivial where one of them always holds. Of lists of values, "any value that is known" is
-    not said.
+    The result is trivial if the disjunction always holds. Two lists of values are never united to
+    "any observed value".
     """
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
         return None
     feature = one.feature
     missing = truth_table(one).missing or truth_table(other).missing
     always = Interval(feature, missing=True)
-    for side, more in ((one, other), (other, one)):
+    for side, partner in ((one, other), (other, one)):
         if isinstance(side, Missing):
             if side.negated:
                 return always if missing else side
-            return always if _is_known(more) else _with_missing(more)
+            return always if _is_known(partner) else _with_missing(partner)
     if isinstance(one, Interval) and isinstance(other, Interval):
         if not _overlap(one, other, touching=True):
             return None
         low = one if _begins_before(one, other) else other
         high = one if _ends_after(one, other) else other
-        both = (low.lower, high.upper, low.lower_closed, high.upper_closed)
-        joint = Interval(feature, *both, missing)
+        bounds = (low.lower, high.upper, low.lower_closed, high.upper_closed)
+        joint = Interval(feature, *bounds, missing)
         return Missing(feature, negated=True) if joint.is_trivial and not missing else joint
     if not (isinstance(one, OneOf) and isinstance(other, OneOf)):
         return None
     if not one.negated and not other.negated:
         return OneOf(feature, (*one.values, *other.values), missing=missing)
     if one.negated and other.negated:
-        barred = [value for value in one.values if value in other.values]
+        excluded_values = [value for value in one.values if value in other.values]
     else:
-        wanted, unwanted = (other, one) if one.negated else (one, other)
-        barred = [value for value in unwanted.values if value not in wanted.values]
-    if barred:
-        return OneOf(feature, tuple(barred), negated=True, missing=missing)
+        included, excluded = (other, one) if one.negated else (one, other)
+        excluded_values = [value for value in excluded.values if value not in included.values]
+    if excluded_values:
+        return OneOf(feature, tuple(excluded_values), negated=True, missing=missing)
     return always if missing else None
 
 
@@ -162,29 +162,29 @@ def _with_missing(condition: _Side) -> Condition:
 
 
 def hull(one: Rule, other: Rule) -> Rule:
-    """The smallest box around two rules, with the output of the first.
+    """Return the smallest box around two rules, with the output of the first rule.
 
-    Of the other conditions it keeps those that both rules make, and joins values of one feature.
+    Further conditions are kept if both rules have them. Lists of values of a feature are united.
     """
-    theirs: dict[int, Interval | Missing] = {i.feature: i for i in other.intervals}
+    other_sides: dict[int, Interval | Missing] = {i.feature: i for i in other.intervals}
     gaps = [{c.feature: c for c in r.non_intervals if isinstance(c, Missing)} for r in (one, other)]
-    theirs |= gaps[1]
+    other_sides |= gaps[1]
     conditions: list[Condition] = []
-    ours: list[Interval | Missing] = [*one.intervals, *gaps[0].values()]
-    for mine in ours:
-        partner = theirs.get(mine.feature)
+    own_sides: list[Interval | Missing] = [*one.intervals, *gaps[0].values()]
+    for side in own_sides:
+        partner = other_sides.get(side.feature)
         if partner is None:
             continue
-        if isinstance(mine, Interval) and isinstance(partner, Interval):
-            low = min(mine, partner, key=lambda i: (i.lower, not i.lower_closed))
-            high = max(mine, partner, key=lambda i: (i.upper, i.upper_closed))
-            both = (low.lower, high.upper, low.lower_closed, high.upper_closed)
-            accepts_missing = truth_table(mine).missing or truth_table(partner).missing
-            conditions.append(Interval(mine.feature, *both, accepts_missing))
-        elif joint := united(mine, partner):
+        if isinstance(side, Interval) and isinstance(partner, Interval):
+            low = min(side, partner, key=lambda i: (i.lower, not i.lower_closed))
+            high = max(side, partner, key=lambda i: (i.upper, i.upper_closed))
+            bounds = (low.lower, high.upper, low.lower_closed, high.upper_closed)
+            accepts_missing = truth_table(side).missing or truth_table(partner).missing
+            conditions.append(Interval(side.feature, *bounds, accepts_missing))
+        elif joint := united(side, partner):
             conditions.append(joint)
     for condition in one.non_intervals:
-        if isinstance(condition, Missing) and condition.feature in theirs:
+        if isinstance(condition, Missing) and condition.feature in other_sides:
             continue
         if condition in other.non_intervals:
             conditions.append(condition)
@@ -198,13 +198,13 @@ def hull(one: Rule, other: Rule) -> Rule:
 
 
 def priority_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
-    """What an unordered set prefers: purity, then rows."""
-    seen = rule.statistics
-    return rule.purity(output_index) or 0.0, float(seen.n_rows) if seen else 0.0
+    """Return the priority of a rule in an unordered set: its purity, then its rows."""
+    statistics = rule.statistics
+    return rule.purity(output_index) or 0.0, float(statistics.n_rows) if statistics else 0.0
 
 
 def ranks_of(priority: np.ndarray, by_priority: bool) -> np.ndarray:
-    """Rank of every rule in the order of assignment; see :attr:`RuleSet.assignment_order`."""
+    """Return the rank of each rule by priority; see :attr:`RuleSet.assignment_order`."""
     order = np.arange(len(priority))
     if by_priority:
         order = np.lexsort((-priority[:, 1], -priority[:, 0]))

@@ -1,7 +1,7 @@
-"""Standalone rules: each true by itself, whatever the others say.
+"""Standalone rules: each predicts correctly without the others.
 
-A rule of an ordered list holds where its premise does and those of all rules before it do not.
-What is left of it is written as premises of its own, no two of which hold together.
+A rule of an ordered list predicts where its premise holds and no earlier premise does. This
+difference is rewritten as disjoint premises.
 """
 
 from __future__ import annotations
@@ -33,70 +33,72 @@ from skescore.rules.simplification._merging import (
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: More parts than these nobody would read.
+#: Largest number of rules in the result.
 _MOST_PARTS = 400
 
 
 def standalone(ruleset: RuleSet) -> RuleSet:
-    """Make every rule true by itself; see :meth:`RuleSet.standalone`."""
+    """Rewrite rules so that no two hold together; see :meth:`RuleSet.standalone`."""
     if ruleset.disjoint:
         return ruleset.replace(ordered=False)
     gaps = _features_with_gaps(ruleset)
     order = ruleset.assignment_order.tolist()
     parts: dict[int, list[Conditions]] = {}
     n_parts = 0
-    for place, index in enumerate(order):
+    for position, index in enumerate(order):
         left = [ruleset.rules[index].conditions]
-        # General rules first: what they leave is often apart from the special ones already.
-        before = sorted(order[:place], key=lambda i: ruleset.rules[i].n_literals)
+        # Subtracting general rules first leaves fewer parts that overlap the special ones.
+        before = sorted(order[:position], key=lambda i: ruleset.rules[i].n_literals)
         for other in before:
             against = ruleset.rules[other].conditions
             left = [part for one in left for part in _without(one, against, gaps)]
             if n_parts + len(left) > _MOST_PARTS:
                 raise ValueError(
-                    f"The first {place + 1} rules fall into more than {_MOST_PARTS} standalone "
+                    f"The first {position + 1} rules fall into more than {_MOST_PARTS} standalone "
                     "parts, which nobody would read. Keep the ordered list, or simplify it first."
                 )
         parts[index] = _joined(left, gaps)
         n_parts += len(parts[index])
     rules = []
     for index, rule in enumerate(ruleset.rules):
-        found = parts[index]
-        seen = rule.statistics if len(found) == 1 else None
-        rules += [Rule(conditions, rule.output, seen) for conditions in found]
+        premises = parts[index]
+        statistics = rule.statistics if len(premises) == 1 else None
+        rules += [Rule(conditions, rule.output, statistics) for conditions in premises]
     return ruleset.replace(rules=rules, ordered=False, disjoint=True)
 
 
 def _features_with_gaps(ruleset: RuleSet) -> set[int]:
-    """Features that may lack a value: the domain tells, or some rule says what holds then."""
+    """Return the features that may be missing according to the domain or to a condition."""
     domain = ruleset.domain
-    found = set() if domain is None else {j for j, share in enumerate(domain.missing) if share > 0}
-    given = [c for rule in ruleset.rules for c in rule.conditions]
-    while given:
-        condition = given.pop()
+    features = (
+        set() if domain is None else {j for j, share in enumerate(domain.missing) if share > 0}
+    )
+    pending = [c for rule in ruleset.rules for c in rule.conditions]
+    while pending:
+        condition = pending.pop()
         if isinstance(condition, AtLeast):
-            given += condition.conditions
+            pending += condition.conditions
         elif isinstance(condition, Missing) or (
             isinstance(condition, Interval | OneOf) and truth_table(condition).missing
         ):
-            found.add(condition.feature)
-    return found
+            features.add(condition.feature)
+    return features
 
 
 def _without(one: Conditions, other: Conditions, gaps: Set[int]) -> Iterator[Conditions]:
-    """What is left of a premise without another: premises of which no two hold together."""
+    """Subtract a premise from another; yields disjoint premises."""
     if exclude(one, other):
         yield one
         return
-    asked: Conditions = ()
+    satisfied: Conditions = ()
     for condition in other:
-        if any(implies(given, condition) for given in one):
+        if any(implies(own_condition, condition) for own_condition in one):
             continue
         for opposite in _negations(condition, gaps):
-            part = _both(one, (*asked, opposite))
+            part = _both(one, (*satisfied, opposite))
             if part is not None:
                 yield part
-        asked = (*asked, condition)
+        satisfied = (*satisfied, condition)
 
 
 def _both(one: Conditions, other: Conditions) -> Conditions | None:
@@ -108,21 +110,21 @@ def _both(one: Conditions, other: Conditions) -> Conditions | None:
     except ValueError:
         return None
     lists: dict[int, OneOf | Missing] = {}
-    rest: list[Condition] = []
+    conditions_left: list[Condition] = []
     for condition in conditions:
         if not isinstance(condition, OneOf):
-            rest.append(condition)
+            conditions_left.append(condition)
             continue
-        known = lists.get(condition.feature)
-        joint = condition if known is None else _both_lists(known, condition)
+        earlier = lists.get(condition.feature)
+        joint = condition if earlier is None else _both_lists(earlier, condition)
         if joint is None:
             return None
         lists[condition.feature] = joint
-    return without_implied(normalized((*rest, *lists.values())))
+    return without_implied(normalized((*conditions_left, *lists.values())))
 
 
 def _both_lists(one: OneOf | Missing, other: OneOf) -> OneOf | Missing | None:
-    """What both allow: a list of values, or missing ones alone; None if nothing."""
+    """Return the conjunction of two conditions on categories; None if it is empty."""
     if isinstance(one, Missing):
         return one if truth_table(other).missing else None
     missing = truth_table(one).missing and truth_table(other).missing
@@ -137,7 +139,7 @@ def _both_lists(one: OneOf | Missing, other: OneOf) -> OneOf | Missing | None:
 
 
 def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
-    """Where a condition does not hold: conditions of which no two hold together."""
+    """Return the negation of a condition as disjoint conditions."""
     if isinstance(condition, Missing):
         return [replace(condition, negated=not condition.negated)]
     if isinstance(condition, OneOf):
@@ -146,8 +148,8 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
     if isinstance(condition, AtLeast):
         opposites = []
         for part in condition.conditions:
-            found = _negations(part, gaps)
-            opposites.append(found[0] if len(found) == 1 else AtLeast(1, tuple(found)))
+            negations = _negations(part, gaps)
+            opposites.append(negations[0] if len(negations) == 1 else AtLeast(1, tuple(negations)))
         return [AtLeast(len(opposites) - condition.m + 1, tuple(opposites))]
     below, above = (
         (condition.lower, condition.lower_closed),
@@ -166,38 +168,38 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
         if isinstance(condition, Linear):
             sides.append(Linear(condition.terms, lower, upper, lower_closed, upper_closed))
         else:
-            # Of two sides, the first takes the missing values.
+            # The first of two sides gets the missing values.
             accepted = truth_table(condition).missing or bool(sides)
             missing = not accepted and condition.feature in gaps
             bounds = (lower, upper, lower_closed, upper_closed)
             sides.append(Interval(condition.feature, *bounds, missing))
-    if isinstance(condition, Linear):  # no sum holds where one of its values is missing
-        known: Conditions = ()
+    if isinstance(condition, Linear):  # a sum with a missing term satisfies no bounds
+        observed: Conditions = ()
         for feature in (f for f in condition.features if f in gaps):
-            gone = (*known, Missing(feature))
-            sides.append(gone[0] if len(gone) == 1 else AtLeast(len(gone), gone))
-            known = (*known, Missing(feature, negated=True))
+            premise = (*observed, Missing(feature))
+            sides.append(premise[0] if len(premise) == 1 else AtLeast(len(premise), premise))
+            observed = (*observed, Missing(feature, negated=True))
     return sides
 
 
 def _joined(parts: list[Conditions], gaps: Set[int]) -> list[Conditions]:
-    """Premises of which no two differ in one condition alone, which would be one premise."""
+    """Merge premises that differ in a single condition, as long as there are any."""
     joined: list[Conditions] = []
     for part in parts:
-        place = len(joined)
+        position = len(joined)
         while True:
             unions = ((k, _union(one, part, gaps)) for k, one in enumerate(joined))
-            found = next(((k, union) for k, union in unions if union is not None), None)
-            if found is None:
+            match = next(((k, union) for k, union in unions if union is not None), None)
+            if match is None:
                 break
-            place, part = found
-            del joined[place]
-        joined.insert(place, part)
+            position, part = match
+            del joined[position]
+        joined.insert(position, part)
     return joined
 
 
 def _union(one: Conditions, other: Conditions, gaps: Set[int]) -> Conditions | None:
-    """Two premises as one, if they differ in one condition that can hold for both."""
+    """Return the union of two premises that differ in one condition; None if there is none."""
     if len(one) != len(other):
         return None
     ours = [c for c in one if c not in other]
@@ -210,5 +212,5 @@ def _union(one: Conditions, other: Conditions, gaps: Set[int]) -> Conditions | N
     if joint is None:
         return None
     if isinstance(joint, Missing) and joint.negated and joint.feature not in gaps:
-        return tuple(c for c in one if c in other)  # any value, and there always is one
+        return tuple(c for c in one if c in other)  # the feature is never missing
     return normalized((*(c for c in one if c in other), joint))
