@@ -56,7 +56,7 @@ class RuleCalibration:
 
     @property
     def error(self) -> float:
-        """Mean distance of what is printed from what is found, by rows; NaN where none is known."""
+        """Mean distance between printed and observed values, weighted by rows, or NaN."""
         is_measured = (self.rows > 0) & np.isfinite(self.printed) & np.isfinite(self.observed)
         if not is_measured.any():
             return math.nan
@@ -67,12 +67,12 @@ class RuleCalibration:
 
     @property
     def within(self) -> np.ndarray:
-        """Whether the interval holds what is printed, for each rule (ndarray of bool)."""
+        """Flags of the rules whose interval contains the printed value (ndarray of bool)."""
         return np.asarray((self.low <= self.printed) & (self.printed <= self.high))
 
     @property
     def share_within(self) -> float:
-        """Share of the rules with rows and something printed whose interval holds it."""
+        """Share of the rules with rows and a printed value whose interval contains that value."""
         is_measured = (self.rows > 0) & np.isfinite(self.printed)
         return float(self.within[is_measured].mean()) if is_measured.any() else math.nan
 
@@ -196,7 +196,7 @@ def rule_calibration(
 
 
 def _predicted(ruleset: RuleSet, table: RowTable, mine: Any, weights: Floats) -> Floats:
-    """Sums of what each rule predicts for its rows."""
+    """Sum the predictions of each rule over its rows."""
     conclusions = ruleset.conclusions
     sums = (weights @ mine) * np.nan_to_num(conclusions.outputs)
     for index, function in conclusions.linear.items():
@@ -212,7 +212,7 @@ def _numbers(table: RowTable, rows: NDArray[np.intp], feature: int) -> Floats:
 
 
 def _of_share(share: Floats, rows: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Ends of the intervals of Clopper and Pearson; everything without rows."""
+    """Compute Clopper-Pearson intervals; the interval of a rule without rows is [0, 1]."""
     tail = (1 - confidence) / 2
     hits = np.where(rows > 0, np.nan_to_num(share) * rows, 0.0)
     missed = np.maximum(rows - hits, 0.0)
@@ -226,7 +226,7 @@ def _of_share(share: Floats, rows: Floats, confidence: float) -> tuple[Floats, F
 def _of_mean(
     mean: Floats, variance: Floats, rows: Floats, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Ends of Student's intervals; everything for a single row."""
+    """Compute Student's t intervals; the interval of a single row is unbounded."""
     has_spread = rows > 1
     degrees_of_freedom = np.where(has_spread, rows - 1, 1.0)
     reach = stdtrit(degrees_of_freedom, 1 - (1 - confidence) / 2) * np.sqrt(

@@ -96,12 +96,12 @@ class PerformanceMetric:
 
     @property
     def scorer_name(self) -> str:
-        """What the scorer is called: losses are negated, so that greater is better."""
+        """Name of the scorer; a loss is negated, so that greater is better."""
         return f"neg_{self.name}" if self.greater_is_better is False else self.name
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What may be set beside weights and the value where there is none."""
+        """Names of the options of the function besides weights and `undefined`."""
         if self.function is None:
             return ()
         return tuple(k for k in inspect.signature(self.function).parameters if k not in _COMMON)

@@ -14,25 +14,25 @@ from skescore.metrics._rows import Labels, Outcomes, Probabilities, metric_of, r
 
 @metric_of(Labels)
 def accuracy(rows: Labels) -> float:
-    """Share of the rows that are predicted correctly."""
+    """Compute the share of the rows that are predicted correctly."""
     return _prediction.accuracy(rows.y_true, rows.y_pred, rows.weights)
 
 
 @metric_of(Labels)
 def zero_one_loss(rows: Labels) -> float:
-    """Share of the rows that are predicted wrongly."""
+    """Compute the share of the rows that are predicted wrongly."""
     return 1 - _prediction.accuracy(rows.y_true, rows.y_pred, rows.weights)
 
 
 @metric_of(Labels)
 def balanced_accuracy(rows: Labels) -> float:
-    """Mean recall of the classes of y_true. RuleKit leaves weights out of this one."""
+    """Compute the mean recall of the classes of y_true; RuleKit ignores weights here."""
     return _prediction.balanced_accuracy(rows.y_true, rows.y_pred, rows.weights)
 
 
 @metric_of(Labels, "where all labels and predictions are the same")
 def cohen_kappa(rows: Labels) -> float:
-    """Agreement beyond chance."""
+    """Compute the agreement beyond chance."""
     if len(rows.labels) == 1:
         return math.nan  # scikit-learn divides 0 by 0 there
     return float(cohen_kappa_score(rows.y_true, rows.y_pred, sample_weight=rows.weights))
@@ -40,55 +40,55 @@ def cohen_kappa(rows: Labels) -> float:
 
 @metric_of(Outcomes)
 def precision(rows: Outcomes) -> float:
-    """Share of the predicted positives that are positive."""
+    """Compute the share of the predicted positives that are positive."""
     return rows.precision
 
 
 @metric_of(Outcomes)
 def recall(rows: Outcomes) -> float:
-    """Share of the positives that are found, also called sensitivity."""
+    """Compute the share of the positives that are predicted as positive (sensitivity)."""
     return rows.recall
 
 
 @metric_of(Outcomes)
 def specificity(rows: Outcomes) -> float:
-    """Share of the negatives that are predicted as negative."""
+    """Compute the share of the negatives that are predicted as negative."""
     return rows.specificity
 
 
 @metric_of(Outcomes)
 def negative_predictive_value(rows: Outcomes) -> float:
-    """Share of the predicted negatives that are negative."""
+    """Compute the share of the predicted negatives that are negative."""
     return rows.negative_predictive_value
 
 
 @metric_of(Outcomes)
 def fallout(rows: Outcomes) -> float:
-    """Share of the negatives that are taken for positive, a loss."""
+    """Compute the share of the negatives that are predicted as positive, a loss."""
     return ratio(rows.fp, rows.fp + rows.tn)
 
 
 @metric_of(Outcomes)
 def youden(rows: Outcomes) -> float:
-    """How much better than chance both classes are found."""
+    """Compute recall plus specificity minus 1, the improvement over chance."""
     return rows.recall + rows.specificity - 1
 
 
 @metric_of(Outcomes)
 def geometric_mean(rows: Outcomes) -> float:
-    """Both classes found, none at the cost of the other."""
+    """Compute the geometric mean of recall and specificity."""
     return math.sqrt(rows.recall * rows.specificity)
 
 
 @metric_of(Outcomes)
 def psep(rows: Outcomes) -> float:
-    """How well predictions separate the classes."""
+    """Compute precision plus negative predictive value minus 1."""
     return rows.precision + rows.negative_predictive_value - 1
 
 
 @metric_of(Outcomes)
 def lift(rows: Outcomes) -> float:
-    """How many times more positives there are among predicted ones than among all rows.
+    """Compute the ratio of the precision to the share of positives among all rows.
 
     1 is chance, and the greatest value is 1 divided by the share of positives.
     """
@@ -98,7 +98,7 @@ def lift(rows: Outcomes) -> float:
 
 @metric_of(Outcomes)
 def f1(rows: Outcomes, *, harmonic: bool = False) -> float:
-    """Precision and recall at once; 0 without true positives, undefined without any positive.
+    """Compute F1; 0 without true positives, undefined without any positive.
 
     scikit-learn has 0 in both cases. RuleKit has no value in either, as the harmonic mean of
     precision and recall is 0/0: ``harmonic=True``.
@@ -110,31 +110,31 @@ def f1(rows: Outcomes, *, harmonic: bool = False) -> float:
 
 @metric_of(Outcomes)
 def true_positive(rows: Outcomes) -> float:
-    """Positives that are found, as a number of rows or their weight."""
+    """Sum the weights of the positives that are predicted as positive."""
     return rows.tp
 
 
 @metric_of(Outcomes)
 def false_positive(rows: Outcomes) -> float:
-    """Negatives that are taken for positive, a loss, as a number of rows or their weight."""
+    """Sum the weights of the negatives that are predicted as positive, a loss."""
     return rows.fp
 
 
 @metric_of(Outcomes)
 def true_negative(rows: Outcomes) -> float:
-    """Negatives that are predicted as negative, as a number of rows or their weight."""
+    """Sum the weights of the negatives that are predicted as negative."""
     return rows.tn
 
 
 @metric_of(Outcomes)
 def false_negative(rows: Outcomes) -> float:
-    """Positives that are missed, a loss, as a number of rows or their weight."""
+    """Sum the weights of the positives that are predicted as negative, a loss."""
     return rows.fn
 
 
 @metric_of(Probabilities)
 def cross_entropy(rows: Probabilities) -> float:
-    """Mean of -log2 of the probability of the true class, a loss in bits.
+    """Compute the mean of -log2 of the probability of the true class, a loss in bits.
 
     A single probability of 0 gives infinity. It is scikit-learn's ``log_loss`` divided by ln 2,
     except that the latter replaces 0 by a tiny number.
@@ -145,19 +145,19 @@ def cross_entropy(rows: Probabilities) -> float:
 
 @metric_of(Probabilities)
 def margin(rows: Probabilities) -> float:
-    """The least probability of a true class."""
+    """Compute the smallest probability of a true class."""
     return float(rows.of_true.min())
 
 
 @metric_of(Probabilities)
 def soft_margin_loss(rows: Probabilities) -> float:
-    """Mean probability of the other classes, a loss."""
+    """Compute the mean probability of the wrong classes, a loss."""
     return float(np.average(1 - rows.of_true, weights=rows.weights))
 
 
 @metric_of(Probabilities)
 def logistic_loss(rows: Probabilities) -> float:
-    """Mean of ln(1 + exp(-q)) for the probability q of the true class, a loss.
+    """Compute the mean of ln(1 + exp(-q)) for the probability q of the true class, a loss.
 
     It lies between 0.313 and 0.693: it is not the loss of logistic regression, which is
     scikit-learn's ``log_loss``.

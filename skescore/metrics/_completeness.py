@@ -70,7 +70,7 @@ def volume_completeness(
     confidence: float = 0.99,
     random_state: Seed = 0,
 ) -> Completeness:
-    r"""Share of the domain's volume that at least one rule covers.
+    r"""Compute the share of the domain's volume that at least one rule covers.
 
     Use it to learn how much of the feature space is explained, populated by rows or not. It is the
     completeness of the ICE score.
@@ -214,7 +214,7 @@ def _known_volume(
 def instance_completeness(
     ruleset: RuleSet, X: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Share of rows that at least one rule covers.
+    """Compute the share of rows that at least one rule covers.
 
     Use it to learn how many rows like these the rules cover, or where a volume means little, as
     with categorical features.
@@ -281,7 +281,7 @@ def _domain_of(ruleset: RuleSet) -> Domain:
 
 
 class UnitBoxes(NamedTuple):
-    """Boxes in the unit cube that stand for rules, without empty ones."""
+    """Nonempty boxes in the unit cube that represent rules."""
 
     lower: Floats
     upper: Floats
@@ -292,7 +292,7 @@ class UnitBoxes(NamedTuple):
 
 
 def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
-    """Boxes in the unit cube that stand for the rules of a rule set with a domain.
+    """Convert the rules of a rule set with a domain to boxes in the unit cube.
 
     A feature without missing values is [0, 1]; constant, it is left out. One that lacks a share m
     of its values is [0, 1 - m] where they are known, and the rest stands for missing. Missing
@@ -358,7 +358,7 @@ def _sides(
     *,
     turned: bool,
 ) -> tuple[tuple[Floats, Floats], NDArray[np.bool_]]:
-    """The sides of boxes where shares of values are missing, and which have a second part.
+    """Compute the sides of boxes along features with missing values, and which have a second part.
 
     The second part, of missing values, is the end of the feature.
     """
@@ -381,7 +381,7 @@ def _sides(
 
 
 def _random_points(rng: np.random.Generator, domain: Domain, n_points: int) -> Iterator[Floats]:
-    """Uniform points of the domain, with missing values, in batches that fit memory."""
+    """Draw uniform points of the domain, with missing values, in batches that fit memory."""
     low, high, missing = (np.asarray(v) for v in (domain.lower, domain.upper, domain.missing))
     size = max(1, _FLOATS_PER_BATCH // max(1, len(low)))
     for start in range(0, n_points, size):
@@ -412,7 +412,7 @@ def _check_no_categories(ruleset: RuleSet, varying: NDArray[np.bool_]) -> None:
 
 
 def _is_known(ruleset: RuleSet, condition: OneOf) -> bool:
-    """Whether the domain knows the values of the feature."""
+    """Return whether the domain has the values of the feature."""
     assert ruleset.domain is not None
     return ruleset.domain.values_of(condition.feature) is not None
 
@@ -429,7 +429,7 @@ def _flat(conditions: Iterable[Condition]) -> Iterator[Condition]:
 
 
 class _Boxes(NamedTuple):
-    """Boxes that stand for rules, in units of length along categorical features."""
+    """Boxes that represent rules, in units of length along categorical features."""
 
     lower: Floats
     upper: Floats
@@ -443,7 +443,7 @@ class _Boxes(NamedTuple):
 
 
 def _category_boxes(ruleset: RuleSet) -> _Boxes:
-    """One or more disjoint boxes for every rule; none where no known category satisfies it."""
+    """Split every rule into disjoint boxes; a rule that no category satisfies has none."""
     table = ruleset.boxes
     lower, upper = table.lower, table.upper
     accepts_observed, missing = np.ones(lower.shape, dtype=bool), table.accepts_missing
@@ -478,7 +478,7 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
 
 
 class _Piece(NamedTuple):
-    """A part of what a rule allows along one feature; None for the ends of its interval."""
+    """Part of the values that a rule accepts along one feature; no `ends` without an interval."""
 
     ends: tuple[int, int] | None
     accepts_observed: bool
@@ -486,7 +486,7 @@ class _Piece(NamedTuple):
 
 
 def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool]:
-    """Disjoint parts of each feature that a rule allows, and whether that is all it requires."""
+    """Split what a rule accepts into disjoint parts per feature; False if it requires more."""
     assert ruleset.domain is not None
     allowed: dict[int, np.ndarray] = {}
     pieces: dict[int, list[_Piece]] = {}
@@ -516,13 +516,13 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
 
 @lru_cache(maxsize=4096)
 def _held_values(condition: OneOf, values: tuple[Any, ...]) -> NDArray[np.bool_]:
-    """Which of the known values, and of a missing one, satisfy a condition; not to be changed."""
+    """Return which values of the domain, and a missing one, satisfy a condition (read-only)."""
     column = pd.Series([*values, None], dtype=object).to_numpy()
     return condition.holds(lambda _: column)
 
 
 def _rows_of_points(ruleset: RuleSet) -> Callable[[Floats], Any]:
-    """What turns points of the domain into rows with the names of categories."""
+    """Return a function that turns points of the domain into rows with names of categories."""
     assert ruleset.domain is not None
     categories = ruleset.domain.categories
     if not categories:

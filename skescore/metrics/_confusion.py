@@ -45,7 +45,7 @@ _MAX_CACHED_BYTES = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class RuleConfusion:
-    """What each rule of a set meets in labeled rows; every array has one entry per rule.
+    """Counts of the labeled rows that each rule covers; every array has one entry per rule.
 
     Counts are sums of weights where rows have weights.
 
@@ -97,12 +97,12 @@ class RuleConfusion:
 
     @property
     def covered(self) -> Floats:
-        """Rows that each rule holds for."""
+        """Number of rows that each rule covers."""
         return np.asarray(self.p + self.n)
 
     @property
     def overlap(self) -> Floats:
-        """Share of each rule's rows that other rules hold for as well; NaN where it has no rows."""
+        """Share of each rule's rows that other rules cover as well; NaN for a rule without rows."""
         covered = self.covered
         shared = np.maximum(covered - self.unique, 0.0)
         return np.divide(shared, covered, out=np.full(len(self), np.nan), where=covered > 0)
@@ -265,7 +265,7 @@ def confusion(
 
 
 def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConfusion:
-    """The same of rows that were counted elsewhere."""
+    """Build a confusion from counts of rows."""
     if assigned:
         ruleset.check_one_rule_per_row("assigned=True")
     counts.check(ruleset)
@@ -302,7 +302,7 @@ def _confusion(
 
 
 class Tally:
-    """Counts over the rows of one table; what they mean is said by :func:`confusion`."""
+    """Counter of the rows of one table; see :func:`confusion` for the counts."""
 
     def __init__(
         self, ruleset: RuleSet, X: Any, sample_weight: ArrayLike | None, *, assigned: bool = False
@@ -313,14 +313,14 @@ class Tally:
         self._unique = np.zeros(len(ruleset))
 
     def _sums(self, flags: Flags, weights: Floats | None) -> Floats:
-        """How many rows have each flag, shape (n_rules,)."""
+        """Sum the weights of the rows with each flag, shape (n_rules,)."""
         if weights is None:  # far below 2**24 rows, so that single precision counts exactly
             ones = np.ones(len(flags), dtype=np.float32)
             return np.asarray(ones @ flags.astype(np.float32), dtype=np.float64)
         return np.asarray(weights @ flags)
 
     def _batches(self) -> Iterator[tuple[slice, Flags, Floats | None, Flags]]:
-        """Few rows at a time: which count for which rule, their weights, where one rule holds."""
+        """Iterate over batches: their rows, matches, weights, and rows that match one rule only."""
         n_rules = len(self.ruleset)
         size = max(1, _NUMBERS // max(1, n_rules))
         ones = np.ones(n_rules, dtype=np.float32)
@@ -411,7 +411,7 @@ class Tally:
         return np.where(np.isnan(std), 0.0, count)
 
     def _close(self, y: Floats, std: Floats, rows: slice) -> Flags:
-        """Whether labels lie within a standard deviation of what each rule predicts."""
+        """Return which labels lie within a standard deviation of each rule's prediction."""
         labels = y[rows]
         low, high = reach(self.ruleset, std)
         result = (labels[:, None] >= low) & (labels[:, None] <= high)
@@ -447,12 +447,12 @@ class _LabelMoments:
 
     @property
     def weight(self) -> Floats:
-        """What the rows of each rule weigh."""
+        """Total weight of the rows of each rule."""
         return np.asarray(self._sums[0])
 
     @property
     def narrow(self) -> NDArray[np.intp]:
-        """Indices of the rules whose rows should be looked at again."""
+        """Indices of the rules that need a second pass for exact deviations."""
         weight, first, second = self._sums
         squares = second - first**2 / np.where(weight > 0, weight, 1.0)
         return np.flatnonzero((weight > 0) & (squares <= NARROW * second))
@@ -473,7 +473,7 @@ class _LabelMoments:
         return np.asarray(self._center + self._sums[1] / weight)
 
     def result(self) -> tuple[Floats, Floats]:
-        """Means and population standard deviations; NaN without rows."""
+        """Return means and population standard deviations; NaN without rows."""
         weight = np.where(self.weight > 0, self.weight, np.nan)
         mean, squares = self._rough_mean(), self._sums[2] - self._sums[1] ** 2 / weight
         if self._looks.size:
@@ -487,7 +487,7 @@ class _LabelMoments:
 
 
 def _sample_std(y: Floats, weights: Floats | None, center: float) -> float:
-    """Sample standard deviation (ddof 1) of all labels around their mean; NaN for a single row."""
+    """Compute the sample standard deviation (ddof 1) of all labels; NaN for a single row."""
     factors = np.ones(len(y)) if weights is None else weights
     total = factors.sum()
     if not total > 1:
@@ -497,7 +497,7 @@ def _sample_std(y: Floats, weights: Floats | None, center: float) -> float:
 
 
 def class_codes(ruleset: RuleSet, y: ArrayLike, n_rows: int) -> NDArray[np.intp]:
-    """Indices of labels among the classes of a rule set, -1 for others."""
+    """Return the indices of labels among the classes of a rule set, -1 for others."""
     label_codes, labels = pd.factorize(one_per_row(y, n_rows))
     if label_codes.min() < 0:
         raise ValueError(

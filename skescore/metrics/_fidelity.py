@@ -75,7 +75,7 @@ def _predictor(black_box: Any) -> Callable[[Any], Any]:
 
 
 def known_predictions(ruleset: RuleSet, X: Any) -> tuple[NDArray[Any], Flags]:
-    """Predictions of rules, and for which rows there is one."""
+    """Return the predictions of rules, and flags of the rows that have one."""
     fallback = ruleset.fallback
     if fallback is not None and fallback.policy != "abstain" and len(ruleset):
         predicted = np.asarray(ruleset.predict(X))
@@ -290,7 +290,7 @@ def rows_off_data(
 
 
 class _Rows:
-    """Rows that others are drawn from, column by column."""
+    """Rows from which new rows are generated, column by column."""
 
     def __init__(self, X: Any) -> None:
         self._like = X
@@ -312,11 +312,11 @@ class _Rows:
 
     @property
     def rows(self) -> Any:
-        """The rows as they came."""
+        """The original rows."""
         return self._like
 
     def permuted(self, feature: int, order: NDArray[np.intp]) -> Any:
-        """The rows with one column in another order."""
+        """Return the rows with one column permuted."""
         columns = [column.reset_index(drop=True) for column, _ in self._columns()]
         columns[feature] = _take_rows(columns[feature], order)
         return self._with_columns(columns)
@@ -330,7 +330,7 @@ class _Rows:
         return type(self._like)(frame) if self.frame is not self._like else frame
 
     def _columns(self) -> list[tuple[pd.Series, Floats | None]]:
-        """Every column, with its numbers if it holds numbers."""
+        """Return every column, with its numbers if it is numeric."""
         columns = []
         for feature in range(self.width):
             column = self.frame.iloc[:, feature]
@@ -340,7 +340,7 @@ class _Rows:
         return columns
 
     def jittered(self, start: NDArray[np.intp], scale: float, rng: np.random.Generator) -> Any:
-        """Rows moved a little."""
+        """Generate rows with small random changes of the numbers."""
         result = []
         for column, numbers in self._columns():
             if numbers is None:
@@ -358,7 +358,7 @@ class _Rows:
         return self._with_columns(result)
 
     def uniform(self, n_rows: int, rng: np.random.Generator) -> Any:
-        """Rows anywhere in the box around the rows."""
+        """Generate uniform rows in the bounding box of the rows."""
         result = []
         for column, numbers in self._columns():
             u, gap = rng.random(n_rows), rng.random(n_rows)
@@ -381,7 +381,7 @@ class _Rows:
     def between(
         self, start: NDArray[np.intp], end: NDArray[np.intp], at: Floats, switch: Floats
     ) -> Any:
-        """Rows on the way from one row to another; what is no number changes at its own place."""
+        """Interpolate between pairs of rows; each other value switches at a random point."""
         result = []
         for feature, (column, numbers) in enumerate(self._columns()):
             nearer = np.where(switch[:, feature] < at, end, start)
@@ -402,7 +402,7 @@ class _Rows:
         chances: Floats | None,
         rng: np.random.Generator,
     ) -> Any:
-        """Rows beside the place where predictions change between two rows."""
+        """Generate rows near the decision boundary by bisection between pairs of rows."""
         class_codes, labels = pd.factorize(np.asarray(predict(self._like)))
         p = np.full(len(class_codes), 1 / len(class_codes)) if chances is None else chances
         mass = np.bincount(class_codes, p, len(labels))
@@ -432,7 +432,7 @@ def _take_rows(column: pd.Series, rows: NDArray[np.intp]) -> pd.Series:
 
 
 def _like(column: pd.Series, values: Floats) -> pd.Series:
-    """Numbers as the column holds them."""
+    """Convert numbers to the type of the column."""
     if is_integer_dtype(column):
         values = np.rint(values)
     return pd.Series(values).astype(column.dtype)
@@ -467,12 +467,12 @@ class GroupFidelity:
 
     @property
     def gap(self) -> float:
-        """How far the worst group lies below all rows; 0 is best."""
+        """Difference between the fidelity on all rows and that of the worst group; 0 is best."""
         return max(self.overall - float(self.values.min()), 0.0)
 
     @property
     def mean_gap(self) -> float:
-        """Mean distance of two groups; 0 is best, and of a single group."""
+        """Mean absolute difference between pairs of groups; 0 is best, and 0 for a single group."""
         one, other = np.triu_indices(len(self.values), 1)
         distances = np.abs(self.values[one] - self.values[other])
         return float(distances.mean()) if len(one) else 0.0
@@ -593,7 +593,7 @@ def group_fidelity(
 
 @dataclass(frozen=True, eq=False)
 class FeatureAgreement:
-    """Which features rules and a black box go by; made by :func:`feature_agreement`.
+    """Importance of features to rules and to the black box; made by :func:`feature_agreement`.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ def fire_score(
 def fire_score(
     loss: ArrayLike, n_rules: ArrayLike, *, psi: ArrayLike = 1.0
 ) -> float | NDArray[np.float64]:
-    r"""FiRe: predictive loss times the number of rules, counted in steps; 0 is perfect.
+    r"""Compute FiRe: loss times the number of rules, counted in steps; 0 is perfect.
 
     Use it to rank rule sets by fidelity and readability when all of them predict the same rows; it
     knows nothing of completeness. Smaller is better. Arguments broadcast against each other.
@@ -89,7 +89,7 @@ def q_score(
 def q_score(
     loss: ArrayLike, n_rules: ArrayLike, completeness: ArrayLike
 ) -> float | NDArray[np.float64]:
-    """Q_s: predictive loss times number of rules times incompleteness; 0 is perfect.
+    """Compute Q_s: loss times number of rules times incompleteness; 0 is perfect.
 
     Use it when completeness matters and no weight has to be chosen. Smaller is better. Arguments
     broadcast against each other.
@@ -142,7 +142,7 @@ def ice_performance(
     performance: ArrayLike, *, phi: ArrayLike = ...
 ) -> float | NDArray[np.float64]: ...
 def ice_performance(performance: ArrayLike, *, phi: ArrayLike = 1.0) -> float | NDArray[np.float64]:
-    r"""Predictive part of ICE: a sigmoid of the performance, larger is better.
+    r"""Compute the predictive part of ICE, a sigmoid of the performance; larger is better.
 
     Use it to see which part of an ICE score costs the most.
 
@@ -196,7 +196,7 @@ def ice_readability(n_rules: float, *, rho: float = ...) -> float: ...
 @overload
 def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = ...) -> float | NDArray[np.float64]: ...
 def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = 1.0) -> float | NDArray[np.float64]:
-    r"""Readability part of ICE: a falling sigmoid of the number of rules, larger is better.
+    r"""Compute the readability part of ICE, a falling sigmoid of the rules; larger is better.
 
     Use it beside `ice_performance`, to see which part of an ICE score costs the most.
 
@@ -268,7 +268,7 @@ def ice_score(
     phi: ArrayLike = 1.0,
     rho: ArrayLike = 1.0,
 ) -> float | NDArray[np.float64]:
-    r"""ICE: performance, readability and completeness in one quality between 0 and 1.
+    r"""Compute ICE: performance, readability and completeness in one score between 0 and 1.
 
     Use it when all three matter and the first two are to be weighed against each other. Larger is
     better. Arguments broadcast against each other.

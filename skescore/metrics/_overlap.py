@@ -31,7 +31,7 @@ __all__ = [
 def rules_and_rows(
     caller: str, rules: Any, X: Any, sample_weight: ArrayLike | None
 ) -> tuple[RuleSet, RowTable, Floats]:
-    """Rules of anybody, the rows as they read them, and a weight for every row."""
+    """Convert rules and rows, and return them with a weight for every row."""
     ruleset = as_ruleset(rules)
     if isinstance(X, RuleCounts):
         raise TypeError(
@@ -43,7 +43,7 @@ def rules_and_rows(
 
 
 def _conclusions(ruleset: RuleSet) -> NDArray[np.intp]:
-    """A number for each different conclusion, of every rule."""
+    """Number the different conclusions, and return the number of every rule."""
     output_codes: dict[Any, int] = {}
     codes = [output_codes.setdefault(rule.output, len(output_codes)) for rule in ruleset.rules]
     return np.array(codes, dtype=np.intp)
@@ -51,7 +51,7 @@ def _conclusions(ruleset: RuleSet) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False)
 class RuleOverlap:
-    """How the rules of a set meet on rows; made by :func:`rule_overlap`.
+    """Overlap of the rules of a set on rows; made by :func:`rule_overlap`.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class RuleOverlap:
 
     @cached_property
     def mean_of_pairs(self) -> float:
-        """Mean over all pairs of rules of the share of rows that both hold for; 0 of one rule."""
+        """Mean share of rows that two rules both cover, over all pairs; 0 for a single rule."""
         pairs = self._defined_shares()[0]
         one, other = np.triu_indices(len(pairs), 1)
         return float(pairs[one, other].mean()) if len(one) else 0.0
@@ -220,7 +220,7 @@ def volume_overlap(
     confidence: float = 0.99,
     random_state: Any = 0,
 ) -> Completeness:
-    r"""Share of the domain's volume in which two rules hold, populated by rows or not.
+    r"""Compute the share of the domain's volume that at least two rules cover.
 
     Use it to see whether rules *can* contradict each other on rows to come.
 
@@ -289,7 +289,7 @@ def volume_overlap(
 
 @dataclass(frozen=True, eq=False)
 class Redundancy:
-    """What could be left out of rules without a row noticing; made by :func:`redundancy`.
+    """Removable rules and comparisons of a rule set; made by :func:`redundancy`.
 
     Attributes
     ----------
@@ -315,12 +315,12 @@ class Redundancy:
 
     @property
     def share_of_rules(self) -> float:
-        """Share of the rules that could be left out, one at a time; NaN without rules."""
+        """Share of the rules that are removable, one at a time; NaN without rules."""
         return float(self.rules.mean()) if len(self.rules) else math.nan
 
     @property
     def share_of_literals(self) -> float:
-        """Share of the comparisons that could be left out, one at a time; NaN without any."""
+        """Share of the comparisons that are removable, one at a time; NaN without any."""
         flags = np.concatenate([np.empty(0, dtype=bool), *self.literals])
         return float(flags.mean()) if len(flags) else math.nan
 
@@ -388,7 +388,7 @@ def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Re
 
 
 def _of_literals(rows: _OneRulePerRow | _Together, index: int) -> Iterator[bool]:
-    """Whether each comparison of a rule could be left out."""
+    """Return which comparisons of a rule are removable."""
     conditions = rows.ruleset.rules[index].conditions
     flags = [rows.table.holds(condition) for condition in conditions]
     failed = np.sum([~flag for flag in flags], axis=0)
@@ -407,14 +407,14 @@ def _of_literals(rows: _OneRulePerRow | _Together, index: int) -> Iterator[bool]
 
 
 def _wider(condition: Condition) -> tuple[Condition | None, ...]:
-    """A condition without each of its comparisons; None where nothing is left."""
+    """Return a condition without each of its comparisons; None if nothing is left."""
     if isinstance(condition, Interval) and condition.n_literals - condition.missing == 2:
         return replace(condition, lower=-math.inf), replace(condition, upper=math.inf)
     return (None,)
 
 
 class _OneRulePerRow:
-    """Rules of which one predicts each row."""
+    """Rules of which a single one predicts each row."""
 
     def __init__(self, ruleset: RuleSet, table: RowTable, counted: Flags) -> None:
         self.ruleset, self.table, self.counted = ruleset, table, counted
@@ -425,7 +425,7 @@ class _OneRulePerRow:
         self._assigned = ruleset.assign(table)
 
     def without_rule(self, index: int) -> bool:
-        """Whether all rows are predicted as before without a rule."""
+        """Return whether all predictions stay the same without a rule."""
         mine = np.flatnonzero((self._assigned == index) & self.counted)
         matches = self._held[mine]
         matches[:, index] = False
@@ -434,7 +434,7 @@ class _OneRulePerRow:
         return self._predicts_alike(mine, self._order[matches[:, self._order].argmax(axis=1)])
 
     def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
-        """Whether all rows are predicted as before if a rule holds for more rows."""
+        """Return whether all predictions stay the same if a rule covers more rows."""
         rows = np.flatnonzero(gained)
         before = self._assigned[rows]
         if (before < 0).any():
@@ -443,7 +443,7 @@ class _OneRulePerRow:
         return self._predicts_alike(rows, np.full(len(rows), index))
 
     def _predicts_alike(self, rows: NDArray[np.intp], rules: NDArray[np.intp]) -> bool:
-        """Whether other rules predict for rows what the assigned ones do."""
+        """Return whether other rules predict the same for rows as the assigned ones."""
         now, then = (
             self._outputs(rows, rule_indices) for rule_indices in (rules, self._assigned[rows])
         )
@@ -463,7 +463,7 @@ class _OneRulePerRow:
 
 
 class _Together:
-    """Rules that predict together: each change is tried."""
+    """Rules that predict by a vote, where each change is evaluated in full."""
 
     def __init__(self, ruleset: RuleSet, table: RowTable, counted: Flags) -> None:
         stand_in = Fallback(0.0 if ruleset.classes is None else ruleset.classes[0])
@@ -480,11 +480,11 @@ class _Together:
         return bool((had == has).all() and ((then == now) | ~has).all())
 
     def without_rule(self, index: int) -> bool:
-        """Whether all rows are predicted as before without a rule."""
+        """Return whether all predictions stay the same without a rule."""
         return self._same([r for i, r in enumerate(self.ruleset.rules) if i != index])
 
     def with_more(self, index: int, conditions: tuple[Condition, ...], gained: Flags) -> bool:
-        """Whether all rows are predicted as before if a rule holds for more rows."""
+        """Return whether all predictions stay the same if a rule covers more rows."""
         rules = list(self.ruleset.rules)
         rules[index] = replace(rules[index], conditions=conditions)
         return self._same(rules)

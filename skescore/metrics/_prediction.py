@@ -41,14 +41,14 @@ def _mean(values: np.ndarray, weights: Weights) -> float:
 
 
 def accuracy(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """Share of the rows that are predicted correctly."""
+    """Compute the share of the rows that are predicted correctly."""
     return _mean(y_true == y_pred, weights)
 
 
 def _counts(
     y_true: np.ndarray, y_pred: np.ndarray, weights: Weights
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows predicted correctly, rows predicted and rows of every class that occurs."""
+    """Count the correct rows, the predicted rows and the true rows of every class that occurs."""
     n_codes = int(max(y_true.max(), y_pred.max())) + 1
     correct, has_rule = y_true == y_pred, y_pred != NO_RULE
     hits, predicted, actual = (
@@ -62,34 +62,34 @@ def _counts(
 
 
 def f1_weighted(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """F1 of the classes, averaged by their rows."""
+    """Compute the mean F1 of the classes, weighted by their rows."""
     return float(_f1_weighted_of_counts(*_counts(y_true, y_pred, weights)))
 
 
 def f1_macro(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """Mean F1 of the classes that occur."""
+    """Compute the mean F1 of the classes that occur."""
     return float(_f1_macro_of_counts(*_counts(y_true, y_pred, weights)))
 
 
 def balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """Mean over the classes of y_true of the share that is predicted correctly."""
+    """Compute the mean recall of the classes of y_true."""
     counts = _counts(y_true, y_pred, weights)
     occurs = counts[2] > 0
     return float(_balanced_accuracy_of_counts(*(count[occurs] for count in counts)))
 
 
 def mean_of(values: np.ndarray, weights: Weights) -> float:
-    """The mean; of equal numbers that number, from which the sum of many may differ by a bit."""
+    """Compute the mean; the mean of equal numbers is exactly that number."""
     return float(values[0] if values.min() == values.max() else np.average(values, weights=weights))
 
 
 def centered(values: np.ndarray, weights: Weights) -> np.ndarray:
-    """Deviations from the mean, none at all for equal numbers."""
+    """Compute deviations from the mean; exactly 0 for equal numbers."""
     return np.asarray(values - mean_of(values, weights))
 
 
 def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """Share of the variance that the predictions explain; NaN for a single row."""
+    """Compute the share of the variance that the predictions explain; NaN for a single row."""
     if len(y_true) < 2:
         return math.nan
     errors, deviations = (y_true - y_pred) ** 2, centered(y_true, weights) ** 2
@@ -103,22 +103,22 @@ def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
 
 
 def mean_absolute_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """Mean distance of the predictions from y_true."""
+    """Compute the mean absolute error."""
     return _mean(np.abs(y_pred - y_true), weights)
 
 
 def mean_squared_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """Mean squared distance of the predictions from y_true."""
+    """Compute the mean squared error."""
     return _mean((y_true - y_pred) ** 2, weights)
 
 
 def root_mean_squared_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """Root of the mean squared distance."""
+    """Compute the root of the mean squared error."""
     return math.sqrt(mean_squared_error(y_true, y_pred, weights))
 
 
 def median_absolute_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
-    """Median distance of the predictions from y_true."""
+    """Compute the median absolute error."""
     return float(sk_median_absolute_error(y_true, y_pred, sample_weight=weights))
 
 
@@ -170,7 +170,7 @@ def _root_mean_squared_error_of_sums(
 
 
 class PredictionMetric(NamedTuple):
-    """A named metric of predictions.
+    """A metric of predictions, from which scores of rule sets are computed.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def _named_metric(name: str, task: str) -> PredictionMetric:
 
 
 def _common_codes(y_true: np.ndarray, y_pred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number labels of any type from 0 in the order in which they first occur, equal ones alike."""
+    """Number labels of any type by their first occurrence; equal labels get the same number."""
     labels = [*y_true.tolist(), *y_pred.tolist()]
     codes: dict[Any, int] = {}
     coded = np.array([codes.setdefault(label, len(codes)) for label in labels], dtype=np.intp)
@@ -248,7 +248,7 @@ def prediction_performance(
     default: float | None = None,
     sample_weight: Any = None,
 ) -> float:
-    """How well rules predict, greater is better.
+    """Measure the quality of predictions by rules; greater is better.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def prediction_loss(
     default: float | None = None,
     sample_weight: Any = None,
 ) -> float:
-    """How badly rules predict, 0 is best.
+    """Measure the loss of predictions by rules; 0 is best.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def prediction_loss(
 
 
 class LabelSums(NamedTuple):
-    """Sums over the rows of a regression that a metric is made of.
+    """Sums over the rows of a regression from which metrics are computed.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ class LabelSums(NamedTuple):
 
 
 def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss: bool) -> float:
-    """What :func:`prediction_loss` or :func:`prediction_performance` gives, from sums."""
+    """Compute :func:`prediction_loss` or :func:`prediction_performance` from sums."""
     if callable(metric):
         raise ValueError(
             f"The metric {getattr(metric, '__name__', metric)!r} of a regression needs the rows, "

@@ -20,35 +20,35 @@ _NO_CORRELATION = "where y_true or y_pred never vary"
 
 
 def _mean(values: Floats, weights: Floats) -> float:
-    """Weighted mean; too large a number is infinite."""
+    """Compute the weighted mean; a mean that overflows is infinite."""
     with np.errstate(over="ignore"):
         return float(np.average(values, weights=weights))
 
 
 @metric_of(Numbers)
 def mean_absolute_error(rows: Numbers) -> float:
-    """Mean distance of the predictions from y_true."""
+    """Compute the mean absolute error."""
     with np.errstate(over="ignore"):
         return _prediction.mean_absolute_error(rows.y_true, rows.y_pred, rows.weights)
 
 
 @metric_of(Numbers)
 def mean_squared_error(rows: Numbers) -> float:
-    """Mean squared distance of the predictions from y_true."""
+    """Compute the mean squared error."""
     with np.errstate(over="ignore"):
         return _prediction.mean_squared_error(rows.y_true, rows.y_pred, rows.weights)
 
 
 @metric_of(Numbers)
 def root_mean_squared_error(rows: Numbers) -> float:
-    """Root of the mean squared distance."""
+    """Compute the root of the mean squared error."""
     with np.errstate(over="ignore"):
         return _prediction.root_mean_squared_error(rows.y_true, rows.y_pred, rows.weights)
 
 
 @metric_of(Numbers, "where y_true is zero in all rows")
 def relative_error(rows: Numbers, *, zero: float = ZERO) -> float:
-    """Mean distance as a share of y_true, over rows where y_true is `zero` or farther from 0.
+    """Compute the mean error relative to y_true, over rows where |y_true| is at least `zero`.
 
     scikit-learn's ``mean_absolute_percentage_error`` divides by a tiny number where y_true is 0,
     so that such rows decide alone.
@@ -64,7 +64,7 @@ def relative_error(rows: Numbers, *, zero: float = ZERO) -> float:
 
 @metric_of(Numbers)
 def relative_error_lenient(rows: Numbers, *, zero: float = ZERO) -> float:
-    """Mean distance as a share of the greater of the two; 2 at worst, where signs differ.
+    """Compute the mean error relative to the larger of the two numbers; at most 2.
 
     Distances below `zero` count as zero.
     """
@@ -73,7 +73,7 @@ def relative_error_lenient(rows: Numbers, *, zero: float = ZERO) -> float:
 
 @metric_of(Numbers)
 def relative_error_strict(rows: Numbers, *, zero: float = ZERO) -> float:
-    """Mean distance as a share of the smaller of the two; infinite where only one of them is zero.
+    """Compute the mean error relative to the smaller of the two numbers; infinite where one is 0.
 
     Numbers and distances below `zero` count as zero.
     """
@@ -109,7 +109,7 @@ def _distance(y_true: Floats, y_pred: Floats) -> Floats:
 
 @metric_of(Numbers, _NEVER_WRONG)
 def normalized_absolute_error(rows: Numbers) -> float:
-    """Absolute error as a share of that of the mean of y_true.
+    """Compute the absolute error relative to that of the mean of y_true.
 
     scikit-learn's ``d2_absolute_error_score`` is 1 less the same with the median. RuleKit weighs y
     before it takes the mean from it.
@@ -121,7 +121,7 @@ def normalized_absolute_error(rows: Numbers) -> float:
 
 @metric_of(Numbers, _NEVER_WRONG)
 def root_relative_squared_error(rows: Numbers) -> float:
-    """Root of the squared error as a share of that of the mean of y_true, ``sqrt(1 - R²)``.
+    """Compute ``sqrt(1 - R²)``, the root of the relative squared error.
 
     RuleKit squares weights, and leaves them out of the mean.
     """
@@ -130,7 +130,7 @@ def root_relative_squared_error(rows: Numbers) -> float:
 
 
 def _beside_the_mean(rows: Numbers) -> tuple[Floats, Floats]:
-    """Errors of the predictions and of the mean."""
+    """Compute the errors of the predictions and of the mean."""
     return rows.y_true - rows.y_pred, _prediction.centered(rows.y_true, rows.weights)
 
 
@@ -146,13 +146,13 @@ def _error_ratio(error: float, reference: float) -> float:
 
 @metric_of(Numbers, _NO_CORRELATION)
 def correlation(rows: Numbers, *, clip: bool = False) -> float:
-    """Pearson's correlation; ``clip=True`` has 0 in place of a negative one, as RuleKit does."""
+    """Compute Pearson's correlation; ``clip=True`` replaces a negative one by 0 like RuleKit."""
     return _correlation(rows, clip)
 
 
 @metric_of(Numbers, _NO_CORRELATION)
 def squared_correlation(rows: Numbers, *, clip: bool = False) -> float:
-    """Squared correlation; it is not R², which also wants the predictions to have the right size.
+    """Compute the squared correlation, which unlike R² ignores the scale of the predictions.
 
     ``clip=True`` has 0 where the correlation is negative, as RuleKit does.
     """

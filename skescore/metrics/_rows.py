@@ -90,7 +90,7 @@ def ratio(part: float, total: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """True and predicted labels of rows that weigh something, as indices into all `labels`."""
+    """True and predicted labels of the rows with a positive weight, as indices into `labels`."""
 
     y_true: NDArray[np.intp]
     y_pred: NDArray[np.intp]
@@ -115,11 +115,11 @@ class Labels:
 
     @property
     def one_is_positive(self) -> bool:
-        """Whether 1 is the positive label if nothing else is said."""
+        """True if 1 is the positive label by default."""
         return any(set(self.labels) <= pair for pair in _ONE_IS_POSITIVE)
 
     def positive(self, pos_label: Any) -> int:
-        """Index of the positive label; -1 if it does not occur."""
+        """Return the index of the positive label; -1 if it does not occur."""
         if len(self.labels) > 2:
             raise ValueError(
                 "The metric is for two classes, but y_true and y_pred hold "
@@ -183,7 +183,7 @@ class Outcomes:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """True and predicted numbers of rows that weigh something."""
+    """True and predicted numbers of the rows with a positive weight."""
 
     y_true: Floats
     y_pred: Floats
@@ -200,7 +200,7 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
-    """Probabilities that a model gives to the true classes of rows that weigh something."""
+    """Predicted probabilities of the true classes of the rows with a positive weight."""
 
     of_true: Floats
     weights: Floats
@@ -245,7 +245,7 @@ class Probabilities:
 
 
 def _classes(true: NDArray[Any], labels: Any, n_columns: int) -> list[Any]:
-    """The classes of the columns of class probabilities."""
+    """Return the classes of the columns of class probabilities."""
     if labels is None:
         true_labels = list(pd.unique(true))
         try:
@@ -270,7 +270,7 @@ def _classes(true: NDArray[Any], labels: Any, n_columns: int) -> list[Any]:
 
 
 def _label_column(name: str, labels: Any) -> NDArray[Any]:
-    """Labels as Python objects, which are equal where the labels are."""
+    """Return labels as Python objects, so that equal labels compare equal."""
     if np.ma.is_masked(labels):
         raise ValueError(f"{name} must have no masked entries. Fill or drop them first.")
     column = np.asarray(labels)

@@ -57,7 +57,7 @@ _CENTERS = 3
 
 
 class _Sums:
-    """A value made of arrays that nobody changes."""
+    """Base of immutable dataclasses of arrays."""
 
     def __post_init__(self) -> None:
         for sum_field in fields(self):  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ class _Sums:
 
 @dataclass(frozen=True, eq=False)
 class ClassCounts(_Sums):
-    """Rows by their labels, as sums of weights.
+    """Numbers of rows by label, as sums of weights.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class ClassCounts(_Sums):
         return ClassCounts(labels, by_rule, predicted, self.torn + other.torn)
 
     def cells(self, classes: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any], Flags, Floats]:
-        """True and predicted labels, which are covered, and their weights, once per pair."""
+        """Return true and predicted labels, coverage and weights, once per combination."""
         label, predicted = np.nonzero(self.predicted)
         labels = np.empty(len(self.labels), dtype=object)
         labels[:] = self.labels
@@ -172,7 +172,7 @@ class NumberSums(_Sums):
         )
 
     def around(self, center: float) -> NumberSums:
-        """The same with deviations from another number."""
+        """Return the sums with deviations from another number."""
         if center == self.center:
             return self
         return replace(
@@ -184,12 +184,12 @@ class NumberSums(_Sums):
 
     @property
     def weight(self) -> float:
-        """What all rows weigh."""
+        """Total weight of all rows."""
         return float(self.rows[:, 0].sum())
 
     @property
     def mean(self) -> float:
-        """The mean of all labels."""
+        """Mean of all labels."""
         return self.center + float(self.rows[:, 1].sum()) / self.weight
 
     @property
@@ -204,7 +204,7 @@ class NumberSums(_Sums):
         return 0.0 if std <= BORDER * abs(self.mean) else std
 
     def imprecise(self, part: slice) -> bool:
-        """Whether labels lie too far from the center for exact deviations from their mean.
+        """Return whether labels are too far from the center for exact deviations from their mean.
 
         `part` is that of the rows with a rule, or of all.
         """
@@ -215,12 +215,12 @@ class NumberSums(_Sums):
 
     @property
     def better_center(self) -> float:
-        """The mean of the labels of rows with a rule, if there are any."""
+        """Mean of the labels of covered rows, or of all rows if none is covered."""
         weight, deviation = self.rows[0, :2].tolist()
         return self.center + deviation / weight if weight else self.mean
 
     def label_sums(self, uncovered: str, n_rows: tuple[int, int]) -> LabelSums:
-        """What metrics are made of, of the rows that count in a score."""
+        """Return the sums for metrics, over the rows that count in a score."""
         parts = [0] if uncovered == "ignore" or not self.rows[1, 0] else [0, 1]
         weight, deviation, squares, absolute, squared = self.rows[parts].sum(axis=0).tolist()
         return LabelSums(
@@ -234,13 +234,13 @@ class NumberSums(_Sums):
         )
 
     def means(self) -> Floats:
-        """Means of the labels of each rule, shape (1 or 2, n_rules); NaN without rows."""
+        """Compute the mean label of each rule, shape (1 or 2, n_rules); NaN without rows."""
         weight, deviation, _ = np.moveaxis(self.by_rule, 1, 0)
         positive_weight = np.where(weight > 0, weight, np.nan)
         return np.asarray(self.center + deviation / positive_weight)
 
     def narrow(self) -> Flags:
-        """Rules whose standard deviations need deviations from their own means."""
+        """Return the rules whose standard deviations need deviations from their own means."""
         weight, deviation, squares = np.moveaxis(self.by_rule, 1, 0)
         left = squares - deviation**2 / np.where(weight > 0, weight, 1.0)
         equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]
@@ -274,7 +274,7 @@ def _same(a: float, b: float) -> bool:
 
 
 def _moved(sums: Floats, by: float, axis: int) -> Floats:
-    """Sums of weights, deviations and squares (and more) with another center."""
+    """Convert sums of weights, deviations and squares (and more) to another center."""
     moved = np.moveaxis(sums.copy(), axis, 0)
     weight, deviation = moved[0].copy(), moved[1].copy()
     moved[1] += weight * by
@@ -283,19 +283,19 @@ def _moved(sums: Floats, by: float, axis: int) -> Floats:
 
 
 def _merged(ends: Floats, more: Floats) -> Floats:
-    """The least and the greatest of two pairs of ends, which lie along the second axis."""
+    """Combine two pairs of smallest and largest values, which lie along the second axis."""
     low, high = np.fmin(ends[:, 0], more[:, 0]), np.fmax(ends[:, 1], more[:, 1])
     return np.stack([low, high], axis=1)
 
 
 def _narrowed(ends: Floats) -> bool:
-    """Whether all labels are equal; ends of several groups of rows."""
+    """Merge the ends of several groups of rows, and return whether all labels are equal."""
     return bool(np.fmin.reduce(ends[:, 0]) == np.fmax.reduce(ends[:, 1]))
 
 
 @dataclass(frozen=True, eq=False)
 class RuleCounts(_Sums):
-    """Sums over rows that stand for the rows in every score and report of a rule set.
+    """Sums over rows that replace the rows in every score and report of a rule set.
 
     Pass it in place of the rows: ``ice(rules, counts)``, ``confusion(rules, counts)``,
     ``rule_report(rules, counts)``, ``characteristics(rules, counts)``. Counts of parts of the rows
@@ -360,7 +360,7 @@ class RuleCounts(_Sums):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """What the rows with a rule weigh, and those without."""
+        """Total weights of the covered and of the uncovered rows."""
         if self.classes is not None:
             columns = self.classes.predicted.sum(axis=0)
             return float(columns[:-1].sum()), float(columns[-1])
@@ -369,13 +369,13 @@ class RuleCounts(_Sums):
 
     @property
     def coverage(self) -> float:
-        """Share of the rows that some rule holds for, by weight."""
+        """Share of the rows that some rule covers, by weight."""
         covered, uncovered = self.weights
         return covered / (covered + uncovered)
 
     @property
     def overlap(self) -> float:
-        """Share of the rows that two or more rules hold for, by weight."""
+        """Share of the rows that two or more rules cover, by weight."""
         covered, uncovered = self.weights
         return max(covered - float(self.alone.sum()), 0.0) / (covered + uncovered)
 
@@ -453,7 +453,7 @@ def _parsed(value: Any) -> Any:
 
 
 def rules_digest(ruleset: RuleSet) -> str:
-    """A text that is the same for rules that mean the same to counts."""
+    """Compute a digest that is equal for rules with equal counts."""
     bare = ruleset.replace(domain=None, fallback=None)
     return hashlib.sha256(bare.to_json(indent=None).encode()).hexdigest()[:16]
 
@@ -462,10 +462,10 @@ def rules_digest(ruleset: RuleSet) -> str:
 
 
 class CountingPasses(Protocol):
-    """Rows, wherever they are, that can be summed; a part of them or all."""
+    """Rows in any storage that can be summed in passes; some of them or all."""
 
     def center(self) -> float:
-        """A number near the labels."""
+        """Return a number near the labels."""
         ...
 
     def first(self, default: float, center: float) -> RuleCounts:
@@ -560,7 +560,7 @@ def count_rows(
 
 
 class RowPasses:
-    """Rows in memory, as :func:`complete` looks at them."""
+    """Rows in memory, as :func:`complete` reads them."""
 
     def __init__(
         self, ruleset: RuleSet, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
@@ -586,7 +586,7 @@ class RowPasses:
         return float(np.average(self.y, weights=self.weights))
 
     def _batches(self) -> Iterator[tuple[slice, Flags, Floats]]:
-        """Few rows at a time: which rules hold, and what the rows weigh."""
+        """Iterate over batches: their rows, matches and weights."""
         for rows, matches in self.ruleset.iter_match(self.table):
             weights = np.ones(len(matches)) if self.weights is None else self.weights[rows]
             yield rows, matches, weights
@@ -616,7 +616,7 @@ class RowPasses:
         return groups.result(default, center)
 
     def _predictions(self) -> NDArray[Any] | None:
-        """Predicted numbers, or codes of classes that rules predict together."""
+        """Return predicted numbers, or codes of classes for rules that vote."""
         ruleset = self.ruleset
         if ruleset.classes is None:
             total_ruleset = ruleset if ruleset.fallback else ruleset.replace(fallback=Fallback(0.0))
@@ -626,7 +626,7 @@ class RowPasses:
         return np.asarray(class_sums(ruleset, self.table)[0].argmax(axis=1))
 
     def _counted(self) -> Iterator[tuple[slice, list[Flags], Floats]]:
-        """Few rows at a time: which rules hold for them, which are assigned, their weights."""
+        """Iterate over batches: their rows, counted matches (covered and assigned) and weights."""
         for rows, matches, weights in self._batches():
             yield rows, kinds_of(self.ruleset, matches), weights
 
@@ -652,7 +652,7 @@ class RowPasses:
         return total
 
     def _near(self, std: Floats, rows: slice) -> Flags:
-        """Whether labels lie within a standard deviation of what each rule predicts."""
+        """Return which labels lie within a standard deviation of each rule's prediction."""
         labels = self.y[rows]
         low, high = reach(self.ruleset, std)
         result = (labels[:, None] >= low) & (labels[:, None] <= high)
@@ -664,14 +664,14 @@ class RowPasses:
 
 
 def reach(ruleset: RuleSet, std: Floats) -> tuple[Floats, Floats]:
-    """The ends of the interval of labels that are positive, for each constant rule."""
+    """Return the ends of the interval of positive labels for each constant rule."""
     outputs = ruleset.conclusions.outputs
     distance = std + BORDER * (np.abs(outputs) + std)
     return outputs - distance, outputs + distance
 
 
 def kinds_of(ruleset: RuleSet, matches: Flags) -> list[Flags]:
-    """Which rows each rule counts: those it holds for, and those assigned to it if one predicts."""
+    """Return the covered rows of each rule, and the assigned rows if one rule predicts."""
     if ruleset.voting is not None:
         return [matches]
     assigned = assigned_of(ruleset, matches)
@@ -679,7 +679,7 @@ def kinds_of(ruleset: RuleSet, matches: Flags) -> list[Flags]:
 
 
 def assigned_of(ruleset: RuleSet, matches: Flags) -> NDArray[np.intp]:
-    """The rule that predicts, out of those that hold; -1 for none."""
+    """Return the matching rule that predicts each row; -1 for none."""
     if not len(ruleset):
         return np.full(len(matches), NO_RULE)
     order = ruleset.assignment_order
@@ -688,7 +688,7 @@ def assigned_of(ruleset: RuleSet, matches: Flags) -> NDArray[np.intp]:
 
 
 class Groups:
-    """Adds up groups of rows that agree in which rules hold for them; a row is a group as well."""
+    """Accumulator for groups of rows that match the same rules; a single row is a group as well."""
 
     def __init__(self, ruleset: RuleSet) -> None:
         self._ruleset = ruleset
@@ -764,7 +764,7 @@ class Groups:
                 self._rule_ends[kind, :, rule] = _pooled(self._rule_ends[kind, :, rule], its)
 
     def result(self, default: float, center: float) -> RuleCounts:
-        """The counts of all groups."""
+        """Return the counts of all groups."""
         numbers = None
         if self._ruleset.classes is None:
             numbers = NumberSums(
@@ -781,7 +781,7 @@ def _pooled(ends: Floats, more: Floats) -> Floats:
 
 
 def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | None:
-    """Weights of rows, at least one of which counts; None where all count the same."""
+    """Check the weights of rows, of which one must be positive; return None if all are 1."""
     if not n_rows:
         raise ValueError("X must hold at least one row to count rows of rules, got 0 rows.")
     if sample_weight is None:
@@ -796,7 +796,7 @@ def checked_weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats | No
 
 
 def one_per_row(y: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """Labels as an array once there is one per row."""
+    """Check that there is one label per row, and return them as an array."""
     labels = one_dimension("y", y)
     if labels.shape != (n_rows,):
         raise ValueError(

@@ -30,7 +30,7 @@ _SERIES = [(-1) ** k / ((k + 1) * (k + 2)) for k in range(6, -1, -1)]
 
 
 class Counts:
-    """What a rule covers, and what there is; all arrays broadcast to one shape."""
+    """Rows that a rule covers and all rows, by class; all arrays broadcast to one shape."""
 
     def __init__(self, p: Numbers, n: Numbers, P: Numbers, N: Numbers) -> None:
         self.p, self.n, self.P, self.N = np.broadcast_arrays(p, n, P, N)
@@ -41,12 +41,12 @@ class Counts:
 
     @cached_property
     def missed(self) -> Numbers:
-        """Positives outside the rule."""
+        """Positives that the rule does not cover."""
         return self.P - self.p
 
     @cached_property
     def rejected(self) -> Numbers:
-        """Negatives outside the rule."""
+        """Negatives that the rule does not cover."""
         return self.N - self.n
 
     @cached_property
@@ -60,12 +60,12 @@ class Counts:
 
     @cached_property
     def difference(self) -> Numbers:
-        """D = pN - nP, exactly where the counts are whole and the products below 2**53."""
+        """D = pN - nP; exact for whole counts with products below 2**53."""
         return self.p * self.N - self.n * self.P
 
     @cached_property
     def information(self) -> Numbers:
-        """Total information of the rule about the class, in nats: T times mutual information."""
+        """Total information of the rule about the class in nats: T times the mutual information."""
         inside = _divergence(self, self.covered)
         return inside + _divergence(self, self.uncovered, outside=True)
 
@@ -123,7 +123,7 @@ def _divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
 
 
 def _relative_divergence(r: Numbers) -> Numbers:
-    """(1 + r) ln(1 + r) - r for r >= -1, accurate for small r as well."""
+    """Compute (1 + r) ln(1 + r) - r for r >= -1, accurately for small r too."""
     near = np.abs(r) < _SERIES_LIMIT
     small = np.where(near, r, 0.0)
     return np.where(near, small**2 * np.polyval(_SERIES, small), xlog1py(1 + r, r) - r)
@@ -137,7 +137,7 @@ Limits = Callable[..., tuple[ArrayLike, ArrayLike]]
 
 
 def _entropy(a: Numbers, b: Numbers) -> Numbers:
-    """Entropy of two counts in bits, times their sum; 0 for no counts."""
+    """Compute the entropy of two counts in bits, times their sum; 0 for no counts."""
     return -(rel_entr(a, a + b) + rel_entr(b, a + b)) / np.log(2)
 
 
@@ -313,12 +313,12 @@ def between(low: float, high: float) -> Limits:
 
 
 def prior_entropy(P: Numbers, N: Numbers) -> Numbers:
-    """Entropy of the class in bits."""
+    """Compute the entropy of the class in bits."""
     return _entropy(P, N) / (P + N)
 
 
 def most_divergent(P: Numbers, N: Numbers) -> Numbers:
-    """Half the significance of the rule that covers one whole class and nothing else."""
+    """Compute half the significance of a rule that covers exactly one class."""
     return np.maximum(P * np.log1p(N / P), N * np.log1p(P / N))
 
 
@@ -419,7 +419,7 @@ class Measure:
     def bounds(
         self, P: ArrayLike, N: ArrayLike, **parameters: ArrayLike
     ) -> tuple[float | Numbers, float | Numbers]:
-        """The least and the greatest value for so many positives and negatives.
+        """Return the smallest and the largest value for given numbers of positives and negatives.
 
         Parameters
         ----------
@@ -500,7 +500,7 @@ def rule_quality(
     undefined: float = np.nan,
     **parameters: ArrayLike,
 ) -> float | Numbers:
-    """How good a rule is by one of the measures; greater is better.
+    """Compute a quality measure of rules from their counts; greater is better.
 
     Use it to compare, to prune or to weigh rules. Counts may be sums of weights and need not be
     whole. Arguments broadcast against each other.

@@ -52,7 +52,7 @@ def rule_report(
     assigned: bool = False,
     untested: float = np.nan,
 ) -> pd.DataFrame:
-    """Judge every rule by itself: its counts, measures, significance and overlap with others.
+    """Report the counts, measures, significance and overlap of every single rule.
 
     Use it to see which rule is weak, which may be luck and which says what others say already. The
     table is a plain DataFrame: ``report.sort_values("c2")``, ``report[report["significant"]]``.
@@ -159,7 +159,7 @@ def _listed(measures: str | Sequence[str | Measure]) -> tuple[str | Measure, ...
 
 
 def _texts(ruleset: RuleSet) -> list[str]:
-    """Every rule as it reads by itself, without what was seen when it was made."""
+    """Write every rule without its training statistics."""
     names, numeric = ruleset.feature_names, ruleset.task == "regression"
     texts = []
     for rule in ruleset.rules:
@@ -350,7 +350,7 @@ def _mean(values: Sequence[float] | NDArray[Any]) -> float:
 
 
 class _Torn:
-    """Which rows rules of different classes hold for, from what holds for few rows at a time."""
+    """Collector of the rows that rules of different classes cover."""
 
     def __init__(self, ruleset: RuleSet, n_rows: int) -> None:
         self.rows = np.zeros(n_rows, dtype=bool)
@@ -366,6 +366,6 @@ class _Torn:
 
 
 def _predicted(ruleset: RuleSet, tally: Tally) -> NDArray[np.intp]:
-    """Codes of the predicted classes; the fallback stands where no rule holds."""
+    """Return the codes of the predicted classes; uncovered rows get the fallback."""
     total_ruleset = ruleset.replace(fallback=Fallback((ruleset.classes or ())[0]))
     return class_codes(ruleset, total_ruleset.predict(tally.table), len(tally.table))

@@ -44,7 +44,7 @@ def fisher_p_value(p: float, n: float, P: float, N: float) -> float: ...
 @overload
 def fisher_p_value(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> float | Numbers: ...
 def fisher_p_value(p: ArrayLike, n: ArrayLike, P: ArrayLike, N: ArrayLike) -> float | Numbers:
-    """How likely a rule would cover so many positives by chance: Fisher's exact test, one-sided.
+    """Compute the one-sided p-value of Fisher's exact test for a rule.
 
     Use it for classification. Arguments broadcast against each other.
 
@@ -114,7 +114,7 @@ def _cut_to_integers(array: Numbers) -> Numbers:
 
 
 def _upper_tail(k: Counts) -> Numbers:
-    """P(X >= p) for hypergeometric X with the margins of the counts."""
+    """Compute P(X >= p) for hypergeometric X with the margins of the counts."""
     first = np.exp(_log_probability(k))
     # Outwards is towards more positives for a rule better than chance, else towards fewer.
     better = k.difference > 0
@@ -130,13 +130,13 @@ def _upper_tail(k: Counts) -> Numbers:
 
 
 def _log_probability(k: Counts) -> Numbers:
-    """Logarithm of the hypergeometric probability of a table of whole counts."""
+    """Compute the logarithm of the hypergeometric probability of a table of whole counts."""
     log_ways = _log_ways(k.P, k.p) + _log_ways(k.N, k.n)
     return log_ways - _log_ways(k.total, k.covered)
 
 
 def _log_ways(n: Numbers, k: Numbers) -> Numbers:
-    """Logarithm of the number of ways to draw k of n rows."""
+    """Compute the logarithm of the number of ways to draw k of n rows."""
     return -betaln(n - k + 1, k + 1) - np.log1p(n)
 
 
@@ -189,7 +189,7 @@ def variance_p_value(
     *,
     undefined: float = np.nan,
 ) -> float | Numbers:
-    r"""How likely labels would lie so close together by chance: lower-tail test of variance.
+    r"""Compute the lower-tail p-value of the test of variance: that labels are so close by chance.
 
     Use it for rules of a regression. Arguments broadcast against each other.
 
@@ -252,7 +252,7 @@ def variance_p_value(
 
 
 def adjust_p_values(p_values: ArrayLike, correction: str = "fdr_bh") -> Numbers:
-    """Correct p-values for there being many of them.
+    """Correct p-values for multiple tests.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def significant(p_values: ArrayLike, alpha: float, correction: str | None) -> ND
 def significant_fraction(
     p_values: ArrayLike, alpha: float = 0.05, correction: str | None = None
 ) -> float:
-    """Share of rules that are significant.
+    """Compute the share of rules that are significant.
 
     Parameters
     ----------

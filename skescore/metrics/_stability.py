@@ -89,7 +89,7 @@ def _of_one_task(*rules: Any) -> list[RuleSet]:
 
 
 def _edges(ruleset: RuleSet, X: Any, n_bins: int) -> dict[str, Floats] | None:
-    """Inner quantiles of the columns that intervals compare with numbers, by name."""
+    """Compute inner quantiles, by name, of the columns that intervals compare with numbers."""
     if X is None:
         return None
     table = RowTable.of(X, ruleset.feature_names)
@@ -121,7 +121,7 @@ def _flat(condition: Condition) -> tuple[Condition, ...]:
 
 
 def _counter(ruleset: RuleSet, edges: dict[str, Floats] | None) -> Counter[Hashable]:
-    """How often each rule occurs, of those that are the same."""
+    """Count equal rules."""
     names = ruleset.feature_names
 
     def bound(name: str, value: float, closed: bool) -> Hashable:
@@ -229,7 +229,7 @@ def prediction_agreement(
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """How alike rule sets are; made by :func:`stability`.
+    """Similarity of several rule sets; made by :func:`stability`.
 
     Attributes
     ----------

@@ -155,7 +155,7 @@ def survival_report(
     correction: str | None = "fdr_bh",
     alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """Judge every survival rule by itself: its rows, its median, and whether it differs by luck.
+    """Report the rows, the median and the log-rank test of every single survival rule.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def _median(time: Floats, event: Flags) -> float:
 
 
 def _structured(time: Floats, event: Flags) -> NDArray[np.void]:
-    """Outcomes in scikit-survival's form."""
+    """Convert outcomes to scikit-survival's structured array."""
     y = np.empty(len(time), dtype=[("event", bool), ("time", np.float64)])
     y["event"], y["time"] = event, time
     return y
@@ -261,7 +261,7 @@ def integrated_brier_score(
     y_train: Any = None,
     uncovered: str = "penalize",
 ) -> float:
-    r"""Mean squared error of the survival curves over time, fair to censored rows; 0 is perfect.
+    r"""Compute the integrated Brier score of survival curves, weighted for censoring; 0 is perfect.
 
     Use it as the loss of survival rules. A constant forecast of one half scores about 0.25.
 
@@ -323,7 +323,7 @@ def integrated_brier_score(
 def _brier(
     rules: SurvivalRules, X: Any, y: Any, times: Any, y_train: Any, uncovered: str
 ) -> tuple[float, float]:
-    """The integrated Brier score, and that of the curve of all training rows."""
+    """Compute the integrated Brier scores of the rules and of the curve of all training rows."""
     _check_rules(rules)
     check_settings(uncovered=uncovered)
     metrics = import_optional("sksurv.metrics", extra="survival", purpose="The Brier score")
@@ -360,7 +360,7 @@ def _brier(
 
 
 def _grid(times: ArrayLike | None, time: Floats) -> Floats:
-    """The points in time at which curves are compared with outcomes."""
+    """Return the points in time at which curves are compared with outcomes."""
     observed_times = np.unique(time)
     if times is None:
         if len(observed_times) < 3:

@@ -424,7 +424,7 @@ def _lines(
     level: float | None,
     table: pd.DataFrame | None,
 ) -> list[tuple[float, float, str]]:
-    """Weight, score and name of every line."""
+    """Return weight, score and name of every line."""
 
     def line(weight: float, score: float) -> tuple[float, float, str]:
         return weight, score, f"{number(weight)}-FiRe = {number(score)}"
@@ -818,7 +818,7 @@ def _stack(
 def _scored_points(
     ax: Any, table: Any, positions: Any, point_scores: Any, scale: dict[str, Any]
 ) -> None:
-    """Points in the colors of their scores; their markers tell which is which."""
+    """Draw points in the colors of their scores, with a marker for each extractor."""
     if is_3d(ax):
         points_above(ax)
     crowd = len(table) > 60

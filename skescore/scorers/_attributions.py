@@ -18,7 +18,7 @@ __all__ = ["AttributionReport", "AttributionScorer", "make_attribution_scorer"]
 
 
 class AttributionReport(NamedTuple):
-    """What a scorer found on some rows.
+    """Measured attributions of some rows.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class AttributionScorer(AsksForWeights):
 
     @property
     def name(self) -> str:
-        """What it is called in messages, ``neg_`` first where less is better."""
+        """Name in messages, with ``neg_`` in front if less is better."""
         return self.measure if FAITHFULNESS.get(self.measure, True) else f"neg_{self.measure}"
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -40,7 +40,7 @@ _COMPARED = 50
 
 @dataclass(eq=False)
 class RuleEvaluation:
-    """One rule set on some rows: everything that the scores are made of.
+    """One rule set evaluated on rows: every quantity from which scores are computed.
 
     Parameters
     ----------
@@ -149,15 +149,15 @@ class RuleEvaluation:
         )
 
     def performance(self, metric: Any, uncovered: str) -> float:
-        """How well the rules predict, 1 is best; NaN if no row is left."""
+        """Measure the quality of the predictions, 1 is best; NaN if no row is left."""
         return self._predicted(prediction_performance, metric, uncovered)
 
     def loss(self, metric: Any, uncovered: str) -> float:
-        """How badly the rules predict, 0 is best; NaN if no row is left."""
+        """Measure the loss of the predictions, 0 is best; NaN if no row is left."""
         return self._predicted(prediction_loss, metric, uncovered)
 
     def size(self, kind: Size) -> float:
-        """How much there is to read."""
+        """Measure the size of the rule set."""
         if callable(kind):
             return float(kind(self.ruleset))
         n_rules = len(self.ruleset)
@@ -191,20 +191,20 @@ class RuleEvaluation:
 
     @property
     def n_rows(self) -> tuple[int, int]:
-        """Number of the rows that some rule covers, and of all rows."""
+        """Numbers of covered rows and of all rows."""
         if isinstance(self.X, RuleCounts):
             return self.X.n_rows[0], sum(self.X.n_rows)
         return int(self.covered.sum()), len(self.covered)
 
     def completeness(self, kind: str | Callable[[RuleSet, Any], float]) -> float:
-        """The completeness that a score was made with."""
+        """Return the completeness that a score uses."""
         if callable(kind):
             return float(kind(self.ruleset, self.X))
         return self.volume if kind == "volume" else self.instances
 
 
 class Unwrapped(NamedTuple):
-    """What holds the rules inside of Pipelines, searches and the like."""
+    """Holder of the rules, taken out of Pipelines, searches and the like."""
 
     model: Any
     transform: Callable[[Any], Any]
@@ -240,7 +240,7 @@ def unwrap(estimator: Any) -> Unwrapped:
 
 
 def _transform_of(steps: Pipeline) -> Callable[[Any], Any]:
-    """What steps make of rows, which stay as they are even where the steps work in place."""
+    """Return a function that applies steps to rows without changing them in place."""
     return lambda X: steps.transform(own_rows(X))
 
 
@@ -253,13 +253,13 @@ def _inverse_target(model: Any) -> Callable[[Any], Any]:
 
 
 def rows_of_rules(ruleset: RuleSet, X: Any) -> Any:
-    """X by the names of the rules' features, if it is a frame that has them, else by position."""
+    """Select the features of the rules by name from a frame that has them, else by position."""
     by_name = set(map(str, getattr(X, "columns", ()))) >= set(ruleset.feature_names)
     return X if by_name or isinstance(X, RowTable) else np.asarray(X)
 
 
 def _evaluated_counts(estimator: Any, counts: RuleCounts, y: Any, weights: Any) -> RuleEvaluation:
-    """The evaluation of rules whose rows were counted elsewhere."""
+    """Build the evaluation of rules whose rows were counted before."""
     if y is not None or weights is not None:
         raise ValueError(
             "Counts of rows know labels and weights already, but y or sample_weight came as well. "
@@ -283,7 +283,7 @@ def evaluate_rules(
     sample_weight: Any = None,
     black_box: Callable[[Any], Any] | None = None,
 ) -> RuleEvaluation:
-    """Query fitted rules about rows and collect what scores need.
+    """Predict rows with fitted rules and collect what scores need.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class PerformanceScorer(AsksForWeights):
 
     @property
     def name(self) -> str:
-        """What it is called in messages, ``neg_`` first for a loss."""
+        """Name in messages, with ``neg_`` in front for a loss."""
         return find_metric(self.metric, {}).scorer_name
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -98,7 +98,7 @@ class PerformanceScorer(AsksForWeights):
     def _figure(
         self, metric: PerformanceMetric, estimator: Any, X: Any, y: Any, sample_weight: Any
     ) -> float:
-        """What only the rules tell."""
+        """Measure a quantity that is computed from the rules."""
         e = evaluate_rules(estimator, X, y, reference=self.reference, sample_weight=sample_weight)
         figures = characteristics(e.ruleset, e.X, e.y_true, sample_weight=e.sample_weight)
         if metric.name not in figures:
@@ -130,7 +130,7 @@ class PerformanceScorer(AsksForWeights):
 
 
 def _classes(estimator: Any) -> Any:
-    """The classes that an estimator or a rule set knows; None for a regressor."""
+    """Return the classes of an estimator or a rule set; None for a regressor."""
     return getattr(estimator, "classes_", getattr(estimator, "classes", None))
 
 
@@ -152,7 +152,7 @@ def _check_binary(name: str, classes: Any, pos_label: Any) -> None:
 
 
 class _UserFunction:
-    """A function of a person's own, called as the catalog's are."""
+    """Function of a user, with the signature of the catalog's metrics."""
 
     def __init__(self, function: Callable[..., float]) -> None:
         self.function = function

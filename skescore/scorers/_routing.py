@@ -9,7 +9,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 
 class AsksForWeights:
-    """A scorer with a ``name`` that takes ``sample_weight``; a mixin."""
+    """Mixin of scorers with a ``name`` that take ``sample_weight``."""
 
     _requests: dict[str, Any]
 
@@ -17,7 +17,7 @@ class AsksForWeights:
         return True
 
     def set_score_request(self, **requests: Any) -> Self:
-        """Ask metadata routing for ``sample_weight`` (True, False or an alias).
+        """Request ``sample_weight`` from metadata routing (True, False or an alias).
 
         Returns
         -------
@@ -39,7 +39,7 @@ class AsksForWeights:
         return clone
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Say which metadata the scorer wants.
+        """Return the metadata that the scorer requests.
 
         Returns
         -------

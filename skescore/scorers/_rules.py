@@ -119,17 +119,17 @@ class RuleScorer(AsksForWeights):
 
     @property
     def spec(self) -> ScoreSpec | None:
-        """The score's row; None for several scores at once and for measures of single rules."""
+        """Declaration of the score; None unless the scorer returns a single score."""
         return self.measure if isinstance(self.measure, ScoreSpec) else None
 
     @property
     def gives_dict(self) -> bool:
-        """Whether it gives several named scores at once."""
+        """True if the scorer returns a dict of several named scores."""
         return isinstance(self.measure, _Knowledge)
 
     @property
     def specs(self) -> tuple[ScoreSpec, ...]:
-        """The rows of all scores that it gives."""
+        """Declarations of all scores that the scorer returns."""
         if isinstance(self.measure, _Knowledge):
             return self.measure.specs
         return () if self.spec is None else (self.spec,)
@@ -163,7 +163,7 @@ def _check_unless_callable(name: str, value: Any, choices: tuple[str, ...]) -> N
 
 
 def _predicted(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> float:
-    """What a score takes of the prediction; NaN without rules or rows."""
+    """Measure the prediction as a score needs it; NaN without rules or rows."""
     if not len(e.ruleset):
         return math.nan
     measure = e.loss if spec.prediction == "loss" else e.performance
@@ -172,7 +172,7 @@ def _predicted(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) 
 
 
 def _score(e: RuleEvaluation, spec: ScoreSpec, settings: Mapping[str, Any]) -> float:
-    """The score of an evaluation, greater being better."""
+    """Compute the score of an evaluation; greater is better."""
     measured = _predicted(e, spec, settings)
     if not len(e.ruleset):
         why = f"There are no rules, so {spec.label} is undefined."
@@ -451,7 +451,7 @@ def make_ice_scorer(
 
 @dataclass(frozen=True)
 class _Knowledge:
-    """All scores of an evaluation and what they are made of; settings by the scores' names."""
+    """Function that returns all scores of an evaluation and their parts."""
 
     specs: tuple[ScoreSpec, ...]
 
@@ -551,7 +551,7 @@ def _quality_of(
     undefined: float,
     parameters: dict[str, float],
 ) -> float:
-    """A measure of the single rules of an evaluation, made one number."""
+    """Aggregate a measure of the single rules of an evaluation."""
     rule_measure = measure if isinstance(measure, Measure) else MEASURES[measure]
     if len(e.ruleset) == 0:
         return _undefined(undefined, f"There are no rules, so {rule_measure.name} is undefined.")
@@ -667,7 +667,7 @@ def make_rule_scorer(
 def _of_set(
     e: RuleEvaluation, *, measure: str | SetMeasure, undefined: float, options: dict[str, Any]
 ) -> float:
-    """A measure of the rule set of an evaluation, greater being better."""
+    """Compute a measure of the rule set of an evaluation; greater is better."""
     set_measure = find_set_measure(measure, options)
     value = math.nan
     if len(e.ruleset) and e.ruleset.task in set_measure.tasks:
@@ -750,7 +750,7 @@ def make_set_scorer(
 
 
 class _OfCounts(NamedTuple):
-    """A function of p, n, P and N as the function of a Measure."""
+    """Adapter that calls a function of p, n, P and N with the counts of a Measure."""
 
     function: Callable[..., Any]
 

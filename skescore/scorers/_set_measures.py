@@ -102,12 +102,12 @@ class SetMeasure:
 
     @property
     def scorer_name(self) -> str:
-        """The name of its scorer, of which greater is better."""
+        """Name of the scorer, for which greater is better."""
         return self.name if self.greater_is_better else f"neg_{self.name}"
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What may be set."""
+        """Names of the options of the function."""
         return tuple(inspect.signature(self.function).parameters)[1:]
 
 
@@ -228,7 +228,7 @@ def _fidelity_rows(e: RuleEvaluation) -> float:
 
 
 def _fidelity_gap(e: RuleEvaluation) -> float:
-    """By class, or by quarters of the black box's numbers."""
+    """Compute the fidelity gap by class, or by quarters of the black box's numbers."""
     box = np.asarray(_black_box(e)(e.rows))
     predictions, is_predicted = known_predictions(e.ruleset, e.X)
     groups = None
@@ -261,7 +261,7 @@ def _feature_agreement(
 def _stability_of(
     e: RuleEvaluation, n_splits: int, n_bins: int, random_state: Any
 ) -> list[Stability]:
-    """Rules made again of both halves of the rows, as often as the rows are halved."""
+    """Extract rules from both halves of the rows, for every random halving."""
     check_integer("n_splits", n_splits, 1)
     check_integer("n_bins", n_bins, 1)
 
@@ -482,5 +482,5 @@ SET_AXES: Mapping[str, SetMeasure] = MappingProxyType(
 
 
 def loss_of(axis: str, score: Any) -> Any:
-    """What a search minimizes, from the score of the measure that it comes from."""
+    """Convert the score of a measure to the loss that a search minimizes."""
     return 1.0 - score if SET_AXES[axis].greater_is_better else 0.0 - score

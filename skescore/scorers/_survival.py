@@ -67,7 +67,7 @@ class SurvivalScorer:
         return False  # scikit-survival's estimators know no weights
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Say which metadata the scorer wants: none."""
+        """Return the metadata that the scorer requests: none."""
         return MetadataRequest(owner=self)
 
     def __repr__(self) -> str:
@@ -134,7 +134,7 @@ def make_survival_scorer(
 
 
 def _rules_of(estimator: Any) -> tuple[SurvivalRules | RuleSet, Callable[[Any], Any]]:
-    """The rules in a fitted model, and what rows go through before they reach them."""
+    """Find the rules of a fitted model, and the transformation of rows in front of them."""
     model, transform, _ = unwrap(estimator)
     rules = getattr(model, "rules_", model)
     if not isinstance(rules, SurvivalRules | RuleSet):

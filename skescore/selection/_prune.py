@@ -47,7 +47,7 @@ _AT_A_TIME = 2_000_000
 
 
 class KnownScore:
-    """The score of rules in the making, and of what single steps make of them."""
+    """Score of the current rules, and of the rules after each possible step."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class KnownScore:
 
     @classmethod
     def of(cls, scorer: Any, rows: RuleRows, X: Any, y_black_box: np.ndarray) -> KnownScore | None:
-        """The score, or None if it can only be asked for as a whole."""
+        """Build the score, or return None if it can only be computed as a whole."""
         spec = scorer.spec if isinstance(scorer, RuleScorer) else None
         if spec is None:
             return None
@@ -88,7 +88,7 @@ class KnownScore:
         return cls(spec, settings, rows, X, y_black_box) if is_followable else None
 
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
-        """The best score that the rules may have after each step, and whether it is just that."""
+        """Return an upper bound of the score after each step, and whether the bound is exact."""
         number, row, value = self._rows.effects(steps)
         self._predicted = self._tally.after(len(steps), number, row, value, self._metric)
         total = sum(self._size(self._rows.rules[rule_index]) for rule_index in self._rows.indices)
@@ -106,21 +106,21 @@ class KnownScore:
 
     @property
     def is_costly(self) -> bool:
-        """Whether :meth:`measured` has to measure the volume of all rules."""
+        """True if :meth:`measured` has to measure the volume of all rules."""
         return self._volumes is not None and not self._volumes.by_parts
 
     @property
     def is_followed(self) -> bool:
-        """Whether volumes are estimates, of which only the changes are known."""
+        """True if volumes are estimates that are updated by changes."""
         return self._volumes is not None and self._volumes.is_followed
 
     def take(self, step: Step) -> None:
-        """Follow a step that is taken; to be called before the rows take it."""
+        """Update the score for a chosen step; call this before the rows take the step."""
         if self._volumes is not None:
             self._volumes.take(step)
 
     def measured(self, step: Step, number: int) -> float:
-        """The score after a step, the one with that number in the last call of :meth:`bounds`."""
+        """Compute the score after a step, numbered as in the last call of :meth:`bounds`."""
         assert self._volumes is not None
         share = np.array([self._volumes.measured(step)])
         at = slice(number, number + 1)
@@ -148,14 +148,14 @@ class KnownScore:
 def _shares_after(
     current: np.ndarray, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
-    """The share of rows with a rule after each step."""
+    """Compute the share of covered rows after each step."""
     change = mark_uncovered(current[row]).astype(float) - mark_uncovered(value)
     gained = np.bincount(number, weights=change, minlength=n_steps)
     return np.asarray((np.count_nonzero(~mark_uncovered(current)) + gained) / len(current))
 
 
 class _Labels:
-    """How often each label is predicted where each label is true."""
+    """Counts of predicted labels for each true label."""
 
     def __init__(self, rows: RuleRows, y_black_box: np.ndarray, ignored: bool) -> None:
         self.rows = rows
@@ -168,7 +168,7 @@ class _Labels:
     def after(
         self, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray, metric: str
     ) -> np.ndarray:
-        """The measure after each step."""
+        """Compute the measure after each step."""
         n_cells = (self.n_labels + 1) * self.n_labels
         cells = self._cells(self.truth, self.rows.values)
         now = np.bincount(cells, minlength=n_cells)
@@ -199,7 +199,7 @@ class _Labels:
 
 
 class _Numbers:
-    """Sums over the counted rows: how many, deviations and errors, and their squares."""
+    """Sums over the counted rows: number, deviations, errors, and their squares."""
 
     def __init__(self, rows: RuleRows, y_black_box: np.ndarray, ignored: bool) -> None:
         self.rows = rows
@@ -212,7 +212,7 @@ class _Numbers:
     def after(
         self, n_steps: int, number: np.ndarray, row: np.ndarray, value: np.ndarray, metric: str
     ) -> np.ndarray:
-        """The measure after each step."""
+        """Compute the measure after each step."""
         current = self._terms(self.truth, self.rows.values)
         change = self._terms(self.truth[row], value) - current[:, row]
         sums = [
@@ -237,7 +237,7 @@ class _Numbers:
 
 
 def _of_sums(metric: str, *sums: np.ndarray) -> np.ndarray:
-    """A metric of many candidates; NaN for those that count no rows."""
+    """Compute a metric of many candidates; NaN for those without counted rows."""
     function = METRICS[metric].of_sums
     assert function is not None
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -245,7 +245,7 @@ def _of_sums(metric: str, *sums: np.ndarray) -> np.ndarray:
 
 
 class _Volumes:
-    """How much of the domain rules cover, and what a step adds to it or takes away.
+    """Volume of the domain that rules cover, and its change by each step.
 
     A step changes what is covered inside of few boxes only: those of the new rule, or those of the
     rule taken out. What other rules leave uncovered there is a volume of few and small boxes; the
@@ -264,7 +264,7 @@ class _Volumes:
         self._known: dict[int, tuple[Rule, _RuleBoxes]] = {}
 
     def measured(self, step: Step) -> float:
-        """The share of the domain that rules cover after a step."""
+        """Measure the share of the domain that rules cover after a step."""
         share = self._after(step) if self.by_parts else None
         if share is None:
             after = self.rows.result(step).replace(domain=self.domain)
@@ -273,11 +273,11 @@ class _Volumes:
         return min(max(round(share, 12), 0.0), 1.0)
 
     def take(self, step: Step) -> None:
-        """Follow the share that is covered, where it cannot be measured as a whole."""
+        """Update the covered share for a chosen step where it cannot be measured as a whole."""
         self._share = self._after(step) if self.is_followed else None
 
     def _after(self, step: Step) -> float | None:
-        """The share after a step, by what it changes; None if that is not known exactly."""
+        """Compute the share after a step from its change; None if that is not known exactly."""
         assert self._share is not None
         if step.new is not None:
             boxes, is_other, sign = self._of([step.new])[0], slice(None), 1.0
@@ -299,7 +299,7 @@ class _Volumes:
         return self._share + sign * math.fsum(changes) if len(changes) == len(parts) else None
 
     def bounds(self, steps: list[Step]) -> tuple[np.ndarray, np.ndarray]:
-        """The share that may be covered at most after each step, and whether it is just that."""
+        """Return an upper bound of the covered share after each step, and whether it is exact."""
         ruleset, rule_indices = self.rows.result().replace(domain=self.domain), self.rows.indices
         is_exact = False
         if self._share is None or len(rule_indices) <= _FEW_RULES:
@@ -334,12 +334,12 @@ class _Volumes:
         return np.clip(shares, 0.0, 1.0), exact
 
     def _shared(self, rule_index: int) -> float:
-        """The volumes that a rule has in common with each of the others, added up."""
+        """Sum the volumes that a rule has in common with each other rule."""
         other_boxes = [boxes for other, boxes in self._current.items() if other != rule_index]
         return float(_common(self._current[rule_index], other_boxes).sum())
 
     def _of(self, rules: Sequence[Rule | None]) -> list[_RuleBoxes]:
-        """The boxes of rules, in units of the domain."""
+        """Convert rules to boxes, in units of the domain."""
         unknown = [rule for rule in rules if rule is not None and id(rule) not in self._known]
         if unknown:
             ruleset = self.rows.ruleset.replace(rules=unknown, domain=self.domain, disjoint=False)
@@ -353,7 +353,7 @@ class _Volumes:
 
 
 class _RuleBoxes:
-    """The boxes that stand for a rule; `pure` if they are all that it requires."""
+    """Boxes that represent a rule; `pure` if they describe it completely."""
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray, pure: bool) -> None:
         self.lower, self.upper, self.pure = lower, upper, pure
@@ -361,7 +361,7 @@ class _RuleBoxes:
 
     @cached_property
     def sides(self) -> np.ndarray:
-        """The intervals that a pure rule allows along each feature, of shape (2, n_features, n)."""
+        """Intervals that a pure rule accepts along each feature, of shape (2, n_features, n)."""
         if len(self.lower) == 1:
             return np.stack([self.lower.T, self.upper.T])
         ends = np.stack([self.lower.T, self.upper.T], axis=2)
@@ -373,7 +373,7 @@ class _RuleBoxes:
 
 
 def _common(one: _RuleBoxes, other_boxes: Sequence[_RuleBoxes]) -> np.ndarray:
-    """The volume that a rule has in common with each of some others."""
+    """Compute the volume that a rule has in common with each of several others."""
     n_sides = max((other.sides.shape[2] for other in other_boxes), default=0)
     sides = np.zeros((2, len(other_boxes), one.sides.shape[1], n_sides))
     for position, other in enumerate(other_boxes):
@@ -386,7 +386,7 @@ def _common(one: _RuleBoxes, other_boxes: Sequence[_RuleBoxes]) -> np.ndarray:
 def _uncovered(
     low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, estimated: bool
 ) -> float | None:
-    """The volume of a box outside of some others; None if it would have to be `estimated`."""
+    """Compute the volume of a box outside of others; None if it must be `estimated`."""
     lower, upper = np.maximum(lower, low), np.minimum(upper, high)
     inside = (lower < upper).all(axis=1)
     lower, upper = lower[inside], upper[inside]
@@ -408,7 +408,7 @@ def _uncovered(
 
 
 def _outside(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
-    """The share of a box that lies outside of some others, by random points."""
+    """Estimate the share of a box that lies outside of others, by random points."""
     points = low + sampling_stream(0).random((_POINTS, len(low))) * (high - low)
     free = np.ones(_POINTS, dtype=bool)
     for one_low, one_high in zip(lower, upper, strict=True):
@@ -565,7 +565,7 @@ def prune(
 
 
 def _recounted(rows: RuleRows, y: np.ndarray) -> RuleSet:
-    """The rules with statistics of the rows assigned to each."""
+    """Return the rules with statistics of the rows assigned to each."""
     order = np.argsort(rows.assigned, kind="stable")
     assigned, rule_indices = rows.assigned[order], rows.indices
     ends = zip(
@@ -586,7 +586,7 @@ def _recounted(rows: RuleRows, y: np.ndarray) -> RuleSet:
 
 
 def _label_statistics(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
-    """What was seen where a rule predicts some rows, at least one."""
+    """Compute the statistics of the labels of the rows that a rule predicts."""
     n_rows = len(y)
     if ruleset.classes is not None:
         counted = Counter(y.tolist())
@@ -605,7 +605,7 @@ def _label_statistics(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
 
 
 def _scored(scorer: Any, X: Any, y: np.ndarray) -> Callable[[RuleSet], float]:
-    """The score of a rule set; minus infinity where it is undefined."""
+    """Score a rule set; minus infinity where the score is undefined."""
 
     def score(ruleset: RuleSet) -> float:
         with warnings.catch_warnings():
@@ -635,7 +635,7 @@ def _best_step(
     *,
     is_estimate: bool,
 ) -> tuple[Step, float] | None:
-    """The step to the best score above the given one, and that score."""
+    """Find the step with the best score above the given one, and return both."""
     check_deadline()
     if known_score is None:
         best_step = None

@@ -29,7 +29,7 @@ def with_weights(
     undefined: float = 0.0,
     **parameters: float,
 ) -> RuleSet:
-    r"""Let all rules that hold vote, each with the value of a measure as its weight.
+    r"""Set the weight of each rule to the value of a measure, so that all matching rules vote.
 
     Use it where rules overlap and contradict each other: good rules then outvote weak ones, as in
     RuleKit. What was seen where a rule holds decides, not which rule comes first.
@@ -130,7 +130,7 @@ def with_weights(
 
 
 def _weighing_measure(measure: str | Measure) -> Measure:
-    """The measure by its name, refused if it grows as rules get worse."""
+    """Find a measure by its name, and refuse one that grows as rules get worse."""
     if isinstance(measure, str):
         if measure not in MEASURES:
             raise ValueError(f"Unknown measure {measure!r}. {did_you_mean(measure, MEASURES)}")
