@@ -1,4 +1,4 @@
-"""A time limit that long computations look at themselves, so that they can be stopped anywhere."""
+"""A time limit that long computations check, so that they can be stopped."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _DEADLINE: ContextVar[float | None] = ContextVar("skescore_deadline", default=No
 
 
 class ExtractionTimeoutError(TimeoutError):
-    """Raised by an extraction that was still at work when its :func:`time_limit` was over."""
+    """Raised by an extraction that exceeds its :func:`time_limit`."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Stop extractions within the block that are still at work after some time.
+    """Stop extractions in the block that exceed a time limit.
 
-    Use it where no single extraction may hold up the others. The limit is looked at before each
-    query to the black box, between the steps of pruning, and in the long loops of the algorithms;
-    a single call of a black box is not broken off. An outer limit that ends earlier holds.
+    Use it if a single extraction must not delay the others. The limit is checked before each query
+    of the black box, between the steps of pruning, and in long loops of the algorithms. A single
+    call of the black box is not interrupted. An outer limit that ends earlier takes precedence.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     Raises
     ------
     ExtractionTimeoutError
-        From within the block, where an extraction is at work after that time.
+        In the block, if an extraction exceeds the limit.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     The time limit is over and the extraction was stopped. Allow more time, or fewer rules.
     """
     outer = _DEADLINE.get()
-    own = None if seconds is None else time.monotonic() + seconds
-    known = [moment for moment in (outer, own) if moment is not None]
-    token = _DEADLINE.set(min(known, default=None))
+    deadline = None if seconds is None else time.monotonic() + seconds
+    deadlines = [moment for moment in (outer, deadline) if moment is not None]
+    token = _DEADLINE.set(min(deadlines, default=None))
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Files that survive a crash: written as a whole, grown by whole lines, used by one process.
+"""Crash-safe files: written atomically, extended by complete lines, locked by one process.
 
 And what they say of the packages that they were made with.
 """
@@ -47,12 +47,12 @@ _RESULTS_DEPEND_ON = (
 
 
 def cache_folder() -> Path:
-    """Name the folder for what a later run may go on with; it need not exist."""
+    """Return the folder for the state of interrupted runs; it may not exist."""
     return user_cache_path("skescore", appauthor=False)
 
 
 def at_home(path: str | os.PathLike[str]) -> Path:
-    """A path whose ``~`` is the user's home; ``~name`` stays where there is no such user.
+    """Expand ``~`` in a path; ``~name`` is kept if there is no such user.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def at_home(path: str | os.PathLike[str]) -> Path:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file as a whole or not at all."""
+    """Write a file completely or not at all."""
     if isinstance(content, str):
         content = content.encode("utf-8", errors="backslashreplace")
     part = path.with_name(path.name + ".part")
@@ -78,7 +78,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def named_errors(path: Path) -> Iterator[None]:
-    """Name the file in errors of the system that do not, such as that of a full disk."""
+    """Add the file name to system errors without one, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -88,7 +88,7 @@ def named_errors(path: Path) -> Iterator[None]:
 
 
 def check_regular(path: Path, where: str) -> None:
-    """Raise a ValueError for what never ends or waits for ever: devices, pipes and sockets.
+    """Raise a ValueError for devices, pipes and sockets, which may never end.
 
     What is not there is left to whoever reads it.
     """
@@ -104,7 +104,7 @@ def check_regular(path: Path, where: str) -> None:
 
 
 def json_of(text: str | bytes, *, finite: bool = False) -> Any:
-    """Read JSON of strangers: what ends the reader, or what no float holds, is a ValueError.
+    """Parse untrusted JSON; excessive nesting and numbers beyond floats raise a ValueError.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def json_of(text: str | bytes, *, finite: bool = False) -> Any:
     ValueError: it is nested too deeply
     """
 
-    def whole(digits: str) -> int:
+    def parse_integer(digits: str) -> int:
         value = int(digits)
         if abs(value) > _LARGEST:
             raise ValueError("a number must be no larger than the largest float, 1.8e308")
@@ -136,14 +136,14 @@ def json_of(text: str | bytes, *, finite: bool = False) -> Any:
         return value
 
     try:
-        return json.loads(text, parse_int=whole, parse_float=number, parse_constant=number)
+        return json.loads(text, parse_int=parse_integer, parse_float=number, parse_constant=number)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Take a lock for a block unless another process has it; nothing is waited for."""
+    """Hold a lock in the block, or fail at once if another process holds it."""
     lock = FileLock(path)
     try:
         lock.acquire(blocking=False)
@@ -160,7 +160,7 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 
 class LineFile:
-    """A text file that grows by whole lines, so that a run that was broken off goes on.
+    """A text file that is extended by complete lines, so that interrupted runs can resume.
 
     Use it where a process may be killed at any moment. A line is written by one call and ends with
     a line feed that it does not hold itself, so that the last line is whole exactly if the file
@@ -183,19 +183,20 @@ class LineFile:
     ) -> None:
         self.path = path
         content = path.read_bytes() if path.exists() else b""
-        whole = content[: content.rfind(b"\n") + 1]
-        found, *self.lines = whole.decode("utf-8", errors="replace").split("\n")[:-1] or [head]
-        if whole and check is not None:
-            check(found)
-        elif found != head:
+        complete = content[: content.rfind(b"\n") + 1]
+        lines = complete.decode("utf-8", errors="replace").split("\n")[:-1]
+        file_head, *self.lines = lines or [head]
+        if complete and check is not None:
+            check(file_head)
+        elif file_head != head:
             raise ValueError(
-                f"{path} begins with {found[:100]!r} instead of {head[:100]!r}: move it away, or "
-                "name another folder."
+                f"{path} begins with {file_head[:100]!r} instead of {head[:100]!r}: "
+                "move it away, or name another folder."
             )
-        if not whole:
+        if not complete:
             write_atomically(path, head + "\n")
-        elif whole != content:
-            os.truncate(path, len(whole))
+        elif complete != content:
+            os.truncate(path, len(complete))
 
     def append(self, line: str) -> None:
         """Add a line."""
@@ -208,10 +209,10 @@ class LineFile:
 
 
 def package_versions() -> dict[str, str]:
-    """Give the versions of Python and of the packages that results depend on."""
+    """Return the versions of Python and of the packages on which results depend."""
     versions = {name: _installed_version(name) for name in _RESULTS_DEPEND_ON}
-    found = {name: text for name, text in versions.items() if text is not None}
-    return {"python": platform.python_version(), **found}
+    installed = {name: text for name, text in versions.items() if text is not None}
+    return {"python": platform.python_version(), **installed}
 
 
 @functools.cache  # which reads and parses a file of each package

@@ -1,4 +1,4 @@
-"""Names that stand for something heavy, in tables that cost nothing to read.
+"""Names of heavy objects in tables that are cheap to import.
 
 The command line offers and checks these names before NumPy, pandas or scikit-learn are imported.
 What they stand for is elsewhere; ``tests/test_helpers.py`` keeps the two in agreement. Extractors
@@ -232,7 +232,7 @@ NO_RUN_TEXT = (
 
 
 def no_data_text(where: str) -> str:
-    """Say that there are no data of that name, and which names are near.
+    """Return the error message for an unknown data set, with similar names.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def no_data_text(where: str) -> str:
 
 
 def no_model_text(file: Path, where: str) -> str:
-    """Say that there is no file of a model of that name, and which are near."""
+    """Return the error message for a missing model file, with similar names."""
     text = f"{where!r} does not exist."
     try:
         entries = file.parent.iterdir()

@@ -1,4 +1,4 @@
-"""Packages that only some installations have."""
+"""Imports of optional packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FURTHER = {"psyke": ("pip install --no-deps --ignore-requires-python psyke==1.0
 
 
 def install_commands(extra: str, options: str = "") -> tuple[str, ...]:
-    """Return the commands that install what an extra stands for, to be run one after the other.
+    """Return the commands that install an extra, in the order in which to run them.
 
     They name the packages, not the extra, and so work in any folder, however skescore itself was
     installed. What the installed skescore does not say of an extra is left to the source folder.
@@ -52,7 +52,7 @@ def install_commands(extra: str, options: str = "") -> tuple[str, ...]:
 
 
 def import_optional(module: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import a module, or say which command installs it.
+    """Import a module, or raise an error with the command that installs it.
 
     Use it inside the function that needs the package, never at the top of a module, so that
     `import skescore` stays light.
@@ -84,7 +84,7 @@ def import_optional(module: str, *, extra: str, purpose: str) -> ModuleType:
 
 
 def _broken(module: str, purpose: str, extra: str, error: ImportError) -> ImportError:
-    """Tell a damaged or outdated installation from a missing one: the cure is an upgrade."""
+    """Return the error for a damaged or outdated package, which needs an upgrade."""
     return ImportError(
         f"{purpose} needs {module!r}, which is installed but cannot be imported ({error}). "
         f"Run: {' && '.join(install_commands(extra, '--upgrade'))}",

@@ -1,4 +1,4 @@
-"""Child processes: none outlives its parent, and none runs what lies in the current folder."""
+"""Child processes that end with their parent and do not import from the current folder."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ sys.exit(main())
 
 
 def worker_command(words: Sequence[str]) -> list[str]:
-    """Give the command line of a further process of this program; its input is its lifeline.
+    """Return the command line of a worker process, which ends when its input is closed.
 
     The folder of this package comes last among those that modules are looked for in, the current
     folder not at all: a file ``optuna.py`` beside the data is no part of the program.
@@ -59,7 +59,7 @@ def worker_command(words: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def safe_children() -> Iterator[None]:
-    """Have processes that are started within the block not look into the current folder."""
+    """Keep processes started in the block from importing modules of the current folder."""
     if _SAFE_PATH in os.environ:
         yield
         return
@@ -74,7 +74,7 @@ def safe_children() -> Iterator[None]:
 
 @contextlib.contextmanager
 def terminated_like_interrupted() -> Iterator[None]:
-    """Have SIGTERM end the block as ^C does, in order; a second one ends the process at once.
+    """Treat SIGTERM in the block like Ctrl-C; a second signal ends the process at once.
 
     It is what schedulers of jobs, containers and machines that shut down send first.
     """
@@ -95,15 +95,15 @@ def terminated_like_interrupted() -> Iterator[None]:
 
 
 def own_environment() -> dict[str, str]:
-    """Give the user's environment, for programs of the user's."""
-    kept = dict(os.environ)
+    """Return the user's original environment, for programs of the user."""
+    saved = dict(os.environ)
     if _SET:
-        kept.pop(_SAFE_PATH, None)
-    return kept
+        saved.pop(_SAFE_PATH, None)
+    return saved
 
 
 def end_with_input() -> None:
-    """Interrupt this process once its input is closed: whoever held the other end is gone."""
+    """Interrupt this process when its input is closed, because its parent has ended."""
     threading.Thread(target=_await_end_of_input, daemon=True).start()
 
 
@@ -120,7 +120,7 @@ def _await_end_of_input() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process when the one that started it is gone, if that is `parent`.
+    """End this process when its parent process `parent` has ended.
 
     A killed run must not go on in the background.
     """
@@ -130,14 +130,14 @@ def end_with_parent(parent: int) -> None:
 
 
 def parallel(n_jobs: int | None, **options: Any) -> Parallel:
-    """Give joblib's Parallel, none of whose processes outlives this one, not even in idleness."""
+    """Return joblib's Parallel with processes that end with this one, even if idle."""
     from joblib import Parallel  # which commands that only tell of themselves do without
 
     return Parallel(n_jobs, initializer=_begin, initargs=(os.getpid(),), **options)
 
 
 def _begin(parent: int) -> None:
-    """End this process when its parent is gone, be it before it has begun."""
+    """End this process when its parent has ended, possibly before the process started."""
     if os.getppid() != parent and current_process().name.startswith("Loky"):
         os._exit(1)
     end_with_parent(parent)

@@ -1,4 +1,4 @@
-"""Random points that depend on where they are drawn, not on when.
+"""Random points that depend on their place in the algorithm, not on the order of drawing.
 
 Every unit of work (a cell, a strip) has a key made from its place in the structure; its points are
 a hash of the seed, that key and their number. So batching, parallel work and the order in which
@@ -22,7 +22,7 @@ ASSIGNMENTS = 1
 
 
 def child_generator(random_state: Any, stream: int) -> np.random.Generator:
-    """Give the generator of one purpose.
+    """Return the random generator for one purpose.
 
     Of a number and a seed sequence the stream is a child. Generators are used, and moved on, as
     they are. None draws from the operating system.
@@ -34,8 +34,8 @@ def child_generator(random_state: Any, stream: int) -> np.random.Generator:
     if isinstance(random_state, np.random.SeedSequence):
         entropy, key = random_state.entropy, (*random_state.spawn_key, stream)
         return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
-    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-    if random_state is None or (whole and random_state >= 0):
+    is_integer = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if random_state is None or (is_integer and random_state >= 0):
         seed = None if random_state is None else int(random_state)
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream,)))
     raise ValueError(
@@ -60,7 +60,7 @@ def draw_seed(random_state: Any) -> int:
 
 
 def mix(values: Any) -> np.ndarray:
-    """Scramble 64-bit integers (the finalizer of the splitmix64 generator).
+    """Mix the bits of 64-bit integers (finalizer of the splitmix64 generator).
 
     References
     ----------
@@ -75,7 +75,7 @@ def mix(values: Any) -> np.ndarray:
 
 
 def combine(keys: Any, numbers: Any) -> np.ndarray:
-    """Make the keys of parts from the keys of wholes and the parts' numbers."""
+    """Derive the keys of parts from the keys of their parents and the numbers of the parts."""
     return mix(np.asarray(keys, dtype=np.uint64) ^ mix(np.asarray(numbers, dtype=np.uint64)))
 
 

@@ -1,4 +1,4 @@
-"""Small tools for the texts of errors."""
+"""Helpers for messages and CSV cells."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = [
     "without_formula",
 ]
 
-#: Control signs but for tabs and ends of lines, and those that turn the direction of writing.
+#: Control characters except tabs and line ends, and characters that change the text direction.
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-#: What makes a spreadsheet take a text for a formula, or for one that was made a text already.
+#: Beginning of texts that spreadsheets evaluate as formulas, and of texts already escaped.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def without_formula(text: str) -> str:
-    """Write a text for a cell of CSV: no spreadsheet takes it for a formula.
+    """Escape a text for a CSV cell, so that no spreadsheet evaluates it as a formula.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def without_formula(text: str) -> str:
 
 
 def csv_of(table: Any) -> str:
-    r"""Write a data frame as CSV of which a spreadsheet calculates nothing, without its index.
+    r"""Write a data frame without its index as CSV that contains no spreadsheet formulas.
 
     Examples
     --------
@@ -55,22 +55,22 @@ def csv_of(table: Any) -> str:
     """
     safe = table.copy()
     safe.columns = [without_formula(str(name)) for name in table.columns]
-    for place, kind in enumerate(table.dtypes):
+    for index, kind in enumerate(table.dtypes):
         if kind.kind not in "biuf":
-            column = table.iloc[:, place].astype(object)
+            column = table.iloc[:, index].astype(object)
             for row, cell in enumerate(column):
                 if isinstance(cell, str):
                     column.iat[row] = without_formula(cell)
-            safe.isetitem(place, column)
+            safe.isetitem(index, column)
     text = str(safe.to_csv(index=False, lineterminator="\n"))
-    if "\r" in text:  # which is left without quotation marks, but ends a line for many readers
+    if "\r" in text:  # pandas does not quote it, but many readers treat it as a line end
         quoting = csv.QUOTE_NONNUMERIC
         text = str(safe.to_csv(index=False, lineterminator="\n", quoting=quoting))
     return text
 
 
 def cell_text(cell: str) -> str:
-    """Read what :func:`without_formula` has written.
+    """Undo :func:`without_formula`.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def cell_text(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell[1:]) else cell
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known_names: Iterable[str]) -> str:
     """Return the closing sentence of an error about an unknown name.
 
     Use it wherever a name is looked up in a table: algorithms, scores, data sets, columns.
@@ -93,16 +93,16 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     >>> did_you_mean("svm", ["gridex", "cart"])
     'Known: cart, gridex.'
     """
-    names = sorted(set(known))
+    names = sorted(set(known_names))
     if not names:
         return "Known: none."
-    listed = f"Known: {', '.join(names)}."
+    sentence = f"Known: {', '.join(names)}."
     near = nearest(name, names)
-    return f"Did you mean {near!r}? {listed}" if near else listed
+    return f"Did you mean {near!r}? {sentence}" if near else sentence
 
 
-def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return the known name that is spelt most like `name`, or None if there is none near.
+def nearest(name: object, known_names: Iterable[str]) -> str | None:
+    """Return the known name most similar to `name`, or None if there is no similar one.
 
     Case is ignored, as are blanks at the ends.
 
@@ -114,13 +114,13 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
     """
     if not isinstance(name, str):
         return None
-    folded = {candidate.casefold(): candidate for candidate in known}
+    folded = {candidate.casefold(): candidate for candidate in known_names}
     near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
     return folded[near[0]] if near else None
 
 
-def nearest_names(name: object, known: Sequence[str]) -> str:
-    """Return the names most like this one, in quotation marks and joined by "or".
+def nearest_names(name: object, known_names: Sequence[str]) -> str:
+    """Return the most similar names, in quotation marks and joined by "or".
 
     Examples
     --------
@@ -128,13 +128,13 @@ def nearest_names(name: object, known: Sequence[str]) -> str:
     >>> nearest_names("wine.csw", ["wine.csv", "wine.tsv", "iris.csv"])
     "'wine.csv' or 'wine.tsv'"
     """
-    folded = {each.casefold(): each for each in reversed(known)}
+    folded = {candidate.casefold(): candidate for candidate in reversed(known_names)}
     near = difflib.get_close_matches(str(name).casefold(), folded)
-    return " or ".join(repr(folded[each]) for each in near)
+    return " or ".join(repr(folded[candidate]) for candidate in near)
 
 
 def listed(names: Sequence[object], limit: int = 12) -> str:
-    """Write the names of a list, but not of an endless one.
+    """Join quoted names; long lists are truncated.
 
     Examples
     --------
@@ -142,12 +142,12 @@ def listed(names: Sequence[object], limit: int = 12) -> str:
     >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], limit=2)
     ("'a', 'b', 'c'", "'a', 'b' and 1 more")
     """
-    shown = ", ".join(map(repr, names[:limit]))
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+    text = ", ".join(map(repr, names[:limit]))
+    return text if len(names) <= limit else f"{text} and {len(names) - limit} more"
 
 
 def repeated(names: Iterable[str]) -> list[str]:
-    """Find the names that occur more than once, sorted.
+    """Return the names that occur more than once, sorted.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def repeated(names: Iterable[str]) -> list[str]:
 
 
 def plural(count: int, noun: str) -> str:
-    """Write a number of things.
+    """Return a count with its noun.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Write what commands a terminal as an escape: names out of a file must not.
+    r"""Escape control characters, so that names from a file cannot control a terminal.
 
     Examples
     --------
@@ -179,11 +179,13 @@ def printable(text: str) -> str:
     >>> print(printable("a\x1b[2Jb"))
     a\x1b[2Jb
     """
-    return _COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _COMMANDS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def short_repr(settings: Any) -> str:
-    """Write a dataclass with those fields only that are not left at their defaults."""
-    given = [(each.name, getattr(settings, each.name), each.default) for each in fields(settings)]
-    shown = [f"{name}={value!r}" for name, value, default in given if value is not default]
-    return f"{type(settings).__name__}({', '.join(shown)})"
+    """Return the representation of a dataclass without fields at their defaults."""
+    values = [
+        (field.name, getattr(settings, field.name), field.default) for field in fields(settings)
+    ]
+    changed = [f"{name}={value!r}" for name, value, default in values if value is not default]
+    return f"{type(settings).__name__}({', '.join(changed)})"

@@ -1,4 +1,4 @@
-"""Parameter checks of the whole package: one kind of error per kind of mistake.
+"""Parameter checks of the whole package.
 
 A wrong type is a TypeError; a value out of range, or none of the named choices, is a ValueError.
 Errors name the parameter, the rule, the value and, where one is passed, the remedy. Checks return
@@ -21,39 +21,41 @@ from skescore._text import nearest
 
 TASKS = ("classification", "regression")
 
-#: No count of anything can be larger; NumPy and scikit-learn would say so in their own words.
+#: Largest accepted integer; larger ones would fail later in NumPy and scikit-learn.
 LARGEST_COUNT = 2**31 - 1
 
 
 def python_value(value: Any) -> Any:
-    """Turn a NumPy scalar into Python's."""
+    """Convert a NumPy scalar to a Python value."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def label_order(label: Any) -> tuple[bool, Any]:
-    """Sort key of labels: numbers by size, then texts."""
+    """Return the sort key of a label: numbers by size, then texts."""
     return isinstance(label, str), label
 
 
-def _message(name: str, wanted: str, value: Any, remedy: str) -> str:
-    return f"{name} must be {wanted}, got {python_value(value)!r}. {remedy}".rstrip()
+def _message(name: str, rule: str, value: Any, remedy: str) -> str:
+    return f"{name} must be {rule}, got {python_value(value)!r}. {remedy}".rstrip()
 
 
 def check_choice(name: str, value: Any, choices: Iterable[Any], *, remedy: str = "") -> None:
-    """Raise a ValueError unless `value` is one of the choices; a near miss is named."""
-    known = list(choices)
-    given = python_value(value)
+    """Raise a ValueError unless `value` is one of the choices, with a suggestion."""
+    options = list(choices)
+    plain_value = python_value(value)
     if any(
-        given is choice or (type(given) is type(choice) and given == choice) for choice in known
+        plain_value is choice or (type(plain_value) is type(choice) and plain_value == choice)
+        for choice in options
     ):
         return
-    near = nearest(given, [choice for choice in known if isinstance(choice, str)])
+    near = nearest(plain_value, [choice for choice in options if isinstance(choice, str)])
     guess = f"Did you mean {near!r}? " if near else ""
-    raise ValueError(_message(name, f"one of {', '.join(map(repr, known))}", value, guess + remedy))
+    listed = ", ".join(map(repr, options))
+    raise ValueError(_message(name, f"one of {listed}", value, guess + remedy))
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Give True or False as Python's; 0 and 1 are a TypeError."""
+    """Return a Python bool; 0 and 1 raise a TypeError."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(_message(name, "True or False", value, ""))
     return bool(value)
@@ -88,24 +90,24 @@ def check_integer(
     optional: bool = False,
     remedy: str = "",
 ) -> int | None:
-    """Give an integer from `low` to `high` (or None, if optional); bools and floats are refused."""
+    """Return an integer from `low` to `high` (or None, if optional); bools and floats raise."""
     if value is None and optional:
         return None
     if low is None:
-        wanted = "an integer" if high is None else f"an integer of at most {high}"
+        rule = "an integer" if high is None else f"an integer of at most {high}"
     else:
-        wanted = (
+        rule = (
             f"an integer of {low} or more" if high is None else f"an integer from {low} to {high}"
         )
-    wanted += " or None" if optional else ""
+    rule += " or None" if optional else ""
     if isinstance(value, bool | np.bool_):
-        raise TypeError(_message(name, wanted, value, remedy))
+        raise TypeError(_message(name, rule, value, remedy))
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(_message(name, wanted, value, remedy)) from None
+        raise TypeError(_message(name, rule, value, remedy)) from None
     if (low is not None and number < low) or (high is not None and number > high):
-        raise ValueError(_message(name, wanted, value, remedy))
+        raise ValueError(_message(name, rule, value, remedy))
     if number > LARGEST_COUNT:
         raise ValueError(_message(name, f"at most {LARGEST_COUNT}", value, remedy))
     return number
@@ -152,18 +154,18 @@ def check_number(
     optional: bool = False,
     remedy: str = "",
 ) -> float | None:
-    """Give a number within the limits as a float; text and bools are refused.
+    """Return a number within the limits as a float; text and bools raise a TypeError.
 
-    `low` and `high` belong to the range, `above` and `below` do not. NaN is refused unless `nan`,
-    infinity only if `finite`; None passes if `optional`.
+    The limits `low` and `high` are inclusive, `above` and `below` exclusive. NaN is accepted if
+    `nan`, infinity unless `finite`, and None if `optional`.
     """
     if value is None and optional:
         return None
     number = value
     if type(value) is not float:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-            wanted = _wanted_number(low, high, above, below, False, nan, optional)
-            raise TypeError(_message(name, wanted, value, remedy))
+            rule = _number_rule(low, high, above, below, False, nan, optional)
+            raise TypeError(_message(name, rule, value, remedy))
         try:
             number = float(value)
         except OverflowError:
@@ -175,12 +177,12 @@ def check_number(
         and not (finite and math.isinf(number))
     )
     if not inside and not (nan and math.isnan(number)):
-        wanted = _wanted_number(low, high, above, below, finite, nan, optional)
-        raise ValueError(_message(name, wanted, value, remedy))
+        rule = _number_rule(low, high, above, below, finite, nan, optional)
+        raise ValueError(_message(name, rule, value, remedy))
     return number
 
 
-def _wanted_number(
+def _number_rule(
     low: float,
     high: float,
     above: float | None,
@@ -189,7 +191,7 @@ def _wanted_number(
     nan: bool,
     optional: bool,
 ) -> str:
-    """Say in words which numbers pass."""
+    """Describe the accepted numbers in words."""
     ends = []
     if above is not None:
         ends.append(f"above {above:g}")
@@ -207,12 +209,12 @@ def _wanted_number(
 
 
 def check_feature(value: Any) -> int:
-    """Give a column index as an int."""
+    """Return a column index as an int."""
     return check_integer("feature", value, 0, remedy="It is the index of a column.")
 
 
 def check_label(name: str, value: Any) -> Any:
-    """Give a class label or categorical value: text, a bool or a finite number."""
+    """Return a class label or category: text, a bool or a finite number."""
     value = python_value(value)
     if not isinstance(value, str | bool | int | float):
         raise TypeError(_message(name, "a str, int, float or bool", value, ""))
@@ -222,9 +224,9 @@ def check_label(name: str, value: Any) -> Any:
 
 
 def check_sequence(name: str, value: Any, of: str, *, remedy: str = "") -> tuple[Any, ...]:
-    """Give a sequence, array or other iterable as a tuple; a text is a TypeError, it is one item.
+    """Return an iterable as a tuple; a text, which is a single item, raises a TypeError.
 
-    `of` says in the error what the items are, such as ``"names"``.
+    `of` describes the items in the error, such as ``"names"``.
     """
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(_message(name, f"a sequence of {of}", value, remedy))
@@ -237,8 +239,8 @@ def check_instance(
     """Raise a TypeError unless `value` is an instance of `kind` (or None, if optional)."""
     if not isinstance(value, kind) and not (optional and value is None):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        wanted = f"{article} {kind.__name__}{' or None' if optional else ''}"
-        raise TypeError(_message(name, wanted, value, remedy))
+        rule = f"{article} {kind.__name__}{' or None' if optional else ''}"
+        raise TypeError(_message(name, rule, value, remedy))
 
 
 def as_numbers(
@@ -250,7 +252,7 @@ def as_numbers(
     strict: bool = False,
     remedy: str,
 ) -> NDArray[np.float64]:
-    """Return `value` as a float array once every entry lies in the domain of the argument.
+    """Return `value` as a float array whose entries all lie in the domain of the argument.
 
     NaN and plus infinity never do; minus infinity does if there is no lower bound.
     """
@@ -271,7 +273,7 @@ def as_numbers(
 
 
 def _float_array(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Convert without guessing: numpy alone would take True for 1 and the text '3' for 3."""
+    """Convert to floats; unlike NumPy, reject True and the text '3'."""
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must have no masked entries. Fill or drop them first.")
     try:
@@ -282,9 +284,9 @@ def _float_array(name: str, value: ArrayLike) -> NDArray[np.float64]:
             "Pass nested sequences of equal length."
         ) from None
     if array.dtype.kind not in "iuf":
-        others = [item for item in array.flat if not _is_number(item)]
-        if others or array.dtype.kind != "O":
-            offending: object = others[0] if others else array
+        non_numbers = [item for item in array.flat if not _is_number(item)]
+        if non_numbers or array.dtype.kind != "O":
+            offending: object = non_numbers[0] if non_numbers else array
             raise TypeError(
                 f"{name} must be a number or an array of numbers, got {offending!r} of type "
                 f"{type(offending).__name__}. Convert it to float first."
@@ -313,13 +315,13 @@ def check_shapes(**arrays: NDArray[np.float64]) -> None:
 
 
 def plain(result: NDArray[np.float64]) -> float | NDArray[np.float64]:
-    """Give scalars back as Python floats, so that they print, compare and serialize as such."""
+    """Convert scalars to Python floats."""
     result = np.asarray(result)
     return float(result) if result.ndim == 0 else result
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
-    """Return weights as floats once there is one per row, finite and zero or more."""
+    """Return weights as floats; there must be one per row, finite and not negative."""
     if np.ma.is_masked(sample_weight):
         raise ValueError("sample_weight must have no masked entries. Weigh such rows 0.")
     weights = np.asarray(sample_weight, dtype=float)
@@ -338,7 +340,7 @@ def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
 
 
 def one_dimension(name: str, values: Any) -> NDArray[Any]:
-    """Return labels or predictions as an array in which none is hidden or written as a text.
+    """Return labels or predictions as an array without masked values or conversion to text.
 
     NumPy alone would look behind the mask of a masked array, and turn all of a list into texts
     where some are: 1 into ``"1"``, and NaN into ``"nan"``, which is one more class.
@@ -353,26 +355,26 @@ def one_dimension(name: str, values: Any) -> NDArray[Any]:
 
 
 def whole_labels(name: str, values: Any) -> NDArray[Any]:
-    """Return class labels as an array once no row lacks one, which would be one more class."""
+    """Return class labels as an array; missing labels raise a ValueError."""
     import pandas as pd  # what only reads words or numbers can do without
 
     labels = one_dimension(name, values)
-    gone = np.flatnonzero(pd.isna(labels))
-    if len(gone):
+    missing = np.flatnonzero(pd.isna(labels))
+    if len(missing):
         raise ValueError(
-            f"{name} must hold a label in every row, but row {int(gone[0])} has none. Drop such "
+            f"{name} must hold a label in every row, but row {int(missing[0])} has none. Drop such "
             "rows first."
         )
     return labels
 
 
 def plain_target(y: Any) -> Any:
-    """Give a target in a list or a masked array as an array that hides and rewrites nothing."""
+    """Return a target as an array without masked values or conversion to text."""
     return one_dimension("y", y) if isinstance(y, list | tuple | np.ma.MaskedArray) else y
 
 
 def own_rows(values: Any) -> Any:
-    """Copy rows or labels for code of others, which may work in place: they stay as they are.
+    """Copy rows or labels for foreign code, which may change them in place.
 
     What has no ``copy``, such as a table of polars, which nobody can write to, is given as it is.
     """
@@ -386,7 +388,7 @@ LARGEST_SQUARED = 1e150
 
 
 def check_squares(name: str, numbers: NDArray[np.float64]) -> None:
-    """Raise a ValueError for numbers of a regression whose squares cannot be added up.
+    """Raise a ValueError for regression targets whose squares overflow.
 
     Parameters
     ----------
@@ -404,7 +406,7 @@ def check_squares(name: str, numbers: NDArray[np.float64]) -> None:
 
 
 def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Return the labels or predictions of a regression as floats once all of them are finite."""
+    """Return the labels or predictions of a regression as floats; all must be finite."""
     try:
         numbers = one_dimension(name, values).astype(np.float64)
     except (TypeError, ValueError) as error:
