@@ -21,22 +21,21 @@ from skescore._optional import install_commands
 from skescore.tuning.storage._journal import _check_folder
 from skescore.tuning.storage._names import _unknown_form, storage_name
 
-#: Drivers of PostgreSQL that may be installed, the better one first.
+#: Supported drivers of PostgreSQL, the preferred one first.
 _POSTGRESQL_DRIVERS = ("psycopg", "psycopg2")
-#: How long a worker waits for others that write to the same SQLite file.
+#: Seconds for which a worker waits for others that write to the same SQLite file.
 _SQLITE_SECONDS = 60.0
-#: How often an empty database is tried where several workers create its tables at the same time.
-_ATTEMPTS = 6
+#: Number of attempts to open a database whose tables other workers are creating.
+_N_ATTEMPTS = 6
 
 
 class _SerialSQLite(RDBStorage):
     """SQLite storage with serial transactions that do not wait for the disk.
 
-    SQLite knows no lock on a row, so that two transactions may read that a trial is waiting, or
-    running, before either writes. Each takes the only lock there is before it reads. With its log
-    written ahead no process that is killed, nor a machine that stops, damages the file; the latter
-    may lose the last transactions. That log needs memory that the processes share, so that they
-    must be on one machine, which is what SQLite is for.
+    SQLite has no row locks: two transactions may both read that a trial is waiting before either
+    writes. So each transaction locks the database before it reads. With a write-ahead log, neither
+    a killed process nor a stopped machine damages the file, but the latter may lose the last
+    transactions. The log needs shared memory, so all processes must be on one machine.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -50,11 +49,11 @@ class _SerialSQLite(RDBStorage):
     def _listen(self) -> None:
         event.listen(self.engine, "connect", _write_ahead)
         event.listen(self.engine, "begin", _begin_immediate)
-        self.engine.dispose()  # the connections from before
+        self.engine.dispose()  # close earlier connections
 
 
 def _write_ahead(connection: Any, record: Any) -> None:
-    # Others that have the file open now may forbid it, and will have done it themselves.
+    # This fails if another process has the file open, which has set the mode already.
     with contextlib.suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
@@ -69,53 +68,53 @@ def _open_database(text: str) -> BaseStorage:
     try:
         url = make_url(re.sub("^postgres(?=[:+])", "postgresql", text))
     except (SQLAlchemyError, ValueError):
-        raise _unknown_form(text) from None  # whose text may show the password
+        raise _unknown_form(text) from None  # its text may contain the password
     kind = url.get_backend_name()
     options: dict[str, Any] = {"connect_args": {"timeout": _SQLITE_SECONDS}}
-    opened: Callable[..., RDBStorage] = _SerialSQLite
+    storage_class: Callable[..., RDBStorage] = _SerialSQLite
     if kind == "sqlite":
         if url.database in {None, "", ":memory:"} or "mode=memory" in text:
             raise ValueError(
-                f"storage {text!r} would be another database in every thread. Name a file, or use "
-                "None to keep studies in memory."
+                f"storage {text!r} would be a different database in every thread. Name a file, or "
+                "use None to keep studies in memory."
             )
         if not str(url.database).startswith("file:"):
             _check_folder(str(url.database))
     else:
-        # A connection that was cut in the meantime, as by a restart, is made anew.
-        options, opened = {"pool_pre_ping": True}, RDBStorage
+        # Reopens connections that were closed meanwhile, for example by a restart.
+        options, storage_class = {"pool_pre_ping": True}, RDBStorage
     if kind == "postgresql" and url.drivername == kind:
         url = url.set(drivername=f"postgresql+{_postgresql_driver()}")
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_N_ATTEMPTS):
         try:
-            # Optuna takes braces for a template.
+            # Optuna treats braces as a template.
             text_of_url = re.sub(r"([{}])", r"\1\1", url.render_as_string(hide_password=False))
-            storage = opened(text_of_url, engine_kwargs=options)
-            # Drivers complain of connections that nobody closed.
+            storage = storage_class(text_of_url, engine_kwargs=options)
+            # Drivers warn of connections that are not closed.
             weakref.finalize(storage, storage.engine.dispose)
             return storage
         except (ImportError, NoSuchModuleError):
             raise _missing_driver(url, text) from None
         except Exception as error:
-            _close_halves(error)
+            _close_connections(error)
             cause = _database_error(error)
             if cause is None:
                 raise
-            # Another worker creates the same tables in this moment; next time they are there.
-            creating = kind == "sqlite" or not isinstance(cause, OperationalError)
-            if not creating or attempt == _ATTEMPTS - 1:
+            # Another worker may be creating the same tables, which exist at the next attempt.
+            may_be_creating = kind == "sqlite" or not isinstance(cause, OperationalError)
+            if not may_be_creating or attempt == _N_ATTEMPTS - 1:
                 raise _unreachable(url, text, cause) from None
             time.sleep(0.05 * 2**attempt)
     raise AssertionError("the last attempt returns or raises")
 
 
-def _close_halves(error: BaseException) -> None:
+def _close_connections(error: BaseException) -> None:
     """Close the connections of storages whose creation failed."""
     trace = error.__traceback__
     while trace is not None:
-        half = trace.tb_frame.f_locals.get("self")
-        if isinstance(half, RDBStorage) and hasattr(half, "engine"):
-            half.engine.dispose()
+        storage = trace.tb_frame.f_locals.get("self")
+        if isinstance(storage, RDBStorage) and hasattr(storage, "engine"):
+            storage.engine.dispose()
         trace = trace.tb_next
 
 
@@ -130,7 +129,7 @@ def _postgresql_driver() -> str:
     for driver in _POSTGRESQL_DRIVERS:
         if importlib.util.find_spec(driver):
             return driver
-    return _POSTGRESQL_DRIVERS[0]  # which is what the error names
+    return _POSTGRESQL_DRIVERS[0]  # named in the error
 
 
 def _missing_driver(url: URL, text: str) -> ImportError:
@@ -153,8 +152,8 @@ def _unreachable(url: URL, text: str, cause: DBAPIError) -> ConnectionError:
     for secret in _passwords(url):
         reason = reason.replace(secret, "***")
     return ConnectionError(
-        f"storage {storage_name(text)!r} cannot be opened: {reason}. Check that the database is "
-        "there, runs, and lets this user in."
+        f"storage {storage_name(text)!r} cannot be opened: {reason}. Check that the database "
+        "exists, runs and accepts this user."
     )
 
 

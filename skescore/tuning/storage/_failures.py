@@ -25,21 +25,21 @@ def is_storage_failure(error: BaseException) -> bool:
     Parameters
     ----------
     error : BaseException
-        What was raised.
+        The error.
 
     Returns
     -------
     bool
-        Whether it came from a database, a proxy or the file of a journal.
+        True for errors of a database, a proxy or the file of a journal that may disappear.
     """
     if isinstance(error, JournalWriteError):
-        return error.errno not in _FORBIDDEN
+        return error.errno not in _PERMANENT_ERRORS
     if isinstance(error, StorageInternalError | DBAPIError):
         return True
     return any(kind.__name__ == "RpcError" for kind in type(error).__mro__)
 
 
-#: Seconds before each further try where a storage does not answer: a restart takes some.
+#: Seconds before each further attempt, long enough for a restart of the storage.
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 
 
@@ -51,17 +51,17 @@ def call_with_retries(action: Callable[[], _T], storage: BaseStorage | None = No
     action : callable
         Called without arguments, once more after each failure.
     storage : optuna storage, optional
-        The storage, to be named in errors.
+        The storage, named in errors.
 
     Returns
     -------
     object
-        What the action returned.
+        Result of the function.
 
     Raises
     ------
     ConnectionError
-        If the storage does not come back within a minute.
+        If the storage still fails after a minute.
 
     Examples
     --------
@@ -76,14 +76,13 @@ def call_with_retries(action: Callable[[], _T], storage: BaseStorage | None = No
                 raise
             if pause is None:
                 raise ConnectionError(
-                    f"storage {storage_name(storage)!r} failed, and again for {sum(PAUSES):g} s: "
-                    f"{_reason(error)}. What was finished is kept: see to the storage, and repeat "
-                    "the search to go on with it."
+                    f"storage {storage_name(storage)!r} failed for {sum(PAUSES):g} s: "
+                    f"{_reason(error)}. Finished trials are kept: repair the storage and repeat "
+                    "the search to resume it."
                 ) from error
             if not failures:
                 warnings.warn(
-                    f"The storage failed and is tried again for {sum(PAUSES):g} s: "
-                    f"{_reason(error)}",
+                    f"The storage failed; retrying for {sum(PAUSES):g} s: {_reason(error)}",
                     UserWarning,
                     stacklevel=5,
                 )
@@ -106,5 +105,5 @@ class JournalWriteError(OSError):
         return f"The journal {self.filename!r} cannot be written: {self.strerror}."
 
 
-#: What does not get better by itself.
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+#: Errors that do not disappear by themselves.
+_PERMANENT_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS)

@@ -24,8 +24,8 @@ from optuna.exceptions import (
 )
 from optuna.trial import FrozenTrial, TrialState
 
-# Optuna's own heartbeats work in relational databases, and only for ``Study.optimize``. These work
-# in every storage, for workers that ask and tell:
+# Optuna's own heartbeats need a relational database and ``Study.optimize``. These work in every
+# storage, for workers that use ``Study.ask`` and ``Study.tell``:
 #
 # .. code-block:: python
 #
@@ -41,44 +41,44 @@ from optuna.trial import FrozenTrial, TrialState
 
 #: User attribute of a trial: number of the trial that it repeats.
 RETRY_OF = "retry_of"
-#: User attribute of a trial: its place among those of its study, where that is not its number, as
-#: trials that count for nothing came before. One that is tried again has the place that it had.
+#: User attribute of a trial: its position in a search without interruptions, if that is not its
+#: number. A repeated trial has the position of the first attempt.
 POSITION = "position"
-#: User attribute of a trial: who runs it, and how many signs of life there have been.
+#: User attribute of a trial: its worker and the number of heartbeats.
 HEARTBEAT = "heartbeat"
-#: User attribute of a trial that is failed because it is repeated: it counts for nothing.
+#: User attribute of a failed trial that is repeated and therefore does not count.
 RETRIED = "retried"
-#: User attribute of a study: its workers give signs of life, so that silence means something.
+#: User attribute of a study whose workers record heartbeats.
 _HEARTBEATS = "heartbeats"
-#: How user attributes of a study begin that say who asks for its trials.
+#: Prefix of the user attributes of a study that name its workers.
 _WORKER = "worker:"
-#: Clocks may be set while a process runs: starts that are so many seconds apart are one.
-_SAME_START = 2.0
+#: Seconds by which recorded start times of one process may differ, as clocks may be set.
+_START_TOLERANCE = 2.0
 
-#: What this process saw last: by storage, study and trial the sign of life, and since when. The
-#: time is this process's own, because the clocks of two machines may differ.
+#: Last heartbeat that this process has read, and since when, by storage, study and trial. The time
+#: is that of this process, as the clocks of two machines may differ.
 _LAST_BEATS: weakref.WeakKeyDictionary[Any, dict[str, dict[int, tuple[str, float]]]] = (
     weakref.WeakKeyDictionary()
 )
 _LAST_BEATS_LOCK = threading.Lock()
-#: Studies that this process has marked by `_HEARTBEATS`, so that it need not look for every trial.
+#: Studies that this process has marked by `_HEARTBEATS`, which saves a query for every trial.
 _MARKED: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
-#: Studies that have been told of a worker, and its process: a fork is another.
+#: Studies in which this process is announced, with its id, as a fork is another process.
 _ANNOUNCED: weakref.WeakKeyDictionary[optuna.Study, int] = weakref.WeakKeyDictionary()
 
 
 def announce_worker(study: optuna.Study) -> None:
     """Record in a study that this process runs its trials.
 
-    Call it before the first trial is asked for, and after :func:`retry_stale`. A worker that is
-    killed between asking and its first :class:`Heartbeat` is then known by its end: where all
-    announced workers have ended, :func:`retry_stale` gives up their trials at once. All workers of
-    a study should announce themselves, or none.
+    Call it after :func:`retry_stale` and before ``Study.ask``. It covers workers that are killed
+    before their first :class:`Heartbeat`: if all announced workers have ended,
+    :func:`retry_stale` fails their trials at once. Either all workers of a study should announce
+    themselves or none.
 
     Parameters
     ----------
     study : optuna.Study
-        The study. In memory, where a dead process leaves nothing behind, nothing is said.
+        The study. A study in memory is not changed, as it ends with its process.
 
     Examples
     --------
@@ -96,21 +96,21 @@ class Heartbeat:
     """Record in a trial's storage that its worker is alive; use it as a context manager.
 
     Wrap it around the objective of every worker of a study that others may join, together with
-    :func:`retry_stale`. In memory, where a dead process leaves nothing behind, it does nothing.
+    :func:`retry_stale`. It does nothing for a study in memory, which ends with its process.
 
     Parameters
     ----------
     trial : optuna.trial.Trial
-        A running trial. Its user attribute ``heartbeat`` says who runs it.
+        A running trial. Its user attribute ``heartbeat`` names its worker.
     interval : float, default=60
-        Seconds between two signs of life; at most half of the grace period of
+        Seconds between two heartbeats; at most half of the grace period of
         :func:`retry_stale`.
 
     Attributes
     ----------
     lost : bool
-        Whether another worker took this one for dead: the trial is finished as failed, and its
-        result no longer counts.
+        Whether another worker has failed the trial because heartbeats were missing. Its result no
+        longer counts.
 
     Raises
     ------
@@ -119,8 +119,8 @@ class Heartbeat:
 
     Notes
     -----
-    From the first use on, every worker of the study must give signs of life; the study's user
-    attribute ``heartbeats`` says so.
+    After the first use, every worker of the study must record heartbeats. The study has the user
+    attribute ``heartbeats`` then.
 
     Examples
     --------
@@ -154,9 +154,9 @@ class Heartbeat:
             worker = _this_worker()
             self._beat(worker, 0)
             if not self.lost:
-                # The process may end while the storage hangs: nothing waits for the thread.
+                # A daemon thread does not keep the process alive while the storage hangs.
                 self._thread = threading.Thread(
-                    target=self._go_on, args=(worker,), name="skescore-heartbeat", daemon=True
+                    target=self._run, args=(worker,), name="skescore-heartbeat", daemon=True
                 )
                 self._thread.start()
         return self
@@ -169,20 +169,20 @@ class Heartbeat:
     ) -> None:
         self._stop.set()
         if self._thread is not None:
-            # A sign of life that came after the result would be an error.
+            # A heartbeat after the result would be an error.
             self._thread.join()
 
-    def _go_on(self, worker: dict[str, Any]) -> None:
+    def _run(self, worker: dict[str, Any]) -> None:
         count = 0
         while not self.lost and not self._stop.wait(self.interval):
             count += 1
             try:
                 self._beat(worker, count)
             except Exception:
-                # A storage that is out of reach for a moment is told at the next beat; for
-                # longer, the worker hears of it where it reports its result.
+                # The next heartbeat tries again. If the storage stays unavailable, the worker
+                # notices it when it stores its result.
                 continue
-        self.trial.storage.remove_session()  # a database's connection of this thread
+        self.trial.storage.remove_session()  # the database connection of this thread
 
     def _beat(self, worker: dict[str, Any], count: int) -> None:
         try:
@@ -196,19 +196,19 @@ def retry_stale(
 ) -> list[int]:
     """Fail the running trials whose workers are gone and enqueue their parameters again.
 
-    Call it in every worker before it asks for a trial. A worker on the same machine whose process
-    has ended is gone at once; any other is when it has given no sign of life for `grace` seconds,
-    as watched by this process: the first call only begins to watch.
+    Call it in every worker before ``Study.ask``. A worker on the same machine is gone when its
+    process has ended; any other worker, when this process has seen no new heartbeat for `grace`
+    seconds. So the first call only starts to watch such workers.
 
     Parameters
     ----------
     study : optuna.Study
         The study.
     grace : float, default=120
-        Seconds of silence; at least twice the interval of :class:`Heartbeat`.
+        Seconds without a heartbeat; at least twice the interval of :class:`Heartbeat`.
     running : sequence of FrozenTrial, optional
-        Its running trials, if they have been read already. One that has finished since is left as
-        it is.
+        Its running trials, if they have been read already. Those that have finished since are not
+        changed.
 
     Returns
     -------
@@ -224,11 +224,12 @@ def retry_stale(
 
     Notes
     -----
-    Of several workers that find the same trial one fails it, and only that one enqueues it again:
-    storages accept one end of a trial. A trial without any sign of life was killed between being
-    asked for and starting. It is given up at once where all workers that were announced by
-    :func:`announce_worker` are gone, and has the same grace otherwise; as it did no harm, it may be
-    a repetition and is repeated. Where no worker gives signs of life, nothing is failed.
+    If several workers find the same trial, only one of them fails and enqueues it, as storages
+    accept only one end of a trial. The worker of a trial without any heartbeat was killed before
+    the trial started. Such a trial is failed at once if all workers announced by
+    :func:`announce_worker` are gone, otherwise after the same grace period; it is repeated even if
+    it is a repetition, as it cannot be the reason for the end of its worker. If no worker records
+    heartbeats, no trial is failed.
 
     Examples
     --------
@@ -238,7 +239,8 @@ def retry_stale(
     []
     """
     grace = _seconds("grace", grace)
-    # No public name; the study's own methods cannot say who came first.
+    # Optuna has no public access to the storage of a study. Study.tell does not return whether this
+    # process was the first to end a trial.
     if not _is_lasting(study._storage):
         return []
     if running is None:
@@ -256,7 +258,9 @@ def retry_stale(
         for trial in running:
             beat = trial.user_attrs.get(HEARTBEAT)
             if _is_gone(beat):
-                reasons[trial.number] = f"The process of its {_name_of(beat)} ended in mid-trial."
+                reasons[trial.number] = (
+                    f"The process of its {_name_of(beat)} ended during the trial."
+                )
             elif beat is None and all_gone:
                 reasons[trial.number] = "Its process ended before the trial began."
             elif is_marked:
@@ -265,7 +269,7 @@ def retry_stale(
                 last_beats[trial.number] = sign, since if sign == last else now
                 if now - last_beats[trial.number][1] > grace:
                     reasons[trial.number] = (
-                        f"Its {_name_of(beat)} gave no sign of life for more than {grace:g} s."
+                        f"Its {_name_of(beat)} sent no heartbeat for more than {grace:g} s."
                     )
         studies[study.study_name] = last_beats
     return [
@@ -278,26 +282,26 @@ def retry_stale(
 def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
     """Fail a trial and enqueue it again, unless it has been finished in the meantime."""
     retried_number = trial.user_attrs.get(RETRY_OF)
-    # What did not begin cannot have been what ended its process.
+    # A trial that had not started cannot be the reason for the end of its process.
     is_retried = retried_number is None or HEARTBEAT not in trial.user_attrs
     outlook = (
-        "Its hyper-parameters are tried once more."
+        "Its hyper-parameters are tried again."
         if is_retried
-        else f"It was the second attempt, after trial {retried_number}, so that there is no other."
+        else f"It was the second attempt, after trial {retried_number}, so it is not repeated."
     )
     storage = study._storage
     try:
         storage.set_trial_user_attr(trial._trial_id, "error", f"{reason} {outlook}")
         if is_retried:
-            # Before it fails: this process may end as well before it is enqueued.
+            # Stored first, as this process may end before the trial is enqueued.
             storage.set_trial_user_attr(trial._trial_id, RETRIED, True)
         if not storage.set_trial_state_values(trial._trial_id, state=TrialState.FAIL):
             return False
     except UpdateFinishedTrialError:
         return False
     if is_retried:
-        # Killed before it suggested what it was enqueued with, it has that in no parameter yet; in
-        # the midst of that, the other parameters would not fit what a sampler adds to them.
+        # Before its first heartbeat a trial may lack some parameters it was enqueued with. Those it
+        # has would not fit the ones that a sampler draws for the repetition.
         params = trial.system_attrs.get("fixed_params", {})
         attrs = {key: value for key, value in trial.user_attrs.items() if key == POSITION}
         if HEARTBEAT in trial.user_attrs:
@@ -334,7 +338,7 @@ def _this_worker() -> dict[str, Any]:
         "machine": _machine(),
         "process": os.getpid(),
         "started": psutil.Process().create_time(),
-        # Two attempts of one process are told apart.
+        # Distinguishes two attempts of one process.
         "attempt": uuid.uuid4().hex[:8],
     }
 
@@ -366,10 +370,12 @@ def _is_gone(beat: Any) -> bool:
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             return True
-        # A later process may have the same number.
-        later = isinstance(started, Real) and process.create_time() - started > _SAME_START
+        # A later process may have the same id.
+        is_other_process = (
+            isinstance(started, Real) and process.create_time() - started > _START_TOLERANCE
+        )
     except psutil.NoSuchProcess:
         return True
-    except psutil.AccessDenied:  # another user's
+    except psutil.AccessDenied:  # a process of another user
         return False
-    return later
+    return is_other_process

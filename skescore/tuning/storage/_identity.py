@@ -16,19 +16,19 @@ import pandas as pd
 
 from skescore.tuning._objective import Fold
 
-# So that nobody goes on with another search by mistake. Texts and digests depend neither on
-# addresses nor on hash seeds: the same search has the same in every process, also around a function
-# that cannot be pickled.
+# The identity prevents that one search is resumed as another. Texts and digests depend neither on
+# memory addresses nor on hash seeds, so equal searches have equal ones in every process.
 
-#: Where a study keeps it.
+#: User attribute of a study with the identity of its search.
 SETTINGS = "skescore"
-#: Made of rows by mixing their columns: models that agree on the rows may differ elsewhere.
-_PROBES = 200
+#: Number of rows with permuted columns on which models are compared: equal predictions on the
+#: original rows are not enough.
+_N_MIXED_ROWS = 200
 #: Parameters that change no prediction.
-_NO_MATTER = frozenset(
+_IRRELEVANT_PARAMS = frozenset(
     {"n_jobs", "nthread", "num_threads", "pre_dispatch", "thread_count", "verbose", "verbosity"}
 )
-#: Predictions of one model may differ by so much on two machines, as a share of the largest.
+#: Digits to which predictions of a model agree on different machines.
 _DIGITS = 6
 _MOST_LETTERS = 120
 
@@ -39,17 +39,17 @@ def search_identity(estimator: Any, folds: Sequence[Fold], all_rows: Fold) -> di
     Parameters
     ----------
     estimator : estimator
-        The black box as the caller gave it.
+        The black box.
     folds : sequence of Fold
-        The splits, with the black boxes that were fitted on them.
+        The splits with their fitted black boxes.
     all_rows : Fold
-        All rows, with the black box that was fitted on them.
+        All rows with the black box fitted on them.
 
     Returns
     -------
     dict
-        ``rows``: a digest; ``black_box``: what it is, as a text for people, and digests of its
-        parameters and of its predictions.
+        ``rows``: a digest; ``black_box``: a readable text, and digests of its parameters and of its
+        predictions.
     """
     parameters = stable_text(estimator)
     return {
@@ -74,12 +74,12 @@ def check_identity(
     identity : mapping
         What the search is about.
     only : collection of str, optional
-        The parts that have to be equal, where they are known; by default all.
+        Parts that have to be equal if they are stored; by default all parts.
 
     Raises
     ------
     ValueError
-        If it belongs to another search; the message says in what they differ.
+        If the study belongs to another search; the message names the differences.
     """
     identity = json.loads(json.dumps(identity, default=repr))
     stored = study.user_attrs.get(SETTINGS)
@@ -103,14 +103,14 @@ def check_identity(
 
 def _describe_difference(key: str, stored: Any, current: Any) -> str:
     if key == "rows":
-        return "other rows, target or folds"
+        return "different rows, target or folds"
     if key != "black_box":
         return f"{key} {stored!r}, now {current!r}"
     if not isinstance(stored, dict) or "is" not in stored:
-        return f"black_box of an earlier version that did not note which, now {current['is']}"
+        return f"black_box not recorded by an earlier version, now {current['is']}"
     if stored.get("parameters") != current["parameters"]:
         return f"black_box {stored['is']}, now {current['is']}"
-    return f"black_box {stored['is']}, now one of these parameters that predicts otherwise"
+    return f"black_box {stored['is']}, now with equal parameters but different predictions"
 
 
 def stable_text(value: Any, without: Collection[str] = ()) -> str:
@@ -119,8 +119,8 @@ def stable_text(value: Any, without: Collection[str] = ()) -> str:
     Parameters
     ----------
     value : object
-        An estimator with its parameters, or anything else. What has no such text is named by its
-        type, functions by their names.
+        An estimator with its parameters, or another object. Functions are named; other objects
+        without a stable text are written as their type.
     without : collection of str, default=()
         Parameters to leave out.
 
@@ -189,10 +189,10 @@ class _Writer:
         try:
             params = estimator.get_params(deep=False)
             defaults = inspect.signature(type(estimator).__init__).parameters
-        except Exception:  # of a class that is none of scikit-learn's: its predictions tell
+        except Exception:  # a class without scikit-learn's interface; its predictions identify it
             return []
         texts = []
-        for name in sorted(set(params) - _NO_MATTER - set(without)):
+        for name in sorted(set(params) - _IRRELEVANT_PARAMS - set(without)):
             text = self.text(params[name])
             if name not in defaults or text != self.text(defaults[name].default):
                 texts.append(f"{name}={text}")
@@ -218,7 +218,7 @@ def _predictions_digest(folds: Sequence[Fold], all_rows: Fold) -> str:
     if probes is not None:
         try:
             digest.update(_bytes_of(_rounded(all_rows.black_box.predict(probes))))
-        except Exception:  # it refuses such rows, and does so every time
+        except Exception:  # the model always rejects such rows
             digest.update(b"refused")
     return _short(digest)
 
@@ -236,7 +236,7 @@ def _mixed_rows(X: Any) -> Any:
     if not isinstance(X, np.ndarray | pd.DataFrame) or X.ndim != 2 or not X.shape[1]:
         return None
     random = np.random.default_rng(0)
-    row_orders = [random.permutation(len(X))[:_PROBES] for _ in range(X.shape[1])]
+    row_orders = [random.permutation(len(X))[:_N_MIXED_ROWS] for _ in range(X.shape[1])]
     if isinstance(X, np.ndarray):
         return np.stack([X[rows, j] for j, rows in enumerate(row_orders)], axis=1)
     columns = [X.iloc[rows, j].reset_index(drop=True) for j, rows in enumerate(row_orders)]
@@ -244,7 +244,7 @@ def _mixed_rows(X: Any) -> Any:
 
 
 def _bytes_of(array: np.ndarray) -> bytes:
-    # An array of objects holds no more than their addresses.
+    # The bytes of an object array are memory addresses.
     return repr(array.tolist()).encode() if array.dtype.kind in "OUS" else array.tobytes()
 
 

@@ -15,29 +15,29 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock, Jou
 
 from skescore.tuning.storage._failures import JournalWriteError
 
-#: Endings by which a path is known to be a journal.
+#: Extensions of journal files.
 _JOURNAL_ENDINGS = (".journal", ".log")
-#: How every journal begins.
+#: First bytes of every journal.
 _JOURNAL_START = b'{"op_code":'
 
 
 class _Journal(JournalFileBackend):
     """Journal file that survives the end of a writer and waits for the disk only once per trial.
 
-    Optuna's own has every line on the disk before the next, some milliseconds for each attribute
-    of a trial, while others wait for the lock. A process that is killed loses nothing of what it
-    wrote; only a machine that stops may lose the lines since a trial last ended.
+    Optuna's own backend waits for the disk after every line, some milliseconds for each attribute
+    of a trial, while other workers wait for the lock. Lines of a killed process are not lost; if the
+    machine stops, the lines since the end of the last trial may be.
     """
 
     def __init__(self, path: str) -> None:
-        # Symbolic links need a privilege on Windows. Where they do not, they work on old network
-        # disks too. Either goes by the existence of the same file, as do Optuna's other programs.
-        windows = os.name == "nt"
-        self._guard = JournalFileOpenLock(path) if windows else JournalFileSymlinkLock(path)
+        # Symbolic links work on old network disks too, but need a privilege on Windows. Both locks
+        # use the same file as other programs with Optuna.
+        is_windows = os.name == "nt"
+        self._lock_file = JournalFileOpenLock(path) if is_windows else JournalFileSymlinkLock(path)
         self._path = path
-        #: Whether it was read before: it is no other file then that was named by mistake.
+        #: Whether the file was read successfully, so that it is a journal.
         self.in_use = False
-        super().__init__(path, lock_obj=self._guard)
+        super().__init__(path, lock_obj=self._lock_file)
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
@@ -55,12 +55,12 @@ class _Journal(JournalFileBackend):
                 raise
             raise ValueError(
                 f"storage: the journal {self._path!r} was deleted, replaced or damaged while it "
-                "was in use. Repeat the search, with another file if that is wanted."
+                "was in use. Repeat the search, if necessary with another file."
             ) from error
 
     def _append(self, lines: str, logs: list[dict[str, Any]]) -> None:
         self._warn_of_old_lock()
-        self._guard.acquire()
+        self._lock_file.acquire()
         try:
             with open(self._path, "ab+") as file:
                 _cut_unfinished_line(file)
@@ -69,7 +69,7 @@ class _Journal(JournalFileBackend):
                 if any("datetime_complete" in log or "study_name" in log for log in logs):
                     os.fsync(file.fileno())
         finally:
-            self._guard.release()
+            self._lock_file.release()
 
     def _warn_of_old_lock(self) -> None:
         """Warn of a lock so old that its owner has probably been killed."""
@@ -80,15 +80,15 @@ class _Journal(JournalFileBackend):
             return
         if age > _OLD_LOCK:
             warnings.warn(
-                f"The journal {self._path!r} is locked since {age:.0f} s by a process that has "
-                f"probably been killed. The lock is removed after 30 s; delete {lock!r} if no "
+                f"The journal {self._path!r} has been locked for {age:.0f} s by a process that "
+                f"was probably killed. The lock expires after 30 s; delete {lock!r} if no "
                 "process uses the journal.",
                 UserWarning,
                 stacklevel=2,
             )
 
 
-#: Locks are held for milliseconds; seconds after which one is a left-over.
+#: Seconds after which the owner of a lock has probably been killed; locks last milliseconds.
 _OLD_LOCK = 5.0
 
 
@@ -115,9 +115,9 @@ def _open_journal(path: str) -> BaseStorage:
     if os.path.exists(path):
         with open(path, "rb") as file:
             begin = file.read(len(_JOURNAL_START))
-        # Someone's notes must not be taken for a line that was cut off, and removed.
+        # Another file must not be truncated like a journal with an incomplete line.
         if not _JOURNAL_START.startswith(begin):
-            raise _no_journal(path, f"it begins with {begin!r}")
+            raise _journal_error(path, f"it begins with {begin!r}")
     try:
         journal = _Journal(path)
     except OSError as error:
@@ -136,13 +136,13 @@ def _open_journal(path: str) -> BaseStorage:
         ValueError,
         AssertionError,
     ) as error:
-        raise _no_journal(path, str(error)) from error
+        raise _journal_error(path, str(error)) from error
 
 
-def _no_journal(path: str, reason: str) -> ValueError:
+def _journal_error(path: str, reason: str) -> ValueError:
     return ValueError(
-        f"storage: {path!r} is no journal of Optuna, or is damaged ({reason}). Move it away, or "
-        "name another file."
+        f"storage: {path!r} is not an Optuna journal, or is damaged ({reason}). Move it, or name "
+        "another file."
     )
 
 

@@ -29,7 +29,7 @@ def storage_name(storage: str | Path | BaseStorage | None) -> str:
     Returns
     -------
     str
-        The URL with ``***`` for a password, be it before the host or among the options.
+        The URL with ``***`` instead of a password before the host or in an option.
 
     Examples
     --------
@@ -41,14 +41,14 @@ def storage_name(storage: str | Path | BaseStorage | None) -> str:
     if storage is None or isinstance(storage, InMemoryStorage):
         return "memory"
     if isinstance(storage, BaseStorage):
-        inner = getattr(storage, "_backend", storage)  # what a study's cache stands before
+        inner = getattr(storage, "_backend", storage)  # inside of Optuna's cache
         if isinstance(inner, RDBStorage):
             return storage_name(inner.url)
         if hasattr(storage, "_host"):
             return f"grpc://{storage._host}:{getattr(storage, '_port', _GRPC_PORT)}"
         path = getattr(inner, "_file_path", None)
         return type(storage).__name__ if path is None else f"journal:///{path}"
-    # All from the user's colon to the last @ is hidden, even where the URL has other faults.
+    # Everything from the user's colon to the last @ is hidden, even in an invalid URL.
     user = r"^((?:[\w+.-]+:/+|(?![\w+.-]+:/))[^:/@]*):.*@"
     text = re.sub(user, r"\1:***@", str(storage), flags=re.DOTALL)
     secret = r"([?&;][^=&;]*(?:passw|pwd|secret|token)[^=&;]*=)[^&;]*"

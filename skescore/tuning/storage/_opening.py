@@ -23,23 +23,23 @@ _GRPC_SECONDS = 20.0
 def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
     """Open a storage of studies.
 
-    Use it for what a user names on a command line or in a configuration. Several processes may
-    open the same one, on several machines a database or a proxy.
+    Use it for a storage named on a command line or in a configuration file. Several processes can
+    open the same storage; on several machines, use a database or a proxy.
 
     Parameters
     ----------
     storage : str, Path, optuna storage or None
         None keeps studies in memory. A path that ends in ``.journal`` or ``.log``, or
-        ``"journal:///path"``, is a journal file; ``"sqlite:///path"`` an SQLite file. For a path
-        both go by SQLAlchemy: after three slashes it is relative, after four absolute.
-        ``"postgresql://user:password@host/database"`` is driven by psycopg 3, or by psycopg2 if
-        only that is installed; ``"mysql://..."`` by what SQLAlchemy finds. ``"grpc://host:port"``
-        is Optuna's storage proxy. An Optuna storage is given back as it is.
+        ``"journal:///path"``, is a journal file; ``"sqlite:///path"`` is an SQLite file. As in
+        SQLAlchemy, a path after three slashes is relative and after four absolute.
+        ``"postgresql://user:password@host/database"`` uses psycopg 3, or psycopg2 if only that is
+        installed; ``"mysql://..."`` uses SQLAlchemy's default driver. ``"grpc://host:port"`` is
+        Optuna's storage proxy. An Optuna storage is returned unchanged.
 
     Returns
     -------
     optuna.storages.BaseStorage
-        To be handed to ``optuna.create_study``.
+        The storage, for ``optuna.create_study``.
 
     Raises
     ------
@@ -54,10 +54,10 @@ def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
 
     Notes
     -----
-    No error shows a password. Transactions of SQLite are one after another, which Optuna's are
-    not: of two workers that take the same enqueued trial, one gets it. Its file gets a write-ahead
-    log, so that all its processes must be on one machine. A journal whose last line was cut off,
-    as by the end of the process that wrote it, is mended before the next line.
+    No error shows a password. Unlike Optuna's, transactions of SQLite are serial, so that two
+    workers cannot start the same enqueued trial. SQLite uses a write-ahead log, so all processes
+    must be on one machine. An incomplete last line of a journal, left by a killed process, is
+    removed before the next line is written.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def _open_proxy(text: str) -> BaseStorage:
     except ConnectionError:
         proxy.close()
         raise ConnectionError(
-            f"storage {text!r}: no proxy answers within {_GRPC_SECONDS:g} s. Start it there with "
+            f"storage {text!r}: no proxy responds within {_GRPC_SECONDS:g} s. Start it with "
             "optuna.storages.run_grpc_proxy_server, or check host and port."
         ) from None
     return proxy

@@ -118,7 +118,7 @@ def test_elsewhere_a_process_number_says_nothing(
     clock.now += 0.1
     assert retry_stale(study, grace=10) == [0]
     assert "worker (process" in study.trials[0].user_attrs["error"]
-    assert "no sign of life for more than 10 s" in study.trials[0].user_attrs["error"]
+    assert "no heartbeat for more than 10 s" in study.trials[0].user_attrs["error"]
 
 
 def test_every_new_sign_of_life_begins_the_grace_anew(study: optuna.Study, clock: Clock) -> None:

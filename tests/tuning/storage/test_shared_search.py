@@ -92,7 +92,7 @@ def test_two_machines_share_a_search_and_one_of_them_dies(
     for (name, number), trial in retried.items():
         assert trial.params == before[name][number].params
         assert trial.state == optuna.trial.TrialState.COMPLETE
-        assert "ended in mid-trial" in after[name][number].user_attrs["error"]
+        assert "ended during the trial" in after[name][number].user_attrs["error"]
     for name, number in mine - lost:
         assert after[name][number].user_attrs == before[name][number].user_attrs
         assert after[name][number].values == before[name][number].values

@@ -190,7 +190,7 @@ def test_the_first_line_may_be_the_one_that_was_cut_off(tmp_path: Path) -> None:
 def test_another_file_is_not_taken_for_a_journal(tmp_path: Path, text: str) -> None:
     path = tmp_path / "run.log"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"run\.log' is no journal of Optuna, or is damaged"):
+    with pytest.raises(ValueError, match=r"run\.log' is not an Optuna journal"):
         open_storage(path)
     assert path.read_text() == text
 
