@@ -64,7 +64,7 @@ _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     },
 }
 
-#: What a search of held-out rows takes, for the time left; the others take 1.
+#: Relative run times of searches on held-out rows, to estimate the remaining time; 1 by default.
 _COSTS = {
     ("wine", "iter"): 8.0,
     ("breast_cancer", "iter"): 24.0,
@@ -79,8 +79,7 @@ def reproduce_ice(
     extractors: Iterable[str] = ICE_EXTRACTORS,
     n_trials: int = 30,
     n_splits: int = 3,
-    phi: float = 3.0,
-    rho: float = 1.0,
+    weights: tuple[float, float] = (3.0, 1.0),
     random_state: int = 0,
     n_jobs: int = 1,
     path: Path | None = None,
@@ -88,9 +87,9 @@ def reproduce_ice(
 ) -> dict[str, Any]:
     """Reproduce ICE's Table 1 and compare it with the printed figures.
 
-    The paper gives neither parameters nor which rows were measured. Here each extractor has its
-    best parameters searched twice: held out, by cross-validation on one half of the rows, judged
-    on the other half; and in sample, where the rows that rules are made from also judge them.
+    The paper gives neither parameters nor the rows that were scored. Here, the best parameters of
+    each extractor are searched twice: held out, by cross-validation on one half of the rows and
+    scored on the other half; and in sample, where rules are scored on the rows they come from.
 
     Parameters
     ----------
@@ -101,16 +100,16 @@ def reproduce_ice(
     n_trials : int, default=30
         Candidates per search.
     n_splits : int, default=3
-        Splits into halves; one decides little, as the figures show.
-    phi, rho : float, default=(3.0, 1.0)
-        Weights of the ICE that is searched for, one of the paper's three settings. With neutral
-        weights ICE hardly separates rules of F1 0.8 from rules of F1 0.95.
+        Number of splits into halves.
+    weights : tuple of two floats, default=(3.0, 1.0)
+        Weights phi and rho of the ICE that the searches maximize, one of the paper's three
+        settings. With neutral weights, ICE hardly separates rules of F1 0.8 from rules of F1 0.95.
     random_state : int, default=0
-        Seed of the first split, counted up for the others, of trees, searches and extractors.
+        Seed of trees, searches, extractors and the first split; later splits use the next seeds.
     n_jobs : int, default=1
-        Processes. Results do not depend on it.
+        Number of processes, which does not change the results.
     path : Path, optional
-        File to which measurements are added as they come, to go on with after a break.
+        File to which measurements are appended, so that an interrupted run can be resumed.
     progress : callable, optional
         Called as ``progress(key, done, total, seconds_left)``.
 
@@ -118,23 +117,21 @@ def reproduce_ice(
     -------
     dict
         ``rows``, one dict per data set and extractor; ``black_boxes``, their F1 by data set;
-        ``settings``; ``notes``. Three rows hold ``at_settings`` as well: what settings that come
-        to the printed figures, or next to them, give in sample.
+        ``settings``; ``notes``. Three rows also hold ``at_settings``: results in sample of settings
+        that give the printed figures or nearly so.
 
     Raises
     ------
     ValueError
-        If a name is not one of the table, a number is too small, or the file belongs to other
-        settings.
+        If a name is not in the table, a number is too small, or the file belongs to other settings.
 
     Notes
     -----
-    F1 is weighted by classes and taken over the rows that some rule covers. Completeness is the
-    volume that rules cover. All six scores are made of F1, number of rules and completeness, with
-    1 - F1 as the loss, as in the paper.
+    F1 is weighted by classes and computed on covered rows. Completeness is the covered share of the
+    volume. All six scores are computed from F1, number of rules and completeness, with the loss
+    1 - F1, as in the paper.
 
-    The best of many candidates owes part of its figure to luck where the rows that chose it also
-    judge it: the figures in sample are what such a search shows, not what rules are worth.
+    Figures in sample are optimistic: the rows that choose the best candidate also score it.
 
     References
     ----------
@@ -149,14 +146,8 @@ def reproduce_ice(
     ('0.89', True, True)
     """
     data, extractors = tuple(dict.fromkeys(data)), tuple(dict.fromkeys(extractors))
-    for label, names, choices in (
-        ("data", data, ICE_DATA),
-        ("extractors", extractors, ICE_EXTRACTORS),
-    ):
-        unknown = [name for name in names if name not in choices]
-        if unknown or not names:
-            got = unknown[0] if unknown else ()
-            raise ValueError(f"{label} must name some of {', '.join(choices)}, got {got!r}.")
+    _check_names("data", data, ICE_DATA)
+    _check_names("extractors", extractors, ICE_EXTRACTORS)
     for label, number in (("n_trials", n_trials), ("n_splits", n_splits)):
         if number < 1:
             raise ValueError(f"{label} must be at least 1, got {number!r}.")
@@ -171,12 +162,12 @@ def reproduce_ice(
         "table": "ice",
         "random_state": random_state,
         "n_trials": n_trials,
-        "phi": phi,
-        "rho": rho,
+        "phi": weights[0],
+        "rho": weights[1],
     }
     cells = measure_cells(
         keys,
-        functools.partial(_measure, random_state, n_trials, phi, rho),
+        functools.partial(_measure, random_state, n_trials, weights),
         settings=settings,
         path=path,
         n_jobs=n_jobs,
@@ -211,6 +202,14 @@ def reproduce_ice(
     }
 
 
+def _check_names(parameter: str, names: tuple[str, ...], choices: Iterable[str]) -> None:
+    """Raise an error unless a parameter names at least one of the choices and nothing else."""
+    unknown = [name for name in names if name not in choices]
+    if unknown or not names:
+        name = unknown[0] if unknown else ()
+        raise ValueError(f"{parameter} must name some of {', '.join(choices)}, got {name!r}.")
+
+
 def _cost(key: Key) -> float:
     """Return the approximate relative run time of a cell."""
     in_sample = 0.7 if key[1] == "exact" else 0.4
@@ -218,7 +217,9 @@ def _cost(key: Key) -> float:
     return share * _COSTS.get(key[:2], 1.0)
 
 
-def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key) -> dict[str, Any]:
+def _measure(
+    random_state: int, n_trials: int, weights: tuple[float, float], key: Key
+) -> dict[str, Any]:
     """Measure the best candidate of one search."""
     name, extractor, how, split = key
     dataset = load_dataset(name)
@@ -235,7 +236,7 @@ def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key)
     begin = time.perf_counter()
     black_box = DecisionTreeClassifier(random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of settings that a search tries and leaves
+        warnings.simplefilter("ignore")  # of candidates that do not win
         if how == "at_settings":
             params = dict(_SETTINGS[name, extractor])
             model = extractor_class(extractor)(black_box, random_state=seed, **params)
@@ -244,7 +245,7 @@ def _measure(random_state: int, n_trials: int, phi: float, rho: float, key: Key)
             search = ExtractorSearchCV(
                 black_box,
                 extractors=(extractor,),
-                scoring=make_ice_scorer(phi, rho),
+                scoring=make_ice_scorer(*weights),
                 n_trials=n_trials,
                 cv=cv,
                 # With one fold there is no error of the mean: the best is the best.

@@ -72,7 +72,7 @@ def test_ice_as_json_is_what_the_function_gives(run):
     code, out, err = run(*SHORT_ICE, "--phi", "1", "--rho", "2", "--format", "json", "--quiet")
     assert (code, err) == (0, "")
     expected = reproduce_ice(
-        data=["wine"], extractors=["cart"], n_trials=3, n_splits=2, phi=1, rho=2
+        data=["wine"], extractors=["cart"], n_trials=3, n_splits=2, weights=(1, 2)
     )
     assert without_run(json.loads(out)) == without_run(expected)
 

@@ -25,8 +25,8 @@ class _Journal(JournalFileBackend):
     """Journal file that survives the end of a writer and waits for the disk only once per trial.
 
     Optuna's own backend waits for the disk after every line, some milliseconds for each attribute
-    of a trial, while other workers wait for the lock. Lines of a killed process are not lost; if the
-    machine stops, the lines since the end of the last trial may be.
+    of a trial, while other workers wait for the lock. Lines of a killed process are not lost; if
+    the machine stops, the lines since the end of the last trial may be.
     """
 
     def __init__(self, path: str) -> None:
