@@ -31,6 +31,7 @@ from skescore._names import (
     SET_SCORER_NAMES,
 )
 from skescore._optional import import_optional
+from skescore._quantities import measured_quantities
 from skescore._scores import SCORE_SPECS
 from skescore._text import did_you_mean, plural
 from skescore.bench import RANKABLE_COLUMNS, SUITES, suite_config
@@ -103,10 +104,9 @@ def _delete_old_folders(cache: Path) -> None:
 
 #: Labels of columns in tables, where they differ from the names.
 _LABELS = {
-    "n_rules": "rules",
-    "completeness_volume": "c volume",
-    "completeness_instances": "c rows",
-    "black_box_rows": "queries",
+    name: quantity.heading
+    for name, quantity in measured_quantities().items()
+    if name.startswith(("n_rules", "completeness", "black_box_rows"))
 }
 #: Columns of the tables of means in addition to the scores, and their digits.
 _COLUMNS = (

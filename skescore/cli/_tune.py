@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._io import at_home, package_versions, write_atomically
 from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, SET_SCORER_NAMES, no_data_text
 from skescore._optional import import_optional
+from skescore._quantities import limited_quantities, measured_quantities
 from skescore._scores import SCORE_SPECS
 from skescore._text import csv_of, did_you_mean, plural
 from skescore.cli import _arguments as arguments
@@ -191,9 +192,10 @@ def _leaderboard(
         name,
         "±",
         performance,
-        "rules",
-        "c volume",
-        "c rows",
+        *(
+            measured_quantities()[name].heading
+            for name in ("n_rules", "completeness_volume", "completeness_instances")
+        ),
         *options.measures,
         "seconds",
         "parameters",
@@ -250,8 +252,13 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
             "tell, or is the best of those: by held-out rows and by the rules of all rows"
         )
     if "within_limits" in board:
-        return "is the best that keeps to --max-rules and --min-performance"
+        return f"is the best that keeps to {' and '.join(map(_option_of, limited_quantities()))}"
     return "is the best by held-out rows and by the rules of all rows together"
+
+
+def _option_of(parameter: str) -> str:
+    """Return the command-line option of a parameter."""
+    return f"--{parameter.replace('_', '-')}"
 
 
 def columns_of(options: argparse.Namespace) -> list[str]:
@@ -288,7 +295,8 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
         ]
         for number, row in enumerate(front.to_dict(orient="records"), 1)
     ]
-    columns = ["rules", loss, "c volume", "", "pick", "extractor", "parameters"]
+    space = measured_quantities()["completeness_volume"].heading
+    columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line("(The rules of any row: the same command with --pick N.)")
 
@@ -588,18 +596,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             "start no candidates after this time, and stop those at work; results then depend on "
             "speed",
         ),
-        "--max-rules": (
-            arguments.integer(1),
-            None,
-            "N",
-            "most rules that the best may have",
-        ),
-        "--min-performance": (
-            arguments.number_above(-math.inf),
-            None,
-            "NUMBER",
-            "least performance on held-out rows that the best may have",
-        ),
+        **{
+            _option_of(quantity.limit.parameter): (
+                arguments.integer(1) if quantity.is_count else arguments.number_above(-math.inf),
+                None,
+                "N" if quantity.is_count else "NUMBER",
+                quantity.limit.help,
+            )
+            for quantity in limited_quantities().values()
+            if quantity.limit is not None
+        },
         "--pick": (
             arguments.integer(1),
             None,
@@ -1276,8 +1282,7 @@ def _search(
         allocation=options.allocation,
         class_weight=options.class_weight,
         features=options.features,
-        max_rules=options.max_rules,
-        min_performance=options.min_performance,
+        **{limit: getattr(options, limit) for limit in limited_quantities()},
         refit=options.workers != 0,
         n_jobs=_n_jobs(options, dataset),
         random_state=options.seed,

@@ -164,8 +164,8 @@ def score_bars(
             if values and len(table) <= 12 and np.isfinite(row["value"]):
                 ax.bar_label(bars, fmt=number, fontsize="x-small", padding=2)
     ax.set_xlim(-0.6, (len(groups) if grouped else len(table)) - 0.4)
-    shown = groups if grouped else table["bar"].tolist()
-    texts = [short(text, 22) for text in shown]
+    tick_labels = groups if grouped else table["bar"].tolist()
+    texts = [short(text, 22) for text in tick_labels]
     tilted = len(texts) * max(map(len, texts)) > 60
     turned = (90 if len(texts) > 20 else 30) if tilted else 0
     ax.set_xticks(
@@ -219,15 +219,15 @@ def _bars(
             table[group] = finished(results)[group].to_numpy()
         table["value"] = _scored(table, score, weights, completeness)
     else:
-        found = results_candidates(results)
-        table = found.table()
+        candidates = results_candidates(results)
+        table = candidates.table()
         if score in SCORE_SPECS:
-            folds = found.scores(score, completeness=completeness, **weights)
+            folds = candidates.scores(score, completeness=completeness, **weights)
             table["value"] = folds.mean(axis=1)
             if folds.shape[1] > 1:
                 table["spread"] = folds.std(axis=1, ddof=1)
         else:
-            table["value"] = found.means(score)
+            table["value"] = candidates.means(score)
     bar = by or ("label" if hasattr(results, "keys") and "label" in results else "extractor")
     table = table.assign(bar=_column(table, bar).astype(str).map(extractor_label))
     if "spread" not in table:
@@ -254,9 +254,9 @@ def _of_rows(
     grouping = group or ("data" if "data" in rows and rows["data"].nunique() > 1 else None)
     rows["group"] = "" if grouping is None else _column(rows, grouping).astype(str)
     rows["bar"] = _column(rows, by or "extractor").astype(str).map(extractor_label)
-    found = rows.groupby(["group", "bar"], sort=False)["value"]
-    table = found.mean().rename("value").to_frame()
-    return table.assign(spread=found.std(ddof=1)).reset_index()
+    grouped_values = rows.groupby(["group", "bar"], sort=False)["value"]
+    table = grouped_values.mean().rename("value").to_frame()
+    return table.assign(spread=grouped_values.std(ddof=1)).reset_index()
 
 
 def _scored(
@@ -269,8 +269,8 @@ def _scored(
 
 def _column(table: pd.DataFrame, name: str) -> pd.Series:
     if name not in table:
-        known = [c for c in table if c not in ("value", "spread")]
-        raise ValueError(f"There is no column {name!r} among the results; there are {known}.")
+        columns = [c for c in table if c not in ("value", "spread")]
+        raise ValueError(f"There is no column {name!r} among the results; there are {columns}.")
     return table[name]
 
 

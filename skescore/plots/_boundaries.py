@@ -104,30 +104,30 @@ def predictions_of(
         n = len(rows)
         covered.append(np.ones(n, bool) if rules_known is None else rules_known.covers(rows))
     joined = np.concatenate(values)
-    held = np.concatenate(covered)
-    known = held.copy() if silent else np.ones(len(held), bool)
+    covered_mask = np.concatenate(covered)
+    defined_mask = covered_mask.copy() if silent else np.ones(len(covered_mask), bool)
     if joined.dtype.kind == "f":
-        known &= ~np.isnan(joined)  # a rule set that abstains
-    return Predictions(joined, held, known)
+        defined_mask &= ~np.isnan(joined)  # a rule set that abstains
+    return Predictions(joined, covered_mask, defined_mask)
 
 
 def _fixed_values(
     table: RowTable,
     names: Sequence[str],
     sides: tuple[Side, Side],
-    others: Mapping[Any, Any] | None,
+    fixed_by_user: Mapping[Any, Any] | None,
     rows: np.ndarray | None = None,
 ) -> list[Any]:
     values: list[Any] = []
     for j in range(len(names)):
         column = table.column(j) if rows is None else table.column(j)[rows]
         if column.dtype.kind in "OUSTb":
-            found = pd.Series(column).dropna().mode()
-            values.append(found.iloc[0] if len(found) else None)
+            modes = pd.Series(column).dropna().mode()
+            values.append(modes.iloc[0] if len(modes) else None)
         else:
             numbers = column[np.isfinite(column)]
             values.append(float(np.median(numbers)) if len(numbers) else 0.0)
-    for feature, value in (others or {}).items():
+    for feature, value in (fixed_by_user or {}).items():
         j = feature_index(feature, names)
         if j in (sides[0].feature, sides[1].feature):
             raise ValueError(
@@ -143,48 +143,51 @@ def _slice(
     table: RowTable,
     names: Sequence[str],
     sides: tuple[Side, Side],
-    others: Mapping[Any, Any] | None,
+    fixed_by_user: Mapping[Any, Any] | None,
 ) -> tuple[list[Any], str]:
     """What the other features are held at, and how that was found.
 
     Medians of all rows, or of those of a predicted class if more classes are then seen.
     """
-    middle = _fixed_values(table, names, sides, others)
+    medians = _fixed_values(table, names, sides, fixed_by_user)
     if len(names) == len(sides):
-        return middle, ""
+        return medians, ""
     first = next(iter(models.values()))
-    if others or _is_regression(first):
-        given = len(names) - len(sides) - len(others or ())
-        return middle, "medians" if not others else f"given values{' and medians' * (given > 0)}"
-    known = _rules_of(first)
-    predicted = predictions_of(first, lambda: iter([X]), rules_known=known).values
+    if fixed_by_user or _is_regression(first):
+        n_medians = len(names) - len(sides) - len(fixed_by_user or ())
+        return (
+            medians,
+            "medians" if not fixed_by_user else f"given values{' and medians' * (n_medians > 0)}",
+        )
+    ruleset = _rules_of(first)
+    predicted = predictions_of(first, lambda: iter([X]), rules_known=ruleset).values
     labels = list(dict.fromkeys(predicted.tolist()))
 
-    def seen(fixed: list[Any]) -> int:
+    def count_labels(fixed: list[Any]) -> int:
         rows = rows_of_plane(X, names, sides, fixed, _COARSE)
-        return len(predictions_of(first, rows, rules_known=known).labels())
+        return len(predictions_of(first, rows, rules_known=ruleset).labels())
 
-    best, most, how = middle, seen(middle), "medians"
+    best, most_labels, origin = medians, count_labels(medians), "medians"
     for label in sorted(map(python_value, labels), key=label_order):
-        if most >= len(labels):
+        if most_labels >= len(labels):
             break
         fixed = _fixed_values(table, names, sides, None, predicted == label)
-        count = seen(fixed)
-        if count > most:
-            best, most, how = fixed, count, f"medians of {short(label)}"
-    return best, how
+        count = count_labels(fixed)
+        if count > most_labels:
+            best, most_labels, origin = fixed, count, f"medians of {short(label)}"
+    return best, origin
 
 
 def _told(
-    fixed: Sequence[Any], how: str, names: Sequence[str], sides: Any, rulesets: Any, width: int
+    fixed: Sequence[Any], origin: str, names: Sequence[str], sides: Any, rulesets: Any, width: int
 ) -> str:
     """Say what the other features are held at: those first that rules name most."""
     drawn = {side.feature for side in sides}
     counts = sum((feature_counts(rules) for rules in rulesets), np.zeros(len(names)))
     order = [int(j) for j in np.argsort(-counts, kind="stable") if int(j) not in drawn]
-    shown = [f"{short(names[j], 22)} = {_value_text(fixed[j])}" for j in order[:_TOLD]]
+    value_texts = [f"{short(names[j], 22)} = {_value_text(fixed[j])}" for j in order[:_TOLD]]
     more = f" and {len(order) - _TOLD} more" if len(order) > _TOLD else ""
-    text = f"others held at {how}: {', '.join(shown)}{more}"
+    text = f"others held at {origin}: {', '.join(value_texts)}{more}"
     return textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
 
 
@@ -208,7 +211,7 @@ def _container(X: Any, columns: list[np.ndarray], names: Sequence[str]) -> Any:
             return np.column_stack(columns)
         return np.column_stack([column.astype(object) for column in columns])
     kinds: Any = getattr(X, "dtypes", None)
-    made = {}
+    columns_by_name = {}
     labels = list(X.columns)
     for j, column in enumerate(columns):
         kind = kinds.iloc[j] if hasattr(kinds, "iloc") else None
@@ -216,8 +219,8 @@ def _container(X: Any, columns: list[np.ndarray], names: Sequence[str]) -> Any:
         # Text and categories keep their type, or encoders would not know them; numbers are floats.
         if column.dtype == object and kind is not None:
             series = series.astype(kind)
-        made[labels[j]] = series
-    return pd.DataFrame(made)
+        columns_by_name[labels[j]] = series
+    return pd.DataFrame(columns_by_name)
 
 
 def decision_boundary(
@@ -285,7 +288,7 @@ def decision_boundary(
     >>> ax = decision_boundary(extractor, X, y, features=(2, 3))  # doctest: +SKIP
     """
     ax = axes_or_new(ax)
-    made = decision_boundaries(
+    drawn_axes = decision_boundaries(
         {title or "": model},
         X,
         y,
@@ -295,7 +298,7 @@ def decision_boundary(
         legend=legend,
         axes=[ax],
     )
-    return made[0]
+    return drawn_axes[0]
 
 
 def decision_boundaries(
@@ -370,21 +373,25 @@ def decision_boundaries(
         raise ValueError(
             f"models must be all classifiers or all regressors, got {list(named)}. Draw them apart."
         )
-    fixed, how = _slice(named, X, table, names, (sides[0], sides[1]), others)
+    fixed, origin = _slice(named, X, table, names, (sides[0], sides[1]), others)
     rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)
-    found = [predictions_of(model, rows, rules_known=_rules_of(model)) for model in named.values()]
+    predictions_by_model = [
+        predictions_of(model, rows, rules_known=_rules_of(model)) for model in named.values()
+    ]
     truth = None if y is None else np.asarray(y)
     if truth is not None and truth.shape != (len(table),):
         raise ValueError(f"y must hold one value per row, {len(table)}, got {truth.shape}.")
-    drawn = _axes_for(axes, len(named))
+    all_axes = _axes_for(axes, len(named))
     shape = (len(sides[1].centers(resolution)), len(sides[0].centers(resolution)))
     centers = [side.centers(resolution) for side in sides]
-    at = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
-    paint = (_Numbers if tasks == {True} else _Classes)(named, found, truth)
-    for (name, _), predictions, ax in zip(named.items(), found, drawn, strict=True):
+    positions = [side.scattered(table.column(side.feature), k) for k, side in enumerate(sides)]
+    paint = (_Numbers if tasks == {True} else _Classes)(named, predictions_by_model, truth)
+    for (name, _), predictions, ax in zip(
+        named.items(), predictions_by_model, all_axes, strict=True
+    ):
         paint.panel(ax, centers, predictions, shape)
         if truth is not None:
-            draw_rows(ax, at[0], at[1], truth, labels=paint.labels, norm=paint.norm)
+            draw_rows(ax, positions[0], positions[1], truth, labels=paint.labels, norm=paint.norm)
         _hatch(ax, centers, ~predictions.covered.reshape(shape))
         sides[0].dress(ax.xaxis)
         sides[1].dress(ax.yaxis)
@@ -394,18 +401,27 @@ def decision_boundaries(
             ax.label_outer()
         if name:
             ax.set_title(short(name, 40))
-    if how:
-        own = axes is None and len(drawn) > 1
-        alike = [r for r in rulesets if r.feature_names == names]
-        text = _told(fixed, how, names, sides, alike, 60 * len(drawn) if own else 60)
-        if own:
-            drawn[0].figure.supxlabel(text, fontsize="small", color="0.3")
+    if origin:
+        has_own_figure = axes is None and len(all_axes) > 1
+        matching_rulesets = [r for r in rulesets if r.feature_names == names]
+        text = _told(
+            fixed,
+            origin,
+            names,
+            sides,
+            matching_rulesets,
+            60 * len(all_axes) if has_own_figure else 60,
+        )
+        if has_own_figure:
+            all_axes[0].figure.supxlabel(text, fontsize="small", color="0.3")
         else:
-            first = drawn[0].xaxis.get_label_text()
-            drawn[0].set_xlabel(f"{first}\n{text}")
+            first = all_axes[0].xaxis.get_label_text()
+            all_axes[0].set_xlabel(f"{first}\n{text}")
     if legend:
-        paint.legend(drawn, any(not predictions.covered.all() for predictions in found))
-    return drawn
+        paint.legend(
+            all_axes, any(not predictions.covered.all() for predictions in predictions_by_model)
+        )
+    return all_axes
 
 
 class _Classes:
@@ -413,16 +429,18 @@ class _Classes:
 
     norm = None
 
-    def __init__(self, models: Any, found: list[Predictions], truth: np.ndarray | None) -> None:
+    def __init__(
+        self, models: Any, all_predictions: list[Predictions], truth: np.ndarray | None
+    ) -> None:
         labels: dict[Any, None] = {}
-        for model, predictions in zip(models.values(), found, strict=True):
-            known = getattr(_rules_of(model), "classes", None)
-            known = getattr(model, "classes_", ()) if known is None else known
-            for label in (*np.asarray(known, dtype=object).tolist(), *predictions.labels()):
+        for model, predictions in zip(models.values(), all_predictions, strict=True):
+            model_labels = getattr(_rules_of(model), "classes", None)
+            model_labels = getattr(model, "classes_", ()) if model_labels is None else model_labels
+            for label in (*np.asarray(model_labels, dtype=object).tolist(), *predictions.labels()):
                 labels[python_value(label)] = None
-        seen = [] if truth is None else [python_value(v) for v in truth.tolist()]
-        self.labels = sorted({*labels, *seen}, key=label_order)
-        drawn = {python_value(v) for predictions in found for v in predictions.labels()}
+        true_labels = [] if truth is None else [python_value(v) for v in truth.tolist()]
+        self.labels = sorted({*labels, *true_labels}, key=label_order)
+        drawn = {python_value(v) for predictions in all_predictions for v in predictions.labels()}
         self._unseen = ", ".join(short(v, 16) for v in self.labels if v not in drawn)
         self._code = {label: code for code, label in enumerate(self.labels)}
         self.colors = colors_of(len(self.labels))
@@ -431,11 +449,11 @@ class _Classes:
 
     def panel(self, ax: Any, centers: Any, predictions: Predictions, shape: Any) -> None:
         colors = matplotlib_module("colors")
-        values, known = predictions.values.tolist(), predictions.known.tolist()
+        values, defined = predictions.values.tolist(), predictions.known.tolist()
         codes = np.array(
             [
-                self._code[python_value(v)] if shown else -1
-                for v, shown in zip(values, known, strict=True)
+                self._code[python_value(v)] if is_defined else -1
+                for v, is_defined in zip(values, defined, strict=True)
             ]
         ).reshape(shape)
         ax.pcolormesh(
@@ -477,8 +495,12 @@ class _Numbers:
 
     labels = None
 
-    def __init__(self, models: Any, found: list[Predictions], truth: np.ndarray | None) -> None:
-        values = [predictions.values[predictions.known].astype(float) for predictions in found]
+    def __init__(
+        self, models: Any, all_predictions: list[Predictions], truth: np.ndarray | None
+    ) -> None:
+        values = [
+            predictions.values[predictions.known].astype(float) for predictions in all_predictions
+        ]
         if truth is not None:
             values.append(truth.astype(float))
         everything = np.concatenate(values)
@@ -567,10 +589,10 @@ def _axes_for(axes: Any, n: int) -> np.ndarray:
         size = (3.4 * n + 1.6, 3.4)
         figure = pyplot.figure(figsize=size, layout="constrained")
         return np.asarray(figure.subplots(1, n, sharex=True, sharey=True, squeeze=False)[0])
-    found = np.empty(np.size(axes), dtype=object)
-    found[:] = list(np.ravel(np.asarray(axes, dtype=object)))
-    if len(found) != n:
-        raise ValueError(f"axes must be as many as models, {n}, got {len(found)}.")
-    for ax in found:
+    axes_array = np.empty(np.size(axes), dtype=object)
+    axes_array[:] = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(axes_array) != n:
+        raise ValueError(f"axes must be as many as models, {n}, got {len(axes_array)}.")
+    for ax in axes_array:
         axes_or_new(ax)
-    return found
+    return axes_array

@@ -57,18 +57,18 @@ class Side:
 
     def pieces(self, conditions: Iterable[Condition]) -> list[tuple[float, float]]:
         """Where conditions on this feature hold; an infinite end is free."""
-        held = [(-np.inf, np.inf)]
+        intervals = [(-np.inf, np.inf)]
         for condition in conditions:
             if isinstance(condition, Interval) and condition.feature == self.feature:
-                held = [(condition.lower, condition.upper)]
+                intervals = [(condition.lower, condition.upper)]
             elif isinstance(condition, Missing) and condition.feature == self.feature:
-                held = held if condition.negated else []
+                intervals = intervals if condition.negated else []
             elif isinstance(condition, OneOf) and condition.feature == self.feature:
                 named = [v in condition.values for v in self.values or ()]
                 chosen = np.array(named, dtype=bool) != condition.negated
                 edges = np.flatnonzero(np.diff(np.r_[False, chosen, False]))
-                held = [(a - 0.5, b - 0.5) for a, b in edges.reshape(-1, 2).tolist()]
-        return held
+                intervals = [(a - 0.5, b - 0.5) for a, b in edges.reshape(-1, 2).tolist()]
+        return intervals
 
     def dress(self, axis: Any) -> None:
         """Write names and ticks on an axis of matplotlib."""
@@ -137,14 +137,14 @@ def side_of(
     The margin is the share of the range that is added at both ends. Of a range that is known by the
     rules' bounds alone it is a quarter, as rules go on beyond them.
     """
-    known: set[Any] = set()
+    categories: set[Any] = set()
     ends: list[float] = []
     bounds: list[float] = []
     is_category = False
     for rule in ruleset.rules if ruleset is not None else ():
         for condition in _flat(rule.conditions):
             if isinstance(condition, OneOf) and condition.feature == feature:
-                known |= set(condition.values)
+                categories |= set(condition.values)
                 is_category = True
             elif isinstance(condition, Interval) and condition.feature == feature:
                 bounds += [condition.lower, condition.upper]
@@ -154,18 +154,18 @@ def side_of(
         if values is None:
             ends += [domain.lower[feature], domain.upper[feature]]
         else:
-            is_category, known = True, known | set(values)
+            is_category, categories = True, categories | set(values)
     if table is not None and len(table):
         column = table.column(feature)
         if column.dtype.kind in "OUSTb" or is_category:
             is_category = True
-            known |= {python_value(v) for v in column.tolist() if v is not None and v == v}
+            categories |= {python_value(v) for v in column.tolist() if v is not None and v == v}
         else:
             numbers = column[np.isfinite(column)].astype(float)
             ends += [float(numbers.min()), float(numbers.max())] if len(numbers) else []
     name = str(names[feature])
     if is_category:
-        ordered = tuple(sorted(known, key=label_order))
+        ordered = tuple(sorted(categories, key=label_order))
         return Side(feature, name, -0.5, max(len(ordered), 1) - 0.5, ordered)
     if not ends:
         ends = [bound for bound in bounds if np.isfinite(bound)]

@@ -33,10 +33,10 @@ def results_table(results: Any, *, plain: tuple[str, ...] = ()) -> pd.DataFrame:
         return _from_mapping(results, plain)
     if isinstance(results, pd.DataFrame):
         return _from_frame(results)
-    found = _candidates(results, plain)
-    table = found.table()
+    candidates = _candidates(results, plain)
+    table = candidates.table()
     table["label"] = [
-        candidate_label(c.extractor, table["n_rules"][i]) for i, c in enumerate(found)
+        candidate_label(c.extractor, table["n_rules"][i]) for i, c in enumerate(candidates)
     ]
     return table
 
@@ -48,9 +48,11 @@ def results_candidates(results: Any) -> Candidates:
     rows = finished(results)
     one_task_only(rows)
     needed = [name for name in MEASURES if name != "size"]
-    lacking = [name for name in needed if name not in rows]
-    if lacking:
-        raise ValueError(f"results lacks the columns {lacking}; it has {list(rows.columns)}.")
+    missing_columns = [name for name in needed if name not in rows]
+    if missing_columns:
+        raise ValueError(
+            f"results lacks the columns {missing_columns}; it has {list(rows.columns)}."
+        )
     if "size" not in rows:
         rows = rows.assign(size=rows["n_rules"])
     keys = [name for name in KEYS if name in rows]
@@ -58,7 +60,7 @@ def results_candidates(results: Any) -> Candidates:
     groups = text.groupby(keys, sort=False, dropna=False).indices
     if "fold" not in rows and "seed" not in rows:  # a leaderboard: every row stands for itself
         groups = {(i,): np.array([i]) for i in range(len(rows))}
-    found = []
+    candidates = []
     for i, members in enumerate(groups.values()):
         part = rows.iloc[members]
         first = part.iloc[0]
@@ -68,10 +70,10 @@ def results_candidates(results: Any) -> Candidates:
             for record in part[list(MEASURES)].to_dict("records")
         )
         trial = first.get("trial", i)
-        found.append(
+        candidates.append(
             Candidate.from_measures(str(first["extractor"]), _as_params(params), int(trial), folds)
         )
-    return Candidates(found)
+    return Candidates(candidates)
 
 
 def finished(results: pd.DataFrame) -> pd.DataFrame:
@@ -81,14 +83,14 @@ def finished(results: pd.DataFrame) -> pd.DataFrame:
         rows = rows[rows["state"].astype(str).str.lower() == "complete"]
     if "same_as" in rows:
         rows = rows[rows["same_as"].isna()]
-    known = [name for name in MEASURES if name in rows]
-    if not known or "extractor" not in rows:
+    measure_columns = [name for name in MEASURES if name in rows]
+    if not measure_columns or "extractor" not in rows:
         raise ValueError(
             f"results must have the column 'extractor' and some of {list(MEASURES)}, got the "
             f"columns {list(results.columns)}. {_ACCEPTED}."
         )
-    numbers = rows[known].apply(pd.to_numeric, errors="coerce")
-    rows = rows.assign(**{name: numbers[name] for name in known})
+    numbers = rows[measure_columns].apply(pd.to_numeric, errors="coerce")
+    rows = rows.assign(**{name: numbers[name] for name in measure_columns})
     rows = rows[np.isfinite(numbers).any(axis=1)]
     if "n_rules" in rows:
         rows = rows[rows["n_rules"] > 0]
@@ -136,14 +138,18 @@ def score_values(
     check_choice("completeness", completeness, ("volume", "instances"))
     size = "size" if "size" in table else "n_rules"
     needed = {name: size if name == "size" else name for name in spec.parts(completeness)}
-    lacking = [name for name in needed.values() if name not in table]
-    if lacking:
-        raise ValueError(f"{score!r} needs the columns {lacking}, got {list(table.columns)}.")
+    missing_columns = [name for name in needed.values() if name not in table]
+    if missing_columns:
+        raise ValueError(
+            f"{score!r} needs the columns {missing_columns}, got {list(table.columns)}."
+        )
     parts = {name: table[column].to_numpy(dtype=float) for name, column in needed.items()}
-    known = np.isfinite(list(parts.values())).all(axis=0)
+    finite_mask = np.isfinite(list(parts.values())).all(axis=0)
     values = np.full(len(table), np.nan)
     weights = all_weights({"psi": psi, "phi": phi, "rho": rho})
-    values[known] = spec.of_parts({n: v[known] for n, v in parts.items()}, weights, completeness)
+    values[finite_mask] = spec.of_parts(
+        {n: v[finite_mask] for n, v in parts.items()}, weights, completeness
+    )
     return values
 
 
@@ -157,12 +163,12 @@ def _candidates(results: Any, plain: tuple[str, ...]) -> Candidates:
 
 def _from_mapping(results: Mapping[Any, Any], plain: tuple[str, ...]) -> pd.DataFrame:
     records = []
-    for label, given in results.items():
-        values = np.atleast_1d(np.asarray(given, dtype=float))
+    for label, point in results.items():
+        values = np.atleast_1d(np.asarray(point, dtype=float))
         if not plain or values.shape != (len(plain),) or not np.isfinite(values).all():
             raise ValueError(
                 f"A dict must give {len(plain)} finite numbers ({', '.join(plain) or 'none'}) for "
-                f"each label, got {given!r} for {label!r}."
+                f"each label, got {point!r} for {label!r}."
             )
         records.append(
             {"label": str(label), "extractor": str(label)}
@@ -178,15 +184,15 @@ def _from_mapping(results: Mapping[Any, Any], plain: tuple[str, ...]) -> pd.Data
 
 def _from_frame(results: pd.DataFrame) -> pd.DataFrame:
     rows = finished(results)
-    known = [name for name in MEASURES if name in rows]
+    measure_columns = [name for name in MEASURES if name in rows]
     keys = [name for name in KEYS if name in rows]
     if "fold" in rows or "seed" in rows:
         if "params" in rows:
             rows = rows.assign(params=rows["params"].map(_as_text))
         # Not dropna: a bench row of an imported rule set has no parameters.
-        table = rows.groupby(keys, sort=False, dropna=False)[known].mean().reset_index()
+        table = rows.groupby(keys, sort=False, dropna=False)[measure_columns].mean().reset_index()
     else:
-        table = rows[[*keys, *known]].reset_index(drop=True)
+        table = rows[[*keys, *measure_columns]].reset_index(drop=True)
     if "size" not in table and "n_rules" in table:
         table["size"] = table["n_rules"]
     if "label" in rows and len(rows) == len(table):

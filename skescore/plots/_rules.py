@@ -52,8 +52,8 @@ class Palette:
         truth = [] if y is None else [python_value(v) for v in np.asarray(y).tolist()]
         self.is_classes = ruleset.task == "classification"
         if self.is_classes:
-            known = {*(ruleset.classes or ()), *truth}
-            self.labels = sorted(known, key=label_order)
+            labels = {*(ruleset.classes or ()), *truth}
+            self.labels = sorted(labels, key=label_order)
             self._colors = colors_of(len(self.labels))
             return
         self.values = np.array([output_number(rule, ruleset) for rule in ruleset.rules])
@@ -220,12 +220,12 @@ def _strips(ruleset: RuleSet, table: RowTable | None, y: Any, legend: bool, ax: 
 
 def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> None:
     patches = matplotlib_module("patches")
-    shown = [side.feature for side in sides]
+    drawn_features = [side.feature for side in sides]
     n = len(ruleset)
     owner = np.full((_RASTER, _RASTER), -1)
     grid = [np.linspace(s.low, s.high, 2 * _RASTER + 1)[1::2] for s in sides]
     for i, rule in reversed(list(enumerate(ruleset.rules))):
-        hidden = further_conditions(rule, shown)
+        hidden = further_conditions(rule, drawn_features)
         color = palette.face(i)
         plain = 1.0 if ruleset.ordered or ruleset.disjoint else 0.55
         for x in sides[0].pieces(rule.conditions):
@@ -272,8 +272,8 @@ def _number(ax: Any, owner: np.ndarray, grid: list[np.ndarray], palette: Palette
     from scipy.ndimage import distance_transform_edt
 
     for i in np.unique(owner[owner >= 0]).tolist():
-        own = owner == i
-        depth = distance_transform_edt(np.pad(own, 1))[1:-1, 1:-1]
+        own_pixels = owner == i
+        depth = distance_transform_edt(np.pad(own_pixels, 1))[1:-1, 1:-1]
         if depth.max() < _ROOM:
             continue
         row, column = np.unravel_index(int(np.argmax(depth)), depth.shape)
@@ -301,8 +301,8 @@ def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, lege
         + (", the first that holds predicts" if ruleset.ordered and n > 1 else "")
     )
     if legend:
-        shown = [side.feature for side in sides]
-        more = any(further_conditions(rule, shown) for rule in ruleset.rules)
+        drawn_features = [side.feature for side in sides]
+        more = any(further_conditions(rule, drawn_features) for rule in ruleset.rules)
         palette.legend(ax, "needs more features" if more else "")
 
 
@@ -510,10 +510,10 @@ def overlap_matrix(
     if X is None:
         if not share:
             raise ValueError("share=False counts rows, so it needs X.")
-        matrix, what = _common_volume(ruleset, n), "share of the domain's volume"
+        matrix, unit = _common_volume(ruleset, n), "share of the domain's volume"
     else:
         matrix = _common_rows(ruleset, X, n)
-        what = "share of the rows" if share else "rows"
+        unit = "share of the rows" if share else "rows"
         if share:
             matrix = matrix / len(RowTable(X, ruleset.feature_names))
     ax = axes_or_new(ax, (min(11.0, 4.2 + 0.36 * n), min(9.0, 3.0 + 0.32 * n)))
@@ -548,11 +548,11 @@ def overlap_matrix(
         ],
     )
     ax.set_xlabel("rule")
-    ax.set_ylabel(f"rule: its output ({what})")
+    ax.set_ylabel(f"rule: its output ({unit})")
     first = f" (first {n} of {len(ruleset)})" if n < len(ruleset) else ""
     ax.set_title(f"Where two rules hold together{first}")
     if colorbar:
-        ax.figure.colorbar(image, ax=ax, label=what)
+        ax.figure.colorbar(image, ax=ax, label=unit)
     return ax
 
 
@@ -598,17 +598,17 @@ def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
     return matrix
 
 
-def _chosen(features: Any, ruleset: RuleSet, most: int, n_rules: int) -> list[int]:
+def _chosen(features: Any, ruleset: RuleSet, max_features: int, n_rules: int) -> list[int]:
     if features is not None:
         if isinstance(features, str) or not len(features):
             raise ValueError(f"features must be a list of names or indices, got {features!r}.")
-        found = [feature_index(feature, ruleset.feature_names) for feature in features]
-        if len(set(found)) < len(found):
+        indices = [feature_index(feature, ruleset.feature_names) for feature in features]
+        if len(set(indices)) < len(indices):
             raise ValueError(f"features must be different, got {features!r}.")
-        return found
+        return indices
     counts = feature_counts(ruleset, n_rules)
     order = np.argsort(-counts, kind="stable")
-    used = [int(j) for j in order if counts[j] > 0][:most]
+    used = [int(j) for j in order if counts[j] > 0][:max_features]
     return sorted(used) or [0]
 
 

@@ -159,25 +159,25 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
     handles : sequence of artists, optional
         What it names; by default all that has a label.
     """
-    found = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
-    if not found:
+    legend_handles = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
+    if not legend_handles:
         return
-    beside = 1.14 if is_3d(ax) else 1.01
+    x_anchor = 1.14 if is_3d(ax) else 1.01
     where = ax.transAxes
     if ax.child_axes:  # a scale of colors, which the legend stands beyond
         translation = matplotlib_module("transforms").ScaledTranslation
         where = where + translation(_SCALE_INCHES, 0.0, ax.figure.dpi_scale_trans)
     ax.legend(
-        handles=found,
+        handles=legend_handles,
         title=title,
         loc="upper left",
-        bbox_to_anchor=(beside, 1.0),
+        bbox_to_anchor=(x_anchor, 1.0),
         bbox_transform=where,
         borderaxespad=0.0,
         frameon=False,
         fontsize="small",
         title_fontsize="small",
-        ncols=1 + (len(found) - 1) // 24,
+        ncols=1 + (len(legend_handles) - 1) // 24,
         alignment="left",
     )
 
@@ -225,20 +225,22 @@ def draw_rows(
     rows some are drawn, evenly spaced, or they would hide what is behind them.
     """
     n = len(x)
-    some = np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(int)) if n else np.arange(0)
-    x, y = x[some], y[some]
+    drawn_rows = (
+        np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(int)) if n else np.arange(0)
+    )
+    x, y = x[drawn_rows], y[drawn_rows]
     style: dict[str, Any] = {"s": 14, "edgecolors": "black", "linewidths": 0.4, "zorder": 4}
     if truth is None:
         ax.scatter(x, y, c="0.5", **style)
     elif labels is None:
         style["edgecolors"] = "white"
-        ax.scatter(x, y, c=truth[some].astype(float), cmap=SEQUENTIAL, norm=norm, **style)
+        ax.scatter(x, y, c=truth[drawn_rows].astype(float), cmap=SEQUENTIAL, norm=norm, **style)
     else:
-        values = [python_value(value) for value in truth[some].tolist()]
+        values = [python_value(value) for value in truth[drawn_rows].tolist()]
         n = len(labels)
         for label, color, marker in zip(labels, colors_of(n), markers_of(n), strict=True):
-            own = np.array([value == label for value in values], dtype=bool)
-            ax.scatter(x[own], y[own], c=color, marker=marker, **style)
+            has_label = np.array([value == label for value in values], dtype=bool)
+            ax.scatter(x[has_label], y[has_label], c=color, marker=marker, **style)
 
 
 #: So many candidates get a color and a name each; more are told apart by their extractor.
@@ -284,11 +286,11 @@ def draw_points(
     if z is not None:
         points_above(ax)
     for name in names:
-        own = groups == name
-        position = [x[own], y[own]] + ([] if z is None else [z[own]])
+        in_group = groups == name
+        position = [x[in_group], y[in_group]] + ([] if z is None else [z[in_group]])
         ax.scatter(
             *position,
-            s=sizes[own],
+            s=sizes[in_group],
             c=colors[name],
             marker=markers[name],
             edgecolors="black",
@@ -308,7 +310,7 @@ _MOST_STEPS = 2000
 
 def checked_range(
     name: str,
-    given: Any,
+    ends_of_user: Any,
     low: float,
     high: float,
     *,
@@ -316,10 +318,10 @@ def checked_range(
     at_most: float = np.inf,
 ) -> tuple[float, float]:
     """A range that the caller passed, or the default one."""
-    if given is None:
+    if ends_of_user is None:
         return low, high
     try:
-        ends = np.asarray(given, dtype=float)
+        ends = np.asarray(ends_of_user, dtype=float)
     except (TypeError, ValueError):
         ends = np.empty(0)
     fits = ends.shape == (2,) and bool(np.isfinite(ends).all())
@@ -327,20 +329,20 @@ def checked_range(
         limits = f", from {at_least:g} on" if np.isfinite(at_least) else ""
         limits += f", up to {at_most:g}" if np.isfinite(at_most) else ""
         raise ValueError(
-            f"{name} must be two rising finite numbers (low, high){limits}, got {given!r}."
+            f"{name} must be two rising finite numbers (low, high){limits}, got {ends_of_user!r}."
         )
     return float(ends[0]), float(ends[1])
 
 
-def checked_weights(name: str, given: Any) -> list[float]:
+def checked_weights(name: str, user_weights: Any) -> list[float]:
     """One weight or several, all positive."""
     try:
-        values = np.atleast_1d(np.asarray(given, dtype=float))
+        values = np.atleast_1d(np.asarray(user_weights, dtype=float))
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0)).all():
         raise ValueError(
-            f"{name} must be a positive number or several of them, got {given!r}. "
+            f"{name} must be a positive number or several of them, got {user_weights!r}. "
             "Pass 1.0 for a neutral weight."
         )
     return [float(value) for value in values]
@@ -353,8 +355,8 @@ def sizes_with_steps(low: float, high: float, psi: float, n: int = 400) -> np.nd
         return even
     edges = psi * np.arange(np.ceil(low / psi), np.floor(high / psi) + 1)
     # Far enough behind a step to be on the next one, which rounding takes for noise otherwise.
-    both = np.concatenate([even, edges, edges * (1 + 1e-9)])
-    return np.unique(both[(both >= low) & (both <= high)])
+    sizes = np.concatenate([even, edges, edges * (1 + 1e-9)])
+    return np.unique(sizes[(sizes >= low) & (sizes <= high)])
 
 
 def whole_ticks(axis: Any) -> None:

@@ -130,11 +130,11 @@ def pareto_plot(
     """
     check_objectives((x, y))
     check_choice("color", color, ("extractor", *SCORE_SPECS))
-    measured = _measured(results, x, y, completeness)
-    front = pareto_front(measured, (x, y), completeness=completeness)
-    table = measured.table()
+    candidates = _measured(results, x, y, completeness)
+    front = pareto_front(candidates, (x, y), completeness=completeness)
+    table = candidates.table()
     table["label"] = [extractor_label(name) for name in table["extractor"]]
-    xs, ys = _values(measured, x, completeness), _values(measured, y, completeness)
+    xs, ys = _values(candidates, x, completeness), _values(candidates, y, completeness)
     scores = None
     if color != "extractor":
         scores = score_values(table, color, psi=psi, phi=phi, rho=rho, completeness=completeness)
@@ -150,8 +150,8 @@ def pareto_plot(
         if legend:
             spec = SCORE_SPECS[color]
             sign = "greater" if spec.greater_is_better else "smaller"
-            shown = weights_shown(spec, {"psi": psi, "phi": phi, "rho": rho})
-            weights = f" ({', '.join(shown)})" if shown else ""
+            weight_texts = weights_shown(spec, {"psi": psi, "phi": phi, "rho": rho})
+            weights = f" ({', '.join(weight_texts)})" if weight_texts else ""
             # Next to the axes; the legend stands beyond it.
             ax.figure.colorbar(
                 points,
@@ -237,8 +237,8 @@ def winner_map(
     """
     regions = results
     if not isinstance(results, WinningRegions):
-        found = results_candidates(results)
-        regions = winning_regions(found, score, within=within, completeness=completeness)
+        candidates = results_candidates(results)
+        regions = winning_regions(candidates, score, within=within, completeness=completeness)
     if regions.score == "fire":
         return _draw_strip(regions, ax)
     return _draw_plane(regions, ax)
@@ -369,28 +369,28 @@ def proven_corridor(
     check_choice("y", y, ("score", "loss"))
     ax = axes_or_new(ax)
     n_kinds = len(certificate.kinds)
-    given = certificate.given_rules["n_rules"]
-    own = certificate.given_score() if y == "score" else certificate.given_loss()
-    shown = [own]
+    given_size = certificate.given_rules["n_rules"]
+    given_value = certificate.given_score() if y == "score" else certificate.given_loss()
+    drawn_values = [given_value]
     for i, (frontier, color, marker) in enumerate(
         zip(certificate.frontiers, colors_of(n_kinds), markers_of(n_kinds), strict=True)
     ):
         name = f"{frontier.kind}s"
-        found, possible = frontier.upper, frontier.lower
+        incumbents, bounds = frontier.upper, frontier.lower
         if y == "score":
-            found, possible = np.array(certificate.corridor(frontier.kind)).T
+            incumbents, bounds = np.array(certificate.corridor(frontier.kind)).T
         # Each size is as wide as its number: there is nothing between two of them.
-        edges = np.repeat(np.arange(len(found) + 1) + 0.5, 2)[1:-1]
-        low, high = (np.repeat(values, 2) for values in (found, possible))
+        edges = np.repeat(np.arange(len(incumbents) + 1) + 0.5, 2)[1:-1]
+        low, high = (np.repeat(values, 2) for values in (incumbents, bounds))
         style: dict[str, Any] = {"color": color, "linewidth": 1.2, "zorder": 3}
-        if (found != possible).any():
+        if (incumbents != bounds).any():
             ax.fill_between(edges, low, high, color=color, alpha=0.25, linewidth=0, zorder=2)
             ax.plot(edges, high, linestyle="--", label=f"{name}: none is better", **style)
         ax.plot(edges, low, **style)
-        aside = frontier.sizes + np.full(len(found), 0.3 * (i - (n_kinds - 1) / 2))
+        aside = frontier.sizes + np.full(len(incumbents), 0.3 * (i - (n_kinds - 1) / 2))
         ax.plot(
             aside,
-            found,
+            incumbents,
             color=color,
             marker=marker,
             linestyle="none",
@@ -398,11 +398,11 @@ def proven_corridor(
             label=f"{name}: best found",
         )
         # One rule tells nothing apart, and would press the others together.
-        start = 1 if y == "score" and len(found) > 2 and given > 1 else 0
-        shown += [*found[start:], *possible[start:]]
+        start = 1 if y == "score" and len(incumbents) > 2 and given_size > 1 else 0
+        drawn_values += [*incumbents[start:], *bounds[start:]]
     ax.plot(
-        [given],
-        [own],
+        [given_size],
+        [given_value],
         color="black",
         marker="*",
         markersize=13,
@@ -411,8 +411,8 @@ def proven_corridor(
         zorder=5,
         label="the given rules",
     )
-    pad = 0.06 * (max(shown) - min(shown)) or 0.5
-    ax.set_ylim(min(shown) - pad, max(shown) + pad)
+    pad = 0.06 * (max(drawn_values) - min(drawn_values)) or 0.5
+    ax.set_ylim(min(drawn_values) - pad, max(drawn_values) + pad)
     whole_ticks(ax.xaxis)
     label = SCORE_SPECS[certificate.score].label
     ax.set_xlabel("number of rules")
@@ -484,37 +484,39 @@ def score_sensitivity(
     if not isinstance(top, int) or top < 1:
         raise ValueError(f"top must be a whole number from 1 on, got {top!r}.")
     spec = next(spec for spec in SCORE_SPECS.values() if weight in spec.weight_names)
-    varied = next(each for each in spec.weights if each.name == weight)
+    varied = next(
+        candidate_weight for candidate_weight in spec.weights if candidate_weight.name == weight
+    )
     low, high = checked_range("within", within, *varied.within, at_least=1e-9)
-    found = results_candidates(results)
+    candidates = results_candidates(results)
     now = all_weights({"psi": psi, "phi": phi, "rho": rho})
 
     def scores_at(weights: dict[str, float]) -> np.ndarray:
-        return found.scores(spec.name, completeness=completeness, **weights).mean(axis=1)
+        return candidates.scores(spec.name, completeness=completeness, **weights).mean(axis=1)
 
     at = np.geomspace(low, high, 241)
-    curves = np.empty((len(found), len(at)))
+    curves = np.empty((len(candidates), len(at)))
     for i, value in enumerate(at):
         curves[:, i] = scores_at(now | {weight: float(value)})
     sign = spec.sign
     today = sign * scores_at(now)
-    leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(found))
+    leads = np.bincount((sign * curves).argmax(axis=0), minlength=len(candidates))
     order = np.lexsort([-today, -leads])
     named = order[:top]
     ax = axes_or_new(ax, (7.5, 4.4))
-    rest = np.setdiff1d(np.arange(len(found)), named)
-    for index in rest:
+    unnamed = np.setdiff1d(np.arange(len(candidates)), named)
+    for index in unnamed:
         ax.plot(
             at,
             curves[index],
             color="0.8",
             lw=0.7,
             zorder=1,
-            label="others" if index == rest[0] else "_nolegend_",
+            label="others" if index == unnamed[0] else "_nolegend_",
         )
     for i, (index, color) in enumerate(zip(named, colors_of(len(named)), strict=True)):
         share = leads[index] / len(at)
-        text = f"{index}: {_label_of(found[int(index)])}" + (
+        text = f"{index}: {_label_of(candidates[int(index)])}" + (
             f" (leads {share:.0%})" if share else ""
         )
         ax.plot(at, curves[index], color=color, ls=LINE_STYLES[i % 4], lw=1.8, label=text, zorder=3)
@@ -526,8 +528,8 @@ def score_sensitivity(
     log_ticks(ax.xaxis)
     ax.set_xlabel(_axis_of_weight(weight))
     ax.set_ylabel(f"{spec.label} ({'greater' if sign > 0 else 'smaller'} is better)")
-    others = weights_shown(spec, now, without=weight)
-    ax.set_title(", ".join([f"{spec.label} along {varied.symbol or weight}", *others]))
+    weight_texts = weights_shown(spec, now, without=weight)
+    ax.set_title(", ".join([f"{spec.label} along {varied.symbol or weight}", *weight_texts]))
     if legend:
         legend_beside(ax, "candidate: extractor, size")
     return ax
@@ -548,9 +550,11 @@ def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
         "incompleteness": f"completeness_{completeness}",
         "incompleteness_instances": "completeness_instances",
     }
-    lacking = [names.get(n, n) for n in (x, y) if names.get(n, n) not in table]
-    if lacking:
-        raise ValueError(f"results lacks the columns {lacking}, got {list(results.columns)}.")
+    missing_columns = [names.get(n, n) for n in (x, y) if names.get(n, n) not in table]
+    if missing_columns:
+        raise ValueError(
+            f"results lacks the columns {missing_columns}, got {list(results.columns)}."
+        )
     blank = dict.fromkeys(MEASURES, float("nan"))
     return Candidates(
         Candidate.from_measures(
@@ -560,12 +564,12 @@ def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
     )
 
 
-def _values(found: Candidates, name: str, completeness: str) -> np.ndarray:
+def _values(candidates: Candidates, name: str, completeness: str) -> np.ndarray:
     if name == "incompleteness":
-        return 1.0 - found.means(f"completeness_{completeness}")
+        return 1.0 - candidates.means(f"completeness_{completeness}")
     if name == "incompleteness_instances":
-        return 1.0 - found.means("completeness_instances")
-    return found.means(name)
+        return 1.0 - candidates.means("completeness_instances")
+    return candidates.means(name)
 
 
 def _scored(
@@ -573,15 +577,19 @@ def _scored(
 ) -> Any:
     groups = groups_of(table)
     names = list(dict.fromkeys(groups.tolist()))
-    known = scores[np.isfinite(scores)]
-    ends = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    finite_scores = scores[np.isfinite(scores)]
+    ends = (
+        (float(finite_scores.min()), float(finite_scores.max()))
+        if len(finite_scores)
+        else (0.0, 1.0)
+    )
     points = None
     for name, marker in zip(names, markers_of(len(names)), strict=True):
-        own = groups == name
+        in_group = groups == name
         points = ax.scatter(
-            xs[own],
-            ys[own],
-            c=scores[own],
+            xs[in_group],
+            ys[in_group],
+            c=scores[in_group],
             marker=marker,
             s=40,
             edgecolors="black",
@@ -602,5 +610,7 @@ def _label_of(candidate: Candidate) -> str:
 
 def _axis_of_weight(weight: str) -> str:
     spec = next(spec for spec in SCORE_SPECS.values() if weight in spec.weight_names)
-    varied = next(each for each in spec.weights if each.name == weight)
+    varied = next(
+        candidate_weight for candidate_weight in spec.weights if candidate_weight.name == weight
+    )
     return f"{varied.symbol or weight}: {varied.text}"

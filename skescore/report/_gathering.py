@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skescore._io import check_regular, json_of
 from skescore._names import NO_RUN_TEXT
+from skescore._quantities import limited_quantities, measured_quantities
 from skescore._text import cell_text, listed
 from skescore.black_boxes import fit_black_box, is_prefit
 from skescore.certificates import Certificate
@@ -636,6 +637,26 @@ def page_scores(
             if spec.expression is None
             else all(spec.kept_as in columns for columns in folds if columns)
         )
+    }
+
+
+def quantities_of_page() -> dict[str, Any]:
+    """Return the headings of the measured quantities, and the limits that the page can set."""
+    return {
+        "headings": {name: q.heading for name, q in measured_quantities().items()},
+        "limits": [
+            {
+                "id": parameter.replace("_", "-"),
+                "parameter": parameter,
+                "quantity": quantity.name,
+                "heading": quantity.heading,
+                "sign": quantity.sign,
+                "smallest": quantity.limit.smallest,
+                "of_final_rules": quantity.limit.of_final_rules,
+            }
+            for parameter, quantity in limited_quantities().items()
+            if quantity.limit is not None
+        ],
     }
 
 

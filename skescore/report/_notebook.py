@@ -10,6 +10,7 @@ import pandas as pd
 
 from skescore._text import plural
 from skescore.registry import extractor_label
+from skescore.scorers import measured_quantities
 from skescore.tuning import Candidates, ExtractorSearchCV
 
 # The colors are inherited from the notebook, which may be dark. All texts are escaped.
@@ -20,14 +21,8 @@ _NUMBER = _CELL.replace("left", "right", 1)
 _TABLE = "border-collapse:collapse;margin:.3em 0 .8em 0;background:transparent;color:inherit"
 _CAPTION = "text-align:left;color:inherit"
 _OUTCOME = ["extractor", "score", "n_rules", "loss", "completeness_volume"]
-_COLUMNS = {
-    "score": ("score", 4),
-    "performance": ("performance", 3),
-    "loss": ("loss", 3),
-    "n_rules": ("rules", 1),
-    "completeness_volume": ("c volume", 3),
-    "completeness_instances": ("c rows", 3),
-}
+#: Columns besides the score; their headings and digits are those of the measured quantities.
+_COLUMNS = ("performance", "loss", "n_rules", "completeness_volume", "completeness_instances")
 
 
 def candidates_html(candidates: Candidates) -> str:
@@ -72,18 +67,18 @@ def search_html(search: ExtractorSearchCV, settings: str) -> str:
         f"± {best['score_std']:.2g} on held-out rows</div>",
         _styled(rules.to_html(limit=_MAX_CANDIDATES_OF_SEARCH)),
     ]
-    done = board[board["state"] == "complete"]
-    different = done[~done.duplicated(subset=_OUTCOME)]
+    complete_trials = board[board["state"] == "complete"]
+    different_outcomes = complete_trials[~complete_trials.duplicated(subset=_OUTCOME)]
     first = (
         f"the best {_MAX_CANDIDATES_OF_SEARCH} of "
-        if len(different) > _MAX_CANDIDATES_OF_SEARCH
+        if len(different_outcomes) > _MAX_CANDIDATES_OF_SEARCH
         else ""
     )
     heading = (
-        f"{plural(len(board), 'trial')}, {first}{plural(len(different), 'different outcome')}, "
-        "the winner first (c: completeness)"
+        f"{plural(len(board), 'trial')}, "
+        f"{first}{plural(len(different_outcomes), 'different outcome')}, the winner first"
     )
-    parts.append(records_html(different.head(_MAX_CANDIDATES_OF_SEARCH), heading))
+    parts.append(records_html(different_outcomes.head(_MAX_CANDIDATES_OF_SEARCH), heading))
     if len(front) > 1:
         parts.append(records_html(front, "best trade-offs between loss, rules and space covered"))
     parts.append(f"<details><summary>settings</summary>{settings}</details>")
@@ -99,7 +94,13 @@ def _styled(table: str) -> str:
 
 def records_html(table: pd.DataFrame, heading: str) -> str:
     """Show candidates, one per row, with what can be read of them at a glance."""
-    columns = {name: told for name, told in _COLUMNS.items() if name in table}
+    quantities = measured_quantities()
+    columns = {"score": ("score", 4)} if "score" in table else {}
+    columns |= {
+        name: (quantities[name].heading, quantities[name].digits)
+        for name in _COLUMNS
+        if name in table
+    }
     rows = [
         [
             extractor_label(str(record["extractor"])),

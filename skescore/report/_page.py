@@ -19,7 +19,7 @@ from skescore._validation import check_instance
 from skescore.certificates import Certificate
 from skescore.datasets import Dataset
 from skescore.registry import extractor_label
-from skescore.report._gathering import data_of_arrays, gather, page_weights
+from skescore.report._gathering import data_of_arrays, gather, page_weights, quantities_of_page
 from skescore.report._rule_views import plain, predictions_on
 from skescore.rules import RuleSet
 from skescore.tuning import ExtractorSearchCV
@@ -170,7 +170,7 @@ def write_report(
         directions = {
             weight.name: weight.direction for weight in page_weights(content.get("scores", {}))
         }
-        contents.append(content | {"directions": directions})
+        contents.append(content | {"directions": directions} | quantities_of_page())
         tables.append(rows)
     content = contents[0] if len(contents) == 1 else _side_by_side(sources, contents, tables)
     if path is None:
@@ -243,6 +243,7 @@ def _rendered(
         rankings=rankings,
         kept_rules=kept_rules,
         scores=content.get("scores", {}),
+        limits=content.get("limits", ()),
         weights=page_weights(content.get("scores", {})),
         command=shlex.join(map(str, (run.get("run") or {}).get("command_line") or ())),
         quality_names=_QUALITY_NAMES,

@@ -1,6 +1,12 @@
 """Scores as scikit-learn scorers: of rule sets, of predictions, of attributions."""
 
 from skescore._expressions import Expression, Variable
+from skescore._quantities import (
+    MeasuredQuantity,
+    QuantityLimit,
+    limited_quantities,
+    measured_quantities,
+)
 from skescore._scores import (
     COMPLETENESSES,
     SCORE_SPECS,
@@ -21,13 +27,7 @@ from skescore.scorers._predictions import (
     PerformanceScorer,
     make_performance_scorer,
 )
-from skescore.scorers._quantities import (
-    MeasuredQuantity,
-    QuantityLimit,
-    limited_quantities,
-    measured_quantities,
-    minimized_quantities,
-)
+from skescore.scorers._quantities import minimized_quantities
 from skescore.scorers._rules import (
     SCORERS,
     SET_SCORERS,

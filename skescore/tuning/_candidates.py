@@ -168,18 +168,21 @@ class Candidates(Sequence[Candidate]):
         Candidates
             In their order.
         """
-        found = []
-        for some in trials.values():
-            for trial in some:
-                kept = trial.user_attrs
-                folds = read_folds(kept.get("folds"))
-                if trial.state != TrialState.COMPLETE or "same_as" in kept:
+        candidates = []
+        for extractor_trials in trials.values():
+            for trial in extractor_trials:
+                attributes = trial.user_attrs
+                folds = read_folds(attributes.get("folds"))
+                if trial.state != TrialState.COMPLETE or "same_as" in attributes:
                     continue
                 if folds and all(map(_is_measured, folds)):
                     params = dict(trial.params)
-                    name, all_rows = kept["extractor"], read_all_rows(kept.get("all_rows"))
-                    found.append(Candidate(name, params, trial.number, folds, all_rows))
-        return cls(found)
+                    name, all_rows = (
+                        attributes["extractor"],
+                        read_all_rows(attributes.get("all_rows")),
+                    )
+                    candidates.append(Candidate(name, params, trial.number, folds, all_rows))
+        return cls(candidates)
 
     @overload
     def __getitem__(self, index: int) -> Candidate: ...
@@ -315,24 +318,27 @@ class Candidates(Sequence[Candidate]):
         if not len(self):
             return np.empty((0, 0))
         names = spec.parts(completeness)
-        found = np.full((len(self), len(self[0].folds)), spec.signed(-np.inf))
-        found[[c.all_rows is None for c in self]] = np.nan
-        known = [n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows, names)]
-        if known:
-            given = all_weights(weights)
-            found[known] = spec.signed(
+        scores = np.full((len(self), len(self[0].folds)), spec.signed(-np.inf))
+        scores[[c.all_rows is None for c in self]] = np.nan
+        measured_indices = [
+            n for n, c in enumerate(self) if c.all_rows and _is_measured(c.all_rows, names)
+        ]
+        if measured_indices:
+            full_weights = all_weights(weights)
+            scores[measured_indices] = spec.signed(
                 mixed_score(
-                    {name: self.measure(name)[known] for name in names},
+                    {name: self.measure(name)[measured_indices] for name in names},
                     {
                         name: np.array(
-                            [[cast(FoldResult, self[n].all_rows)[name]] for n in known], dtype=float
+                            [[cast(FoldResult, self[n].all_rows)[name]] for n in measured_indices],
+                            dtype=float,
                         )
                         for name in names
                     },
-                    lambda parts: spec.signed(spec.of_parts(parts, given, completeness)),
+                    lambda parts: spec.signed(spec.of_parts(parts, full_weights, completeness)),
                 )
             )
-        return found
+        return scores
 
     def table(self) -> pd.DataFrame:
         """Show the candidates with the means over the folds.
@@ -368,17 +374,19 @@ def as_candidates(candidates: Any) -> Candidates:
     """Candidates of a search or a list; at least one, with a fold at least."""
     if isinstance(candidates, BaseEstimator):
         check_is_fitted(candidates)
-    found = getattr(candidates, "candidates_", candidates)
-    if not isinstance(found, Candidates):
-        if not isinstance(found, Sequence) or not all(isinstance(c, Candidate) for c in found):
+    checked_candidates = getattr(candidates, "candidates_", candidates)
+    if not isinstance(checked_candidates, Candidates):
+        if not isinstance(checked_candidates, Sequence) or not all(
+            isinstance(c, Candidate) for c in checked_candidates
+        ):
             raise TypeError(
                 "candidates must be Candidates, a sequence of Candidate or a fitted search with "
                 f"candidates_, got {candidates!r}."
             )
-        found = Candidates(found)
-    if not len(found) or not found[0].folds:
+        checked_candidates = Candidates(checked_candidates)
+    if not len(checked_candidates) or not checked_candidates[0].folds:
         raise ValueError(
             "candidates must hold at least one candidate that was measured on a fold, got "
             f"{candidates!r}. Fit the search with more trials, or see why those failed."
         )
-    return found
+    return checked_candidates

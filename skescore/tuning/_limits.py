@@ -45,13 +45,13 @@ class SearchLimits:
     values: Mapping[str, float]
 
     def __init__(self, **values: float | None) -> None:
-        known = limited_quantities()
+        quantities = limited_quantities()
         for parameter, value in values.items():
-            if parameter not in known:
+            if parameter not in quantities:
                 raise TypeError(
-                    f"There is no limit {parameter!r}. {did_you_mean(parameter, known)}"
+                    f"There is no limit {parameter!r}. {did_you_mean(parameter, quantities)}"
                 )
-            limit = known[parameter].limit
+            limit = quantities[parameter].limit
             smallest = None if limit is None else limit.smallest
             check_number(
                 parameter,
@@ -60,17 +60,17 @@ class SearchLimits:
                 finite=True,
                 optional=True,
             )
-        set_values = {name: values[name] for name in known if values.get(name) is not None}
+        set_values = {name: values[name] for name in quantities if values.get(name) is not None}
         object.__setattr__(self, "values", set_values)
 
     def __bool__(self) -> bool:
         return bool(self.values)
 
     def __str__(self) -> str:
-        known = limited_quantities()
+        quantities = limited_quantities()
         texts = []
         for parameter, value in self.values.items():
-            if (limit := known[parameter].limit) is not None:
+            if (limit := quantities[parameter].limit) is not None:
                 texts.append(limit.text.format(value=value, s="" if value == 1 else "s"))
         return " and ".join(texts)
 
@@ -92,9 +92,9 @@ class SearchLimits:
             One number per limit: at most 0 where the candidate keeps it, infinite where the
             measure is undefined.
         """
-        known, distances = limited_quantities(), []
+        quantities, distances = limited_quantities(), []
         for parameter, value in self.values.items():
-            quantity = known[parameter]
+            quantity = quantities[parameter]
             measured = mean_of(folds, quantity.name)
             if all_rows is not None and quantity.limit and quantity.limit.of_final_rules:
                 measured = float(all_rows.get(quantity.name, measured))

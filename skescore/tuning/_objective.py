@@ -95,9 +95,9 @@ def fold_of_all_rows(
 ) -> Fold:
     """Take all rows to extract from and to score on, which is what the final rules are made of."""
     model = black_box if fitted else fit_weighted(black_box, X, y, sample_weight)
-    places = np.arange(len(y))
-    X, y = _safe_indexing(X, places), _safe_indexing(y, places)
-    return Fold(CachedBlackBox(model), X, X, y, places, sample_weight, sample_weight)
+    row_indices = np.arange(len(y))
+    X, y = _safe_indexing(X, row_indices), _safe_indexing(y, row_indices)
+    return Fold(CachedBlackBox(model), X, X, y, row_indices, sample_weight, sample_weight)
 
 
 def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
@@ -148,7 +148,7 @@ def evaluate_on_fold(
         (queries include those that the cache answered), and the warnings.
     """
     knowledge = knowledge_like(scorer) if knowledge is None else knowledge
-    its_scores = [spec.scorer_name for spec in knowledge.specs]
+    score_names = [spec.scorer_name for spec in knowledge.specs]
     # The black box goes first: its own is not to be cloned, the fold's clones as itself.
     candidate = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
     with warnings.catch_warnings(record=True) as caught:
@@ -160,8 +160,8 @@ def evaluate_on_fold(
             candidate.fit(fold.X_train, sample_weight=fold.train_weight)
         seconds = time.perf_counter() - begin
         # Its own questions: what reaches the black box depends on who asked before.
-        asked = getattr(candidate, "oracle_", None)  # not every package's extractor counts
-        calls, rows = (math.nan, math.nan) if asked is None else (asked.n_calls, asked.n_rows)
+        oracle = getattr(candidate, "oracle_", None)  # not every package's extractor counts
+        calls, rows = (math.nan, math.nan) if oracle is None else (oracle.n_calls, oracle.n_rows)
         evaluation = evaluate_rules(
             candidate,
             fold.X_test,
@@ -172,13 +172,19 @@ def evaluate_on_fold(
         parts = knowledge.score(evaluation)
         scores = {}
         for name, function in {"score": scorer, **(measures or {})}.items():
-            known = isinstance(function, RuleScorer) and function.reference == knowledge.reference
-            score = function.score(evaluation) if known else _called(function, candidate, fold)
+            shares_evaluation = (
+                isinstance(function, RuleScorer) and function.reference == knowledge.reference
+            )
+            score = (
+                function.score(evaluation)
+                if shares_evaluation
+                else _called(function, candidate, fold)
+            )
             if isinstance(score, dict):
                 raise several_scores(function)
             scores[name] = float(score)
         size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
-    measured = {name: value for name, value in parts.items() if name not in its_scores}
+    measured = {name: value for name, value in parts.items() if name not in score_names}
     costs = {"seconds": seconds, "black_box_calls": calls, "black_box_rows": rows}
     return FoldResult(
         {"score": scores.pop("score"), **measured, "size": size, **costs},
@@ -200,8 +206,10 @@ def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
 
 def knowledge_like(scorer: Any) -> RuleScorer:
     """All measures, those of the scorer itself with its own settings: they make up its score."""
-    own = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
-    return make_knowledge_scorer(reference=getattr(scorer, "reference", "data"), scorers=own)
+    score_scorers = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
+    return make_knowledge_scorer(
+        reference=getattr(scorer, "reference", "data"), scorers=score_scorers
+    )
 
 
 class ExtractorObjective:
@@ -329,10 +337,10 @@ class ExtractorObjective:
         ExtractorObjective
             Like any other.
         """
-        made = cls.__new__(cls)
+        new_objective = cls.__new__(cls)
         measured = measured_beside(objective, measures)
-        made._set(folds, prototype, space, objective, measured, name)
-        return made
+        new_objective._set(folds, prototype, space, objective, measured, name)
+        return new_objective
 
     def _set(
         self,
@@ -537,16 +545,16 @@ def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any
         raise TypeError(
             f"measures must be a sequence of scorers, such as ('mean_rule_c2',), got {measures!r}."
         )
-    known: dict[str, Any] = {}
+    named_scorers: dict[str, Any] = {}
     if isinstance(measures, Mapping):
         measures = [{name: measure} for name, measure in measures.items()]
     for measure in measures:
         scorer = check_scoring(measure)
         name = name_of(measure, scorer)
-        if name in known or name in (*measured_quantities(), *COLUMNS, *_ATTRIBUTES):
+        if name in named_scorers or name in (*measured_quantities(), *COLUMNS, *_ATTRIBUTES):
             raise ValueError(f"measures must have names of their own, got {name!r} once more.")
-        known[name] = scorer
-    return known
+        named_scorers[name] = scorer
+    return named_scorers
 
 
 #: Marks a trial that was stopped between folds, by their number.

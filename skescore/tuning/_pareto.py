@@ -54,14 +54,14 @@ def pareto_mask(losses: Any) -> np.ndarray:
     if values.shape[1] == 1:
         mask[first[:1]] = True
     elif values.shape[1] == 2:
-        least = np.minimum.accumulate(points[:, 1])
+        running_minimum = np.minimum.accumulate(points[:, 1])
         mask[first[:1]] = True
-        mask[first[1:][points[1:, 1] < least[:-1]]] = True
+        mask[first[1:][points[1:, 1] < running_minimum[:-1]]] = True
     else:
         while len(points):
             mask[first[0]] = True
-            left = (points < points[0]).any(axis=1)
-            points, first = points[left], first[left]
+            is_undominated = (points < points[0]).any(axis=1)
+            points, first = points[is_undominated], first[is_undominated]
     return mask
 
 
@@ -235,14 +235,20 @@ def pareto_front(
     """
     names = check_objectives(objectives)
     check_choice("completeness", completeness, COMPLETENESSES)
-    shown = (*names, "n_rules", "performance", "completeness_volume", "completeness_instances")
-    shown = tuple(dict.fromkeys(shown))
-    columns = ["extractor", *shown, "params", "trial", "knee"]
+    columns_of_measures = (
+        *names,
+        "n_rules",
+        "performance",
+        "completeness_volume",
+        "completeness_instances",
+    )
+    columns_of_measures = tuple(dict.fromkeys(columns_of_measures))
+    columns = ["extractor", *columns_of_measures, "params", "trial", "knee"]
     if not isinstance(candidates, Candidates):
         candidates = as_candidates(candidates)
     if not len(candidates):
         return pd.DataFrame(columns=columns).astype({"knee": bool})
-    measured = {name: _mean_losses(candidates, name, completeness) for name in shown}
+    measured = {name: _mean_losses(candidates, name, completeness) for name in columns_of_measures}
     unknown = [name for name in names if not np.isfinite(measured[name]).all()]
     if unknown:
         raise ValueError(
@@ -251,15 +257,15 @@ def pareto_front(
         )
     losses = _without_noise(np.column_stack([measured[name] for name in names]))
     rows = np.flatnonzero(pareto_mask(losses))
-    kept = [candidates[int(row)] for row in rows]
-    found: dict[str, Any] = {name: measured[name][rows] for name in shown}
-    found |= {
-        "extractor": [candidate.extractor for candidate in kept],
-        "params": [dict(candidate.params) for candidate in kept],
-        "trial": [candidate.trial for candidate in kept],
+    front = [candidates[int(row)] for row in rows]
+    front_columns: dict[str, Any] = {name: measured[name][rows] for name in columns_of_measures}
+    front_columns |= {
+        "extractor": [candidate.extractor for candidate in front],
+        "params": [dict(candidate.params) for candidate in front],
+        "trial": [candidate.trial for candidate in front],
         "knee": np.arange(len(rows)) == knee(losses[rows]),
     }
-    table = pd.DataFrame(found)
+    table = pd.DataFrame(front_columns)
     order = list(dict.fromkeys(("n_rules", *names)))
     return table.sort_values(order, kind="stable").reset_index(drop=True)[columns]
 

@@ -471,8 +471,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         is_equal = board["tied"].astype(bool) & (board["n_rules"] <= board["n_rules"].iloc[0])
         if not idle_features or not is_equal.any():
             return idle_features
-        others = board[is_equal & ~board.duplicated(subset=_OUTCOME)].drop(0, errors="ignore")
-        for _, row in others.head(_MAX_REPLACEMENTS).iterrows():
+        replacements = board[is_equal & ~board.duplicated(subset=_OUTCOME)].drop(0, errors="ignore")
+        for _, row in replacements.head(_MAX_REPLACEMENTS).iterrows():
             self._take(row)
             if not self._winner().features_without_influence(probe_rows):
                 return []
@@ -510,22 +510,24 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _judge_finalists(self, all_rows: Fold) -> None:
         """Extract the best candidates from all rows, and let the best of them there win."""
         board, scorer = self.leaderboard_, self._objective().scorer
-        different = board[(board["state"] == "complete") & ~board.duplicated(subset=_OUTCOME)]
-        if self._limits and different["within_limits"].any():
-            different = different[different["within_limits"]]
-        places = different.index[:_FINALISTS]
+        different_outcomes = board[
+            (board["state"] == "complete") & ~board.duplicated(subset=_OUTCOME)
+        ]
+        if self._limits and different_outcomes["within_limits"].any():
+            different_outcomes = different_outcomes[different_outcomes["within_limits"]]
+        finalists = different_outcomes.index[:_FINALISTS]
         scores = []
-        for place in places:
+        for finalist in finalists:
             try:
-                made = self.make_candidate(board.loc[place])
-                scores.append(evaluate_on_fold(made, all_rows, scorer)["score"])
+                extractor = self.make_candidate(board.loc[finalist])
+                scores.append(evaluate_on_fold(extractor, all_rows, scorer)["score"])
             except Exception:  # no worse than in a trial: it does not win
                 scores.append(np.nan)
-        board.loc[places, "score_on_all_rows"] = scores
+        board.loc[finalists, "score_on_all_rows"] = scores
         if np.isnan(scores).all():
             return
-        first = places[int(np.nanargmax(np.round(scores, 12)))]
-        self.leaderboard_ = pd.concat([board.loc[[first]], board.drop(first)], ignore_index=True)
+        winner = finalists[int(np.nanargmax(np.round(scores, 12)))]
+        self.leaderboard_ = pd.concat([board.loc[[winner]], board.drop(winner)], ignore_index=True)
         self._name_best()
 
     def _refit(self, black_box: Any = None) -> None:
@@ -581,10 +583,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"row must be a candidate of this search, which has no trial {row['trial']!r} of "
                 f"{row['extractor']!r}. Pass a row of leaderboard_ or pareto_front_."
             )
-        others = board[~chosen].sort_values(  # the former winner goes back to its place
+        other_candidates = board[~chosen].sort_values(  # the former winner goes back to its place
             ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
         )
-        self.leaderboard_ = pd.concat([board[chosen], others], ignore_index=True)
+        self.leaderboard_ = pd.concat([board[chosen], other_candidates], ignore_index=True)
         self._name_best()
         winner = getattr(self, "best_extractor_", None)
         # Every candidate explains the same black box, which is fitted already.
@@ -594,55 +596,62 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:
         """What is tried, by its name in the leaderboard: names, classes and instances."""
-        given = self.extractors
-        if given is None:
+        extractors = self.extractors
+        if extractors is None:
             suitable = suitable_extractors(
                 task, categories=has_categories(X), n_rows=_num_samples(X)
             )
             # Each needs a trial; _check_budget complains about a number that is none.
             names = suitable[: self.n_trials] if _is_count(self.n_trials) else suitable
             return {name: name for name in names}
-        if isinstance(given, str) or not (isinstance(given, Sequence) and len(given)):
+        if isinstance(extractors, str) or not (
+            isinstance(extractors, Sequence) and len(extractors)
+        ):
             raise ValueError(
                 "extractors must be a sequence of at least one name, class or extractor, such as "
-                f"('cart', 'gridex'), or None for all that suit, got {given!r}."
+                f"('cart', 'gridex'), or None for all that suit, got {extractors!r}."
             )
-        for one in given:
-            kind = one if isinstance(one, type) else type(one)
-            if not isinstance(one, str) and not hasattr(kind, "get_params"):
+        for extractor in extractors:
+            kind = extractor if isinstance(extractor, type) else type(extractor)
+            if not isinstance(extractor, str) and not hasattr(kind, "get_params"):
                 raise TypeError(
                     "extractors must hold names, extractor classes and extractors, got "
-                    f"{one!r}. See skescore.registry.extractor_names()."
+                    f"{extractor!r}. See skescore.registry.extractor_names()."
                 )
-        found = {extractor_name(one): one for one in given}
-        if len(found) < len(given):
-            raise ValueError(f"extractors must differ from each other, got {given!r}.")
-        for name, one in found.items():
-            able = extractor_spec(name).tasks if one is name else getattr(one, "tasks", (task,))
-            if task not in able:
+        extractors_by_name = {extractor_name(extractor): extractor for extractor in extractors}
+        if len(extractors_by_name) < len(extractors):
+            raise ValueError(f"extractors must differ from each other, got {extractors!r}.")
+        for name, extractor in extractors_by_name.items():
+            extractor_tasks = (
+                extractor_spec(name).tasks
+                if extractor is name
+                else getattr(extractor, "tasks", (task,))
+            )
+            if task not in extractor_tasks:
                 raise ValueError(
-                    f"The extractor {name!r} does {' and '.join(able)} only, but the black box "
-                    f"{type(self.estimator).__name__} does {task}. Leave it out of extractors."
+                    f"The extractor {name!r} does {' and '.join(extractor_tasks)} only, but the "
+                    f"black box {type(self.estimator).__name__} does {task}. Leave it out of "
+                    "extractors."
                 )
-        return found
+        return extractors_by_name
 
     def _make_extractor(self, name: str) -> Any:
         """The extractor of a name around the black box, as it was given if it was."""
-        given = self._given.get(name, name)
-        if isinstance(given, str):
-            made = make_extractor(given, self.estimator)
-        elif isinstance(given, type):
-            made = given(self.estimator)
+        source = self._given.get(name, name)
+        if isinstance(source, str):
+            extractor = make_extractor(source, self.estimator)
+        elif isinstance(source, type):
+            extractor = source(self.estimator)
         else:
-            made = clone(given).set_params(estimator=self.estimator)
+            extractor = clone(source).set_params(estimator=self.estimator)
         if self.features is None:
-            return made
-        if "features" not in made.get_params(deep=False):
+            return extractor
+        if "features" not in extractor.get_params(deep=False):
             raise ValueError(
                 f"features={self.features!r} cannot be asked of {name!r}, which has no such "
                 "parameter. Leave it out of extractors, or drop columns from X."
             )
-        return made.set_params(features=self.features)
+        return extractor.set_params(features=self.features)
 
     def _check_parameters(self) -> SearchObjective:
         """Raise for parameters that cannot be used; give what candidates are compared by."""
@@ -724,9 +733,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _make_spaces(self, X: Any, y: Any, task: str) -> dict[str, Space]:
         """The caller's space of each extractor, or the one that suits the data."""
         spaces = {}
-        for name, given in self._given.items():
+        for name, extractor in self._given.items():
             space = (self.spaces or {}).get(name)
-            spaces[name] = search_space(given, X, y, task=task) if space is None else space
+            spaces[name] = search_space(extractor, X, y, task=task) if space is None else space
             check_space(spaces[name], self._make_extractor(name))
         return spaces
 
@@ -813,12 +822,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         board = self.leaderboard_
         if board.iloc[0]["state"] != "complete":
             errors = board["error"].unique().tolist()
-            what = (
+            trials_text = (
                 f"None of the {len(board)} trials" if len(board) > 1 else "The only trial has not"
             )
-            raise ValueError(f"{what} succeeded: {errors[0]}")
-        done = board["state"] == "complete"
-        if self._limits and not board.loc[done, "within_limits"].any():
+            raise ValueError(f"{trials_text} succeeded: {errors[0]}")
+        is_complete = board["state"] == "complete"
+        if self._limits and not board.loc[is_complete, "within_limits"].any():
             warnings.warn(
                 f"No candidate has {self._limits}, so the best of all was taken: it has "
                 f"{board.iloc[0]['n_rules']:.3g} rules and a performance of "
@@ -952,21 +961,21 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "best_for needs a finished candidate whose measures are all known, and there is "
                 "none: see the leaderboard for what failed."
             )
-        found = self.candidates_.within(limits)
-        if not len(found):
+        candidates = self.candidates_.within(limits)
+        if not len(candidates):
             table = self.candidates_.table()
             raise ValueError(
                 f"No candidate has {limits}: the smallest has {table['n_rules'].min():.3g} rules, "
                 f"the best a performance of {table['performance'].max():.3g}. Allow more."
             )
-        scores = spec.signed(found.scores(**choice))
-        table = found.table()
+        scores = spec.signed(candidates.scores(**choice))
+        table = candidates.table()
         table.insert(1, "score", scores.mean(axis=1))
         order = np.lexsort([table["size"], -table["score"]])  # ties go to the smaller, then earlier
-        with_all_rows = spec.signed(found.scores_with_all_rows(**choice))
+        with_all_rows = spec.signed(candidates.scores_with_all_rows(**choice))
         judged_by = judged(scores, with_all_rows)[order]
-        size, asked = table["size"].to_numpy(), found.means("black_box_rows")
-        best = choose_winner(judged_by, size[order], asked[order], self.standard_errors_)
+        size, n_queries = table["size"].to_numpy(), candidates.means("black_box_rows")
+        best = choose_winner(judged_by, size[order], n_queries[order], self.standard_errors_)
         return table.iloc[order[best]]
 
     def make_candidate(self, row: Any) -> Any:
@@ -1047,7 +1056,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self, "leaderboard_")
         scorer = self._objective().scorer if scoring is None else check_scoring(scoring)
-        made = [
+        extractors = [
             one if isinstance(one, BaseEstimator) else self.make_candidate(one)
             for one in candidates
         ]
@@ -1056,15 +1065,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         with self._workers():
             folds = data.folds(self.cv)
         return np.array(
-            [[evaluate_on_fold(one, fold, scorer)["score"] for fold in folds] for one in made]
+            [[evaluate_on_fold(one, fold, scorer)["score"] for fold in folds] for one in extractors]
         )
 
     def _seeded(self, name: str) -> Any:
         """An extractor with the search's seed, unless it was given with one of its own."""
-        made = self._make_extractor(name)
-        if made.get_params(deep=False).get("random_state", self) is None:
-            made.set_params(random_state=self.extractor_seed_)
-        return made
+        extractor = self._make_extractor(name)
+        if extractor.get_params(deep=False).get("random_state", self) is None:
+            extractor.set_params(random_state=self.extractor_seed_)
+        return extractor
 
     def _winner(self) -> Any:
         check_is_fitted(self, "leaderboard_")
@@ -1255,17 +1264,19 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 def _score_with(weights: Mapping[str, Any]) -> ScoreSpec:
     """The one score that has all of these weights."""
     all_weights(weights)  # names those that no score has
-    found = [s for s in SCORE_SPECS.values() if weights and set(weights) <= set(s.weight_names)]
-    if len(found) == 1:
-        return found[0]
-    known = "; ".join(
+    matching_specs = [
+        s for s in SCORE_SPECS.values() if weights and set(weights) <= set(s.weight_names)
+    ]
+    if len(matching_specs) == 1:
+        return matching_specs[0]
+    weights_by_score = "; ".join(
         f"{' and '.join(spec.weight_names)} of {spec.label}"
         for spec in SCORE_SPECS.values()
         if spec.weights
     )
     raise ValueError(
-        f"best_for takes the weights of one score ({known}), got {dict(weights)!r}. Pass its name "
-        "as score, or weights of one score alone."
+        f"best_for takes the weights of one score ({weights_by_score}), got {dict(weights)!r}. "
+        "Pass its name as score, or weights of one score alone."
     )
 
 

@@ -142,23 +142,23 @@ class SearchObjective:
             return np.full(len(folds), -np.inf)
         scores = np.array([fold["score"] for fold in folds], dtype=float)
         with np.errstate(invalid="ignore"):  # of infinite scores of the caller's own
-            found = mixed(scores, np.array(on_all_rows))
-        found[np.isnan(found)] = -np.inf
+            weighed_scores = mixed(scores, np.array(on_all_rows))
+        weighed_scores[np.isnan(weighed_scores)] = -np.inf
         of_parts = score_of_parts(self.scorer)
         if of_parts is None:
-            return found
+            return weighed_scores
         names, score = of_parts
-        held_out, rest = (
-            {n: np.array([one.get(n) for one in some], float) for n in names}
-            for some in (folds, [all_rows])
+        held_out, final_parts = (
+            {n: np.array([one.get(n) for one in results], float) for n in names}
+            for results in (folds, [all_rows])
         )
         # Elsewhere a score is made of something else, such as a number that stands in for it.
         follows = _follows(score, held_out, scores)
-        follows &= _follows(score, rest, np.array([on_all_rows]))
+        follows &= _follows(score, final_parts, np.array([on_all_rows]))
         if follows.any():
             held_out = {name: values[follows] for name, values in held_out.items()}
-            found[follows] = mixed_score(held_out, rest, score)
-        return found
+            weighed_scores[follows] = mixed_score(held_out, final_parts, score)
+        return weighed_scores
 
     def values(self, folds: Sequence[FoldResult]) -> tuple[float, ...]:
         """The values of a trial, of which some may be NaN."""
@@ -200,11 +200,13 @@ def _follows(
     scores: np.ndarray,
 ) -> np.ndarray:
     """Where the parts give these scores."""
-    known = np.all([np.isfinite(values) for values in parts.values()], axis=0)
-    if known.any():
-        again = score({name: values[known] for name, values in parts.items()})
-        known[known] = np.isclose(again, scores[known], rtol=1e-9, atol=0)
-    return known
+    follows_mask = np.all([np.isfinite(values) for values in parts.values()], axis=0)
+    if follows_mask.any():
+        recomputed_scores = score({name: values[follows_mask] for name, values in parts.items()})
+        follows_mask[follows_mask] = np.isclose(
+            recomputed_scores, scores[follows_mask], rtol=1e-9, atol=0
+        )
+    return follows_mask
 
 
 def check_scoring(scoring: Any) -> Any:

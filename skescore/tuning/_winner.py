@@ -24,16 +24,16 @@ def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
         rules of all rows never win.
     """
     failed = np.asarray(np.isneginf(with_all_rows).any(axis=1))
-    unknown = np.asarray(np.isnan(with_all_rows).any(axis=1))
-    known = ~failed & ~unknown
+    is_unmeasured = np.asarray(np.isnan(with_all_rows).any(axis=1))
+    has_final_rules = ~failed & ~is_unmeasured
     noise = 1e-12 * max(1.0, float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)))
     # What is infinite on a fold does not win anyway.
-    for place in np.flatnonzero(unknown & np.isfinite(scores).all(axis=1)):
-        if not (scores[known] >= scores[place] - noise).all(axis=1).any():
+    for candidate_index in np.flatnonzero(is_unmeasured & np.isfinite(scores).all(axis=1)):
+        if not (scores[has_final_rules] >= scores[candidate_index] - noise).all(axis=1).any():
             return np.where(failed[:, np.newaxis], -np.inf, scores)
-    if not known.any():  # nothing has rules of all rows
+    if not has_final_rules.any():  # nothing has rules of all rows
         return scores
-    return np.where(known[:, np.newaxis], with_all_rows, -np.inf)
+    return np.where(has_final_rules[:, np.newaxis], with_all_rows, -np.inf)
 
 
 def choose_winner(
@@ -72,17 +72,17 @@ def choose_winner(
 
 def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
     """Give the places of the candidates that are as good as the best, see :func:`choose_winner`."""
-    places = np.flatnonzero(np.isfinite(scores).all(axis=1))
-    if not len(places):  # scores of one's own may be infinite
+    finite_indices = np.flatnonzero(np.isfinite(scores).all(axis=1))
+    if not len(finite_indices):  # scores of one's own may be infinite
         return np.array([np.nan_to_num(scores.sum(axis=1), nan=-np.inf).argmax()])
-    scores = scores[places]
+    scores = scores[finite_indices]
     means = scores.mean(axis=1)
     best = int(_rounded(means).argmax())
     behind = scores[best] - scores
     n_folds = scores.shape[1]
     error = behind.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
     noise = 1e-12 * max(1.0, abs(means[best]))
-    return places[means[best] - means <= standard_errors * error + noise]
+    return finite_indices[means[best] - means <= standard_errors * error + noise]
 
 
 def _rounded(means: np.ndarray) -> np.ndarray:

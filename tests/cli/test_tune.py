@@ -222,8 +222,8 @@ def test_text_shows_the_figures_of_the_json(run, result):
         "±",
         "weighted F1",
         "rules",
-        "c volume",
-        "c rows",
+        "space covered",
+        "rows covered",
         "seconds",
         "parameters",
     ]

@@ -39,8 +39,8 @@ class Leaderboard {
       { key: "performance", title: names.performance, greater: () => true },
       { key: "loss", title: names.loss },
       { key: "size", title: "Rules", digits: 1 },
-      { key: "completeness_volume", title: "c volume", greater: () => true },
-      { key: "completeness_instances", title: "c rows", greater: () => true },
+      { key: "completeness_volume", title: HEADINGS.completeness_volume, greater: () => true },
+      { key: "completeness_instances", title: HEADINGS.completeness_instances, greater: () => true },
       { key: "fidelity", title: "Fidelity", greater: () => true },
       { key: "seconds", title: "Seconds" },
       { key: "params", title: "Parameters", text: true, value: (c) => paramsText(c.params) },
@@ -229,7 +229,8 @@ function showCandidate(group, place, ranking, settings) {
 
 function foldTable(candidate, entry, settings) {
   const names = { performance: "performance", loss: "errors", size: "rules",
-                  completeness_volume: "c volume", completeness_instances: "c rows" };
+                  completeness_volume: HEADINGS.completeness_volume,
+                  completeness_instances: HEADINGS.completeness_instances };
   const row = (title, values, digits) => element("tr", {},
     element("th", { scope: "row", class: "text", text: title }),
     ...values.map((value, k) => element("td", { class: "number", "data-label": `Fold ${k + 1}`,

@@ -9,6 +9,8 @@ function start() {
     page.comparison = new Comparison(content);
   } else {
     Object.assign(SCORES, content.scores);
+    LIMITS.push(...content.limits);
+    Object.assign(HEADINGS, content.headings);
     startRun(content);
   }
   page.ready = performance.now();

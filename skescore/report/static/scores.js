@@ -4,6 +4,8 @@
 // names of variables, and numbers. A score without a formula is shown as it was recorded.
 
 const SCORES = {};
+// Limits that can be set, and headings of measured quantities; filled from the page's content.
+const LIMITS = [], HEADINGS = {};
 const OPERATIONS = {
   "+": (a, b) => a + b,
   "-": (a, b) => a - b,
@@ -87,12 +89,13 @@ function prepare(group) {
 
 // Whether a candidate keeps to the limits, as SearchLimits.allow of skescore.tuning has it.
 function allowed(candidate, settings) {
-  const { max_rules: most, min_performance: least } = settings;
-  const known = candidate.all_rows && candidate.all_rows.n_rules;
-  const rules = known && typeof known[0] === "number" ? known[0] : candidate.means.n_rules;
-  const within = (value) => value <= 1e-9;  // not a number is beyond any limit
-  return (typeof most !== "number" || within(rules - most)) &&
-    (typeof least !== "number" || within(least - candidate.means.performance));
+  return LIMITS.every(({ parameter, quantity, sign, of_final_rules: ofFinalRules }) => {
+    const limit = settings[parameter];
+    if (typeof limit !== "number") return true;
+    const final = ofFinalRules && candidate.all_rows && candidate.all_rows[quantity];
+    const value = final && typeof final[0] === "number" ? final[0] : candidate.means[quantity];
+    return sign * (limit - value) <= 1e-9;  // not a number is beyond any limit
+  });
 }
 
 // Scores of all candidates and their order: what keeps to the limits first, then best mean first,

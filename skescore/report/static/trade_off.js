@@ -1,7 +1,6 @@
 // Fewer rules or fewer errors: one slider, the weights behind it, the limits, and who wins.
 
 const SHARES = { volume: "of the volume", instances: "of the rows" };
-const LIMITS = { "max-rules": "max_rules", "min-performance": "min_performance" };
 
 class TradeOff {
   constructor(content, onChoose) {
@@ -21,7 +20,8 @@ class TradeOff {
   }
 
   start() {
-    return { max_rules: null, min_performance: null, ...this.content.start };
+    const unlimited = Object.fromEntries(LIMITS.map(({ parameter }) => [parameter, null]));
+    return { ...unlimited, ...this.content.start };
   }
 
   show(group) {
@@ -63,10 +63,10 @@ class TradeOff {
         this.soon(true);
       });
     }
-    for (const [id, name] of Object.entries(LIMITS)) {
+    for (const { id, parameter: name, smallest } of LIMITS) {
       byId(id).addEventListener("input", () => {
         const text = byId(id).value, value = text === "" ? null : Number(text);
-        const sound = !byId(id).validity.badInput && (value === null || name !== "max_rules" || value >= 1);
+        const sound = !byId(id).validity.badInput && (value === null || smallest === null || value >= smallest);
         byId(id).setAttribute("aria-invalid", String(!sound));
         if (!sound) return;
         this.settings[name] = value;
@@ -98,7 +98,7 @@ class TradeOff {
       byId(name + "-number").value = this.settings[name];
       byId(name + "-number").setAttribute("aria-invalid", "false");
     }
-    for (const [id, name] of Object.entries(LIMITS)) {
+    for (const { id, parameter: name } of LIMITS) {
       byId(id).value = this.settings[name] === null ? "" : this.settings[name];
       byId(id).setAttribute("aria-invalid", "false");
     }

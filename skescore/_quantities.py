@@ -1,0 +1,177 @@
+"""Quantities that are measured of every candidate, declared once.
+
+Leaderboards, files, plots, the report's page and the limits of a search derive from this table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skescore._scores import SCORE_SPECS
+
+__all__ = ["MeasuredQuantity", "QuantityLimit", "limited_quantities", "measured_quantities"]
+
+
+@dataclass(frozen=True)
+class QuantityLimit:
+    """A limit that the winner of a search may have to keep.
+
+    Parameters
+    ----------
+    parameter : str
+        Parameter of searches, also the option of the command line.
+    text : str
+        The limit in words, with ``{value:g}`` and ``{s}`` for the plural of the unit.
+    help : str
+        Help of the option.
+    smallest : float, optional
+        Smallest limit that makes sense.
+    of_final_rules : bool, default=False
+        Compare the limit with the rules extracted from all rows where there are some, otherwise
+        with the mean over the folds.
+    """
+
+    parameter: str
+    text: str
+    help: str
+    smallest: float | None = None
+    of_final_rules: bool = False
+
+
+@dataclass(frozen=True)
+class MeasuredQuantity:
+    """A number that is measured of every candidate on every fold.
+
+    Parameters
+    ----------
+    name : str
+        Name in results, leaderboards and files.
+    label : str
+        Label of an axis.
+    heading : str
+        Heading of a column.
+    greater_is_better : bool, default=False
+        Direction.
+    is_cost : bool, default=False
+        Whether it measures the extraction, not the rules.
+    is_count : bool, default=False
+        Whether single measurements are whole numbers.
+    digits : int, default=3
+        Decimal places in tables.
+    complement : str, default=""
+        Name of one minus the quantity, which a search can minimize.
+    complement_label : str, default=""
+        Label of an axis with the complement.
+    limit : QuantityLimit, optional
+        Limit that a search can set: an upper one where less is better, otherwise a lower one.
+    """
+
+    name: str
+    label: str
+    heading: str
+    greater_is_better: bool = False
+    is_cost: bool = False
+    is_count: bool = False
+    digits: int = 3
+    complement: str = ""
+    complement_label: str = ""
+    limit: QuantityLimit | None = None
+
+    @property
+    def sign(self) -> float:
+        """1 if greater is better, -1 if less is better."""
+        return 1.0 if self.greater_is_better else -1.0
+
+
+#: Labels of what the built-in scores take of the predictions.
+_PREDICTION_LABELS = {
+    "performance": "predictive performance p",
+    "loss": "predictive loss p",
+    "loss_q": "predictive loss of Q",
+}
+_MIN_PERFORMANCE = QuantityLimit(
+    "min_performance",
+    "a performance of at least {value:g}",
+    "smallest performance on held-out rows that the winner may have",
+)
+_OTHER_QUANTITIES = (
+    MeasuredQuantity(
+        "n_rules",
+        "number of rules",
+        "rules",
+        is_count=True,
+        digits=1,
+        limit=QuantityLimit(
+            "max_rules",
+            "at most {value:g} rule{s}",
+            "largest number of rules that the winner may have",
+            1.0,
+            of_final_rules=True,
+        ),
+    ),
+    MeasuredQuantity("size", "size r", "size", is_count=True, digits=1),
+    MeasuredQuantity(
+        "completeness_volume",
+        "completeness c (share of volume)",
+        "space covered",
+        greater_is_better=True,
+        complement="incompleteness",
+        complement_label="incompleteness, 1 − c (share of {completeness})",
+    ),
+    MeasuredQuantity(
+        "completeness_instances",
+        "coverage (share of rows)",
+        "rows covered",
+        greater_is_better=True,
+        complement="incompleteness_instances",
+        complement_label="incompleteness (share of rows)",
+    ),
+    MeasuredQuantity("seconds", "time (s)", "seconds", is_cost=True),
+    MeasuredQuantity(
+        "black_box_calls", "calls of the black box", "calls", is_cost=True, is_count=True
+    ),
+    MeasuredQuantity("black_box_rows", "rows queried", "queries", is_cost=True, is_count=True),
+)
+
+
+def measured_quantities(*, costs: bool = True) -> dict[str, MeasuredQuantity]:
+    """Return all measured quantities by name, in the order of their columns.
+
+    Parameters
+    ----------
+    costs : bool, default=True
+        Include the costs of extraction. Without them, these are the parts of all scores.
+
+    Returns
+    -------
+    dict of str to MeasuredQuantity
+        First what the registered scores take of the predictions.
+    """
+    quantities = {
+        spec.kept_as: MeasuredQuantity(
+            spec.kept_as,
+            _PREDICTION_LABELS.get(spec.kept_as, f"predictive {spec.prediction} of {spec.label}"),
+            spec.kept_as.replace("_", " "),
+            greater_is_better=spec.prediction == "performance",
+            limit=_MIN_PERFORMANCE if spec.kept_as == "performance" else None,
+        )
+        for spec in SCORE_SPECS.values()
+    }
+    other_quantities = (q for q in _OTHER_QUANTITIES if costs or not q.is_cost)
+    return quantities | {quantity.name: quantity for quantity in other_quantities}
+
+
+def limited_quantities() -> dict[str, MeasuredQuantity]:
+    """Return the quantities that a search can limit, by the parameter of the limit.
+
+    Returns
+    -------
+    dict of str to MeasuredQuantity
+        Upper limits first.
+    """
+    quantities = measured_quantities().values()
+    return {
+        quantity.limit.parameter: quantity
+        for quantity in sorted(quantities, key=lambda quantity: quantity.greater_is_better)
+        if quantity.limit is not None
+    }
