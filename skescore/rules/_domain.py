@@ -1,4 +1,4 @@
-"""The box in which rules are meant to predict, and what is said outside of all rules."""
+"""Domains and fallbacks: where rules apply, and the prediction for uncovered rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skescore.rules._row_table import RowTable
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: Numbers in a row over which NumPy is quick.
+#: Length of a row from which on NumPy reduces columns fast.
 _WIDE = 512
 
 UNCOVERED_POLICIES = ("default", "nearest", "abstain")
@@ -32,18 +32,18 @@ UNCOVERED_POLICIES = ("default", "nearest", "abstain")
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The box around the training rows.
+    """Box around the training rows.
 
     Parameters
     ----------
     lower, upper : sequence of float of length n_features
         Finite bounds; equal ones mark a constant feature. A categorical feature with K values
-        reaches from 0 to K: one unit of length for each.
+        reaches from 0 to K, one unit of length per value.
     categories : iterable of (int, sequence), default=()
         Pairs of column index and the known values of that categorical feature.
     missing : sequence of float of length n_features, default=()
-        Share of rows without a value, per feature; by default all values are known. The feature's
-        measure is its interval with weight ``1 - missing``, and *missing* with the rest.
+        Share of missing values of each feature; 0 by default. Volumes give the interval of the
+        feature the weight ``1 - missing``, and missing values the remaining weight.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Domain:
         margin: float = 1e-9,
         categories: Mapping[int, Sequence[Any]] | None = None,
     ) -> Domain:
-        """The bounding box of rows, each side widened by `margin` times the feature's range.
+        """Return the bounding box of rows, widened by `margin` times the range of each feature.
 
         Columns of categorical features hold codes, which number their `categories` from 0. NaN is
         a missing value: its share of each column becomes the domain's `missing`. Where no value is
@@ -135,11 +135,11 @@ class Domain:
         low, high = _column_range(X)
         shares: tuple[float, ...] = ()
         if np.isnan(low).any():
-            gone = np.isnan(X)
-            shares = tuple(gone.mean(axis=0).tolist())
-            known = ~gone.all(axis=0)
-            low = np.where(known, np.where(gone, np.inf, X).min(axis=0), 0.0)
-            high = np.where(known, np.where(gone, -np.inf, X).max(axis=0), 0.0)
+            missing_mask = np.isnan(X)
+            shares = tuple(missing_mask.mean(axis=0).tolist())
+            has_values = ~missing_mask.all(axis=0)
+            low = np.where(has_values, np.where(missing_mask, np.inf, X).min(axis=0), 0.0)
+            high = np.where(has_values, np.where(missing_mask, -np.inf, X).max(axis=0), 0.0)
         # Halves first: the range of numbers near the largest float would overflow.
         extra = margin * 2 * (high / 2 - low / 2)
         largest = np.finfo(float).max
@@ -158,25 +158,27 @@ class Domain:
 
 
 def _column_range(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest number of each column.
+    """Return the minimum and maximum of each column.
 
-    Down the columns of a long narrow array NumPy goes one number at a time; many rows laid side by
-    side are one wide row, over which it goes many numbers at a time.
+    NumPy reduces a long and narrow array one number at a time. Reshaped so that many rows form one
+    wide row, it is reduced many numbers at a time.
     """
     n_rows, n_columns = X.shape
-    beside = max(1, _WIDE // max(1, n_columns))
-    if not X.flags.c_contiguous or n_rows < 4 * beside:
+    n_side_by_side = max(1, _WIDE // max(1, n_columns))
+    if not X.flags.c_contiguous or n_rows < 4 * n_side_by_side:
         return X.min(axis=0), X.max(axis=0)
-    whole = n_rows // beside * beside
-    wide, rest = X[:whole].reshape(-1, beside * n_columns), X[whole:]
-    low = wide.min(axis=0).reshape(beside, n_columns)
-    high = wide.max(axis=0).reshape(beside, n_columns)
-    return np.vstack([low, rest]).min(axis=0), np.vstack([high, rest]).max(axis=0)
+    n_folded = n_rows // n_side_by_side * n_side_by_side
+    wide, remaining_rows = X[:n_folded].reshape(-1, n_side_by_side * n_columns), X[n_folded:]
+    low = wide.min(axis=0).reshape(n_side_by_side, n_columns)
+    high = wide.max(axis=0).reshape(n_side_by_side, n_columns)
+    return np.vstack([low, remaining_rows]).min(axis=0), np.vstack([high, remaining_rows]).max(
+        axis=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """What a rule set says where no rule holds. It is not knowledge and never counts as a rule.
+    """Prediction for uncovered rows. It never counts as a rule.
 
     Parameters
     ----------
@@ -237,7 +239,7 @@ class Fallback:
 
 
 def default_abstain_label(classes: Sequence[Any]) -> Any:
-    """A label of the classes' type that is none of them."""
+    """Return a label of the type of the classes that differs from all of them."""
     if all(isinstance(c, bool) for c in classes):
         raise ValueError(
             "uncovered='abstain' has no label left beside True and False: pass abstain_label=..., "
@@ -256,7 +258,7 @@ def default_abstain_label(classes: Sequence[Any]) -> Any:
 
 
 def label_array(labels: Sequence[Any]) -> np.ndarray:
-    """Class labels as an array of their common type; of objects where the types differ."""
+    """Return class labels as an array of their common type, or of objects if types differ."""
     kinds = {bool if isinstance(v, bool) else type(v) for v in labels}
     if len(kinds) <= 1 or kinds == {int, float}:
         array = np.asarray(labels)
@@ -275,7 +277,7 @@ def label_array(labels: Sequence[Any]) -> np.ndarray:
 
 
 def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain:
-    """The box around rows; see :meth:`RuleSet.domain_around`."""
+    """Return the box around rows; see :meth:`RuleSet.domain_around`."""
     table = RowTable(X, ruleset.feature_names)
     if len(table) == 0:
         raise ValueError("X must hold at least one row to find a domain, got 0 rows.")
@@ -298,9 +300,9 @@ def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain
     for j in range(ruleset.n_features):
         try:
             column = table.column(j)[rows]
-            gone = table.missing(j, rows)
+            missing_mask = table.missing(j, rows)
             if j not in compared and (column.dtype.kind in "OUST" or j in listed):
-                values = {python_value(v) for v in column[~gone].tolist()}
+                values = {python_value(v) for v in column[~missing_mask].tolist()}
                 if values:
                     categories[j] = tuple(sorted(values, key=label_order))
             else:
@@ -308,7 +310,7 @@ def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain
                 numbers = numbers[np.isfinite(numbers)]
                 if len(numbers):
                     ends[:, j] = numbers.min(), numbers.max()
-            missing[j] = np.average(gone, weights=weights)
+            missing[j] = np.average(missing_mask, weights=weights)
         except (TypeError, ValueError):
             if j in used:
                 raise  # what no rule looks at may hold anything, and takes no part in volumes
@@ -316,7 +318,7 @@ def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain
 
 
 def _uses(conditions: Iterable[Condition]) -> tuple[set[int], set[int]]:
-    """The features whose values are listed, and those that are compared with numbers."""
+    """Return the features tested by lists of values, and those compared with numbers."""
     listed: set[int] = set()
     compared: set[int] = set()
     for condition in conditions:

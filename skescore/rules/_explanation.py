@@ -28,7 +28,7 @@ from skescore.rules._text import feature_name, format_label, format_number, outp
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-__all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "HeldRule", "explain"]
+__all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "MatchingRule", "explain"]
 
 
 #: Changed rows that are predicted at a time, and in the second search altogether.
@@ -136,7 +136,7 @@ class CounterfactualSearch:
         start = float(table.numbers(j, slice(None))[0])
         if scale == 0:  # no change of a feature that never changed is near
             return _Options(np.array([start]), np.zeros(1))
-        points_to_try = np.array([start, *_places(sorted(points), start, _BEYOND * scale)])
+        points_to_try = np.array([start, *_boundary_values(sorted(points), start, _BEYOND * scale)])
         with np.errstate(over="ignore", invalid="ignore"):
             costs = np.abs(points_to_try - start) / scale
         if math.isnan(start):
@@ -223,7 +223,7 @@ class CounterfactualSearch:
             change = self.first(self.by_distance(pairs), prediction)
         if change is None:
             return None
-        return self.told(self.without_needless(change, prediction))
+        return self.describe(self.without_needless(change, prediction))
 
     def without_needless(self, change: dict[int, int], prediction: Any) -> dict[int, int]:
         """Remove unnecessary parts from a change, the most expensive ones first."""
@@ -246,7 +246,7 @@ class CounterfactualSearch:
                 return batch[hits[0]]
         return None
 
-    def told(self, change: dict[int, int]) -> Counterfactual:
+    def describe(self, change: dict[int, int]) -> Counterfactual:
         """Return the counterfactual that a change describes."""
         table, names = self.table([change]), self.ruleset.feature_names
         rule = int(self.assigned(table)[0])
@@ -262,7 +262,7 @@ class CounterfactualSearch:
         )
 
 
-def _places(cuts: list[float], start: float, reach: float) -> Iterator[float]:
+def _boundary_values(cuts: list[float], start: float, reach: float) -> Iterator[float]:
     """Yield every cut, and for each interval between cuts its value closest to the start."""
     yield from (cut for cut in cuts if cut != start)
     for low, high in pairwise([-math.inf, *cuts, math.inf]):
@@ -303,7 +303,7 @@ class CheckedCondition:
 
 
 @dataclass(frozen=True)
-class HeldRule:
+class MatchingRule:
     """A rule that holds for the row, by its index from 0.
 
     In a vote `weight` is its weight for this row, and `votes` what it adds to each class.
@@ -326,7 +326,7 @@ class Explanation:
         What :meth:`RuleSet.predict` predicts.
     row : mapping of str to value
         The values of the features that the rules look at; None where missing.
-    held : tuple of HeldRule
+    matching_rules : tuple of MatchingRule
         The rules that hold, in order.
     rule : int or None
         Index of the assigned rule; None for the fallback or a vote.
@@ -343,7 +343,7 @@ class Explanation:
 
     prediction: Any
     row: Mapping[str, Any]
-    held: tuple[HeldRule, ...]
+    matching_rules: tuple[MatchingRule, ...]
     rule: int | None
     reason: str
     conditions: tuple[CheckedCondition, ...]
@@ -362,22 +362,22 @@ class Explanation:
     def _lines(self) -> Iterator[str]:
         number = "" if self.rule is None else f"rule {self.rule + 1}"
         yield (
-            f"prediction: {self._said(self.prediction)}, "
+            f"prediction: {self._format(self.prediction)}, "
             + {
                 "first": f"by {number}, the first that holds",
                 "purest": f"by {number}, the purest that holds",
                 "vote": "by the vote of all rules that hold",
                 "nearest": f"by {number}, the nearest, since no rule holds",
                 "fallback": "by the fallback, since "
-                + ("the weights leave no mean" if self.held else "no rule holds"),
+                + ("the weights leave no mean" if self.matching_rules else "no rule holds"),
             }[self.reason]
         )
         if self.sums is not None and self.reason == "vote":
             sums = (f"{format_label(c)} {format_number(v)}" for c, v in self.sums.items())
             yield f"sums: {', '.join(sums)}"
-        if self.held:
+        if self.matching_rules:
             yield "rules that hold:"
-            yield from (f"  {held.index + 1}. {held.text}" for held in self.held)
+            yield from (f"  {rule.index + 1}. {rule.text}" for rule in self.matching_rules)
         if self.conditions:
             yield f"conditions of {number}:"
             yield from _condition_lines(self.conditions, "  ")
@@ -386,12 +386,12 @@ class Explanation:
             yield "no change found that gets another prediction"
             return
         by = "" if counterfactual.rule is None else f", by rule {counterfactual.rule + 1}"
-        yield f"nearest other prediction: {self._said(counterfactual.prediction)}{by}, if"
+        yield f"nearest other prediction: {self._format(counterfactual.prediction)}{by}, if"
         for change in counterfactual.changes:
             before, after = _value_text(change.before), _value_text(change.after)
             yield f"  {feature_name([change.feature], 0)} were {after} instead of {before}"
 
-    def _said(self, prediction: Any) -> str:
+    def _format(self, prediction: Any) -> str:
         return output_number(prediction) if self._numeric else format_label(prediction)
 
 
@@ -449,7 +449,7 @@ def _explained(ruleset: RuleSet, row: RowTable) -> Explanation:
     return Explanation(
         prediction,
         {names[j]: search.values[j] for j in search.used},
-        tuple(_held_rule(ruleset, i, table) for i in held_indices),
+        tuple(_matching_rule(ruleset, i, table) for i in held_indices),
         rule,
         reason,
         tuple(_checked(ruleset, condition, table) for condition in conditions),
@@ -482,13 +482,13 @@ def _rows(ruleset: RuleSet, x: Any) -> RowTable:
     return table
 
 
-def _held_rule(ruleset: RuleSet, index: int, table: RowTable) -> HeldRule:
+def _matching_rule(ruleset: RuleSet, index: int, table: RowTable) -> MatchingRule:
     rule, text = ruleset.rules[index], ruleset.line(index)
     output: Any = rule.output
     if isinstance(output, LinearOutput):
         output = float(output.evaluate(table.column, 1)[0])
     if ruleset.voting is None:
-        return HeldRule(index, text, output)
+        return MatchingRule(index, text, output)
     weight = rule.weight
     if isinstance(weight, LinearOutput):
         # A weight that depends on a missing value counts as 0, see class_sums.
@@ -499,7 +499,7 @@ def _held_rule(ruleset: RuleSet, index: int, table: RowTable) -> HeldRule:
         if ruleset.voting == "probabilities":
             shares = ruleset.conclusions.class_probabilities(len(ruleset.classes))[index].tolist()
             votes = {c: weight * s for c, s in zip(ruleset.classes, shares, strict=True) if s}
-    return HeldRule(index, text, output, weight, votes)
+    return MatchingRule(index, text, output, weight, votes)
 
 
 def _checked(ruleset: RuleSet, condition: Condition, table: RowTable) -> CheckedCondition:

@@ -28,17 +28,17 @@ VOTINGS = {
     "classification": ("votes", "probabilities", "logistic"),
     "regression": ("mean", "sum"),
 }
-#: Pairs of row and rule worked on at a time.
+#: Number of pairs of row and rule processed at a time.
 _PAIRS = 1 << 22
 
 
 def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
-    """Give a kind of voting that suits the task; None where one rule predicts."""
+    """Check that the kind of voting suits the task."""
     if voting is None:
         return None
-    known = VOTINGS[task]
-    if voting not in known:
-        listed = ", ".join(map(repr, known))
+    allowed = VOTINGS[task]
+    if voting not in allowed:
+        listed = ", ".join(map(repr, allowed))
         raise ValueError(f"voting must be None or, for {task}, one of {listed}, got {voting!r}.")
     if ordered:
         raise ValueError(
@@ -49,7 +49,7 @@ def check_voting(voting: Any, task: str, *, ordered: bool) -> str | None:
 
 
 def _pairs(ruleset: RuleSet, table: RowTable) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Blocks of rows, with every pair of row (within its block) and rule that holds for it.
+    """Yield blocks of rows, with all pairs of a row in the block and a rule that holds for it.
 
     A block of rows comes once per block of rules; each row meets its rules in their order.
     """
@@ -83,14 +83,14 @@ def _values(
 
 
 def _split(values: Any) -> tuple[np.ndarray, dict[int, LinearOutput]]:
-    """Numbers, and the functions that stand among them."""
+    """Split values into an array of numbers and a mapping of linear functions."""
     functions = {i: value for i, value in enumerate(values) if isinstance(value, LinearOutput)}
     numbers = [np.nan if isinstance(value, LinearOutput) else value for value in values]
     return np.asarray(numbers, dtype=float), functions
 
 
 def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of votes, counts or log odds per row and class, and which rows some rule covers."""
+    """Sum votes, counts or log odds per row and class; also return a mask of covered rows."""
     n_classes = len(ruleset.classes or ())
     sums, covered = np.zeros((len(table), n_classes)), np.zeros(len(table), dtype=bool)
     constants, functions = _split(ruleset.weights)
@@ -103,19 +103,19 @@ def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarra
     for rows, row, rule in _pairs(ruleset, table):
         covered[rows][row] = True
         weight = _values(constants, functions, table, rows, row, rule)
-        weight[np.isnan(weight)] = 0.0  # a weight that a missing value leaves unknown says nothing
+        weight[np.isnan(weight)] = 0.0  # a weight that depends on a missing value counts as 0
         # Each row's pairs come rule by rule, and np.add.at adds in that order.
         if shares is None:
             np.add.at(sums[rows].reshape(-1), row * n_classes + outputs[rule], weight)
         else:
             for k in range(n_classes):
-                some = np.flatnonzero(shares[rule, k])  # infinitely often nothing is nothing
-                np.add.at(sums[rows, k], row[some], weight[some] * shares[rule[some], k])
+                voters = np.flatnonzero(shares[rule, k])  # infinitely often nothing is nothing
+                np.add.at(sums[rows, k], row[voters], weight[voters] * shares[rule[voters], k])
     return sums, covered
 
 
 def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
-    """Turn sums into class probabilities; where they cannot be any, the winner has it all."""
+    """Convert sums to class probabilities; if impossible, the winner gets probability 1."""
     winner = np.eye(sums.shape[1])[sums.argmax(axis=1)]
     with np.errstate(over="ignore", invalid="ignore"):
         total = sums.sum(axis=1, keepdims=True)
@@ -129,9 +129,9 @@ def class_probabilities(voting: str, sums: np.ndarray) -> np.ndarray:
 
 
 def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
-    """Predicted numbers, NaN where there is none, and which rows have one.
+    """Predict numbers; returns NaN for rows without a prediction, and a mask of the others.
 
-    A row has none where no rule holds, or the weights of a mean add up to 0 or less.
+    A row has no prediction if no rule holds, or if the weights of a mean sum to 0 or less.
     """
     totals, total_weights = np.zeros(len(table)), np.zeros(len(table))
     predicted = np.zeros(len(table), dtype=bool)
@@ -139,9 +139,9 @@ def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
     conclusions = ruleset.conclusions
     linear = dict(conclusions.linear)
     for rows, row, rule in _pairs(ruleset, table):
-        said = _values(conclusions.outputs, linear, table, rows, row, rule)
+        outputs = _values(conclusions.outputs, linear, table, rows, row, rule)
         predicted[rows][row] = True
-        np.add.at(totals[rows], row, weights[rule] * said)
+        np.add.at(totals[rows], row, weights[rule] * outputs)
         if ruleset.voting == "mean":
             np.add.at(total_weights[rows], row, weights[rule])
     if ruleset.voting == "mean":
@@ -151,7 +151,7 @@ def numbers(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarray]:
 
 
 def assigned_rule(ruleset: RuleSet, table: RowTable) -> np.ndarray:
-    """The assigned rule of every row, by the nearest-box policy if asked for; -1 for none."""
+    """Return the rule of each row, including the nearest-box policy; -1 for none."""
     index = ruleset.assign(table)
     fallback = ruleset.fallback
     if fallback is not None and fallback.policy == "nearest" and len(ruleset):
@@ -167,7 +167,7 @@ def assigned_rule(ruleset: RuleSet, table: RowTable) -> np.ndarray:
 
 
 def distance_units(ruleset: RuleSet) -> tuple[tuple[float, ...], float]:
-    """Units of the distance to a box along each feature, and what a value known instead adds.
+    """Return the units of the distance along each feature, and the penalty of an observed value.
 
     The units are the ranges of the domain; halves of them where one is longer than any float.
     """
@@ -272,7 +272,7 @@ def _constants_of(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.n
 
 
 def _labeled(ruleset: RuleSet, table: RowTable, codes: np.ndarray, lost: np.ndarray) -> np.ndarray:
-    """Labels of the classes with the given codes, and the fallback's for rows without any."""
+    """Return the labels of class codes, and the label of the fallback for uncovered rows."""
     labels: list[Any] = list(ruleset.classes or ())
     if len(lost):
         fallback = _fallback_for(ruleset, table, lost)
@@ -285,7 +285,7 @@ def _labeled(ruleset: RuleSet, table: RowTable, codes: np.ndarray, lost: np.ndar
 
 
 def predict_proba(ruleset: RuleSet, table: RowTable) -> np.ndarray:
-    """Class probabilities of the assigned rule; see :meth:`RuleSet.predict_proba`."""
+    """Return class probabilities; see :meth:`RuleSet.predict_proba`."""
     n_classes = len(ruleset.classes or ())
     if ruleset.voting is not None:
         sums, covered = class_sums(ruleset, table)
@@ -311,7 +311,7 @@ def _fallback_probabilities(ruleset: RuleSet, fallback: Fallback) -> Any:
 
 
 def _numbers(ruleset: RuleSet, table: RowTable, index: np.ndarray) -> np.ndarray:
-    """Outputs of the assigned rules; linear ones feature by feature for all rules at once."""
+    """Return the outputs of the assigned rules; linear ones are summed feature by feature."""
     conclusions = ruleset.conclusions
     constant = np.append(conclusions.outputs, np.nan)
     slopes: dict[int, np.ndarray] = {}

@@ -42,7 +42,7 @@ _DENSE_CELLS = 1 << 18  # up to here a plain comparison of all with all is quick
 
 
 def overlapping_pairs(lower: ArrayLike, upper: ArrayLike, tolerance: float = 0.0) -> Integers:
-    """Pairs of boxes whose interiors intersect.
+    """Return the pairs of boxes whose interiors intersect.
 
     Gives row numbers i < j, sorted, of boxes whose intersection is deeper than `tolerance` on
     every feature.
@@ -69,9 +69,9 @@ def contained_in_other(lower: ArrayLike, upper: ArrayLike) -> NDArray[np.bool_]:
     distinct = corners[first]
     inside = np.zeros(len(distinct), dtype=bool)
     for rows, start, bits in _bit_blocks(distinct, distinct, strict=False):
-        own = np.arange(max(rows, start), min(rows + len(bits), start + _COLUMNS))
-        place = own - start
-        bits[own - rows, place >> 3] &= ~(128 >> (place & 7)).astype(np.uint8)
+        diagonal = np.arange(max(rows, start), min(rows + len(bits), start + _COLUMNS))
+        column = diagonal - start
+        bits[diagonal - rows, column >> 3] &= ~(128 >> (column & 7)).astype(np.uint8)
         inside[rows : rows + len(bits)] |= bits.any(axis=1)
     inverse = inverse.reshape(-1)  # numpy 2.0 returns a column
     return inside[inverse] | (first[inverse] != np.arange(len(low)))
@@ -83,7 +83,7 @@ def adjacent_pairs(
     lower_closed: ArrayLike | None = None,
     upper_closed: ArrayLike | None = None,
 ) -> Integers:
-    """Pairs of boxes that share a whole face, so that their union is a box.
+    """Return the pairs of boxes that share a whole face, so that their union is a box.
 
     Gives rows (i, j, feature), sorted, with ``upper[i, feature] == lower[j, feature]`` and equal
     intervals on every other feature. If flags are given, they too must agree there, and the shared
@@ -91,9 +91,9 @@ def adjacent_pairs(
 
     Notes
     -----
-    The intervals on all features but one are hashed by a sum of random words, from which one
-    summand is easily taken away; boxes with equal sums are then compared exactly. The cost is
-    n_features sorts, not all pairs.
+    The intervals of a box are hashed to a sum of random words, one per feature. Subtracting one
+    summand gives the hash of all other features. Boxes with equal hashes are compared exactly. The
+    cost is that of n_features sorts instead of all pairs.
     """
     low, high = as_boxes(lower, upper)
     with_flags = lower_closed is not None or upper_closed is not None
@@ -137,7 +137,7 @@ def adjacent_pairs(
 
 
 def as_boxes(lower: ArrayLike, upper: ArrayLike) -> tuple[Floats, Floats]:
-    """Return the bounds as arrays of floats, or say what is wrong with them."""
+    """Convert bounds to arrays of floats and check them."""
     low = np.asarray(lower, dtype=np.float64)
     high = np.asarray(upper, dtype=np.float64)
     if low.ndim == 1 and not low.size and high.ndim == 1 and not high.size:
@@ -153,7 +153,7 @@ def as_boxes(lower: ArrayLike, upper: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def box_volumes(low: Floats, high: Floats) -> Floats:
-    """Volume of every box, none of which may be empty."""
+    """Return the volume of each box; no box may be empty."""
     sides = high - low
     if sides.shape[1] <= 100:
         return np.prod(sides, axis=1)
@@ -161,7 +161,7 @@ def box_volumes(low: Floats, high: Floats) -> Floats:
 
 
 def overlap_components(low: Floats, high: Floats) -> Integers:
-    """Number every group of boxes that hang together by overlaps; return the number per box."""
+    """Label the connected components of the overlap graph; return the label of each box."""
     n_boxes = len(low)
     labels = np.arange(n_boxes)
     for i, j in _overlap_chunks(low, high, 0.0):
@@ -190,7 +190,7 @@ def first_box(points: Floats, low: Floats, high: Floats) -> Integers:
 def _overlap_chunks(
     low: Floats, high: Floats, tolerance: float
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Pairs i < j of overlapping boxes, in pieces of bounded size."""
+    """Yield the pairs i < j of overlapping boxes, in chunks of bounded size."""
     solid = np.flatnonzero((high > low + tolerance).all(axis=1))
     raised = low[solid] + tolerance
     values = np.hstack([raised, -high[solid]])
@@ -257,7 +257,7 @@ def _as_flags(name: str, flags: ArrayLike | None, shape: tuple[int, ...]) -> NDA
 
 
 def _random_words(rows: NDArray[np.generic], rng: np.random.Generator) -> NDArray[np.uint64]:
-    """One random word per distinct row."""
+    """Return a random word for each row; equal rows get equal words."""
     distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
     words = rng.integers(0, 2**64, size=len(distinct), dtype=np.uint64)
     return words[inverse.reshape(-1)]  # numpy 2.0 returns a column
@@ -267,7 +267,7 @@ Seed = int | np.random.Generator | np.random.RandomState | None
 
 
 def clopper_pearson(hits: int, n_samples: int, confidence: float = 0.99) -> tuple[float, float]:
-    """Interval for a probability from counted hits that never falls short of its confidence.
+    """Return the Clopper-Pearson interval of a probability, given counted hits.
 
     Use it for shares estimated by random points, also when none or all of them hit.
 
@@ -287,7 +287,7 @@ def clopper_pearson(hits: int, n_samples: int, confidence: float = 0.99) -> tupl
 
 
 def sampling_stream(random_state: Seed) -> np.random.Generator:
-    """Random generator for points in a domain, apart from the streams that data come from.
+    """Return a random generator for points of a domain, independent of the streams of data.
 
     Use it instead of ``np.random.default_rng``: synthetic rows are often drawn with a small seed
     such as 0. Points of the very same stream would repeat those rows, and rules drawn around the
@@ -350,13 +350,13 @@ def sampled_volume(
 
 
 def check_count(name: str, number: int) -> None:
-    """Refuse what is not a whole number of at least 1."""
+    """Raise an error unless a value is a whole number of at least 1."""
     if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
         raise ValueError(f"`{name}` must be a whole number of at least 1, got {number!r}.")
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse what is not strictly between 0 and 1."""
+    """Raise an error unless a value lies strictly between 0 and 1."""
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"`confidence` must lie strictly between 0 and 1, got {confidence!r}.")
 
@@ -375,7 +375,7 @@ _RELATIVE_ERROR = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """Share of the unit cube that is covered, with its interval where it is an estimate.
+    """Covered share of the unit cube, with an interval if it is an estimate.
 
     Attributes
     ----------
@@ -413,7 +413,7 @@ def union_volume(
     confidence: float = 0.99,
     random_state: Seed = 0,
 ) -> Volume:
-    """Volume of the union of boxes inside the unit cube, exact wherever that is affordable.
+    """Return the volume of a union of boxes in the unit cube, exactly if that is affordable.
 
     `disjoint` is the caller's word that no two boxes overlap, so that volumes are added.
     Boxes of the same `rule` (a number per box; each its own by default) are disjoint and make up a
@@ -506,13 +506,13 @@ def union_volume(
             entangled[members] = True
         else:
             parts.append(part)
-    known = math.fsum(parts)
+    disjoint_volume = math.fsum(parts)
     if not entangled.any():
-        return _exact(known)
+        return _exact(disjoint_volume)
     value, bottom, top = sampled_volume(
         low[entangled], high[entangled], int(n_samples), confidence, random_state
     )
-    value, bottom, top = (min(known + part, 1.0) for part in (value, bottom, top))
+    value, bottom, top = (min(disjoint_volume + part, 1.0) for part in (value, bottom, top))
     return Volume(value, False, bottom, top, float(confidence), int(n_samples))
 
 
@@ -524,7 +524,7 @@ def _exact(value: float) -> Volume:
 def _component_volume(
     low: Floats, high: Floats, rule: Integers, max_fragments: int
 ) -> float | None:
-    """Exact volume of overlapping boxes, or None if that takes too many fragments."""
+    """Return the exact volume of overlapping boxes; None if it needs too many fragments."""
     common = (low == low[0]).all(axis=0) & (high == high[0]).all(axis=0)
     factor = float(box_volumes(low[:1, common], high[:1, common])[0])
     low, high = low[:, ~common], high[:, ~common]
@@ -570,7 +570,7 @@ def _by_inclusion_exclusion(low: Floats, high: Floats, limit: int) -> float | No
 
 
 class Products:
-    """Rules as products: of each feature, the values that a rule allows, whatever the others are.
+    """Rules as products of sets: the values of each feature that a rule allows.
 
     The values of a feature are taken together as far as the same rules allow them. What stands for
     a set of rules is a row of bits, in words of 64.
@@ -592,7 +592,7 @@ class Products:
 
     @classmethod
     def of_boxes(cls, low: Floats, high: Floats, rule: Integers) -> Products | None:
-        """Read boxes inside the unit cube; of a rule, together a product, they may be several.
+        """Convert boxes in the unit cube; several boxes of one rule must form a product.
 
         None where boxes have so many different ends that other ways are quicker.
         """
@@ -606,37 +606,37 @@ class Products:
                 return None
             first, last = (np.searchsorted(edges, ends)[:, None] for ends in (start, end))
             part = np.arange(len(edges) - 1)
-            held = np.logical_or.reduceat((first <= part) & (part < last), starts, axis=0)
-            if held.all():
+            covers_part = np.logical_or.reduceat((first <= part) & (part < last), starts, axis=0)
+            if covers_part.all():
                 continue
-            distinct, inverse = _distinct_rows(_as_words(held.T))
+            distinct, inverse = _distinct_rows(_as_words(covers_part.T))
             allowed.append(distinct)
             widths.append(np.bincount(inverse, np.diff(edges)).astype(np.float64))
         return cls(allowed, widths, len(starts))
 
     def covered(self, *, within: int | None = None, limit: int) -> float | None:
-        """Volume of what at least one rule holds in; None if that takes more than `limit` steps.
+        """Return the volume covered by at least one rule; None if it needs more than `limit` steps.
 
-        With `within`, of the others inside of what this rule holds in.
+        With `within`, return the volume that the other rules cover inside this rule.
 
         Notes
         -----
-        Feature by feature the unit cube is cut into the parts of its values, and pieces in which
-        the same rules are still possible are added up: what the features before are does not matter
-        any more. A piece in which a rule has all that it requires is covered, one in which no rule
-        is possible is not. The volume is a sum of positive numbers, so that nothing cancels.
+        The unit cube is partitioned feature by feature. Parts in which the same rules may still
+        hold are merged, because the values of earlier features no longer matter (dynamic
+        programming). A part is covered once all requirements of a rule are met, and uncovered once
+        no rule can hold. The volume is a sum of positive numbers, so there is no cancellation.
         """
         allowed, widths = self._allowed, self._widths
         possible, scale = np.ones(self.n_rules, dtype=bool), 1.0
         if within is not None:
-            inside = [_as_bits(one, self.n_rules)[:, within] for one in allowed]
-            allowed = [one[some] for one, some in zip(allowed, inside, strict=True)]
-            widths = [one[some] for one, some in zip(widths, inside, strict=True)]
-            lengths = [float(one.sum()) for one in widths]
+            inside = [_as_bits(words, self.n_rules)[:, within] for words in allowed]
+            allowed = [words[row_mask] for words, row_mask in zip(allowed, inside, strict=True)]
+            widths = [words[row_mask] for words, row_mask in zip(widths, inside, strict=True)]
+            lengths = [float(words.sum()) for words in widths]
             scale = math.prod(lengths)
-            widths = [one / length for one, length in zip(widths, lengths, strict=True)]
+            widths = [words / length for words, length in zip(widths, lengths, strict=True)]
             possible[within] = False
-        requires = np.array([~_as_bits(one, self.n_rules).all(axis=0) for one in allowed])
+        requires = np.array([~_as_bits(words, self.n_rules).all(axis=0) for words in allowed])
         requires = requires.reshape(len(allowed), self.n_rules)
         if (possible & ~requires.any(axis=0)).any():
             return scale
@@ -664,7 +664,7 @@ class Products:
 def volume_outside(
     low: Floats, high: Floats, lower: Floats, upper: Floats, rule: Integers, limit: int
 ) -> float | None:
-    """Volume of a product, made of boxes, outside of others; None where it takes more steps.
+    """Return the volume of a product of boxes outside other products; None beyond the limit.
 
     Boxes of others with the same `rule` make up a product as well, see :func:`union_volume`.
     """
@@ -678,7 +678,7 @@ def volume_outside(
 
 
 def _features_in_order(requires: NDArray[np.bool_]) -> list[int]:
-    """Features such that rules are complete, and need not be followed any more, as soon as may be.
+    """Order features so that the requirements of rules are completed as early as possible.
 
     `requires` says of every feature and rule whether the rule looks at the feature.
     """
@@ -703,12 +703,12 @@ def _as_words(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def _as_bits(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
-    """Unpack what :func:`_as_words` has packed."""
+    """Unpack bits; the inverse of :func:`_as_words`."""
     return np.unpackbits(words.view(np.uint8), axis=1, count=n_bits).view(bool)
 
 
 def _distinct_rows(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Integers]:
-    """The distinct rows, and which of them each row is."""
+    """Return the distinct rows, and the index of each row among them."""
     if not len(words):
         return words, np.empty(0, dtype=np.intp)
     rows = np.ascontiguousarray(words)
@@ -718,7 +718,7 @@ def _distinct_rows(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Integ
 
 
 def _n_cells(low: Floats, high: Floats) -> int:
-    """Cells of the grid of all distinct coordinates."""
+    """Return the number of cells of the grid of all distinct coordinates."""
     return math.prod(len(np.unique(bounds)) - 1 for bounds in np.hstack([low.T, high.T]))
 
 
@@ -774,7 +774,7 @@ def _by_fragments(low: Floats, high: Floats, limit: int) -> float | None:
 def subtract(
     low: Floats, high: Floats, cut_low: Floats, cut_high: Floats, limit: int
 ) -> tuple[Floats, Floats] | None:
-    """Split disjoint boxes into the disjoint boxes that lie outside the cut."""
+    """Subtract a box from disjoint boxes; returns disjoint boxes."""
     hit = ((low < cut_high) & (high > cut_low)).all(axis=1)
     core_low, core_high = low[hit], high[hit]
     below, above = core_low < cut_low, core_high > cut_high
@@ -798,9 +798,10 @@ def subtract(
 def join_touching(
     lower: np.ndarray, upper: np.ndarray, outputs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Join boxes of one output that share a whole face, as long as there are any; in place.
+    """Merge boxes with one output that share a whole face, in place, as long as there are any.
 
-    Unions take the place of their first box; gives that box of each, and the union of each box.
+    A union is stored in its first box. Return the index of that box for each union, and the index
+    of the union for each box.
     """
     part_of = np.arange(len(lower))
     is_stable = False

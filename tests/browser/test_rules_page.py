@@ -198,7 +198,7 @@ def test_rows_are_answered_and_explained_as_in_python(name, usual) -> None:
             assert ruleset.fallback is None
             continue
         assert same(expected.prediction, said["prediction"]), row
-        assert said["held"] == [held.index for held in expected.held], row
+        assert said["held"] == [rule.index for rule in expected.matching_rules], row
         assert said["rule"] == (-1 if expected.rule is None else expected.rule), row
         assert said["reason"] == expected.reason, row
         assert said["conditions"] == [as_dict(c) for c in expected.conditions], row

@@ -136,7 +136,9 @@ def test_what_is_said_is_so(rules: RuleSet, row: list[Any]) -> None:
     said = rules.explain(row)
     rows = pd.DataFrame([row], columns=NAMES).astype({"length": float, "color": object})
     assert same(said.prediction, rules.predict(rows)[0])
-    assert [held.index for held in said.held] == np.flatnonzero(rules.match(rows)[0]).tolist()
+    assert [rule.index for rule in said.matching_rules] == np.flatnonzero(
+        rules.match(rows)[0]
+    ).tolist()
     if rules.voting is None:
         index = int(rules.assign(rows)[0])
         if index >= 0:
@@ -150,7 +152,7 @@ def test_what_is_said_is_so(rules: RuleSet, row: list[Any]) -> None:
     if said.sums is not None:
         sums = list(said.sums.values())
         for at, label in enumerate(rules.classes or ()):
-            votes = [(held.votes or {}).get(label, 0.0) for held in said.held]
+            votes = [(rule.votes or {}).get(label, 0.0) for rule in said.matching_rules]
             assert sum(votes) == pytest.approx(sums[at])
     if said.rule is not None:
         holds = [condition.holds for condition in said.conditions]
@@ -272,8 +274,8 @@ def test_votes_and_categories_by_hand() -> None:
     )
     said = rules.explain({"length": 5, "width": None, "color": "red", "further": 1})
     assert (said.prediction, said.reason, said.sums) == ("a", "vote", {"a": 2.0, "b": 1.75})
-    assert [held.weight for held in said.held] == [2.0, 1.5, 0.25]
-    assert said.held[2].votes == {"b": 0.25}
+    assert [rule.weight for rule in said.matching_rules] == [2.0, 1.5, 0.25]
+    assert said.matching_rules[2].votes == {"b": 0.25}
     found = said.counterfactual
     assert found is not None
     assert (found.prediction, found.rule, found.distance) == ("b", None, 1.0)
@@ -328,7 +330,7 @@ def test_the_nearest_rule_and_what_fails_of_it() -> None:
         fallback=Fallback("a", "nearest"),
     )
     said = rules.explain([5.0, 2.0])
-    assert (said.prediction, said.rule, said.reason, said.held) == ("b", 0, "nearest", ())
+    assert (said.prediction, said.rule, said.reason, said.matching_rules) == ("b", 0, "nearest", ())
     assert [(c.text, c.holds) for c in said.conditions] == [("x > 6", False), ("y ≤ 3", True)]
 
 

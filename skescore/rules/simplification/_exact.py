@@ -75,11 +75,11 @@ class Sides:
     def of(cls, ruleset: RuleSet, domain: Domain | None) -> Sides:
         """Split premises into sides of boxes and extra conditions."""
         boxes = ruleset.boxes
-        known, missing = accepted_states(boxes, [rule.non_intervals for rule in ruleset.rules])
+        observed, missing = accepted_states(boxes, [rule.non_intervals for rule in ruleset.rules])
         bounded = boxes.bounded
         numeric = np.asarray(bounded.any(axis=0))
         tests_missing = np.asarray((missing & bounded).any(axis=0))
-        others: list[Conditions] = []
+        extra_conditions: list[Conditions] = []
         for rule in ruleset.rules:
             conditions_left: list[Condition] = []
             for condition in rule.non_intervals:
@@ -87,10 +87,10 @@ class Sides:
                     tests_missing[condition.feature] = True
                 else:
                     conditions_left.append(condition)
-            others.append(tuple(conditions_left))
+            extra_conditions.append(tuple(conditions_left))
         if domain is not None:
             tests_missing = tests_missing | (np.asarray(domain.missing) > 0)
-        return cls(boxes, known, missing, np.asarray(tests_missing & numeric), others)
+        return cls(boxes, observed, missing, np.asarray(tests_missing & numeric), extra_conditions)
 
     def first_pieces(self) -> np.ndarray:
         """Choose the end of each axis for missing values; other sides become extra conditions.
@@ -256,17 +256,21 @@ class ExactRules:
             [codes.setdefault(rule.output, len(codes)) for rule in ruleset.rules], dtype=np.intp
         )
         self.extra_conditions: list[Conditions] = [
-            without_implied(others) for others in sides.extra_conditions
+            without_implied(conditions) for conditions in sides.extra_conditions
         ]
         self.statistics: list[RuleStatistics | None] = [r.statistics for r in ruleset.rules]
         self.alive = np.ones(len(ruleset), dtype=bool)
         self.by_priority = not (ruleset.ordered or ruleset.disjoint)
-        priority = [self._priority(rule, seen) for rule, seen in enumerate(self.statistics)]
+        priority = [
+            self._priority(rule, statistics) for rule, statistics in enumerate(self.statistics)
+        ]
         self.priority = np.array(priority).reshape(-1, 2)
         self.rank = ranks_of(self.priority, self.by_priority)
         self.budget = Budget(_STEPS, _STEPS_PER_CHECK)
         empty = np.asarray((self.low >= self.high).any(axis=1))
-        empty |= np.array([exclude(others, others) for others in self.extra_conditions], dtype=bool)
+        empty |= np.array(
+            [exclude(conditions, conditions) for conditions in self.extra_conditions], dtype=bool
+        )
         self.frozen = empty & self._touching_constants(domain)
         self.by_nearest = (
             ruleset.fallback is not None
@@ -290,7 +294,7 @@ class ExactRules:
         return np.asarray(missed.any(axis=1) & reached.all(axis=1))
 
     def _covers_everything(self) -> bool:
-        is_box = np.array([not others for others in self.extra_conditions], dtype=bool)
+        is_box = np.array([not conditions for conditions in self.extra_conditions], dtype=bool)
         where = np.flatnonzero(is_box & (self.low < self.high).all(axis=1))
         none = np.zeros(len(where), dtype=bool)
         space = np.zeros(len(self.end), dtype=self.end.dtype), self.end

@@ -51,13 +51,13 @@ def standalone(ruleset: RuleSet) -> RuleSet:
         before = sorted(order[:position], key=lambda i: ruleset.rules[i].n_literals)
         for other in before:
             against = ruleset.rules[other].conditions
-            left = [part for one in left for part in _without(one, against, gaps)]
+            left = [part for one in left for part in _subtract(one, against, gaps)]
             if n_parts + len(left) > _MOST_PARTS:
                 raise ValueError(
                     f"The first {position + 1} rules fall into more than {_MOST_PARTS} standalone "
                     "parts, which nobody would read. Keep the ordered list, or simplify it first."
                 )
-        parts[index] = _joined(left, gaps)
+        parts[index] = _merge_all(left, gaps)
         n_parts += len(parts[index])
     rules = []
     for index, rule in enumerate(ruleset.rules):
@@ -85,7 +85,7 @@ def _features_with_gaps(ruleset: RuleSet) -> set[int]:
     return features
 
 
-def _without(one: Conditions, other: Conditions, gaps: Set[int]) -> Iterator[Conditions]:
+def _subtract(one: Conditions, other: Conditions, gaps: Set[int]) -> Iterator[Conditions]:
     """Subtract a premise from another; yields disjoint premises."""
     if exclude(one, other):
         yield one
@@ -95,13 +95,13 @@ def _without(one: Conditions, other: Conditions, gaps: Set[int]) -> Iterator[Con
         if any(implies(own_condition, condition) for own_condition in one):
             continue
         for opposite in _negations(condition, gaps):
-            part = _both(one, (*satisfied, opposite))
+            part = _intersect_premises(one, (*satisfied, opposite))
             if part is not None:
                 yield part
         satisfied = (*satisfied, condition)
 
 
-def _both(one: Conditions, other: Conditions) -> Conditions | None:
+def _intersect_premises(one: Conditions, other: Conditions) -> Conditions | None:
     """Two premises at once, each condition once; None if they contradict each other."""
     if exclude(one, other):
         return None
@@ -116,14 +116,14 @@ def _both(one: Conditions, other: Conditions) -> Conditions | None:
             conditions_left.append(condition)
             continue
         earlier = lists.get(condition.feature)
-        joint = condition if earlier is None else _both_lists(earlier, condition)
+        joint = condition if earlier is None else _intersect_lists(earlier, condition)
         if joint is None:
             return None
         lists[condition.feature] = joint
     return without_implied(normalized((*conditions_left, *lists.values())))
 
 
-def _both_lists(one: OneOf | Missing, other: OneOf) -> OneOf | Missing | None:
+def _intersect_lists(one: OneOf | Missing, other: OneOf) -> OneOf | Missing | None:
     """Return the conjunction of two conditions on categories; None if it is empty."""
     if isinstance(one, Missing):
         return one if truth_table(other).missing else None
@@ -182,13 +182,13 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
     return sides
 
 
-def _joined(parts: list[Conditions], gaps: Set[int]) -> list[Conditions]:
+def _merge_all(parts: list[Conditions], gaps: Set[int]) -> list[Conditions]:
     """Merge premises that differ in a single condition, as long as there are any."""
     joined: list[Conditions] = []
     for part in parts:
         position = len(joined)
         while True:
-            unions = ((k, _union(one, part, gaps)) for k, one in enumerate(joined))
+            unions = ((k, _merge_premises(one, part, gaps)) for k, one in enumerate(joined))
             match = next(((k, union) for k, union in unions if union is not None), None)
             if match is None:
                 break
@@ -198,7 +198,7 @@ def _joined(parts: list[Conditions], gaps: Set[int]) -> list[Conditions]:
     return joined
 
 
-def _union(one: Conditions, other: Conditions, gaps: Set[int]) -> Conditions | None:
+def _merge_premises(one: Conditions, other: Conditions, gaps: Set[int]) -> Conditions | None:
     """Return the union of two premises that differ in one condition; None if there is none."""
     if len(one) != len(other):
         return None
