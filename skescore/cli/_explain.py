@@ -47,17 +47,17 @@ def run(options: argparse.Namespace) -> str:
             f"--row {beyond[0]}: {options.data} has {plural(len(rows), 'row')}. Pass a "
             f"number from 1 to {len(rows)}."
         )
-    found = [ruleset.explain(rows.iloc[[number - 1]]) for number in options.row]
+    explanations = [ruleset.explain(rows.iloc[[number - 1]]) for number in options.row]
     if options.format == "json":
-        told = [
+        records = [
             {"row_number": number}
             | {k: v for k, v in dataclasses.asdict(one).items() if not k.startswith("_")}
-            for number, one in zip(options.row, found, strict=True)
+            for number, one in zip(options.row, explanations, strict=True)
         ]
-        return output.json_for_stdout(told)
+        return output.json_for_stdout(records)
     printer = output.Printer(markdown=False)
-    for number, one in zip(options.row, found, strict=True):
-        if len(found) > 1:
+    for number, one in zip(options.row, explanations, strict=True):
+        if len(explanations) > 1:
             printer.verbatim(f"row {number}:")
         printer.verbatim(str(one))
     return printer.text()

@@ -296,7 +296,7 @@ def run(options: argparse.Namespace) -> str:
     columns = None if options.data is None else _columns(options)
     notes = output.Notes()
     with notes.instead_of_warnings():
-        ruleset, kind, what = _read(options, columns)
+        ruleset, kind, model_name = _read(options, columns)
         ruleset = _named(ruleset, options, columns, notes)
         if columns is not None:
             ruleset = _with_domain(ruleset, columns, options, notes)
@@ -306,7 +306,7 @@ def run(options: argparse.Namespace) -> str:
     result = {
         "source": str(options.model),
         "kind": kind,
-        "model": what,
+        "model": model_name,
         "data": options.data,
         "n_rules": len(ruleset),
         "n_conditions": ruleset.n_conditions,
@@ -330,15 +330,15 @@ def _check_usage(options: argparse.Namespace) -> None:
 def _columns(options: argparse.Namespace) -> pd.DataFrame:
     """The columns of the data that can be features."""
     table = read_table(options.data, sep=options.sep, encoding=options.encoding)
-    given = [name for name in [options.target, *options.drop] if name is not None]
-    for name in (*given, *options.category, *options.numeric):
+    excluded = [name for name in [options.target, *options.drop] if name is not None]
+    for name in (*excluded, *options.category, *options.numeric):
         # A built-in data set comes without its target.
         if name not in table.columns and not (name == options.target and _is_own(options.data)):
             raise ValueError(
                 f"{options.data} has no column {name!r}; its columns are "
                 f"{listed(list(table.columns))}."
             )
-    table = table.drop(columns=[name for name in given if name in table.columns])
+    table = table.drop(columns=[name for name in excluded if name in table.columns])
     if _is_own(options.data) or table.empty:
         return table
     from skescore.datasets import read_table as read_prepared
@@ -384,14 +384,14 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
     try:
         from skescore.rules.importers import options_from_rows
 
-        seen = {} if columns is None else options_from_rows(model, columns)
-        ruleset = as_ruleset(model, **seen)
+        row_options = {} if columns is None else options_from_rows(model, columns)
+        ruleset = as_ruleset(model, **row_options)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{options.model}: {error}") from error
-    what = type(model).__name__
+    model_name = type(model).__name__
     if isinstance(model, Pipeline):
-        what += f" that ends in a {type(model[-1]).__name__}"
-    return ruleset, kind, what
+        model_name += f" that ends in a {type(model[-1]).__name__}"
+    return ruleset, kind, model_name
 
 
 def _named(
@@ -401,30 +401,30 @@ def _named(
     notes: output.Notes,
 ) -> RuleSet:
     """The rules with the names of the user's features."""
-    own = list(ruleset.feature_names)
+    rule_names = list(ruleset.feature_names)
     if columns is None:
         names = options.feature_names
     else:
         names = list(columns.columns)
-        if set(own) <= set(names):
+        if set(rule_names) <= set(names):
             return ruleset  # columns are found by name, whatever their order and number
-        if not all(map(_NUMBERED.fullmatch, own)):
-            unknown = [name for name in own if name not in names]
+        if not all(map(_NUMBERED.fullmatch, rule_names)):
+            unknown = [name for name in rule_names if name not in names]
             raise ValueError(
                 f"{options.data} lacks the feature{'s' if len(unknown) > 1 else ''} "
                 f"{listed(unknown)} of the rules; its columns are {listed(names)}. Name other data,"
                 " or say the names with --feature-names."
             )
-    if names is None or list(names) == own:
+    if names is None or list(names) == rule_names:
         return ruleset
-    if len(names) != len(own):
+    if len(names) != len(rule_names):
         source = "--feature-names" if columns is None else f"{options.data}"
         more = "" if columns is None else " Leave columns out with --target and --drop."
         raise ValueError(
-            f"The rules have {plural(len(own), 'feature')} ({listed(own)}), {source} has "
-            f"{len(names)}: {listed(list(names))}.{more}"
+            f"The rules have {plural(len(rule_names), 'feature')} ({listed(rule_names)}), {source} "
+            f"has {len(names)}: {listed(list(names))}.{more}"
         )
-    pairs = [f"{a!r} is {b!r}" for a, b in zip(own, names, strict=True) if a != b]
+    pairs = [f"{a!r} is {b!r}" for a, b in zip(rule_names, names, strict=True) if a != b]
     more = f" and {len(pairs) - _SHOWN_NAMES} more" if len(pairs) > _SHOWN_NAMES else ""
     notes.add(f"features named by their position: {', '.join(pairs[:_SHOWN_NAMES])}{more}")
     return ruleset.replace(feature_names=list(names))
@@ -450,16 +450,16 @@ def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
     matrix = np.zeros((max(1, len(rows)), rows.shape[1]))
     categories: dict[int, Sequence[Any]] = {}
     for j, (name, column) in enumerate(rows.items()):
-        there = column.dropna()
-        if there.empty:
+        present_values = column.dropna()
+        if present_values.empty:
             raise ValueError(
                 f"Column {name!r} of the data has no values, so that there is no domain along it. "
                 "Name data with values, or leave --data out."
             )
-        if name in names or not pd.api.types.is_numeric_dtype(there.dtype):
-            categories[j] = sorted(set(as_text(there)))
+        if name in names or not pd.api.types.is_numeric_dtype(present_values.dtype):
+            categories[j] = sorted(set(as_text(present_values)))
             continue
-        values = there.to_numpy(dtype=float)
+        values = present_values.to_numpy(dtype=float)
         if not np.isfinite(values).all():
             raise ValueError(f"Column {name!r} of the data has infinite values: correct them.")
         matrix[:, j] = values[0]
@@ -519,5 +519,7 @@ def _fallback(ruleset: RuleSet) -> str:
 def _domain(options: argparse.Namespace, result: dict[str, Any], ruleset: RuleSet) -> str:
     if ruleset.domain is None:
         return "unknown, so that completeness by volume depends on the rows scored; --data gives it"
-    kept = any("bring the domain" in note for note in result["notes"])
-    return f"that of {options.data}" if options.data and not kept else "known to the rules"
+    has_own_domain = any("bring the domain" in note for note in result["notes"])
+    return (
+        f"that of {options.data}" if options.data and not has_own_domain else "known to the rules"
+    )

@@ -140,7 +140,7 @@ def _rankings(folder: Path) -> list[dict[str, Any]]:
 
 
 def _about(folder: Path) -> dict[str, Any] | None:
-    """What a tune run says of itself; None for any other folder, which the page judges."""
+    """Read the record of a tune run; None for any other folder."""
     try:
         about = json_of((folder / "run.json").read_text(encoding="utf-8"))
         return about if {"data", "black_box", "search"} <= about.keys() else None
@@ -162,13 +162,13 @@ def _data(
             return None
     if options.data is None:
         return data_of_run(about["data"])[0]
-    told = about["data"]
+    run_data = about["data"]
     return load_dataset(
         options.data,
-        target=told["target"],
-        task=told["task"],
-        features=told["features"],
-        **(how_read(told, missing="drop") | {"sample": None}),
+        target=run_data["target"],
+        task=run_data["task"],
+        features=run_data["features"],
+        **(how_read(run_data, missing="drop") | {"sample": None}),
     )
 
 
@@ -176,8 +176,8 @@ def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datase
     """The rows of a run that explains a clusterer or outlier detector, with its labels."""
     from skescore.datasets import Preparation
 
-    told, name = about["data"], about["black_box"]["name"]
-    source = options.data or (told["name"] if told["table"] is None else told["source"])
+    run_data, name = about["data"], about["black_box"]["name"]
+    source = options.data or (run_data["name"] if run_data["table"] is None else run_data["source"])
     read = argparse.Namespace(
         data=source,
         target=None,
@@ -186,25 +186,25 @@ def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datase
         category=[],
         numeric=[],
         drop=[],
-        **told["reading"],
+        **run_data["reading"],
     )
-    preparation = None if told["table"] is None else Preparation.from_dict(told["table"])
+    preparation = None if run_data["table"] is None else Preparation.from_dict(run_data["table"])
     data = labeled(read, _model(options, about["black_box"]), source, preparation)
-    if options.data is None and data.checksum != told["checksum_sha256"]:
+    if options.data is None and data.checksum != run_data["checksum_sha256"]:
         raise ValueError(f"{source} has changed since the run; pass other rows as --data")
     return data
 
 
-def _model(options: argparse.Namespace, told: dict[str, Any]) -> Any:
+def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
     """The model of a run from its file, if that is as it was."""
     from skescore.black_boxes import load_black_box
 
-    path = at_home(told["name"])
+    path = at_home(model_record["name"])
     check_regular(path, str(path))
     content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != told.get("checksum_sha256"):
+    if hashlib.sha256(content).hexdigest() != model_record.get("checksum_sha256"):
         raise ValueError("it has changed since the run")
-    return load_black_box(told["name"], trust=options.trust)
+    return load_black_box(model_record["name"], trust=options.trust)
 
 
 def _black_box(
@@ -213,9 +213,9 @@ def _black_box(
     """The black box of the run, if it can be had again; a note says why not."""
     from skescore.black_boxes import make_black_box
 
-    told = about["black_box"]
-    name, task = told["name"], about["data"]["task"]
-    if told["trained_here"]:
+    model_record = about["black_box"]
+    name, task = model_record["name"], about["data"]["task"]
+    if model_record["trained_here"]:
         if name not in BLACK_BOX_NAMES:
             notes.add(f"this skescore does not know the black box {name!r} of the run")
             return None
@@ -223,8 +223,8 @@ def _black_box(
     try:
         if name.startswith("command:"):
             raise ValueError("it is a command, which is not run again")
-        model = _model(options, told)
-        model = chosen_output(model, data, told.get("outputs"))
+        model = _model(options, model_record)
+        model = chosen_output(model, data, model_record.get("outputs"))
     except (OSError, ValueError, ImportError) as error:
         notes.add(
             f"the black box {name} is not read, so that only the winner's rules are shown: {error}"

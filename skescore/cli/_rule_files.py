@@ -96,16 +96,16 @@ def read_rules(path: Path) -> RuleSet:
 
 
 def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
-    """How the table was read that rules were made of.
+    """Return how to read tables for rules, as the table was read that they were made from.
 
-    The run.json beside the rules tells it; without one, the names and categories of their features
-    do.
+    The run.json next to the rules stores it. Without one, the names and categories of the features
+    determine it.
     """
     from skescore.datasets import Preparation
 
-    beside = path.parent / "run.json"
+    run_path = path.parent / "run.json"
     try:
-        data = json_of(beside.read_text(encoding="utf-8"))["data"]
+        data = json_of(run_path.read_text(encoding="utf-8"))["data"]
         if data["table"] is not None and data["features"] == list(ruleset.feature_names):
             return Preparation.from_dict(data["table"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -136,14 +136,16 @@ def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
     from skescore.rules import OneOf
 
     pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
-    known = dict(pairs)
+    domain_categories = dict(pairs)
     if not ruleset.boxes_only:
         conditions = (c for rule in ruleset.rules for c in _parts(rule.non_intervals))
         pairs += [(c.feature, c.values) for c in conditions if isinstance(c, OneOf)]
     # Names that are numbers are compared as numbers.
     texts = {feature for feature, values in pairs if any(isinstance(v, str) for v in values)}
     return {
-        ruleset.feature_names[feature]: list(known[feature]) if feature in known else None
+        ruleset.feature_names[feature]: list(domain_categories[feature])
+        if feature in domain_categories
+        else None
         for feature in sorted(texts)
     }
 

@@ -56,8 +56,10 @@ def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
     groups = []
     for (data, black_box), part in rows.groupby(["data", "black_box"], sort=False):
         candidates = [
-            _candidate(str(extractor), str(params), some)
-            for (extractor, params), some in part.groupby(["extractor", "params"], sort=False)
+            _candidate(str(extractor), str(params), candidate_rows)
+            for (extractor, params), candidate_rows in part.groupby(
+                ["extractor", "params"], sort=False
+            )
         ]
         tasks = part["task"].dropna().unique().tolist()
         mean = None
@@ -81,12 +83,12 @@ def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _candidate(extractor: str, params: str, rows: pd.DataFrame) -> dict[str, Any]:
-    """What was measured of one extractor; a row that lacks a measure cannot be judged."""
+    """Collect the measures of one extractor from the rows that have all needed measures."""
     numbers = rows[list(NEEDED)].apply(pd.to_numeric, errors="coerce")
     usable = (rows["state"] == "complete") & np.isfinite(numbers).all(axis=1)
     usable &= numbers["size"] > 0
-    kept = numbers[usable]
-    folds = {name: kept[name].tolist() for name in NEEDED}
+    usable_numbers = numbers[usable]
+    folds = {name: usable_numbers[name].tolist() for name in NEEDED}
     kept_columns = [spec.kept_as for spec in SCORE_SPECS.values()]
     recorded = [name for name, spec in SCORE_SPECS.items() if spec.expression is None]
     for name in (*_FURTHER, *kept_columns, *recorded):
@@ -112,10 +114,10 @@ def _failures(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {
             "extractor": extractor_label(str(name)),
-            "count": len(some),
-            "error": str(some["error"].fillna("").iloc[0]),
+            "count": len(failed_rows),
+            "error": str(failed_rows["error"].fillna("").iloc[0]),
         }
-        for name, some in failed.groupby("extractor", sort=False)
+        for name, failed_rows in failed.groupby("extractor", sort=False)
     ]
 
 
@@ -130,14 +132,14 @@ def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
     # Other signs that part lines may stand in texts.
     for number, line in enumerate(text.split("\n")[1:-1], start=2):
         try:
-            kept = json_of(line)
-            rules[tuple(str(kept[name]) for name in cells)] = str(kept["text"])
+            record = json_of(line)
+            rules[tuple(str(record[name]) for name in cells)] = str(record["text"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path}, line {number}, cannot be read as the rules of a row "
                 f"({type(error).__name__}: {error}). Move the file away, or make the run again."
             ) from error
-    found = []
+    groups = []
     for (data, black_box), part in rows.groupby(["data", "black_box"], sort=False):
         entries = []
         ordered = part.sort_values("ice", ascending=False, na_position="last", kind="stable")
@@ -157,5 +159,5 @@ def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
                     "text": rules.get(tuple(str(row[name]) for name in cells), ""),
                 }
             )
-        found.append({"data": str(data), "black_box": str(black_box), "rows": entries})
-    return found
+        groups.append({"data": str(data), "black_box": str(black_box), "rows": entries})
+    return groups

@@ -26,7 +26,7 @@ NEEDED = tuple(measured_quantities(costs=False))
 
 
 def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:
-    """What is kept of every fold, or of the rules of all rows."""
+    """Return the names of the measures stored for every fold, or for the rules of all rows."""
     names = measured_quantities(costs=False)
     costs = () if all_rows else (name for name in measured_quantities() if name not in names)
     return (*dict.fromkeys((*NEEDED, *names)), "score", *costs)
@@ -97,9 +97,9 @@ def candidates_json(
             "folds": folds,
         }
         if candidate.all_rows is not None:
-            known = candidate.all_rows
+            all_rows = candidate.all_rows
             names = kept_names(all_rows=True)
-            record["all_rows"] = {name: _number(known.get(name, math.nan)) for name in names}
+            record["all_rows"] = {name: _number(all_rows.get(name, math.nan)) for name in names}
         lines.append("  " + _dumps(record))
     head = {
         "format": FORMAT,
@@ -150,12 +150,12 @@ def read_candidates(text: str) -> Kept:
         data = json_of(text, finite=True)
     except ValueError as error:
         raise ValueError(f"This is not JSON: {error}.") from error
-    found = data.get("format") if isinstance(data, dict) else type(data).__name__
-    if found != FORMAT or data.get("version") != VERSION:
+    file_format = data.get("format") if isinstance(data, dict) else type(data).__name__
+    if file_format != FORMAT or data.get("version") != VERSION:
         version = data.get("version") if isinstance(data, dict) else None
         raise ValueError(
-            f"candidates.json must have the format {FORMAT!r} in version {VERSION}, got {found!r} "
-            f"in version {version!r}. Make the run again with this skescore."
+            f"candidates.json must have the format {FORMAT!r} in version {VERSION}, got "
+            f"{file_format!r} in version {version!r}. Make the run again with this skescore."
         )
     try:
         return _kept(data)
@@ -176,15 +176,15 @@ def _kept(data: dict[str, Any]) -> Kept:
                 f"{', '.join(NEEDED)}; it has not: {error}. Make the run again."
             ) from error
     chosen = data.get("winner")
-    places = [
-        place
-        for place, candidate in enumerate(read)
+    winner_indices = [
+        index
+        for index, candidate in enumerate(read)
         if chosen
         and (candidate.extractor, candidate.trial) == (chosen["extractor"], chosen["trial"])
     ]
     return Kept(
         Candidates(read),
-        places[0] if places else None,
+        winner_indices[0] if winner_indices else None,
         float(data.get("standard_errors", 1.0)),
         data.get("extractor_seed"),
         bool(data.get("picked", False)),

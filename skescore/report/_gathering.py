@@ -55,7 +55,7 @@ SLIDER_STEPS = 41
 
 
 def front_of(candidates: Candidates) -> list[int]:
-    """Places of the candidates that no other beats in loss, size and either incompleteness."""
+    """Return the indices of the best trade-offs between loss, size and completeness."""
     if not len(candidates):
         return []
     losses = np.column_stack(
@@ -65,41 +65,41 @@ def front_of(candidates: Candidates) -> list[int]:
             1 - candidates.means("completeness_volume"),
         ]
     )
-    found = np.flatnonzero(pareto_mask(losses))
-    return [int(place) for place in found[np.lexsort([losses[found, 0], losses[found, 1]])]]
+    front = np.flatnonzero(pareto_mask(losses))
+    return [int(index) for index in front[np.lexsort([losses[front, 0], losses[front, 1]])]]
 
 
 def slider_stops(
-    kept: Kept, score: str, completeness: str, weights: Mapping[str, float]
+    saved: Kept, score: str, completeness: str, weights: Mapping[str, float]
 ) -> list[int]:
     """Indices of the candidates that the page's one slider leads to."""
     spec = SCORE_SPECS.get(score)
-    if spec is None or spec.expression is None or not spec.weights or not len(kept.candidates):
+    if spec is None or spec.expression is None or not spec.weights or not len(saved.candidates):
         return []
-    found: dict[int, None] = {}
+    stops: dict[int, None] = {}
     for position in np.linspace(-1, 1, SLIDER_STEPS):
         moved = {
             weight.name: weights[weight.name] * 10 ** (position * weight.direction)
             for weight in spec.weights
         }
         choice: dict[str, Any] = {"score": score, "completeness": completeness, **moved}
-        scores = spec.signed(kept.candidates.scores(**choice))
-        size = kept.candidates.means("size")
+        scores = spec.signed(saved.candidates.scores(**choice))
+        size = saved.candidates.means("size")
         order = np.lexsort([size, -scores.mean(axis=1)])
-        with_all_rows = spec.signed(kept.candidates.scores_with_all_rows(**choice))
+        with_all_rows = spec.signed(saved.candidates.scores_with_all_rows(**choice))
         best = choose_winner(
             judged(scores, with_all_rows)[order],
             size[order],
-            kept.candidates.means("black_box_rows")[order],
-            kept.standard_errors,
+            saved.candidates.means("black_box_rows")[order],
+            saved.standard_errors,
         )
-        found[int(order[best])] = None
-    return list(found)
+        stops[int(order[best])] = None
+    return list(stops)
 
 
 def remake_rules(
-    kept: Kept,
-    places: Iterable[int],
+    saved: Kept,
+    indices: Iterable[int],
     winners_rules: RuleSet,
     *,
     data: Dataset,
@@ -110,11 +110,11 @@ def remake_rules(
 ) -> tuple[dict[int, RuleSet], str]:
     """Extract the rules of candidates once more, from all rows as the search did for its winner."""
     begin = time.perf_counter()
-    if kept.winner is None or (kept.extractor_seed is None and make is None):
+    if saved.winner is None or (saved.extractor_seed is None and make is None):
         return {}, "the run does not say how its rules can be made again"
-    found: dict[int, RuleSet] = {}
+    rules_by_index: dict[int, RuleSet] = {}
     weights = {} if row_weights is None else {"sample_weight": row_weights}
-    wanted = [kept.winner, *(place for place in places if place != kept.winner)]
+    requested = [saved.winner, *(index for index in indices if index != saved.winner)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the run has told them
         try:
@@ -126,29 +126,31 @@ def remake_rules(
                 model = FrozenEstimator(fit_black_box(black_box, data.X, data.y, **weights))
         except Exception as error:
             return {}, f"the black box could not be made again: {error}"
-        for place in wanted:
-            if found and time.perf_counter() - begin > time_limit:
-                return found, f"the time for making them again ({time_limit:g} s) was over"
-            candidate = kept.candidates[place]
+        for index in requested:
+            if rules_by_index and time.perf_counter() - begin > time_limit:
+                return rules_by_index, f"the time for making them again ({time_limit:g} s) was over"
+            candidate = saved.candidates[index]
             try:
                 if make is not None:
                     extractor = make(candidate).set_params(estimator=model)
                 else:
                     extractor = make_extractor(candidate.extractor, model)
                     if "random_state" in extractor.get_params(deep=False):
-                        extractor.set_params(random_state=kept.extractor_seed)
+                        extractor.set_params(random_state=saved.extractor_seed)
                     extractor.set_params(**candidate.params)
-                found[place] = extractor.fit(data.X, **weights).rules_
+                rules_by_index[index] = extractor.fit(data.X, **weights).rules_
             except Exception as error:
-                if place == kept.winner:
+                if index == saved.winner:
                     return {}, f"the winner's rules could not be made again: {error}"
                 continue
-            if place == kept.winner and found[place].to_text() != winners_rules.to_text():
+            if index == saved.winner and rules_by_index[index].to_text() != winners_rules.to_text():
                 return {}, (
                     "the winner's rules came out otherwise than in the run, so that others would "
                     "not be trustworthy (another machine, or other versions)"
                 )
-    return found, "" if len(found) == len(wanted) else "some could not be extracted again"
+    return rules_by_index, "" if len(rules_by_index) == len(
+        requested
+    ) else "some could not be extracted again"
 
 
 #: Rules of candidates other than the winner may take so many signs in the page.
@@ -164,13 +166,13 @@ def gather(
     certificate: Certificate | None = None,
 ) -> tuple[dict[str, Any], Dataset | None]:
     """Read a run, a search or rules, and all that belongs to it; gives also the rows."""
-    told = None if certificate is None else certificate_view(certificate)
+    certificate_content = None if certificate is None else certificate_view(certificate)
     if isinstance(source, RuleSet):
-        return _rules(source, data) | {"certificate": told}, data
+        return _rules(source, data) | {"certificate": certificate_content}, data
     if isinstance(source, ExtractorSearchCV):
         content = _search(source, data, time_limit)
-        return content | {"certificate": told}, data
-    if told is not None:
+        return content | {"certificate": certificate_content}, data
+    if certificate_content is not None:
         raise ValueError("certificate goes with a search or rules; a run's folder has its own.")
     folder = Path(source)
     if not folder.is_dir():
@@ -182,20 +184,20 @@ def gather(
         if not len(rows):
             raise ValueError(f"{folder} holds a bench run without any rows yet. Go on with it.")
         return _bench(folder, rows), None
-    there = sorted(path.name for path in folder.iterdir())
-    if "rules.json" in there and "run.json" in there:
+    file_names = sorted(path.name for path in folder.iterdir())
+    if "rules.json" in file_names and "run.json" in file_names:
         raise ValueError(
             f"{folder} holds a run of an earlier skescore, without candidates.json. Make it again: "
             "skescore tune ... --output DIR."
         )
     raise ValueError(
         f"{folder} is not the folder of a run: it must hold candidates.json (skescore tune "
-        f"--output) or the rows of a bench as CSV, and holds {listed(there) or 'nothing'}."
+        f"--output) or the rows of a bench as CSV, and holds {listed(file_names) or 'nothing'}."
     )
 
 
 def certificate_view(certificate: Certificate) -> dict[str, Any]:
-    """What the page needs of a certificate, to draw its corridor for any weights of its scores."""
+    """Return the contents of a certificate from which the page draws its bounds for any weights."""
     scores: dict[str, dict[str, Any]] = {}
     for name, spec in SCORE_SPECS.items():
         if spec.expression is None:
@@ -245,12 +247,12 @@ def _certificate_of_run(
         return None, []
     path = folder / "certificate.json"
     try:
-        told = certificate_view(Certificate.from_json(path.read_text(encoding="utf-8")))
+        view = certificate_view(Certificate.from_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         return None, [f"The certificate of the run cannot be read: {error}"]
-    if told["sentences"] != run["certificate"]:
+    if view["sentences"] != run["certificate"]:
         return None, [f"{path.name} is not the certificate of this run, and left out."]
-    return told, []
+    return view, []
 
 
 def data_of_arrays(ruleset: RuleSet, X: Any, y: Any, name: str | None) -> Dataset:
@@ -306,7 +308,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
     trial = int(first["trial"] if pd.isna(first["same_as"]) else first["same_as"])
     keys = [(c.extractor, c.trial) for c in search.candidates_]
     key = (str(first["extractor"]), trial)
-    kept = Kept(
+    saved = Kept(
         search.candidates_,
         keys.index(key) if key in keys else None,
         search.standard_errors_,
@@ -350,7 +352,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
     failed = board[board["state"].isin([*_FAILED])]
     return _run_content(
         run,
-        kept,
+        saved,
         rules,
         data,
         same=data is not None,
@@ -359,7 +361,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
         make=search.make_candidate,
         failures=_counted_failures(failed.to_dict("records")),
         notes=[],
-        lacking="a target",
+        missing_inputs="a target",
         row_weights=None if data is None else search.data_.row_weights,
     )
 
@@ -384,7 +386,7 @@ def _tune(
 ) -> tuple[dict[str, Any], Dataset | None]:
     run = _read_json(folder / "run.json")
     try:
-        kept = read_candidates((folder / "candidates.json").read_text(encoding="utf-8"))
+        saved = read_candidates((folder / "candidates.json").read_text(encoding="utf-8"))
         rules = RuleSet.from_json((folder / "rules.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{folder}: {error}") from error
@@ -406,7 +408,7 @@ def _tune(
         weights = compute_sample_weight(class_weight, data.y)
     content = _run_content(
         run,
-        kept,
+        saved,
         rules,
         data,
         same=same,
@@ -415,7 +417,7 @@ def _tune(
         make=None,
         failures=_failures(folder / "leaderboard.csv"),
         notes=notes,
-        lacking="its black box" if same else "its data and black box",
+        missing_inputs="its black box" if same else "its data and black box",
         row_weights=weights,
     )
     return content | {"certificate": certificate}, data
@@ -423,7 +425,7 @@ def _tune(
 
 def _run_content(
     run: dict[str, Any],
-    kept: Kept,
+    saved: Kept,
     rules: RuleSet,
     data: Dataset | None,
     *,
@@ -433,24 +435,24 @@ def _run_content(
     make: Callable[[Candidate], Any] | None,
     failures: list[dict[str, Any]],
     notes: list[str],
-    lacking: str,
+    missing_inputs: str,
     row_weights: np.ndarray | None,
 ) -> dict[str, Any]:
-    """What the page shows of a search: its candidates, and the rules of those on the front."""
+    """Return the page's contents for a search: its candidates and the rules of the front."""
     about, search = run["data"], run["search"]
     score, recorded = _score_of(search["scoring"])
     weights = {**all_weights(), **search["weights"]}
-    stops = slider_stops(kept, score, search["completeness"], weights)
-    places = [
-        place
-        for place in dict.fromkeys([*front_of(kept.candidates), *stops])
-        if place != kept.winner
+    stops = slider_stops(saved, score, search["completeness"], weights)
+    indices = [
+        index
+        for index in dict.fromkeys([*front_of(saved.candidates), *stops])
+        if index != saved.winner
     ]
-    others: dict[int, RuleSet] = {}
-    if places and same and data is not None and black_box is not None:
-        made, why = remake_rules(
-            kept,
-            places,
+    other_rules: dict[int, RuleSet] = {}
+    if indices and same and data is not None and black_box is not None:
+        remade_rules, reason = remake_rules(
+            saved,
+            indices,
             rules,
             data=data,
             black_box=black_box,
@@ -458,25 +460,27 @@ def _run_content(
             make=make,
             row_weights=row_weights,
         )
-        others = {place: found for place, found in made.items() if place != kept.winner}
-        if why:
-            notes.append(f"Not all rules of the front are in this page: {why}.")
-    elif places:
+        other_rules = {
+            index: ruleset for index, ruleset in remade_rules.items() if index != saved.winner
+        }
+        if reason:
+            notes.append(f"Not all rules of the front are in this page: {reason}.")
+    elif indices:
         notes.append(
-            f"Only the winner's rules are in this page: the run was read without {lacking}, by "
-            "which others could be made again."
+            "Only the winner's rules are in this page: extracting the rules of other candidates "
+            f"again needs {missing_inputs}."
         )
-    views = {kept.winner if kept.winner is not None else -1: rule_view(rules, data)}
+    views = {saved.winner if saved.winner is not None else -1: rule_view(rules, data)}
     left = _OTHERS_AT_MOST
-    shown: list[RuleSet] = []
-    for place, ruleset in others.items():
+    included_rules: list[RuleSet] = []
+    for index, ruleset in other_rules.items():
         view = rule_view(ruleset, data)
         left -= len(json.dumps(view))
         if left < 0:
             notes.append("Some longer rule sets of the front are left out of this page.")
             break
-        views[place] = view
-        shown.append(ruleset)
+        views[index] = view
+        included_rules.append(ruleset)
     groups = [
         {
             "name": about["name"],
@@ -487,12 +491,12 @@ def _run_content(
             "weighed": bool(search.get("class_weight") or search.get("sample_weight")),
             "always": _always(data, row_weights),
             "candidates": [
-                _candidate(kept, place, score, recorded) for place in range(len(kept.candidates))
+                _candidate(saved, index, score, recorded) for index in range(len(saved.candidates))
             ],
-            "winner": kept.winner,
-            "picked": kept.picked,
+            "winner": saved.winner,
+            "picked": saved.picked,
             "failures": failures,
-            "standard_errors": kept.standard_errors,
+            "standard_errors": saved.standard_errors,
             "share_of_all_rows": SHARE_OF_ALL_ROWS,
         }
     ]
@@ -502,15 +506,15 @@ def _run_content(
         "groups": groups,
         "scores": page_scores(groups, recorded),
         "start": {"score": score, "completeness": search["completeness"], **weights},
-        "views": {str(place): view for place, view in views.items()},
-        "rows": None if data is None else sample_rows(data, rules, shown),
+        "views": {str(index): view for index, view in views.items()},
+        "rows": None if data is None else sample_rows(data, rules, included_rules),
         "target": about["target"],
         "notes": [*run.get("notes", []), *notes],
     }
 
 
 def _always(data: Dataset | None, weights: np.ndarray | None) -> dict[str, Any] | None:
-    """What a constant is worth on weighed rows; None where every row counts once."""
+    """Measure the best constant prediction on weighted rows; None without weights."""
     if weights is None or data is None:
         return None
     if data.task == "regression":
@@ -518,16 +522,16 @@ def _always(data: Dataset | None, weights: np.ndarray | None) -> dict[str, Any] 
         around = np.abs(y - np.average(y, weights=weights))
         return {"text": None, "error": float(np.average(around, weights=weights))}
     shares = {name: np.average(data.y == name, weights=weights) for name in data.class_counts}
-    most = max(shares, key=lambda name: round(shares[name], 9))
-    return {"text": format_label(most), "share": float(shares[most])}
+    majority = max(shares, key=lambda name: round(shares[name], 9))
+    return {"text": format_label(majority), "share": float(shares[majority])}
 
 
 def how_read(about: dict[str, Any], *, missing: str) -> dict[str, Any]:
     """Options of `load_dataset` that read rows as those of a run were; older runs kept few."""
-    known = about.get("reading", {"missing": missing})
+    reading = about.get("reading", {"missing": missing})
     if about.get("table") is None:
-        return {**known, "categories": about["categories"]}
-    return {**known, "preparation": Preparation.from_dict(about["table"])}
+        return {**reading, "categories": about["categories"]}
+    return {**reading, "preparation": Preparation.from_dict(about["table"])}
 
 
 def data_of_run(about: dict[str, Any]) -> tuple[Dataset | None, str]:
@@ -550,8 +554,8 @@ def data_of_run(about: dict[str, Any]) -> tuple[Dataset | None, str]:
     return data, ""
 
 
-def _candidate(kept: Kept, place: int, score: str, recorded: Recorded | None) -> dict[str, Any]:
-    candidate = kept.candidates[place]
+def _candidate(saved: Kept, index: int, score: str, recorded: Recorded | None) -> dict[str, Any]:
+    candidate = saved.candidates[index]
     folds = {
         name: [_finite(fold[name]) for fold in candidate.folds]
         for name in kept_names()
@@ -562,8 +566,8 @@ def _candidate(kept: Kept, place: int, score: str, recorded: Recorded | None) ->
         name: [_finite(candidate.all_rows.get(name))] for name in names
     }
     if recorded is not None and "score" in folds:
-        for kept_as in (folds, all_rows) if all_rows else (folds,):
-            kept_as[score] = [None if v is None else recorded.sign * v for v in kept_as["score"]]
+        for columns in (folds, all_rows) if all_rows else (folds,):
+            columns[score] = [None if v is None else recorded.sign * v for v in columns["score"]]
     return {
         "extractor": extractor_label(candidate.extractor),
         "params": candidate.params,
@@ -600,14 +604,19 @@ def _score_of(scoring: Any) -> tuple[str, Recorded | None]:
 def page_scores(
     groups: list[dict[str, Any]], recorded: Recorded | None = None
 ) -> dict[str, dict[str, Any]]:
-    """What the page is told of the scores that it can show: computed there, or recorded."""
+    """Describe the scores that the page can compute or has recorded values of."""
     folds = [candidate["folds"] for group in groups for candidate in group["candidates"]]
-    found: dict[str, dict[str, Any]] = {}
+    recorded_scores: dict[str, dict[str, Any]] = {}
     if recorded is not None:
         computed = [name for name, spec in SCORE_SPECS.items() if spec.expression is not None]
-        known = {*kept_names(), *computed}
-        for name in dict.fromkeys(name for some in folds for name in some if name not in known):
-            found[name] = {
+        measure_names = {*kept_names(), *computed}
+        for name in dict.fromkeys(
+            name
+            for candidate_folds in folds
+            for name in candidate_folds
+            if name not in measure_names
+        ):
+            recorded_scores[name] = {
                 "label": recorded.label,
                 "greater": recorded.sign > 0,
                 "prediction": "performance",
@@ -619,7 +628,7 @@ def page_scores(
                 "formula": None,
                 "recorded": True,
             }
-    return found | {
+    return recorded_scores | {
         name: {
             "label": spec.label,
             "greater": spec.greater_is_better,
@@ -700,10 +709,10 @@ def _bench(folder: Path, rows: Any) -> dict[str, Any]:
     path = folder / "run.json"
     run = _read_json(path) if path.exists() else {}
     groups = groups_of(rows)
-    kept = kept_rules(folder, rows)
+    saved_rules = kept_rules(folder, rows)
     return {
         "kind": "bench",
-        "kept_rules": kept,
+        "kept_rules": saved_rules,
         "run": run,
         "groups": groups,
         "scores": page_scores(groups),
@@ -714,7 +723,7 @@ def _bench(folder: Path, rows: Any) -> dict[str, Any]:
         "notes": [
             *(
                 []
-                if kept
+                if saved_rules
                 else [
                     "This bench kept what was measured, not the rules (on the command line: "
                     "--keep-rules)."
@@ -726,12 +735,15 @@ def _bench(folder: Path, rows: Any) -> dict[str, Any]:
 
 
 def _left_out(run: dict[str, Any]) -> list[str]:
-    """What was not measured, since it suits some data sets only; one note for each reason."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """Write one note for each reason why extractors were not measured on some data sets."""
+    data_by_reason: dict[tuple[str, str], list[str]] = {}
     for pair in run.get("not_applicable") or ():
         name = str(pair.get("extractor") or pair.get("black_box"))
         if pair.get("why") != "not wanted":
-            found.setdefault((name, str(pair.get("why"))), []).append(str(pair.get("data")))
+            data_by_reason.setdefault((name, str(pair.get("why"))), []).append(
+                str(pair.get("data"))
+            )
     return [
-        f"{name} is left out on {', '.join(data)}: {why}." for (name, why), data in found.items()
+        f"{name} is left out on {', '.join(data)}: {why}."
+        for (name, why), data in data_by_reason.items()
     ]

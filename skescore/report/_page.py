@@ -216,7 +216,7 @@ def _rendered(
     rankings: Sequence[Mapping[str, Any]],
 ) -> str:
     parts = files("skescore.report").joinpath("static")
-    own = _as_script(
+    script = _as_script(
         "\n".join(parts.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
     )
     environment = jinja2.Environment(
@@ -248,9 +248,9 @@ def _rendered(
         command=shlex.join(map(str, (run.get("run") or {}).get("command_line") or ())),
         quality_names=_QUALITY_NAMES,
         winners_text="\n\n".join(map(_winners_text, content["runs"] if compared else [content])),
-        policy=_policy(own),
+        policy=_policy(script),
         style=parts.joinpath("style.css").read_text(encoding="utf-8"),
-        own=own,
+        own=script,
         content=_as_json(content),
         version=_version(),
     )
@@ -263,7 +263,7 @@ def _picture(svg: str) -> str:
 
 
 def _is_picked(content: Mapping[str, Any]) -> bool:
-    """Whether the user of a search took another candidate than its winner."""
+    """Return whether the user of a search picked another candidate than its winner."""
     return any(group.get("picked", False) for group in content.get("groups", ()))
 
 
@@ -306,12 +306,14 @@ def _agreement(contents: list[dict[str, Any]], tables: Sequence[Dataset | None])
     one, two = tables
     if one is None or two is None or not one.X.equals(two.X):
         return "Two rule sets side by side."
-    said = []
+    predictions = []
     for content, data in zip(contents, (one, two), strict=True):
         view = next(iter(content["views"].values()))
         predicted, silent = predictions_on(RuleSet.from_json(json.dumps(view["set"])), data)
-        said.append([None if s else v for v, s in zip(predicted.tolist(), silent, strict=True)])
-    same = sum(a == b for a, b in zip(*said, strict=True))
+        predictions.append(
+            [None if s else v for v, s in zip(predicted.tolist(), silent, strict=True)]
+        )
+    same = sum(a == b for a, b in zip(*predictions, strict=True))
     return f"Both predict the same for {same} of {len(one.X)} rows."
 
 
@@ -319,8 +321,10 @@ def _title(content: dict[str, Any]) -> str:
     if content["kind"] == "compare":
         return " and ".join(content["names"])
     names = list(dict.fromkeys(group["data"] for group in content["groups"]))
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"Benchmark on {shown}" if content["kind"] == "bench" else f"Rules for {shown}"
+    shown_names = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"Benchmark on {shown_names}" if content["kind"] == "bench" else f"Rules for {shown_names}"
+    )
 
 
 def _winners_text(content: dict[str, Any]) -> str:
@@ -352,7 +356,7 @@ def _as_script(text: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """What the page may do: run this very script, and load nothing."""
+    """Write the content security policy: run only this script, and load nothing."""
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "

@@ -62,15 +62,15 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
         error of the mean (``always``).
     """
     predicted, silent = predictions_on(ruleset, data)
-    found: dict[str, Any] = {"total": len(data.X), "silent": int(silent.sum())}
+    quality: dict[str, Any] = {"total": len(data.X), "silent": int(silent.sum())}
     if ruleset.task == "regression":
         y = data.y.to_numpy(float)
         errors = np.abs(y - np.asarray(predicted, dtype=float))
-        known = ~silent
-        around = float((centered(y[known], None) ** 2).sum()) if known.any() else 0.0
-        found["error"] = float(errors[known].mean()) if known.any() else None
-        found["r2"] = 1 - float((errors[known] ** 2).sum()) / around if around else None
-        found["always"] = {"text": None, "error": float(np.abs(y - y.mean()).mean())}
+        is_predicted = ~silent
+        around = float((centered(y[is_predicted], None) ** 2).sum()) if is_predicted.any() else 0.0
+        quality["error"] = float(errors[is_predicted].mean()) if is_predicted.any() else None
+        quality["r2"] = 1 - float((errors[is_predicted] ** 2).sum()) / around if around else None
+        quality["always"] = {"text": None, "error": float(np.abs(y - y.mean()).mean())}
         errors[silent] = np.nan
     else:
         y = data.y.to_numpy()
@@ -78,25 +78,25 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
             [not s and a == b for s, a, b in zip(silent, y, predicted, strict=True)], dtype=bool
         )
         counts = data.class_counts
-        most = max(counts, key=lambda label: counts[label])
-        said = Counter(b for s, b in zip(silent, predicted, strict=True) if not s)
-        found |= {
+        majority = max(counts, key=lambda label: counts[label])
+        predicted_counts = Counter(b for s, b in zip(silent, predicted, strict=True) if not s)
+        quality |= {
             "right": int(right.sum()),
-            "always": {"text": format_label(most), "right": int(counts[most])},
+            "always": {"text": format_label(majority), "right": int(counts[majority])},
             "classes": [
                 {
                     "name": format_label(label),
                     "rows": int(rows),
                     "right": int((right & (y == label)).sum()),
-                    "said": said[label],
+                    "said": predicted_counts[label],
                 }
                 for label, rows in counts.items()
             ],
         }
         errors = (~right).astype(float)
-    found["segments"] = worst_segments(ruleset, data.X, errors)
-    found["left_out"] = left_out_by_scores(ruleset, data.X)
-    return found
+    quality["segments"] = worst_segments(ruleset, data.X, errors)
+    quality["left_out"] = left_out_by_scores(ruleset, data.X)
+    return quality
 
 
 def left_out_by_scores(ruleset: RuleSet, X: pd.DataFrame) -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ def left_out_by_scores(ruleset: RuleSet, X: pd.DataFrame) -> list[dict[str, Any]
     X = X if len(X) <= _ROWS else X.sample(_ROWS, random_state=0)
     met = rule_overlap(ruleset, X, pairs=False)
     terms = [rule.n_terms for rule in ruleset.rules]
-    found: list[tuple[str, float, bool]] = [
+    measures: list[tuple[str, float, bool]] = [
         ("bounds, names and linear terms of a rule on average", float(np.mean(terms)), False),
         ("those of the longest rule", float(max(terms)), False),
         ("rows without a rule", met.uncovered, True),
@@ -128,14 +128,14 @@ def left_out_by_scores(ruleset: RuleSet, X: pd.DataFrame) -> list[dict[str, Any]
     ]
     if ruleset.voting is None:
         spare = redundancy(ruleset, X)
-        found.append(("rules that no row would miss", spare.share_of_rules, True))
+        measures.append(("removable rules", spare.share_of_rules, True))
         if sum(map(len, spare.literals)):
-            found.append(("comparisons that no row would miss", spare.share_of_literals, True))
-    return [{"text": text, "value": value, "share": share} for text, value, share in found]
+            measures.append(("removable comparisons", spare.share_of_literals, True))
+    return [{"text": text, "value": value, "share": share} for text, value, share in measures]
 
 
 def predictions_on(ruleset: RuleSet, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """What is predicted, and where nothing is."""
+    """Return the predictions, and a mask of the rows without a prediction."""
     fallback = ruleset.fallback
     if fallback is None:
         silent = ~ruleset.covers(data.X)
@@ -176,7 +176,7 @@ def worst_segments(ruleset: RuleSet, X: pd.DataFrame, errors: np.ndarray) -> lis
     if len(X) < 2 * _FEWEST or not errors.any():
         return []
     overall, spread = errors.mean(), errors.std()
-    found = []
+    segments = []
     for text, inside in _segments(ruleset, X):
         rows = int(inside.sum())
         if not max(_FEWEST, _LEAST * len(X)) <= rows <= _MOST * len(X):
@@ -184,15 +184,15 @@ def worst_segments(ruleset: RuleSet, X: pd.DataFrame, errors: np.ndarray) -> lis
         mean = float(errors[inside].mean())
         excess = (mean - overall) * np.sqrt(rows) / spread if spread else 0.0
         if excess >= _CLEARLY and np.count_nonzero(errors[inside]) > 1:
-            found.append((float(excess), text, inside, mean))
-    found.sort(key=lambda one: -one[0])
-    kept: list[tuple[float, str, np.ndarray, float]] = []
-    for one in found:
-        if all((one[2] & k[2]).sum() < 0.6 * (one[2] | k[2]).sum() for k in kept):
-            kept.append(one)
+            segments.append((float(excess), text, inside, mean))
+    segments.sort(key=lambda one: -one[0])
+    distinct_segments: list[tuple[float, str, np.ndarray, float]] = []
+    for one in segments:
+        if all((one[2] & k[2]).sum() < 0.6 * (one[2] | k[2]).sum() for k in distinct_segments):
+            distinct_segments.append(one)
     return [
         {"text": text, "rows": int(inside.sum()), "error": mean}
-        for _, text, inside, mean in kept[:_SHOWN]
+        for _, text, inside, mean in distinct_segments[:_SHOWN]
     ]
 
 
@@ -214,8 +214,8 @@ def _parts(name: str, column: pd.Series) -> Iterator[tuple[str, np.ndarray]]:
     missing = column.isna().to_numpy()
     if missing.any():
         yield f"{name} is missing", missing
-    known = column[~missing]
-    if known.nunique() > _VALUES and pd.api.types.is_numeric_dtype(known):
+    present_values = column[~missing]
+    if present_values.nunique() > _VALUES and pd.api.types.is_numeric_dtype(present_values):
         values = column.to_numpy(float, na_value=np.nan)
         ordered = np.unique(values[~missing])
         cuts = []
@@ -230,7 +230,7 @@ def _parts(name: str, column: pd.Series) -> Iterator[tuple[str, np.ndarray]]:
             parts += [f"at most {high:.15g}"] if high < np.inf else []
             yield f"{name} is {' and '.join(parts)}", (values > low) & (values <= high)
         return
-    for value in known.value_counts().index[:12]:
+    for value in present_values.value_counts().index[:12]:
         yield f"{name} is {format_label(value)}", (column == value).to_numpy(bool, na_value=False)
 
 
@@ -322,17 +322,17 @@ def _condition_text(condition: Condition, ruleset: RuleSet) -> dict[str, Any]:
 
 
 def _exports(ruleset: RuleSet) -> list[dict[str, Any]]:
-    made = []
+    exports = []
     for name, write in (
         ("SQL", ruleset.to_sql),
         ("Python", ruleset.to_python),
         ("Prolog", ruleset.to_prolog),
     ):
         try:
-            made.append({"name": name, "text": write(), "error": None})
+            exports.append({"name": name, "text": write(), "error": None})
         except (TypeError, ValueError, ImportError) as error:
-            made.append({"name": name, "text": None, "error": str(error)})
-    if sum(len(export["text"] or "") for export in made) > _EXPORTS_AT_MOST:
+            exports.append({"name": name, "text": None, "error": str(error)})
+    if sum(len(export["text"] or "") for export in exports) > _EXPORTS_AT_MOST:
         return [
             {
                 "name": export["name"],
@@ -340,24 +340,24 @@ def _exports(ruleset: RuleSet) -> list[dict[str, Any]]:
                 "error": "Too long for this page. Write it to a file: skescore rules rules.json "
                 f"--to {str(export['name']).lower()}",
             }
-            for export in made
+            for export in exports
         ]
-    return made
+    return exports
 
 
 def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
-    """What each rule is worth on the rows, and how many rows it holds for and is assigned."""
-    held = ruleset.match(data.X)
+    """Measure each rule on the rows, and count the rows that it covers and is assigned."""
+    matches = ruleset.match(data.X)
     result: dict[str, Any] = {
         "total": len(data.X),
-        "holds": held.sum(axis=0).tolist(),
+        "holds": matches.sum(axis=0).tolist(),
         "assigned": None,
         "report": None,
     }
     if ruleset.voting is None:
         assigned = ruleset.assign(data.X)
         result["assigned"] = np.bincount(assigned[assigned >= 0], minlength=len(ruleset)).tolist()
-    result["uncovered"] = int((~held.any(axis=1)).sum())
+    result["uncovered"] = int((~matches.any(axis=1)).sum())
     try:
         result["quality"] = quality_on(ruleset, data)
     except ValueError as error:
@@ -371,12 +371,12 @@ def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
     columns = ("p", "n", "precision", "coverage", "c2", "fdr_p_value", "significant")
     result["by_assigned"] = ruleset.ordered
     result["report"] = {name: [plain(v) for v in report[name].tolist()] for name in columns}
-    alone = held & (held.sum(axis=1) == 1)[:, None]
-    shared = (held & ~alone).sum(axis=0)
+    alone = matches & (matches.sum(axis=1) == 1)[:, None]
+    shared = (matches & ~alone).sum(axis=0)
     result["report"]["unique_rows"] = alone.sum(axis=0).tolist()
     result["report"]["overlap"] = [
         s / h if h else None
-        for s, h in zip(shared.tolist(), held.sum(axis=0).tolist(), strict=True)
+        for s, h in zip(shared.tolist(), matches.sum(axis=0).tolist(), strict=True)
     ]
     return result
 
@@ -390,20 +390,22 @@ def plain(value: Any) -> Any:
 
 
 def sample_rows(
-    data: Dataset, ruleset: RuleSet, others: Sequence[RuleSet] = ()
+    data: Dataset, ruleset: RuleSet, other_rulesets: Sequence[RuleSet] = ()
 ) -> Mapping[str, Any]:
     """Choose the rows that stand in the page: some for every rule, and some for none."""
-    used = sorted(set().union(*(rules.used_features for rules in (ruleset, *others))))
+    used = sorted(set().union(*(rules.used_features for rules in (ruleset, *other_rulesets))))
     names = [ruleset.feature_names[j] for j in used]
-    held = ruleset.match(data.X)
+    matches = ruleset.match(data.X)
     # JSON knows no infinite numbers, and such rows must not look as if they lacked a value.
-    shown = ~data.X[names].isin((math.inf, -math.inf)).to_numpy(bool).any(axis=1)
+    is_finite = ~data.X[names].isin((math.inf, -math.inf)).to_numpy(bool).any(axis=1)
     chosen: list[int] = []
-    groups = [np.flatnonzero(some & shown) for some in (*held.T, ~held.any(axis=1))]
+    groups = [np.flatnonzero(members & is_finite) for members in (*matches.T, ~matches.any(axis=1))]
     for group in groups:
         # Evenly spread, as tables are often sorted.
-        places = np.unique(np.linspace(0, len(group) - 1, min(ROWS_PER_RULE, len(group))).round())
-        chosen += group[places.astype(np.intp)].tolist() if len(group) else []
+        positions = np.unique(
+            np.linspace(0, len(group) - 1, min(ROWS_PER_RULE, len(group))).round()
+        )
+        chosen += group[positions.astype(np.intp)].tolist() if len(group) else []
     rows = sorted(dict.fromkeys(chosen[:ROWS_AT_MOST]))
     values = [
         [None if pd.isna(v) else plain(v) for v in data.X[name].iloc[rows].tolist()]

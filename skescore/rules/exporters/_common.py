@@ -1,4 +1,4 @@
-"""What the writers of programs ask of a rule set: which rules can predict, and in what order."""
+"""Order of the rules, labels and votes, which all writers of programs need."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ if TYPE_CHECKING:
 
 
 def rules_in_order(ruleset: RuleSet) -> list[int]:
-    """Indices of the rules that can predict, the one that is asked first in front.
+    """Return the indices of the rules that can predict, in the order in which they are tested.
 
-    Where rules predict together that is all of them, in their order; otherwise those up to the
-    first one without conditions.
+    Voting rules all predict. Otherwise, no rule after the first one without conditions can predict.
     """
     if ruleset.voting is not None:
         return list(range(len(ruleset)))
     order: list[int] = ruleset.assignment_order.tolist()
-    for place, index in enumerate(order):
+    for position, index in enumerate(order):
         if not ruleset.rules[index].conditions:
-            return order[: place + 1]
+            return order[: position + 1]
     return order
 
 
 def always_predicts(ruleset: RuleSet) -> bool:
-    """Whether some rule holds for every row, so that the fallback is never asked."""
+    """Return whether some rule covers every row, so that the fallback never predicts."""
     return any(not rule.conditions for rule in ruleset.rules)
 
 
 def elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Missing | Linear]:
-    """All conditions, those inside of others instead of the others."""
+    """Yield the elementary conditions, replacing compound ones by their parts."""
     for condition in conditions:
         if isinstance(condition, AtLeast):
             yield from elementary(condition.conditions)
@@ -54,7 +53,7 @@ def class_labels(ruleset: RuleSet) -> list[Any]:
 
 
 def abstention(ruleset: RuleSet) -> Any:
-    """What an abstaining classification predicts."""
+    """Return the label that a classification predicts when it abstains."""
     return _labels(ruleset)[-1]
 
 
@@ -69,7 +68,7 @@ def _labels(ruleset: RuleSet) -> list[Any]:
 
 
 def class_votes(ruleset: RuleSet, index: int) -> list[tuple[int, float]]:
-    """For which classes a rule votes, and with which share of its weight."""
+    """Return the classes that a rule votes for, each with its share of the rule's weight."""
     n_classes = len(ruleset.classes or ())
     if ruleset.voting != "probabilities":
         return [(int(ruleset.conclusions.outputs[index]), 1.0)]

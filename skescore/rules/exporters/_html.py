@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 def to_html(ruleset: RuleSet, limit: int | None, *, standalone: bool, title: str | None) -> str:
     """Write an HTML table, or a page; see :meth:`RuleSet.to_html`."""
-    shown = len(ruleset) if limit is None else min(limit, len(ruleset))
+    n_shown = len(ruleset) if limit is None else min(limit, len(ruleset))
     headings = ["Rule" if standalone else "", *table_head(ruleset)]
     rows = []
-    for position in range(shown):
+    for position in range(n_shown):
         cells = "".join(f"<td>{html.escape(c)}</td>" for c in table_row(ruleset, position))
         rows.append(f'<tr><th scope="row">{position + 1}</th>{cells}</tr>')
-    if shown < len(ruleset):
-        more = f"... and {len(ruleset) - shown} more; to_frame() gives all"
+    if n_shown < len(ruleset):
+        more = f"... and {len(ruleset) - n_shown} more; to_frame() gives all"
         rows.append(f'<tr><td colspan="{len(headings)}">{more}</td></tr>')
     head = "".join(f'<th scope="col">{c}</th>' for c in headings)
     # Lines of their own keep a page of many rules readable as text, too.

@@ -83,21 +83,21 @@ def comment_text(text: str) -> str:
 def _variables(names: Sequence[str]) -> list[str]:
     """Name a variable after each feature, no two alike."""
     variables: list[str] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for j, name in enumerate(names):
         stem = "_".join(re.findall(r"[A-Za-z0-9]+", plain_letters(name)))[:40]
         stem = stem[0].upper() + stem[1:] if stem[:1].isalpha() else f"X{j}_{stem}".rstrip("_")
         variable, count = stem, 1
-        while variable in taken or _OUR_VARIABLES.fullmatch(variable):
+        while variable in used_names or _OUR_VARIABLES.fullmatch(variable):
             count += 1
             variable = f"{stem}_{count}"
-        taken.add(variable)
+        used_names.add(variable)
         variables.append(variable)
     return variables
 
 
 def joined(goals: Sequence[str]) -> str:
-    """All goals at once."""
+    """Join goals by commas."""
     return ", ".join(goals) or "true"
 
 
@@ -118,12 +118,12 @@ def _bounds(variable: str, condition: Interval | Linear) -> list[str]:
     return goals
 
 
-def _check_truth(what: str, values: set[tuple[type, Any]]) -> None:
+def _check_truth(subject: str, values: set[tuple[type, Any]]) -> None:
     for truth in (True, False):
         text = str(truth).lower()
         if (bool, truth) in values and (str, text) in values:
             raise ValueError(
-                f"{what} hold both {truth} and the text {text!r}, which are one atom in Prolog: "
+                f"{subject} hold both {truth} and the text {text!r}, which are one atom in Prolog: "
                 "rename the text."
             )
 
@@ -141,8 +141,8 @@ class Goals:
         self.numbers: set[int] = set()
         for condition in elementary(c for rule in ruleset.rules for c in rule.conditions):
             if isinstance(condition, OneOf):
-                known = self.values.setdefault(condition.feature, set())
-                known.update((type(v), v) for v in condition.values)
+                values = self.values.setdefault(condition.feature, set())
+                values.update((type(v), v) for v in condition.values)
             elif not isinstance(condition, Missing):
                 self.numbers.update(condition.features)
         for rule in ruleset.rules:
@@ -161,8 +161,8 @@ class Goals:
         for feature, values in self.values.items():
             name = ruleset.feature_names[feature]
             _check_truth(f"The values of feature {name!r}", values)
-            known = ruleset.domain.values_of(feature) if ruleset.domain else None
-            clash = {v for _, v in values} | set(known or ())
+            domain_values = ruleset.domain.values_of(feature) if ruleset.domain else None
+            clash = {v for _, v in values} | set(domain_values or ())
             for text in self.missing:
                 if text in clash:
                     raise ValueError(
@@ -174,10 +174,10 @@ class Goals:
         self, variable: str, function: LinearOutput, unknown: str, factor: str = ""
     ) -> str:
         """A goal that computes a function, or gives `unknown` where a value is missing."""
-        known = joined([self._is_known(feature) for feature, _ in function.terms])
+        features_known = joined([self._is_known(feature) for feature, _ in function.terms])
         expression = self._sum(function.terms, number_text(function.intercept))
         expression = f"{factor}({expression})" if factor else expression
-        return f"( {known} -> {variable} is {expression} ; {variable} = {unknown} )"
+        return f"( {features_known} -> {variable} is {expression} ; {variable} = {unknown} )"
 
     def _is_known(self, feature: int) -> str:
         # SWI-Prolog has a float that is not a number, and that does not equal itself.
@@ -215,13 +215,13 @@ class Goals:
             compared = _bounds(total, condition)
             computed = f"{total} is {self._sum(condition.terms)}"
             return [*goals, computed, *compared] if compared else goals
-        held, goals = [], []
+        indicators, goals = [], []
         for inner in condition.conditions:
             inner_goals = joined(self._condition(inner))
             self.fresh += 1
-            held.append(f"Held{self.fresh}")
-            goals.append(f"( {inner_goals} -> {held[-1]} = 1 ; {held[-1]} = 0 )")
-        return [*goals, f"{' + '.join(held)} >= {condition.m}"]
+            indicators.append(f"Held{self.fresh}")
+            goals.append(f"( {inner_goals} -> {indicators[-1]} = 1 ; {indicators[-1]} = 0 )")
+        return [*goals, f"{' + '.join(indicators)} >= {condition.m}"]
 
     def _comparison(self, condition: Interval | OneOf) -> list[str]:
         """Write the goals of a condition on an observed value; a missing one fails them."""
@@ -232,16 +232,16 @@ class Goals:
         return [f"number({variable})", *(compared or [f"{variable} =:= {variable}"])]
 
     def _has_value(self, feature: int) -> str:
-        """Whether a value is known: any number where rules compare with numbers alone."""
-        known, variable = self._is_known(feature), self.variables[feature]
+        """Write a test that a value is known: any number if rules compare only with numbers."""
+        is_number, variable = self._is_known(feature), self.variables[feature]
         if feature in self.numbers and feature not in self.values:
-            return known
+            return is_number
         differs = "".join(f", {variable} \\== {atom(text)}" for text in self.missing)
-        return f"( atom({variable}){differs} ; {known} )"
+        return f"( atom({variable}){differs} ; {is_number} )"
 
     def _lacks_value(self, feature: int) -> str:
-        known = self._has_value(feature)
-        return f"\\+ {known if known.startswith('( ') else f'( {known} )'}"
+        has_value = self._has_value(feature)
+        return f"\\+ {has_value if has_value.startswith('( ') else f'( {has_value} )'}"
 
     def _one_of(self, condition: OneOf) -> str:
         """Equal to some value (to none, negated): atoms by name, numbers by size."""
@@ -300,15 +300,15 @@ def contribution(
         return f"[{', '.join([*first, number_text(weight * constant)])}]", []
     parts = shares
     if parts is None:
-        own = ruleset.classes.index(rule.output)
-        parts = [float(k == own) for k in range(len(ruleset.classes))]
+        class_index = ruleset.classes.index(rule.output)
+        parts = [float(k == class_index) for k in range(len(ruleset.classes))]
     if not isinstance(rule.weight, LinearOutput) or not rule.weight.terms:
         return f"[{', '.join(number_text(_weight(rule) * part) for part in parts)}]", []
     # A weight that a missing value leaves unknown says nothing.
     lines = [goals.function("Weight", rule.weight, "0.0")]
-    said = [f"Said{k}" if part else "0.0" for k, part in enumerate(parts)]
+    summands = [f"Said{k}" if part else "0.0" for k, part in enumerate(parts)]
     lines += [f"Said{k} is Weight*{number_text(part)}" for k, part in enumerate(parts) if part]
-    return f"[{', '.join(said)}]", lines
+    return f"[{', '.join(summands)}]", lines
 
 
 def helpers(ruleset: RuleSet, name: str) -> Iterator[str]:
@@ -319,9 +319,9 @@ def helpers(ruleset: RuleSet, name: str) -> Iterator[str]:
     """
     unknown = any(terms_of(rule.output) for rule in ruleset.rules)
     numbers = range(1, _n_sums(ruleset) + 1)
-    said, old, new = (", ".join(f"{letter}{k}" for k in numbers) for letter in "ABC")
+    summands, old, new = (", ".join(f"{letter}{k}" for k in numbers) for letter in "ABC")
     yield f"{name}_sum([], Sums, Sums)."
-    yield f"{name}_sum([[{said}]|Rest], [{old}], Sums) :-"
+    yield f"{name}_sum([[{summands}]|Rest], [{old}], Sums) :-"
     for k in numbers:
         plus = f"{name}_plus(A{k}, B{k}, C{k})"
         yield f"    {plus if unknown else f'C{k} is B{k} + A{k}'},"
@@ -429,8 +429,10 @@ class _Theory:
     def _known_values(self, feature: int) -> list[Any]:
         """The values of a categorical feature; none for a number."""
         domain = self.ruleset.domain
-        known = domain.values_of(feature) if domain else None
-        return list(known or sorted((v for _, v in self.goals.values.get(feature, ())), key=str))
+        domain_values = domain.values_of(feature) if domain else None
+        return list(
+            domain_values or sorted((v for _, v in self.goals.values.get(feature, ())), key=str)
+        )
 
     def _middle(self, feature: int) -> str:
         domain = self.ruleset.domain
@@ -506,12 +508,12 @@ class _Theory:
         if ruleset.voting == "probabilities":
             shares = ruleset.conclusions.class_probabilities(len(ruleset.classes or ())).tolist()
         for i, rule in enumerate(ruleset.rules):
-            said, lines = contribution(ruleset, self.goals, rule, shares and shares[i])
+            summands, lines = contribution(ruleset, self.goals, rule, shares and shares[i])
             premise = self.goals.premise(rule.conditions)
             if premise:
                 lines = [f"once(( {', '.join(premise)} ))", *lines]
             yield self._rule_comment(i)
-            yield self._clause(self._head(self._features(i), said, "_rule"), lines)
+            yield self._clause(self._head(self._features(i), summands, "_rule"), lines)
         yield ""
         yield from helpers(ruleset, self.predicate)
 

@@ -49,14 +49,14 @@ class Variables:
 
     def reserve(self, conditions: Iterable[Condition], numbers: Iterable[int]) -> None:
         """Give all features that the conditions or sums use their variables, in feature order."""
-        pairs, asked = {(feature, True) for feature in numbers}, set()
+        pairs, missing_features = {(feature, True) for feature in numbers}, set()
         for condition in elementary(conditions):
             if isinstance(condition, Missing):
-                asked.add(condition.feature)
+                missing_features.add(condition.feature)
             else:
                 pairs |= {(f, not isinstance(condition, OneOf)) for f in condition.features}
         # Whether a value is missing is seen on either; a label may be anything.
-        pairs |= {(f, False) for f in asked if (f, True) not in pairs}
+        pairs |= {(f, False) for f in missing_features if (f, True) not in pairs}
         for feature, as_number in sorted(pairs):
             self._variable(feature, as_number)
 
@@ -68,7 +68,7 @@ class Variables:
         return f"{self.label(feature)} is {'not ' if negated else ''}None"
 
     def items(self) -> list[tuple[str, int, bool]]:
-        """All variables with their feature, and whether it is read as a number."""
+        """Return all variables with their feature and whether it is read as a number."""
         return [(name, feature, as_number) for (feature, as_number), name in self._names.items()]
 
     def _variable(self, feature: int, as_number: bool) -> str:
@@ -139,8 +139,10 @@ def condition_text(condition: Condition, names: Variables) -> str:
         return names.missing(condition.feature, negated=not truth_table(condition).missing)
     if isinstance(condition, Interval):
         name = names.number(condition.feature)
-        held = _between(name, condition)
-        return f"({held} or {name} != {name})" if truth_table(condition).missing else held
+        comparison = _between(name, condition)
+        return (
+            f"({comparison} or {name} != {name})" if truth_table(condition).missing else comparison
+        )
     if isinstance(condition, Linear):
         return _between(affine(None, condition.terms, names), condition)
     if isinstance(condition, OneOf):
@@ -334,8 +336,8 @@ class _Function:
         output = None
         if self.ruleset.classes is not None:
             output = self.ruleset.classes.index(rule.output)
-        seen = rule.statistics_text(output, weighted=False)
-        return f"    # Rule {index + 1}{': ' if seen else ''}{seen}"
+        statistics = rule.statistics_text(output, weighted=False)
+        return f"    # Rule {index + 1}{': ' if statistics else ''}{statistics}"
 
     def _where(self, rule: Rule, statements: Iterable[str]) -> list[str]:
         """Do something where a rule holds."""
@@ -400,12 +402,12 @@ class _Function:
             )
             lines.append(f"        {tuple_text(sides)},")
         lines += ["    )"]
-        gone = [self._known_instead(rule) for rule in rules]
-        if any(gone):  # a known value is a range away from a missing one
+        known_checks = [self._known_instead(rule) for rule in rules]
+        if any(known_checks):  # a known value is a range away from a missing one
             lines += ["    known = ("]
             _, squares = distance_units(self.ruleset)
             times = "" if squares == 1 else f"{number(squares)} * "
-            sums = [" + ".join(f"{times}({text})" for text in g) for g in gone]
+            sums = [" + ".join(f"{times}({text})" for text in g) for g in known_checks]
             lines += [f"        {text or 0}," for text in sums]
             lines += ["    )"]
         lines += ["    predictions = ("]
@@ -416,7 +418,7 @@ class _Function:
             "    )",
             '    nearest, least = 0, float("inf")',
             "    for i, box in enumerate(boxes):",
-            f"        distance = 0.0{' + known[i]' if any(gone) else ''}",
+            f"        distance = 0.0{' + known[i]' if any(known_checks) else ''}",
             "        for value, (low, high, unit) in zip(values, box, strict=True):",
             "            gap = 0.0",
             "            if value < low:",
@@ -431,7 +433,7 @@ class _Function:
             "",
             '        nearest, least = 0, float("inf")',
             "        for i, box in enumerate(boxes):",
-            f"            distance = Fraction({'known[i]' if any(gone) else 0})",
+            f"            distance = Fraction({'known[i]' if any(known_checks) else 0})",
             "            for value, (low, high, unit) in zip(values, box, strict=True):",
             "                if value < low or value > high:",
             '                    if abs(value) == float("inf"):',
@@ -446,7 +448,7 @@ class _Function:
         return lines
 
     def _known_instead(self, rule: Rule) -> list[str]:
-        """Whether each value is known that a rule would have missing."""
+        """Write a test that a value is known for each value that a rule requires to be missing."""
         return [
             self.names.missing(c.feature, negated=True)
             for c in rule.non_intervals
@@ -456,8 +458,8 @@ class _Function:
     def _together(self) -> list[str]:
         votes = self.ruleset.task == "classification"
         mean = self.ruleset.voting == "mean"
-        sure = always_predicts(self.ruleset)
-        counted = not sure and not mean
+        always_predicted = always_predicts(self.ruleset)
+        counted = not always_predicted and not mean
         lines = [f"    sums = [0.0] * {len(self.classes)}" if votes else "    total = 0.0"]
         lines += ["    weights = 0.0"] if mean else []
         lines += ["    held = False"] if counted else []

@@ -175,10 +175,10 @@ def _bounds_of(ruleset: RuleSet) -> dict[_Quantity, dict[float, _Kinds]]:
     # x >= b and x < b part off the values below b, x > b and x <= b those above.
     for bounds, below in ((boxes.lower, boxes.lower_closed), (boxes.upper, ~boxes.upper_closed)):
         for j in np.flatnonzero(np.isfinite(bounds).any(axis=0)).tolist():
-            known = result.setdefault(j, {})
+            kinds = result.setdefault(j, {})
             at = np.flatnonzero(np.isfinite(bounds[:, j]))
             for bound, kind in {*zip(bounds[at, j].tolist(), below[at, j].tolist(), strict=True)}:
-                known.setdefault(bound, set()).add(kind)
+                kinds.setdefault(bound, set()).add(kind)
     if not ruleset.boxes_only:
         for rule in ruleset.rules:
             for quantity, condition in _bounded(rule.non_intervals):
@@ -202,14 +202,14 @@ def _values(table: RowTable, quantity: _Quantity) -> np.ndarray:
     return np.sort(values[~np.isnan(values)])
 
 
-def _allowed(values: np.ndarray, found: dict[float, _Kinds]) -> list[tuple[float, float, float]]:
+def _allowed(values: np.ndarray, kinds: dict[float, _Kinds]) -> list[tuple[float, float, float]]:
     """For every bound itself and the closed range of numbers that part the values like it."""
-    bounds = np.array(sorted(found))
+    bounds = np.array(sorted(kinds))
     if len(values) == 0:
         return [(b, b, b) for b in bounds.tolist()]
     low, high = np.full(len(bounds), -_LARGEST), np.full(len(bounds), _LARGEST)
     for below in (True, False):
-        used = np.array([below in found[b] for b in bounds.tolist()])
+        used = np.array([below in kinds[b] for b in bounds.tolist()])
         cut = np.searchsorted(values, bounds, side="left" if below else "right")
         last = np.where(cut > 0, values[np.maximum(cut - 1, 0)], -np.inf)
         first = np.where(cut < len(values), values[np.minimum(cut, len(values) - 1)], np.inf)
@@ -235,12 +235,12 @@ def _shorter(
     """The shortest bounds, each at most its limit and `share` of the way to its neighbors."""
     result: dict[_Quantity, dict[float, _Moved]] = {}
     for quantity, allowed in ranges.items():
-        found, limit = result.setdefault(quantity, {}), limits[quantity]
+        new_bounds, limit = result.setdefault(quantity, {}), limits[quantity]
         for bound, low, high in allowed:
             if share < 1:
                 low, high = bound - share * (bound - low), bound + share * (high - bound)
             low, high = max(low, bound - limit), min(high, bound + limit)
-            found[bound] = _shortest(bound, low, high), None
+            new_bounds[bound] = _shortest(bound, low, high), None
     return result
 
 
@@ -252,9 +252,11 @@ def _replaced(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]
             return AtLeast(condition.m, tuple(map(replace, condition.conditions)))
         if not isinstance(condition, Interval | Linear):
             return condition
-        known = moved[condition.feature if isinstance(condition, Interval) else condition.terms]
-        lower, above = known.get(condition.lower, (condition.lower, None))
-        upper, below = known.get(condition.upper, (condition.upper, None))
+        new_bounds = moved[
+            condition.feature if isinstance(condition, Interval) else condition.terms
+        ]
+        lower, above = new_bounds.get(condition.lower, (condition.lower, None))
+        upper, below = new_bounds.get(condition.upper, (condition.upper, None))
         return dataclasses.replace(
             condition,
             lower=lower,
@@ -274,17 +276,20 @@ def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -
     """Boxes with other bounds."""
     lower, upper = boxes.lower.copy(), boxes.upper.copy()
     lower_closed, upper_closed = boxes.lower_closed.copy(), boxes.upper_closed.copy()
-    for j, known in moved.items():
-        before = np.array(sorted(known))
-        after = np.array([known[b][0] for b in before.tolist()])
-        sides = [known[b][1] for b in before.tolist()]
-        told = np.array([side is not None for side in sides], dtype=bool)
+    for j, new_bounds in moved.items():
+        before = np.array(sorted(new_bounds))
+        after = np.array([new_bounds[b][0] for b in before.tolist()])
+        sides = [new_bounds[b][1] for b in before.tolist()]
+        is_changed = np.array([side is not None for side in sides], dtype=bool)
         above = np.array([bool(side) for side in sides], dtype=bool)
-        for bounds, closed, own in ((lower, lower_closed, above), (upper, upper_closed, ~above)):
+        for bounds, closed, includes_bound in (
+            (lower, lower_closed, above),
+            (upper, upper_closed, ~above),
+        ):
             at = np.flatnonzero(np.isfinite(bounds[:, j]))
-            place = np.searchsorted(before, bounds[at, j])
-            bounds[at, j] = after[place]
-            closed[at, j] = np.where(told[place], own[place], closed[at, j])
+            position = np.searchsorted(before, bounds[at, j])
+            bounds[at, j] = after[position]
+            closed[at, j] = np.where(is_changed[position], includes_bound[position], closed[at, j])
     return BoxTable(lower, upper, lower_closed, upper_closed, boxes.missing)
 
 
@@ -294,7 +299,7 @@ def _nearest(value: float) -> int:
 
 
 def _whole_bounds(
-    values: np.ndarray, found: dict[float, _Kinds], intervals: set[Interval]
+    values: np.ndarray, kinds: dict[float, _Kinds], intervals: set[Interval]
 ) -> dict[float, _Moved] | None:
     """Whole bounds for a column of whole numbers, none of which changes sides.
 
@@ -302,34 +307,34 @@ def _whole_bounds(
     between two neighboring whole numbers become the nearer one (of equally near ones the lower),
     unless another bound stands there, or the values end there, as long as that is to be avoided.
     """
-    bounds = sorted(found)
+    bounds = sorted(kinds)
     if (values != np.floor(values)).any() or max(-bounds[0], bounds[-1]) > _LARGEST_WHOLE:
         return None
-    whole: dict[float, _Moved] = {b: (b, None) for b in bounds if b.is_integer()}
-    rest = [b for b in bounds if not b.is_integer()]
-    together = [list(group) for _, group in groupby(rest, math.floor)]
+    integer_bounds: dict[float, _Moved] = {b: (b, None) for b in bounds if b.is_integer()}
+    fractional_bounds = [b for b in bounds if not b.is_integer()]
+    together = [list(group) for _, group in groupby(fractional_bounds, math.floor)]
     ends = {float(values[0]), float(values[-1])}
-    for groups in (together, [[b] for b in rest]):
-        for taken in (ends | whole.keys(), whole.keys()):
+    for groups in (together, [[b] for b in fractional_bounds]):
+        for reserved in (ends | integer_bounds.keys(), integer_bounds.keys()):
             for preferred in (_nearest, math.floor, math.ceil):
-                trial = _placed(groups, taken, preferred)
-                if trial is not None and _none_empty(intervals, whole | trial):
-                    return whole | trial
+                trial = _placed(groups, reserved, preferred)
+                if trial is not None and _none_empty(intervals, integer_bounds | trial):
+                    return integer_bounds | trial
     return None
 
 
 def _placed(
-    groups: list[list[float]], taken: Set[float], preferred: Callable[[float], int]
+    groups: list[list[float]], reserved: Set[float], preferred: Callable[[float], int]
 ) -> dict[float, _Moved] | None:
     """One whole number for each group of bounds, in their order; None if there is not one."""
     result: dict[float, _Moved] = {}
     last = -math.inf
     for group in groups:
         low = float(math.floor(group[0]))
-        either = [low, low + 1]
+        neighbors = [low, low + 1]
         if preferred(math.fsum(group) / len(group)) != low:
-            either.reverse()
-        free = [place for place in either if place > last and place not in taken]
+            neighbors.reverse()
+        free = [neighbor for neighbor in neighbors if neighbor > last and neighbor not in reserved]
         if not free:
             return None
         last = free[0]
@@ -338,7 +343,7 @@ def _placed(
 
 
 def _none_empty(intervals: set[Interval], moved: Mapping[float, _Moved]) -> bool:
-    """Whether some number lies in each interval still."""
+    """Return whether every interval still contains numbers after its bounds have moved."""
     for interval in intervals:
         lower, above = moved.get(interval.lower, (interval.lower, None))
         upper, below = moved.get(interval.upper, (interval.upper, None))
@@ -358,13 +363,13 @@ def _with_room(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved
     """
     assert ruleset.domain is not None
     lower, upper = list(ruleset.domain.lower), list(ruleset.domain.upper)
-    for feature, known in moved.items():
+    for feature, new_bounds in moved.items():
         if isinstance(feature, int):
-            for place, above in known.values():
-                if above is False and place <= math.ceil(lower[feature]):
-                    lower[feature] = place - 1
-                if above is True and place >= math.floor(upper[feature]):
-                    upper[feature] = place + 1
+            for bound, above in new_bounds.values():
+                if above is False and bound <= math.ceil(lower[feature]):
+                    lower[feature] = bound - 1
+                if above is True and bound >= math.floor(upper[feature]):
+                    upper[feature] = bound + 1
     if (tuple(lower), tuple(upper)) == (ruleset.domain.lower, ruleset.domain.upper):
         return ruleset
     domain = dataclasses.replace(ruleset.domain, lower=tuple(lower), upper=tuple(upper))
@@ -381,21 +386,23 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
     assert domain is not None
     named: dict[int, tuple[int, ...]] = {}
     for feature, intervals in _intervals_by_feature(ruleset).items():
-        known = table.numbers(feature, slice(None))
-        values = np.unique(known[~np.isnan(known)][:_LOOKED_AT])
-        if len(values) > 2 or len(values := np.unique(known[~np.isnan(known)])) != 2:
+        column = table.numbers(feature, slice(None))
+        values = np.unique(column[~np.isnan(column)][:_LOOKED_AT])
+        if len(values) > 2 or len(values := np.unique(column[~np.isnan(column)])) != 2:
             continue
-        held = [_held(interval, values) for interval in intervals]
+        matches = [_held(interval, values) for interval in intervals]
         # 0 and 1, 1 and 2, -1 and 1: there is nothing between, or beside 0.
         coded = values[1] == values[0] + 1 or values[1] == -values[0] == 1
-        whole = bool((values == np.floor(values)).all()) and abs(values).max() < _LARGEST_WHOLE
-        if whole and coded and all(h.any() for h in held):
+        is_integral = (
+            bool((values == np.floor(values)).all()) and abs(values).max() < _LARGEST_WHOLE
+        )
+        if is_integral and coded and all(h.any() for h in matches):
             named[feature] = tuple(int(v) for v in values)
     if not named:
         return ruleset
 
     def name(condition: Condition) -> Condition | None:
-        """What to say instead; None for nothing."""
+        """Return the condition in terms of the two values; None if it always holds."""
         if isinstance(condition, AtLeast):
             parts = [name(part) for part in condition.conditions]
             m = condition.m - parts.count(None)
@@ -403,9 +410,9 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
         if not isinstance(condition, Interval) or condition.feature not in named:
             return condition
         feature, values = condition.feature, named[condition.feature]
-        held = _held(condition, np.array(values, dtype=float)).tolist()
-        if not all(held):
-            value = values[held.index(True)]
+        matches = _held(condition, np.array(values, dtype=float)).tolist()
+        if not all(matches):
+            value = values[matches.index(True)]
             return OneOf(feature, (value,), missing=condition.missing)
         if condition.missing or not domain.missing[feature]:
             return None
@@ -417,8 +424,8 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
     categories = (*domain.categories, *named.items())
     rules = []
     for rule in ruleset.rules:
-        told = tuple(said for c in rule.conditions if (said := name(c)) is not None)
-        rules.append(dataclasses.replace(rule, conditions=told))
+        conditions = tuple(renamed for c in rule.conditions if (renamed := name(c)) is not None)
+        rules.append(dataclasses.replace(rule, conditions=conditions))
     return ruleset.replace(
         rules=rules, domain=Domain(tuple(lower), tuple(upper), categories, domain.missing)
     )
@@ -429,18 +436,18 @@ _LOOKED_AT = 64
 
 
 def _intervals_by_feature(ruleset: RuleSet) -> dict[int, set[Interval]]:
-    boxes, found = ruleset.boxes, dict[int, set[Interval]]()
+    boxes, intervals = ruleset.boxes, dict[int, set[Interval]]()
     for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist():
         columns = (boxes.lower, boxes.upper, boxes.lower_closed, boxes.upper_closed, boxes.missing)
-        found[j] = {
+        intervals[j] = {
             Interval(j, *row) for row in zip(*(c[:, j].tolist() for c in columns), strict=True)
         }
     if not ruleset.boxes_only:
         for rule in ruleset.rules:
             for _, condition in _bounded(rule.non_intervals):
                 if isinstance(condition, Interval):
-                    found.setdefault(condition.feature, set()).add(condition)
-    return found
+                    intervals.setdefault(condition.feature, set()).add(condition)
+    return intervals
 
 
 def _shortest(bound: float, low: float, high: float) -> float:
@@ -448,19 +455,19 @@ def _shortest(bound: float, low: float, high: float) -> float:
     low, high = min(low, bound), max(high, bound)
     for candidates in (_whole_numbers(bound), _decimals(bound)):
         for pair in candidates:
-            found = [number for number in pair if low <= number <= high]
-            if found:
-                return min(found, key=lambda number: abs(number - bound))
+            candidates_between = [number for number in pair if low <= number <= high]
+            if candidates_between:
+                return min(candidates_between, key=lambda number: abs(number - bound))
     return bound
 
 
 def _whole_numbers(bound: float) -> Iterator[list[float]]:
     """The whole numbers below and above, first with one digit before all zeros, then with more."""
-    whole = math.floor(bound)
+    integer_part = math.floor(bound)
     # As many digits as the number itself has: below -999.5 stands -1000, with one more.
     for zeros in range(len(str(abs(int(bound)))) - 1, -1, -1):
         step = 10**zeros
-        yield _neighbors(whole // step * step, step)
+        yield _neighbors(integer_part // step * step, step)
 
 
 def _neighbors(below: int, step: int) -> list[float]:

@@ -100,8 +100,8 @@ def _sentence(ruleset: RuleSet, position: int) -> str:
             text = f"{'Otherwise, if' if later else 'If'} {premise}, then {conclusion}"
         else:
             text = f"{'Otherwise' if later else 'In every case'}, {conclusion}"
-    seen = _statistics(rule, ruleset.output_index(rule))
-    return f"{text} ({seen})" if seen else text
+    statistics = _statistics(rule, ruleset.output_index(rule))
+    return f"{text} ({statistics})" if statistics else text
 
 
 def _output(ruleset: RuleSet, output: object) -> str:
@@ -119,18 +119,18 @@ def _label(value: object) -> str:
 
 
 def _statistics(rule: Rule, index: int | None) -> str:
-    seen = rule.statistics
-    if seen is None:
+    statistics = rule.statistics
+    if statistics is None:
         return ""
-    text = f"{format_number(seen.n_rows)} row{'' if seen.n_rows == 1 else 's'}"
+    text = f"{format_number(statistics.n_rows)} row{'' if statistics.n_rows == 1 else 's'}"
     purity = rule.purity(index)
     if purity is None:
-        if seen.standard_deviation is not None:
-            text += f", standard deviation {format_number(seen.standard_deviation)}"
+        if statistics.standard_deviation is not None:
+            text += f", standard deviation {format_number(statistics.standard_deviation)}"
         return text
     one, several = _SHARE_WORDS[rule.reference]
     if purity == 1:
-        return f"{text}, {one}" if seen.n_rows == 1 else f"{text}, all {several}"
+        return f"{text}, {one}" if statistics.n_rows == 1 else f"{text}, all {several}"
     share = percent_text(purity) if purity else "none"
     share = share.replace("> ", "more than ").replace("< ", "less than ")
     return f"{text}, {share} {several}"
@@ -141,8 +141,8 @@ def _premise(conditions: Sequence[Condition], names: Sequence[str] | None) -> st
     if len(parts) < 2:
         return "".join(parts)
     # A comma keeps "above 1 and at most 2" together, where no brackets do.
-    told = zip(conditions, parts, strict=True)
-    several = any(" and " in part for condition, part in told if not _says_or(condition))
+    pairs = zip(conditions, parts, strict=True)
+    several = any(" and " in part for condition, part in pairs if not _says_or(condition))
     comma = "," if len(parts) > 2 or several else ""
     return f"{', '.join(parts[:-1])}{comma} and {parts[-1]}"
 
@@ -152,8 +152,8 @@ def _parts(conditions: Sequence[Condition], names: Sequence[str] | None) -> list
     texts = [_condition(condition, names) for condition in conditions]
     if len(texts) < 2:
         return texts
-    told = zip(conditions, texts, strict=True)
-    return [f"({text})" if _says_or(condition) else text for condition, text in told]
+    pairs = zip(conditions, texts, strict=True)
+    return [f"({text})" if _says_or(condition) else text for condition, text in pairs]
 
 
 def _says_or(condition: Condition) -> bool:

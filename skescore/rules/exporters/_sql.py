@@ -60,7 +60,7 @@ class Dialect:
 
     @property
     def nan(self) -> bool:
-        """Whether NaN has to be kept out of comparisons."""
+        """True if comparisons must exclude NaN."""
         return self.exact and self.name not in _WITHOUT_NAN
 
     def folded(self, name: str) -> str:
@@ -134,10 +134,10 @@ class Dialect:
         return text if "e" in text else f"{text.removesuffix('.0')}e0"
 
 
-def _check_text(text: str, what: str) -> None:
+def _check_text(text: str, subject: str) -> None:
     if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
         raise ValueError(
-            f"{what} {text!r} holds a sign that databases do not store (NUL or half a surrogate "
+            f"{subject} {text!r} holds a sign that databases do not store (NUL or half a surrogate "
             "pair). Rename it."
         )
 
@@ -149,8 +149,8 @@ def find_dialect(name: str | None, *, exact: bool = False) -> Dialect:
     if not isinstance(name, str):
         raise TypeError(f"dialect must be a name or None, got {name!r}.")
     sqlglot = import_optional("sqlglot", extra="sql", purpose=f"Writing SQL for {name!r}")
-    known = {dialect.value for dialect in sqlglot.Dialects if dialect.value}
-    check_choice("dialect", name, sorted(known))
+    dialect_names = {dialect.value for dialect in sqlglot.Dialects if dialect.value}
+    check_choice("dialect", name, sorted(dialect_names))
     return Dialect(name, exact)
 
 
@@ -182,7 +182,7 @@ def _joined(parts: Sequence[str], word: str) -> str:
 
 
 def either(premises: Sequence[str]) -> str:
-    """Whether any premise holds."""
+    """Write a test that any premise holds."""
     return _joined(premises, "\n    OR ")
 
 
@@ -207,11 +207,11 @@ class Terms:
         columns: Mapping[str, str],
         booleans: Sequence[str] = (),
         *,
-        every: bool = False,
+        all_rules: bool = False,
     ) -> None:
         booleans = check_sequence("booleans", booleans, "names")
-        for parameter, given in (("columns", columns), ("booleans", booleans)):
-            for name in given:
+        for parameter, names in (("columns", columns), ("booleans", booleans)):
+            for name in names:
                 if name not in ruleset.feature_names:
                     raise ValueError(
                         f"{parameter} names the feature {name!r}, which the rules do not know. "
@@ -219,7 +219,7 @@ class Terms:
                     )
         self._style = style
         self._names = [str(columns.get(name, name)) for name in ruleset.feature_names]
-        order = range(len(ruleset)) if every else rules_in_order(ruleset)
+        order = range(len(ruleset)) if all_rules else rules_in_order(ruleset)
         rules = [ruleset.rules[i] for i in order]
         self._kinds = self._found_kinds(rules, ruleset)
         self._flags = {feature for feature, kind in self._kinds.items() if kind == "flags"}
@@ -233,18 +233,18 @@ class Terms:
 
     def _check_name(self, feature: int) -> None:
         name = self._names[feature]
-        alike = [n for n in self._names if self._style.folded(n) == self._style.folded(name)]
-        if len(alike) > 1:
+        equal_names = [n for n in self._names if self._style.folded(n) == self._style.folded(name)]
+        if len(equal_names) > 1:
             raise ValueError(
-                f"The columns {alike} are one and the same to databases that do not tell upper "
-                "from lower case. Pass columns={feature: column} with other names, or a dialect "
-                "that tells them apart, such as 'postgres'."
+                f"The columns {equal_names} are one column for databases that ignore case. Pass "
+                "columns={feature: column} with other names, or a dialect that respects case, such "
+                "as 'postgres'."
             )
 
     def _found_kinds(self, rules: Sequence[Rule], ruleset: RuleSet) -> dict[int, str]:
-        """What the columns hold that rules look at: texts, numbers, or True and False alone.
+        """Return the kind of values in the columns that rules use: texts, numbers or flags.
 
-        Where rules only ask whether a value is missing, the domain tells; without one, nothing.
+        The domain decides for columns that rules only test for missing values, if there is one.
         """
         names, domain = ruleset.feature_names, ruleset.domain
         kinds: dict[int, set[str]] = {f: {"numbers"} for f in _summed(rules)}
@@ -254,8 +254,8 @@ class Terms:
             values = condition.values if isinstance(condition, OneOf) else (0.0,)
             for feature in condition.features:
                 kinds.setdefault(feature, set()).update(map(_kind, values))
-        for feature, found in kinds.items():
-            if "texts" in found and len(found) > 1:
+        for feature, value_kinds in kinds.items():
+            if "texts" in value_kinds and len(value_kinds) > 1:
                 raise ValueError(
                     f"The rules compare feature {names[feature]!r} with texts and with numbers, "
                     "but a column of a table cannot hold both. Make its values one kind."
@@ -264,8 +264,12 @@ class Terms:
             for feature in _used(rules) - kinds.keys():
                 kinds[feature] = set(map(_kind, domain.values_of(feature) or (0.0,)))
         return {
-            feature: "texts" if "texts" in found else "flags" if found == {"flags"} else "numbers"
-            for feature, found in kinds.items()
+            feature: "texts"
+            if "texts" in value_kinds
+            else "flags"
+            if value_kinds == {"flags"}
+            else "numbers"
+            for feature, value_kinds in kinds.items()
         }
 
     @property
@@ -274,7 +278,7 @@ class Terms:
         return tuple(self._names[f] for f, kind in self._kinds.items() if kind != "texts")
 
     def premise(self, rule: Rule) -> str | None:
-        """All conditions of a rule; None where there are none."""
+        """Write the conditions of a rule, joined by AND; None if it has no conditions."""
         return " AND ".join(self._condition(c) for c in rule.conditions) or None
 
     def _condition(self, condition: Condition) -> str:
@@ -320,13 +324,13 @@ class Terms:
         return " AND ".join(parts)
 
     def is_number(self, value: str) -> str:
-        """Whether a number is neither NULL nor NaN; true or unknown, or false."""
+        """Write a test that a number is neither NULL nor NaN."""
         if not self._style.nan:
             return f"{value} IS NOT NULL"
         return f"({value} <= 0 OR 0e0 - {value} <= 0)"
 
     def _is_known(self, feature: int) -> str:
-        """Whether a value is neither NULL nor NaN."""
+        """Write a test that a value is neither NULL nor NaN."""
         column, kind = self._columns[feature], self._kinds.get(feature)
         if kind == "numbers":
             return self.is_number(column)
@@ -335,7 +339,7 @@ class Terms:
         return f"{column} IS NOT NULL"
 
     def _is_gone(self, feature: int) -> str:
-        """Whether a value is NULL or NaN, in parentheses if these are two questions."""
+        """Write a test that a value is NULL or NaN, in parentheses if it has two parts."""
         text = self._gone(feature)
         return f"({text})" if " OR " in text else text
 
@@ -348,7 +352,7 @@ class Terms:
         return f"{column} IS NULL"
 
     def _is_nan(self, column: str) -> str:
-        """Whether a value of any type is NaN; where the database tells types, no text is."""
+        """Write a test that a value is NaN; in databases that report types, texts never are."""
         text = f"LOWER(CAST({column} AS VARCHAR)) = 'nan'"
         of_floats = _OF_FLOATS.get(self._style.name or "")
         return text if of_floats is None else f"{text} AND {of_floats.format(column)}"
@@ -453,7 +457,7 @@ def sql_parts(
     rule stands where one predicts, the prediction in regressions and where rules predict together.
     """
     style = find_dialect(dialect, exact=True)
-    terms = Terms(ruleset, style, columns, booleans, every=True)
+    terms = Terms(ruleset, style, columns, booleans, all_rules=True)
     writer = _Writer(ruleset, style, terms)
     truth = "1 = 1"
     predicts = ruleset.voting is not None or ruleset.classes is None
@@ -473,7 +477,7 @@ def sql_parts(
 
 
 def _case(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
-    """What goes with the first premise that holds."""
+    """Write a CASE expression that selects the value of the first premise that holds."""
     if not branches:
         return otherwise or "NULL"
     lines = [f"  WHEN {premise} THEN {prediction}" for premise, prediction in branches]
@@ -538,7 +542,7 @@ class _Writer:
         return self.style.label(self.classes[index])
 
     def _fallback(self) -> str | None:
-        """What is said where no rule holds; None for NULL."""
+        """Write the prediction for rows that no rule covers; None stands for NULL."""
         fallback, classes = self.ruleset.fallback, self.ruleset.classes
         if fallback is None or (self.sure and self.ruleset.voting != "mean"):
             return None
@@ -580,8 +584,8 @@ class _Writer:
         running = [k for k in range(len(summands)) if k not in silent]
         sums = {k: added(summands[k], self.style) for k in running}
         branches: list[tuple[str, str]] = []
-        for place, k in enumerate(running[:-1]):
-            rivals = [f"{sums[k]} >= {sums[j]}" for j in running[place + 1 :]]
+        for position, k in enumerate(running[:-1]):
+            rivals = [f"{sums[k]} >= {sums[j]}" for j in running[position + 1 :]]
             branches.append((" AND ".join(rivals), self._class(k)))
         return self._where_any(_case(branches, self._class(running[-1])) if running else "NULL")
 
@@ -591,9 +595,9 @@ class _Writer:
         weight = self.terms.affine(rule.weight.intercept, rule.weight.terms)
         times = f" * {self.style.number(share)}" if self.ruleset.voting == "probabilities" else ""
         # A weight that a missing value leaves unknown says nothing.
-        known = self.terms.is_number(f"({weight})")
+        weight_known = self.terms.is_number(f"({weight})")
         none = self.style.number(0.0)
-        value = f"CASE WHEN {known} THEN ({weight}) ELSE {none} END{times}"
+        value = f"CASE WHEN {weight_known} THEN ({weight}) ELSE {none} END{times}"
         return self._summand(rule, value)
 
     def _number(self) -> str:

@@ -45,13 +45,13 @@ def cell(value: Any) -> Any:
 
 
 def _comparisons(
-    condition: Condition, place: str, names: Sequence[str]
+    condition: Condition, rule_name: str, names: Sequence[str]
 ) -> Iterator[tuple[str, Any]]:
     """A condition as operators and values."""
     if isinstance(condition, Missing):
         yield (KNOWN if condition.negated else MISSING), None
     elif isinstance(condition, Interval | OneOf) and condition.missing:
-        for sign, value in _comparisons(replace(condition, missing=False), place, names):
+        for sign, value in _comparisons(replace(condition, missing=False), rule_name, names):
             yield sign + OR_MISSING, value
     elif isinstance(condition, Interval):
         if condition.lower == condition.upper:
@@ -67,7 +67,7 @@ def _comparisons(
         yield ("not in" if condition.negated else "in"), values
     else:
         raise ValueError(
-            f"{place} has the condition {condition.to_text(names)}, which no single cell can "
+            f"{rule_name} has the condition {condition.to_text(names)}, which no single cell can "
             "hold. Use to_json(), which holds everything."
         )
 
@@ -95,8 +95,10 @@ def to_frame(ruleset: RuleSet) -> pd.DataFrame:
             record["purity"] = rule.purity(ruleset.output_index(rule))
         else:
             record["mean"] = None if rule.statistics is None else rule.statistics.mean
-            seen = rule.statistics
-            record["standard_deviation"] = None if seen is None else seen.standard_deviation
+            statistics = rule.statistics
+            record["standard_deviation"] = (
+                None if statistics is None else statistics.standard_deviation
+            )
         records.append(record)
     columns = ["premise", "output", "conditions", "rows"]
     columns += ["weight"] if ruleset.voting else []
@@ -112,11 +114,11 @@ def to_conditions(ruleset: RuleSet) -> pd.DataFrame:
     output = OUTPUT_COLUMNS[ruleset.task]
     records: list[dict[str, Any]] = []
     for number, rule in enumerate(ruleset.rules, 1):
-        place = f"Rule {number}"
+        rule_name = f"Rule {number}"
         if isinstance(rule.output, LinearOutput) or isinstance(rule.weight, LinearOutput):
             raise ValueError(
-                f"{place} says a sum of features, which no single cell can hold. Use to_json(), "
-                "which holds everything."
+                f"{rule_name} predicts a sum of features, which no single cell can hold. Use "
+                "to_json(), which holds everything."
             )
         shared = {output: cell(rule.output)}
         if ruleset.voting is not None:
@@ -125,7 +127,7 @@ def to_conditions(ruleset: RuleSet) -> pd.DataFrame:
             shared["rows"] = rule.statistics.n_rows
         parts: list[dict[str, Any]] = []
         for condition in rule.conditions:
-            for sign, value in _comparisons(condition, place, ruleset.feature_names):
+            for sign, value in _comparisons(condition, rule_name, ruleset.feature_names):
                 feature = cell(ruleset.feature_names[condition.features[0]])
                 parts.append({"feature": feature, "operator": sign, "value": value})
         records += [{"rule": number, **part, **shared} for part in parts or [{}]]

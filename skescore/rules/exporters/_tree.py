@@ -50,22 +50,22 @@ def split_tree(boxes: BoxTable) -> Iterator[Node]:
     start, stop = boxes.half_open_bounds()
     stop = np.where(boxes.upper == np.inf, np.inf, stop)
     n_features = start.shape[1]
-    whole = _Region(
+    space = _Region(
         np.full(n_features, -np.inf), np.full(n_features, np.inf), np.ones(n_features, dtype=bool)
     )
     # Deep trees would exhaust the interpreter's own stack.
     waiting: list[tuple[np.ndarray, int, Interval | None, _Region]]
-    waiting = [(np.arange(len(boxes)), 0, None, whole)]
+    waiting = [(np.arange(len(boxes)), 0, None, space)]
     while waiting:
         rules, depth, condition, region = waiting.pop()
-        found = _best_split(rules, start, stop, boxes.missing) if len(rules) > 1 else None
-        if found is None:
+        split = _best_split(rules, start, stop, boxes.missing) if len(rules) > 1 else None
+        if split is None:
             # Conditions that the way here has asked are not repeated.
             remaining = tuple(_not_yet_split(boxes, i, start, stop, region) for i in rules)
             yield Node(depth, condition, tuple(rules.tolist()), remaining)
             continue
         yield Node(depth, condition)
-        feature, cut, before = found
+        feature, cut, before = split
         at = rules[before][np.argmax(stop[rules[before], feature])]
         bound, closed = boxes.upper[at, feature].item(), boxes.upper_closed[at, feature].item()
         for after in (True, False):
@@ -197,8 +197,8 @@ def _leaf(ruleset: RuleSet, position: int) -> str:
     numeric = ruleset.task == "regression"
     text = f"{'value' if numeric else 'class'}: "
     text += rule.output_text(ruleset.feature_names, numeric=numeric, domain=ruleset.domain)
-    seen = rule.statistics_text(ruleset.output_index(rule), weighted=False)
-    return f"{text}   ({seen})" if seen else text
+    statistics = rule.statistics_text(ruleset.output_index(rule), weighted=False)
+    return f"{text}   ({statistics})" if statistics else text
 
 
 def condition_text(

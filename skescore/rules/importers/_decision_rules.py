@@ -26,14 +26,14 @@ from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 
 
-def part(data: Any, key: str, kind: Any, place: str) -> Any:
-    """A field of the JSON, which must be there and of the right kind."""
+def part(data: Any, key: str, kind: Any, location: str) -> Any:
+    """Return a field of the JSON; raise a ValueError if it is missing or of another type."""
     value = data.get(key) if isinstance(data, Mapping) else None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        wanted = {Mapping: "an object", list: "a list", str: "a text", bool: "true or false"}
+        names = {Mapping: "an object", list: "a list", str: "a text", bool: "true or false"}
         raise ValueError(
-            f"The JSON has a fault in {place}: {key!r} must be {wanted.get(kind, 'a number')}, got "
-            f"{value!r}."
+            f"The JSON has a fault in {location}: {key!r} must be {names.get(kind, 'a number')}, "
+            f"got {value!r}."
         )
     return value
 
@@ -60,21 +60,21 @@ class Premises:
         self.doubtful: dict[str, str] = {}
         self.overlooked: list[str] = []
 
-    def conditions(self, data: Any, place: str) -> list[Condition]:
+    def conditions(self, data: Any, location: str) -> list[Condition]:
         """The conditions that must all hold where a premise must."""
-        kind = part(data, "type", str, place)
+        kind = part(data, "type", str, location)
         negated = bool(data.get("negated") or False)
         if kind == "compound":
-            return self._compound(data, negated, place)
-        features = [self._feature(index) for index in part(data, "attributes", list, place)]
+            return self._compound(data, negated, location)
+        features = [self._feature(index) for index in part(data, "attributes", list, location)]
         if kind == "elementary_numerical" and len(features) == 1:
-            return self._interval(data, features[0], negated, place)
+            return self._interval(data, features[0], negated, location)
         if kind == "elementary_nominal" and len(features) == 1:
-            values = [part(data, "value", str, place)]
+            values = [part(data, "value", str, location)]
         elif kind == "discrete_set" and len(features) == 1:
-            values = part(data, "values_set", list, place)
+            values = part(data, "values_set", list, location)
         elif kind == "attributes" and len(features) == 2:
-            return [_relation(features, part(data, "operator", str, place), negated)]
+            return [_relation(features, part(data, "operator", str, location), negated)]
         else:
             raise ValueError(f"conditions of the type {kind!r} cannot be expressed in a RuleSet.")
         feature = features[0]
@@ -88,11 +88,11 @@ class Premises:
             )
         return feature
 
-    def _compound(self, data: Any, negated: bool, place: str) -> list[Condition]:
+    def _compound(self, data: Any, negated: bool, location: str) -> list[Condition]:
         if negated:
             raise ValueError("a negated compound condition cannot be expressed in a RuleSet.")
-        parts = [self.conditions(c, place) for c in part(data, "subconditions", list, place)]
-        operator = part(data, "operator", str, place)
+        parts = [self.conditions(c, location) for c in part(data, "subconditions", list, location)]
+        operator = part(data, "operator", str, location)
         if operator == "CONJUNCTION" and parts:
             return [condition for side in parts for condition in side]
         if operator == "CONJUNCTION":
@@ -104,13 +104,13 @@ class Premises:
         sides = [side[0] if len(side) == 1 else AtLeast(len(side), tuple(side)) for side in parts]
         return [AtLeast(1, tuple(sides))]
 
-    def _interval(self, data: Any, feature: int, negated: bool, place: str) -> list[Condition]:
+    def _interval(self, data: Any, feature: int, negated: bool, location: str) -> list[Condition]:
         lower = _bound(data.get("left"), -math.inf)
         upper = _bound(data.get("right"), math.inf)
-        lower_closed = part(data, "left_closed", bool, place)
-        upper_closed = part(data, "right_closed", bool, place)
+        lower_closed = part(data, "left_closed", bool, location)
+        upper_closed = part(data, "right_closed", bool, location)
         if self.as_evaluated and 0 in (lower, upper) and lower > -math.inf:
-            self.overlooked.append(place)
+            self.overlooked.append(location)
             lower = -math.inf
             # With both sides free, it still asks that there be a value.
             if upper == math.inf:
@@ -127,25 +127,25 @@ class Premises:
         return [sides[0] if len(sides) == 1 else AtLeast(1, tuple(sides))]
 
     def _value(self, feature: int, text: Any) -> Any:
-        known = self.values.get(feature)
-        if known is None:
+        values = self.values.get(feature)
+        if values is None:
             if isinstance(text, str) and _looks_like_number(text):
                 self.doubtful.setdefault(self.names[feature], text)
             return text
-        if str(text) not in known:
+        if str(text) not in values:
             raise ValueError(
                 f"{text!r} is str(value) of none of the categories that were given for "
-                f"{self.names[feature]!r}: {listed(list(known.values()))}."
+                f"{self.names[feature]!r}: {listed(list(values.values()))}."
             )
-        return known[str(text)]
+        return values[str(text)]
 
     def warn(self) -> None:
         """Say what the reader of the rules may not expect."""
         if self.doubtful:
-            some = ", ".join(f"{name} = {text!r}" for name, text in self.doubtful.items())
+            examples = ", ".join(f"{name} = {text!r}" for name, text in self.doubtful.items())
             warnings.warn(
-                f"Values of the JSON look like numbers but are read as texts ({some}). Say with "
-                "categories={name: values} what values these features hold.",
+                f"Values of the JSON look like numbers but are read as texts ({examples}). Pass "
+                "categories={name: values} with the values of these features.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -273,10 +273,10 @@ def read_decision_rules(
     >>> print(rules[0])
     IF width ≥ 1.5 THEN a   [weight 0.5, 9 rows, 89 % right (data)]
     """
-    data, used, held = _json_of(model)
-    if held:
-        categories = held | dict(categories or {})
-    strategy = used if strategy is None else strategy
+    data, own_strategy, set_values = _json_of(model)
+    if set_values:
+        categories = set_values | dict(categories or {})
+    strategy = own_strategy if strategy is None else strategy
     check_choice("strategy", strategy, STRATEGIES)
     check_choice("zero_bounds", zero_bounds, ("evaluated", "written"))
     meta = part(data, "meta", Mapping, "the JSON")
@@ -288,8 +288,8 @@ def read_decision_rules(
             "The JSON is neither of a classification (meta: decision_attribute_distribution) nor "
             "of a regression (meta: y_train_median). Survival rules conclude no label or number."
         )
-    given = part(data, "rules", list, "the JSON")
-    rules = [_rule(rule, f"rule {number}", premises) for number, rule in enumerate(given, 1)]
+    rule_records = part(data, "rules", list, "the JSON")
+    rules = [_rule(rule, f"rule {number}", premises) for number, rule in enumerate(rule_records, 1)]
     premises.warn()
     classes = None
     if classification:
@@ -299,10 +299,10 @@ def read_decision_rules(
         fallback = _default_number(meta)
     rules = [
         Rule(rule.conditions, rule.output, _statistics(data, rule.output, classes))
-        for rule, data in zip(rules, given, strict=True)
+        for rule, data in zip(rules, rule_records, strict=True)
     ]
     if strategy != "first":
-        rules = _weighted(rules, given, strategy, classes)
+        rules = _weighted(rules, rule_records, strategy, classes)
     return RuleSet(
         rules,
         names,
@@ -344,15 +344,17 @@ def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
     package = import_optional(
         "decision_rules.serialization", extra="decision-rules", purpose="Reading its rule sets"
     )
-    held: dict[str, list[Any]] = {}
-    if any(not isinstance(v, str) for each in _sets(model) for v in each.values_set):
+    set_values: dict[str, list[Any]] = {}
+    if any(not isinstance(v, str) for condition in _sets(model) for v in condition.values_set):
         model = copy.deepcopy(model)
-        for each in _sets(model):
-            values = [python_value(value) for value in each.values_set]
-            held.setdefault(str(model.column_names[each.column_index]), []).extend(values)
-            each.values_set = {str(value) for value in values}
+        for condition in _sets(model):
+            values = [python_value(value) for value in condition.values_set]
+            set_values.setdefault(str(model.column_names[condition.column_index]), []).extend(
+                values
+            )
+            condition.values_set = {str(value) for value in values}
     try:
-        return package.JSONSerializer.serialize(model), strategy, held
+        return package.JSONSerializer.serialize(model), strategy, set_values
     except (TypeError, ValueError, AttributeError) as error:  # pydantic's own, of what is missing
         raise ValueError(
             f"The rule set of decision-rules ({type(model).__name__}) cannot be written as its "
@@ -371,25 +373,25 @@ def _sets(model: Any) -> Iterator[Any]:
             yield condition
 
 
-def _rule(data: Any, place: str, premises: Premises) -> Rule:
+def _rule(data: Any, location: str, premises: Premises) -> Rule:
     """One rule, without weight and statistics."""
-    conclusion = part(data, "conclusion", Mapping, place)
+    conclusion = part(data, "conclusion", Mapping, location)
     try:
         output = check_label("its conclusion", python_value(conclusion.get("value")))
-        conditions = premises.conditions(part(data, "premise", Mapping, place), place)
+        conditions = premises.conditions(part(data, "premise", Mapping, location), location)
         return Rule(tuple(conditions), output)
     except RecursionError as error:
-        raise ValueError(f"The JSON has a fault in {place}: it is nested too deeply.") from error
+        raise ValueError(f"The JSON has a fault in {location}: it is nested too deeply.") from error
     except (TypeError, ValueError) as error:
         if str(error).startswith("The JSON"):
             raise
-        raise ValueError(f"The JSON has a fault in {place}: {error}") from error
+        raise ValueError(f"The JSON has a fault in {location}: {error}") from error
 
 
 def _statistics(
     data: Mapping[str, Any], output: Any, classes: Sequence[Any] | None
 ) -> RuleStatistics | None:
-    """What was seen; how often the rule met each class where that follows from right and wrong."""
+    """Return the training statistics, with class counts if the JSON determines them."""
     coverage = data.get("coverage")
     if not isinstance(coverage, Mapping) or coverage.get("p") is None or coverage.get("n") is None:
         return None
@@ -409,7 +411,7 @@ def _statistics(
 
 
 def _classes(meta: Mapping[str, Any], outputs: Sequence[Any]) -> list[Any]:
-    """All labels in the order that decides equal votes."""
+    """Return all labels in the order that decides ties between votes."""
     labels = list(outputs)
     for key in part(meta, "decision_attribute_distribution", Mapping, "meta"):
         labels.append(_label(python_value(key), outputs))
@@ -484,10 +486,10 @@ def _default_number(meta: Mapping[str, Any]) -> Fallback:
 
 
 def _weighted(
-    rules: Sequence[Rule], given: Sequence[Any], strategy: str, classes: Sequence[Any] | None
+    rules: Sequence[Rule], rule_records: Sequence[Any], strategy: str, classes: Sequence[Any] | None
 ) -> list[Rule]:
     """The rules with their weights, as the strategy counts them."""
-    weights = [python_value(rule.get("voting_weight")) for rule in given]
+    weights = [python_value(rule.get("voting_weight")) for rule in rule_records]
     for number, weight in enumerate(weights, 1):
         if weight is None:
             raise ValueError(

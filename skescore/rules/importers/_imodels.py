@@ -83,9 +83,9 @@ def frame(model: Any, feature_names: Sequence[str] | None, domain: Domain | None
     if feature_names is None:
         for attribute in ("feature_names_", "feature_names_in_", "feature_names"):
             for source in (model, inner):
-                known = getattr(source, attribute, None)
-                if known is not None and len(known) == n_features:
-                    return Frame(tuple(str(name) for name in known), domain)
+                names = getattr(source, attribute, None)
+                if names is not None and len(names) == n_features:
+                    return Frame(tuple(str(name) for name in names), domain)
         return Frame(tuple(f"x{j}" for j in range(n_features)), domain)
     if isinstance(feature_names, str) or len(feature_names) != n_features:
         raise ValueError(
@@ -108,14 +108,16 @@ def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
     """
     joined: dict[int, Interval] = {}
     for condition in conditions:
-        known = joined.get(condition.feature)
-        if known is not None:
+        earlier = joined.get(condition.feature)
+        if earlier is not None:
             try:
-                both = known.intersect(condition)
+                intersection = earlier.intersect(condition)
             except ValueError:
                 return None
-            assert isinstance(both, Interval)  # which is so where missing values are not allowed
-            condition = both
+            assert isinstance(
+                intersection, Interval
+            )  # which is so where missing values are not allowed
+            condition = intersection
         joined[condition.feature] = condition
     return tuple(joined.values())
 
@@ -203,14 +205,14 @@ def rule_fit(model: Any, about: Frame) -> RuleSet:
 def _vote(
     conditions: tuple[Interval, ...], value: float | LinearOutput, classes: Sequence[Any]
 ) -> Rule:
-    """What speaks against the second class speaks for the first."""
+    """Make a rule of log odds; negative log odds become a vote for the first class."""
     if isinstance(value, LinearOutput):
         return Rule(conditions, classes[1], None, value)
     return Rule(conditions, classes[int(value > 0)], None, abs(value))
 
 
 def _linear_terms(model: Any, factor: float) -> Iterator[_Term]:
-    """What the features add, in pieces: below and above the limits they were clipped at."""
+    """Yield the linear terms of the features: below, between and above their clipping limits."""
     if not model.include_linear:
         return
     scales, limits = np.ones(model.n_features_), None
@@ -249,18 +251,20 @@ def skope_rules(model: Any, about: Frame) -> RuleSet:
 
 def _conditions(rule: Any, placeholders: Sequence[str]) -> tuple[Interval, ...] | None:
     """Read a rule's terms, by the names that the model gives columns inside."""
-    place = {str(name): j for j, name in enumerate(placeholders)}
+    column_index = {str(name): j for j, name in enumerate(placeholders)}
     conditions = []
     for (name, operator), text in rule.agg_dict.items():
         if operator == "==" and text == name:  # always true: how a rule for all rows is written
             continue
         value = float(text)
         if operator[0] == ">":
-            condition = Interval(place[name], lower=value, lower_closed=operator == ">=")
+            condition = Interval(column_index[name], lower=value, lower_closed=operator == ">=")
         elif operator[0] == "<":
-            condition = Interval(place[name], upper=value, upper_closed=operator == "<=")
+            condition = Interval(column_index[name], upper=value, upper_closed=operator == "<=")
         else:
-            condition = Interval(place[name], value, value, lower_closed=True, upper_closed=True)
+            condition = Interval(
+                column_index[name], value, value, lower_closed=True, upper_closed=True
+            )
         conditions.append(condition)
     return conjunction(conditions)
 
@@ -290,8 +294,8 @@ def _list(model: Any, about: Frame, *, closed_below: bool, counted: bool) -> Rul
             condition = Interval(feature, upper=cut, upper_closed=not closed_below)
         else:
             condition = Interval(feature, lower=cut, lower_closed=closed_below)
-        seen = (step["val_right"], step["num_pts_right"])
-        rules.append(_exit((condition,), *seen, classes, counted))
+        share_and_rows = (step["val_right"], step["num_pts_right"])
+        rules.append(_exit((condition,), *share_and_rows, classes, counted))
     # The last entry predicts whatever is left, even where it looks like a step.
     rules.append(_exit((), last["val"], last["num_pts"], classes, counted))
     return about.ruleset(rules, classes, reference="data" if counted else None)
@@ -313,14 +317,17 @@ def _exit(
 def bayesian_list(model: Any, about: Frame) -> RuleSet:
     """Read a Bayesian rule list: all features of an itemset are 1."""
     check_is_fitted(model, "rules_")
-    classes, place = labels(model), {name: i for i, name in enumerate(model.feature_placeholders)}
+    classes, column_index = (
+        labels(model),
+        {name: i for i, name in enumerate(model.feature_placeholders)},
+    )
     rules = []
     for position, itemset in enumerate(model.d_star):
         names = () if itemset == 0 else model.itemsets[itemset]
-        conditions = tuple(_equals(place[name], 1.0) for name in names)
+        conditions = tuple(_equals(column_index[name], 1.0) for name in names)
         share = float(model.theta[position])
-        seen = _counts(share, model.ci_theta[position], np.asarray(model.alpha, dtype=float))
-        rules.append(Rule(conditions, classes[int(share >= 0.5)], seen))
+        statistics = _counts(share, model.ci_theta[position], np.asarray(model.alpha, dtype=float))
+        rules.append(Rule(conditions, classes[int(share >= 0.5)], statistics))
         if itemset == 0:  # the default rule; nothing reaches what is listed after it
             break
     return about.ruleset(rules, classes)
@@ -338,11 +345,11 @@ def _counts(share: float, interval: Any, prior: np.ndarray) -> RuleStatistics | 
         low, high = beta.interval(_CREDIBLE, share * total, (1 - share) * total)
         return float(high - low) - width
 
-    least, most = float(prior.sum()), 1e12
-    if not excess(most) <= 0 <= excess(least):
+    smallest_total, largest_total = float(prior.sum()), 1e12
+    if not excess(largest_total) <= 0 <= excess(smallest_total):
         return None
-    n_rows = round(brentq(excess, least, most) - least)
-    total = n_rows + least
+    n_rows = round(brentq(excess, smallest_total, largest_total) - smallest_total)
+    total = n_rows + smallest_total
     return RuleStatistics(n_rows, ((1 - share) * total, share * total))
 
 
@@ -350,13 +357,13 @@ def bayesian_set(model: Any, about: Frame) -> RuleSet:
     """Read a Bayesian rule set: the second class where any rule holds, else the first."""
     check_is_fitted(model, "rules_")
     classes = labels(model)
-    place: dict[str, tuple[int, float]] = {}
+    column_value: dict[str, tuple[int, float]] = {}
     for i, name in enumerate(model.attr_names_orig):
-        place[str(name)] = (i, 1.0)
-        place[f"{str(name).strip()}_neg"] = (i, 0.0)
+        column_value[str(name)] = (i, 1.0)
+        column_value[f"{str(name).strip()}_neg"] = (i, 0.0)
     rules = []
     for names in model.rules_:
-        conditions = conjunction(_equals(*place[str(name)]) for name in names)
+        conditions = conjunction(_equals(*column_value[str(name)]) for name in names)
         if conditions is not None:
             rules.append(Rule(conditions, classes[1]))
     return about.ruleset(rules, classes, fallback=Fallback(classes[0]))
@@ -382,7 +389,7 @@ _HALF = 0.5
 
 
 def _combinations(trees: Sequence[Sequence[Leaf]]) -> np.ndarray | None:
-    """What the leaves add, for every choice of one leaf per tree; None if there are too many."""
+    """Return the values of one leaf per tree, for all combinations; None if there are too many."""
     sizes = [len(tree) for tree in trees]
     total = 1
     for size in sizes:
@@ -426,25 +433,25 @@ def _short_rules(
     """Rules of the short form, and whether some tree has one for each of its leaves."""
     rules, complete = [], False
     for tree in trees:
-        silent = 0
-        for conditions, added, seen in tree:
+        n_without_rules = 0
+        for conditions, added, statistics in tree:
             weights = scale * (added - added.min())
-            said = [
-                Rule(conditions, label, seen, float(weight))
+            leaf_rules = [
+                Rule(conditions, label, statistics, float(weight))
                 for label, weight in zip(classes, weights, strict=True)
                 if weight != 0
             ]
-            silent += not said
-            rules += said
-        complete |= not silent
+            n_without_rules += not leaf_rules
+            rules += leaf_rules
+        complete |= not n_without_rules
     return rules, complete
 
 
 def _full_rules(trees: Sequence[Sequence[Leaf]], classes: Sequence[Any]) -> list[Rule]:
     return [
-        Rule(conditions, label, seen, float(weight))
+        Rule(conditions, label, statistics, float(weight))
         for tree in trees
-        for conditions, added, seen in tree
+        for conditions, added, statistics in tree
         for label, weight in zip(classes, added, strict=True)
     ]
 
@@ -464,7 +471,11 @@ def figs(model: Any, about: Frame) -> RuleSet:
         )
     trees = [list(_figs_leaves(root, (), classes)) for root in model.trees_]
     if classes is None:
-        rules = [Rule(way, float(v[0]), seen) for tree in trees for way, v, seen in tree]
+        rules = [
+            Rule(conditions, float(v[0]), statistics)
+            for tree in trees
+            for conditions, v, statistics in tree
+        ]
         return about.voting(rules, None, "sum", complete=True)
 
     def decide(added: np.ndarray) -> np.ndarray:
@@ -484,8 +495,10 @@ def _figs_leaves(
         conditions = conjunction(steps)
         if conditions is not None:
             counts = np.asarray(node.value_sklearn, dtype=float).reshape(-1)
-            seen = RuleStatistics(float(counts.sum()), None if classes is None else tuple(counts))
-            yield conditions, np.asarray(node.value, dtype=float).reshape(-1), seen
+            statistics = RuleStatistics(
+                float(counts.sum()), None if classes is None else tuple(counts)
+            )
+            yield conditions, np.asarray(node.value, dtype=float).reshape(-1), statistics
         return
     feature, cut = int(node.feature), float(node.threshold)
     yield from _figs_leaves(node.left, (*steps, Interval(feature, upper=cut)), classes)
@@ -654,8 +667,8 @@ def tao_tree(model: Any, about: Frame) -> RuleSet:
         # The class probabilities are still those from before the cuts moved; the model predicts by
         # them.
         counts = tuple((value / value.sum() * weight).tolist())
-        seen = RuleStatistics(weight, counts)
-        rules.append(Rule(conditions, classes[int(np.argmax(value))], seen))
+        statistics = RuleStatistics(weight, counts)
+        rules.append(Rule(conditions, classes[int(np.argmax(value))], statistics))
     return about.ruleset(rules, classes, ordered=False, disjoint=True)
 
 
@@ -664,9 +677,9 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
     tree = getattr(model, "estimator_", model)
     check_is_fitted(tree, "dom_")
     classes = labels(tree)
-    place = {name: i for i, name in enumerate(tree.feature_names)}
+    column_index = {name: i for i, name in enumerate(tree.feature_names)}
     rules = []
-    for leaf, steps in _xml_leaves(tree.root, place, ()):
+    for leaf, steps in _xml_leaves(tree.root, column_index, ()):
         conditions = conjunction(steps)
         if conditions is None:
             continue
@@ -682,8 +695,8 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
                 )
             output = classes[int(np.argmax([1 - value, value]))]
             n_rows = len(getattr(leaf, "labels", ()))
-            seen = RuleStatistics(n_rows, ((1 - share) * n_rows, share * n_rows))
-            rules.append(Rule(conditions, output, seen if n_rows else None))
+            statistics = RuleStatistics(n_rows, ((1 - share) * n_rows, share * n_rows))
+            rules.append(Rule(conditions, output, statistics if n_rows else None))
         elif tree is not model:
             raise ValueError(
                 f"{type(model).__name__} averages the codes of its {len(classes)} classes in each "
@@ -699,19 +712,19 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
 
 
 def _xml_leaves(
-    node: Any, place: dict[str, int], steps: tuple[Interval, ...]
+    node: Any, column_index: dict[str, int], steps: tuple[Interval, ...]
 ) -> Iterator[tuple[Any, tuple[Interval, ...]]]:
     """Give the text nodes, which hold the predictions, with the comparisons on the way there."""
     for child in node.childNodes:
         if child.nodeName == "#text":
             yield child, steps
             continue
-        feature, cut = place[child.nodeName], float(child.getAttribute("feature"))
+        feature, cut = column_index[child.nodeName], float(child.getAttribute("feature"))
         if child.getAttribute("flag") == "l":
             step = Interval(feature, upper=cut, upper_closed=False)
         else:
             step = Interval(feature, lower=cut, lower_closed=True)
-        yield from _xml_leaves(child, place, (*steps, step))
+        yield from _xml_leaves(child, column_index, (*steps, step))
 
 
 _READERS: dict[str, Callable[[Any, Frame], RuleSet]] = {

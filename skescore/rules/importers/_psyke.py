@@ -61,19 +61,19 @@ class Columns:
     place: Mapping[str, int]
 
     @classmethod
-    def of(cls, seen: Sequence[str], feature_names: Sequence[str] | None) -> Columns:
+    def of(cls, column_names: Sequence[str], feature_names: Sequence[str] | None) -> Columns:
         """Put names to what PSyKE saw."""
         if feature_names is None:
-            return cls(tuple(seen), {name: j for j, name in enumerate(seen)})
+            return cls(tuple(column_names), {name: j for j, name in enumerate(column_names)})
         names = tuple(map(str, check_sequence("feature_names", feature_names, "names")))
-        if set(seen) <= set(names):
-            return cls(names, {name: names.index(name) for name in seen})
-        if len(names) != len(seen):
+        if set(column_names) <= set(names):
+            return cls(names, {name: names.index(name) for name in column_names})
+        if len(names) != len(column_names):
             raise ValueError(
-                f"feature_names must name the {len(seen)} features that PSyKE saw "
-                f"({listed(seen)}) or hold these names, got {listed(names)}."
+                f"feature_names must name the {len(column_names)} features that PSyKE saw "
+                f"({listed(column_names)}) or hold these names, got {listed(names)}."
             )
-        return cls(names, {name: j for j, name in enumerate(seen)})
+        return cls(names, {name: j for j, name in enumerate(column_names)})
 
 
 @dataclass(frozen=True)
@@ -101,15 +101,15 @@ def warn(text: str) -> None:
         warnings.warn(text, UserWarning, stacklevel=3)
 
 
-def known_labels(black_box: Any, seen: Iterable[Any]) -> tuple[Any, ...]:
+def known_labels(black_box: Any, label_values: Iterable[Any]) -> tuple[Any, ...]:
     """The classes of a black box, if it names them and has given the labels seen; else none."""
     try:
         array = np.asarray(getattr(black_box, "classes_", ()))
     except ValueError:  # a list of arrays of different length
         return ()
     labels = tuple(array.tolist()) if array.ndim == 1 else ()
-    given = {python_value(label) for label in seen} - {None, ""}
-    return labels if given <= set(labels) else ()
+    distinct_labels = {python_value(label) for label in label_values} - {None, ""}
+    return labels if distinct_labels <= set(labels) else ()
 
 
 def decimals() -> int:
@@ -132,10 +132,10 @@ class Labels:
                     f"None, got {classes!r}."
                 )
             self.map = {python_value(k): check_label("classes", v) for k, v in classes.items()}
-            lacking = [o for o in [*outputs, *reading.labels] if o not in self.map]
-            if lacking:
+            unmapped = [o for o in [*outputs, *reading.labels] if o not in self.map]
+            if unmapped:
                 raise ValueError(
-                    f"classes must have an entry for every label that PSyKE knows; {lacking[0]!r} "
+                    f"classes must have an entry for every label that PSyKE knows; {unmapped[0]!r} "
                     f"is missing in {dict(classes)!r}."
                 )
             if len(set(self.map.values())) < len(self.map):
@@ -145,10 +145,10 @@ class Labels:
             self.classes = tuple(self.map.values())
             return
         self.map = {check_label("PSyKE's label", o): o for o in [*reading.labels, *outputs]}
-        known = tuple(reading.labels)
-        if not {*outputs, *further} <= set(known):
-            known = tuple(sorted({*known, *outputs, *further}, key=label_order))
-        self.classes = known
+        all_labels = tuple(reading.labels)
+        if not {*outputs, *further} <= set(all_labels):
+            all_labels = tuple(sorted({*all_labels, *outputs, *further}, key=label_order))
+        self.classes = all_labels
 
     def statistics(
         self, statistics: RuleStatistics | None, labels: tuple[Any, ...]
@@ -211,9 +211,11 @@ def make_ruleset(
     ruleset = RuleSet(rules, names, **settings)
     if table is None:
         return ruleset
-    found = _statistics(ruleset.assign(table), len(rules), y_black_box, settings.get("classes"))
+    statistics = _statistics(
+        ruleset.assign(table), len(rules), y_black_box, settings.get("classes")
+    )
     return ruleset.replace(
-        rules=[replace(rule, statistics=s) for rule, s in zip(rules, found, strict=True)]
+        rules=[replace(rule, statistics=s) for rule, s in zip(rules, statistics, strict=True)]
     )
 
 
@@ -234,37 +236,37 @@ def _with_outputs(
         any_output: Any = 0.0 if classes is None else classes[0]
         rules = [Rule(d.conditions, any_output) for d in drafts]
         index = RuleSet(rules, names, **settings).assign(table)
-        seen = _statistics(index, len(rules), y_black_box, classes)
+        statistics = _statistics(index, len(rules), y_black_box, classes)
         for i in unset:
-            counts = seen[i].class_counts
-            output = seen[i].mean
+            counts = statistics[i].class_counts
+            output = statistics[i].mean
             if classes is not None and counts is not None and any(counts):
                 output = classes[int(np.argmax(counts))]
             if output is not None:
                 drafts[i] = replace(drafts[i], output=output)
                 repaired += 1
-    kept = [draft for draft in drafts if draft.output is not UNSET]
-    done = []
+    complete_drafts = [draft for draft in drafts if draft.output is not UNSET]
+    actions = []
     if repaired:
-        done.append(f"{repaired} now predict{'s' * (repaired == 1)} what their rows of X got")
-    if len(kept) < len(drafts):
-        n_left = len(drafts) - len(kept)
-        done.append(f"{n_left} {'was' if n_left == 1 else 'were'} left out")
+        actions.append(f"{repaired} now predict{'s' * (repaired == 1)} what their rows of X got")
+    if len(complete_drafts) < len(drafts):
+        n_left = len(drafts) - len(complete_drafts)
+        actions.append(f"{n_left} {'was' if n_left == 1 else 'were'} left out")
     if y_black_box is None:
-        done[-1] += (
+        actions[-1] += (
             "; pass X and y_black_box, rows and the black box's predictions, to give them one"
         )
     notes.append(
         f"PSyKE never gave an output to {len(unset)} of its {len(drafts)} rules, although its "
-        f"predict uses them. Of these, {' and '.join(done)}."
+        f"predict uses them. Of these, {' and '.join(actions)}."
     )
-    return kept
+    return complete_drafts
 
 
 def _statistics(
     index: np.ndarray, n_rules: int, y_black_box: list[Any] | None, classes: Sequence[Any] | None
 ) -> list[RuleStatistics]:
-    """What was seen where each rule predicts."""
+    """Return the statistics of the rows that each rule predicts."""
     if y_black_box is None:
         n_rows = np.bincount(index[index >= 0], minlength=n_rules)
         return [RuleStatistics(n) for n in n_rows.tolist()]
@@ -355,9 +357,11 @@ class Discretization:
     features: Sequence[Any]
 
     @classmethod
-    def of(cls, extractor: Any, given: Iterable[Any] | None) -> Discretization:
+    def of(cls, extractor: Any, discretization: Iterable[Any] | None) -> Discretization:
         """Take what the caller gives, by default what the extractor was given."""
-        features = list((extractor.discretization or ()) if given is None else given)
+        features = list(
+            (extractor.discretization or ()) if discretization is None else discretization
+        )
         for feature in features:
             if not hasattr(feature, "admissible_values"):
                 raise TypeError(
@@ -381,8 +385,8 @@ class Discretization:
 
     def check(self, columns: Iterable[str]) -> None:
         """Raise a ValueError for a column that no feature knows."""
-        known = set(self.column_names)
-        strange = [column for column in columns if column not in known]
+        column_names = set(self.column_names)
+        strange = [column for column in columns if column not in column_names]
         if strange:
             raise ValueError(
                 f"discretization must say what every column stands for; {strange[0]!r} is missing. "
@@ -390,27 +394,27 @@ class Discretization:
             )
 
     def conditions(
-        self, literals: Iterable[Literal], place: Mapping[str, int]
+        self, literals: Iterable[Literal], feature_index: Mapping[str, int]
     ) -> tuple[Condition, ...] | None:
         """Turn literals on columns into conditions on features."""
-        wanted = dict(literals)
+        required_values = dict(literals)
         conditions: list[Condition] = []
         for feature in self.features:
-            asked = [
-                (value, wanted[str(column)])
+            requirements = [
+                (value, required_values[str(column)])
                 for column, value in feature.admissible_values.items()
-                if str(column) in wanted
+                if str(column) in required_values
             ]
-            if not asked:
+            if not requirements:
                 continue
-            at = place[str(feature.name)]
+            at = feature_index[str(feature.name)]
             if all(_meaning(value) is None for value in feature.admissible_values.values()):
-                found = _of_labels(at, asked)
+                feature_conditions = _of_labels(at, requirements)
             else:
-                found = _of_numbers(at, asked)
-            if found is None:
+                feature_conditions = _of_numbers(at, requirements)
+            if feature_conditions is None:
                 return None
-            conditions += found
+            conditions += feature_conditions
         return tuple(conditions)
 
     def domain(self, names: Sequence[str], X: Any) -> Domain | None:
@@ -420,11 +424,11 @@ class Discretization:
         matrix, categories = np.zeros((len(table), len(names))), {}
         for j, name in enumerate(names):
             feature = by_name.get(name)
-            meant = feature.admissible_values.values() if feature is not None else ()
-            if meant and all(_meaning(value) is None for value in meant):
-                labels = [_single(value) for value in meant]
-                seen = pd.unique(pd.Series(table.column(j)).dropna()).tolist()
-                categories[j] = list(dict.fromkeys([*labels, *sorted(seen, key=str)]))
+            values = feature.admissible_values.values() if feature is not None else ()
+            if values and all(_meaning(value) is None for value in values):
+                labels = [_single(value) for value in values]
+                row_labels = pd.unique(pd.Series(table.column(j)).dropna()).tolist()
+                categories[j] = list(dict.fromkeys([*labels, *sorted(row_labels, key=str)]))
                 continue
             try:
                 matrix[:, j] = table.numbers(j, slice(None))
@@ -435,24 +439,24 @@ class Discretization:
         return Domain.around(matrix, categories=categories)
 
 
-def _of_labels(at: int, asked: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
+def _of_labels(at: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
     """Conditions on a feature whose columns stand for one label each."""
-    must = tuple({_single(value) for value, held in asked if held})
-    must_not = tuple({_single(value) for value, held in asked if not held})
+    must = tuple({_single(value) for value, is_required in requirements if is_required})
+    must_not = tuple({_single(value) for value, is_required in requirements if not is_required})
     if len(must) > 1 or set(must) & set(must_not):
         return None
     return [OneOf(at, must)] if must else [OneOf(at, must_not, negated=True)]
 
 
-def _of_numbers(at: int, asked: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
+def _of_numbers(at: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
     """Conditions on a feature whose columns stand for parts of its range."""
     region = _EVERYTHING
-    for value, held in asked:
+    for value, is_required in requirements:
         part = _meaning(value)
         if part is None:
             number = float(_single(value))
             part = [((number, 0), (number, 1))]
-        region = _common(region, part if held else _without(part))
+        region = _common(region, part if is_required else _without(part))
     if not region:
         return None
     pieces = [_piece(at, start, stop) for start, stop in region]
@@ -475,7 +479,7 @@ class Units:
     @classmethod
     def of(cls, normalization: Mapping[str, tuple[float, float]] | None) -> Units:
         """Read the map that a user gave to an extractor: its last entry is the target's."""
-        found = {}
+        scaling = {}
         for name, (mean, scale) in (normalization or {}).items():
             mean = check_number(f"the mean of {name!r}", mean, finite=True)
             scale = check_number(f"the scale of {name!r}", scale, finite=True)
@@ -484,8 +488,8 @@ class Units:
                     f"The extractor's normalization must divide by numbers above 0, got the scale "
                     f"{scale!r} for {name!r}: those rules cannot be put in the user's units."
                 )
-            found[str(name)] = mean, scale
-        return cls(found, list(found.values())[-1] if found else (0.0, 1.0))
+            scaling[str(name)] = mean, scale
+        return cls(scaling, list(scaling.values())[-1] if scaling else (0.0, 1.0))
 
     def interval(self, name: str, interval: Interval) -> Interval:
         """Bounds on a column in the user's units, up to rounding."""
@@ -512,9 +516,9 @@ class Units:
         return LinearOutput(intercept * scale_out + mean_out, tuple(pairs))
 
 
-def kinds(thing: Any) -> set[str]:
+def kinds(instance: Any) -> set[str]:
     """Names of the classes of PSyKE that something is an instance of."""
-    return {c.__name__ for c in type(thing).__mro__ if c.__module__.partition(".")[0] == "psyke"}
+    return {c.__name__ for c in type(instance).__mro__ if c.__module__.partition(".")[0] == "psyke"}
 
 
 def box_columns(extractor: Any) -> list[str]:
@@ -530,14 +534,14 @@ def box_columns(extractor: Any) -> list[str]:
 
 def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
     """Read an extractor or clusterer whose rules are hypercubes."""
-    seen = box_columns(extractor)
-    columns = Columns.of(seen, feature_names)
+    column_names = box_columns(extractor)
+    columns = Columns.of(column_names, feature_names)
     cubes = list(extractor._hypercubes)
     linear = any("RegressionCube" in kinds(cube) for cube in cubes)
     labeled = extractor._output.name == "CLASSIFICATION" and not linear
     task = "classification" if labeled else "regression"
     notes: list[str] = []
-    units = _units(extractor, seen, labeled, notes)
+    units = _units(extractor, column_names, labeled, notes)
     labels: tuple[Any, ...] = ()
     if labeled:
         # A clusterer has no black box, but a nearest neighbor that knows the labels.
@@ -571,8 +575,8 @@ def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
     )
 
 
-def _units(extractor: Any, seen: Sequence[str], labeled: bool, notes: list[str]) -> Units:
-    """What the user's normalization did, and where PSyKE reads it wrongly."""
+def _units(extractor: Any, column_names: Sequence[str], labeled: bool, notes: list[str]) -> Units:
+    """Return the units before the user's normalization; note where PSyKE misreads it."""
     units = Units.of(extractor.normalization)
     if labeled:
         outputs = [cube.output for cube in extractor._hypercubes]
@@ -582,13 +586,13 @@ def _units(extractor: Any, seen: Sequence[str], labeled: bool, notes: list[str])
                 "so that its predict gives numbers that are no labels. The rules give the labels."
             )
         return units
-    return checked_target(units, seen, notes)
+    return checked_target(units, column_names, notes)
 
 
-def checked_target(units: Units, seen: Sequence[str], notes: list[str]) -> Units:
+def checked_target(units: Units, column_names: Sequence[str], notes: list[str]) -> Units:
     """Leave the target alone if the last entry of a normalization is a feature's."""
     last = list(units.columns)[-1:]
-    if last and last[0] in seen:
+    if last and last[0] in column_names:
         notes.append(
             "PSyKE takes the last entry of a normalization for the target's, but here it is that "
             f"of the feature {last[0]!r}, by which its predict rescales the output. The rules "
@@ -657,14 +661,14 @@ def _conditions(
 
 
 def _output(cube: Any, task: str, labels: Sequence[Any], columns: Columns, units: Units) -> Any:
-    """What a cube predicts, as PSyKE's predict gives it."""
+    """Return the prediction of a cube, as PSyKE's predict computes it."""
     output, names = cube.output, kinds(cube)
     if "RegressionCube" in names:
         return _linear(cube, columns, units)
     if task == "classification":
         # A box that was never updated holds "" or None.
-        known = output is not None and (output != "" or "" in labels)
-        return python_value(output) if known else UNSET
+        has_output = output is not None and (output != "" or "" in labels)
+        return python_value(output) if has_output else UNSET
     if "ClosedCube" in names and not cube.barycenter.dimensions:
         return UNSET
     return float(units.output(round(output, decimals())))
@@ -688,7 +692,7 @@ def _linear(cube: Any, columns: Columns, units: Units) -> Any:
 
 
 def _disjoint(cubes: Sequence[Any], drafts: Sequence[Draft], n_features: int) -> bool:
-    """Whether no two boxes have a row in common; rounded cells may overlap by a hair."""
+    """Return whether no two boxes overlap; rounding can make neighboring cells overlap."""
     if len(drafts) < 2:
         return True
     if any("ClosedCube" in kinds(cube) for cube in cubes):
@@ -761,7 +765,7 @@ def _fair_steps(node: Any) -> Iterable[tuple[Any, int]]:
             waiting += [node.left, node.right]
 
 
-def _fair_rules(tree: Any, place: dict[str, int], simplify: bool) -> list[Rule]:
+def _fair_rules(tree: Any, column_index: dict[str, int], simplify: bool) -> list[Rule]:
     """Leaves of a fair tree, from left to right; it compares the rows' own numbers."""
     numbers = {id(node): number for node, number in _fair_steps(tree.root)}
     nodes = {number: node for node, number in _fair_steps(tree.root)}
@@ -780,7 +784,7 @@ def _fair_rules(tree: Any, place: dict[str, int], simplify: bool) -> list[Rule]:
     for leaf, path in (shortened_paths(leaves) if simplify else leaves).items():
         conditions = []
         for number, left in path:
-            feature, cut = place[str(nodes[number].feature)], float(nodes[number].threshold)
+            feature, cut = column_index[str(nodes[number].feature)], float(nodes[number].threshold)
             conditions.append(
                 Interval(feature, upper=cut) if left else Interval(feature, lower=cut)
             )
@@ -792,39 +796,41 @@ def read_cart(
     extractor: Any, feature_names: Sequence[str] | None, discretization: Discretization
 ) -> Reading:
     """Read PSyKE's CART from the tree that its predict calls."""
-    predictor, seen = extractor._cart_predictor.predictor, cart_columns(extractor)
-    place = {name: j for j, name in enumerate(seen)}
+    predictor, column_names = extractor._cart_predictor.predictor, cart_columns(extractor)
+    column_index = {name: j for j, name in enumerate(column_names)}
     simplify = bool(extractor._simplify)
     fair = hasattr(predictor, "root")
     if fair:
-        rules = _fair_rules(predictor, place, simplify)
+        rules = _fair_rules(predictor, column_index, simplify)
         labeled = type(predictor).__name__ == "FairTreeClassifier"
-        given = {rule.output for rule in rules}
+        outputs = {rule.output for rule in rules}
     else:
         missing = learned_from_missing(predictor)
-        made = tree_to_ruleset(predictor, feature_names=seen, simplify=simplify, missing=missing)
-        rules = list(made.rules)
+        tree_rules = tree_to_ruleset(
+            predictor, feature_names=column_names, simplify=simplify, missing=missing
+        )
+        rules = list(tree_rules.rules)
         labeled = hasattr(predictor, "classes_")
-        given = set(predictor.classes_.tolist()) if labeled else set()
+        outputs = set(predictor.classes_.tolist()) if labeled else set()
     notes: list[str] = []
     units = Units.of(extractor.normalization)
     labels: tuple[Any, ...] = ()
     if labeled:
-        labels = known_labels(extractor.predictor, given)
-        labels = labels or tuple(sorted(given))
+        labels = known_labels(extractor.predictor, outputs)
+        labels = labels or tuple(sorted(outputs))
     else:
-        units = checked_target(units, seen, notes)
+        units = checked_target(units, column_names, notes)
         if hasattr(extractor.predictor, "classes_"):
             notes.append(
                 "PSyKE's CART takes labels that are not text for numbers: it has fitted a "
                 "regression, whose rules predict means of labels. Give PSyKE text labels, and pass "
                 "classes={'0': 0, ...} to get yours back."
             )
-    discretization.check(seen if discretization.features else ())
-    columns = Columns.of(discretization.names or seen, feature_names)
+    discretization.check(column_names if discretization.features else ())
+    columns = Columns.of(discretization.names or column_names, feature_names)
     drafts: list[Draft] = []
     for rule in rules:
-        conditions = _cart_conditions(rule, seen, columns, units, discretization)
+        conditions = _cart_conditions(rule, column_names, columns, units, discretization)
         if conditions is not None:
             output = rule.output if labeled else float(units.output(rule.output))
             drafts.append(
@@ -843,32 +849,32 @@ def read_cart(
 
 def _cart_conditions(
     rule: Rule,
-    seen: Sequence[str],
+    column_names: Sequence[str],
     columns: Columns,
     units: Units,
     discretization: Discretization,
 ) -> tuple[Condition, ...] | None:
     """A leaf's conditions in the user's units, or on the features behind the columns."""
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     literals: list[Literal] = []
     for interval in rule.intervals:
-        name = seen[interval.feature]
+        name = column_names[interval.feature]
         undone = units.interval(name, interval)
         if not discretization.features:
-            found.append(replace(undone, feature=columns.place[name]))
+            conditions.append(replace(undone, feature=columns.place[name]))
             continue
         zero, one = undone.holds(lambda _: np.array([0.0, 1.0])).tolist()
         if not (zero or one):
             return None
         if not (zero and one):
             literals.append((name, one))
-    return tuple(found) if found else discretization.conditions(literals, columns.place)
+    return tuple(conditions) if conditions else discretization.conditions(literals, columns.place)
 
 
 def _cart_statistics(
     rule: Rule, predictor: Any, labels: Sequence[Any], units: Units
 ) -> RuleStatistics | None:
-    """What the tree saw in a leaf, with counts in the order of the labels."""
+    """Return the training statistics of a leaf, with counts in the order of the labels."""
     statistics = rule.statistics
     if statistics is None:
         return None
@@ -912,17 +918,17 @@ def read_literals(
             ([(str(c), value == 1) for c, value in node.constraints], python_value(node.dominant))
             for node in extractor._root
         ]
-    seen = literal_columns(extractor, name)
+    column_names = literal_columns(extractor, name)
     if discretization.features:
         discretization.check(column for literals, _ in rules for column, _ in literals)
-    columns = Columns.of(discretization.names or seen, feature_names)
+    columns = Columns.of(discretization.names or column_names, feature_names)
     drafts = []
     for literals, label in rules:
         conditions: tuple[Condition, ...] | None
         if discretization.features:
             conditions = discretization.conditions(literals, columns.place)
         else:
-            conditions = tuple(_on_column(name, columns.place[c], held) for c, held in literals)
+            conditions = tuple(_on_column(name, columns.place[c], value) for c, value in literals)
         if conditions is not None:
             drafts.append(Draft(conditions, label))
     notes = _missing(len(rules) - len(drafts), len(rules), name)
@@ -935,27 +941,27 @@ def read_literals(
     return Reading(columns, tuple(drafts), "classification", labels, domain=domain, notes=notes)
 
 
-def _on_column(name: str, feature: int, held: bool) -> OneOf:
+def _on_column(name: str, feature: int, is_one: bool) -> OneOf:
     """REAL takes everything but 1 for 0; Trepan wants the number itself."""
     if name == "REAL":
-        return OneOf(feature, (1,), negated=not held)
-    return OneOf(feature, (int(held),))
+        return OneOf(feature, (1,), negated=not is_one)
+    return OneOf(feature, (int(is_one),))
 
 
 _FAMILIES = ("HyperCubePredictor", "Cart", "REAL", "Trepan")
 
 
 def family_of(extractor: Any) -> str:
-    """Which kind of rules an extractor of PSyKE holds, after a look whether it holds any."""
-    found = kinds(extractor)
-    family = next((name for name in _FAMILIES if name in found), None)
+    """Return the family of an extractor of PSyKE; raise an error if it has no rules."""
+    class_names = kinds(extractor)
+    family = next((name for name in _FAMILIES if name in class_names), None)
     name = type(extractor).__name__
     if family is None:
-        if not found:
+        if not class_names:
             raise TypeError(f"extractor must be a fitted extractor of PSyKE, got {extractor!r}.")
         hint = (
             " It searches for parameters: fit an extractor with those that it found."
-            if "Optimizer" in found
+            if "Optimizer" in class_names
             else ""
         )
         raise TypeError(
@@ -974,7 +980,7 @@ def family_of(extractor: Any) -> str:
     if not fitted:
         raise NotFittedError(
             f"This {name} of PSyKE has no rules yet: call its "
-            f"{'fit' if 'Clustering' in found else 'extract'}(dataframe) before reading them."
+            f"{'fit' if 'Clustering' in class_names else 'extract'}(dataframe) before reading them."
         )
     return family
 
@@ -1090,12 +1096,14 @@ def read_psyke(
     return ruleset
 
 
-def discretization_of(extractor: Any, family: str, given: Iterable[Any] | None) -> Discretization:
+def discretization_of(
+    extractor: Any, family: str, discretization: Iterable[Any] | None
+) -> Discretization:
     if family == "HyperCubePredictor":
-        if given is not None:
+        if discretization is not None:
             raise ValueError(
                 f"discretization is for REAL, Trepan and CART; the boxes of "
                 f"{type(extractor).__name__} are on the columns themselves. Leave it out."
             )
         return Discretization(())
-    return Discretization.of(extractor, given)
+    return Discretization.of(extractor, discretization)

@@ -151,14 +151,14 @@ def _engine(model: Any) -> Any:
     kind = _kind(engine)
     contrast = engine.getTrainingHeader().getAttributes().getColumnByRole("contrast_attribute")
     if kind not in ("ClassificationRuleSet", "RegressionRuleSet") or contrast is not None:
-        way = (
+        remedy = (
             " Read the premises by read_rulekit_text([str(rule) for rule in model.model.rules], "
             "feature_names=..., task='survival'), and give them their curves by SurvivalRules.fit."
         )
         raise ValueError(
             "model must be a classification or a regression, got one of RuleKit whose rules are "
             f"{kind if contrast is None else 'contrast sets'}."
-            f"{way if kind == 'SurvivalRuleSet' and contrast is None else ''}"
+            f"{remedy if kind == 'SurvivalRuleSet' and contrast is None else ''}"
         )
     if kind == "RegressionRuleSet" and hasattr(model, "label_unique_values"):
         raise ValueError(
@@ -194,23 +194,23 @@ class _Training:
         # It cannot be asked for its columns in a model that comes out of a pickle.
         table = _field(header, "table")
         attributes = header.getAttributes()
-        given: list[str] = []
+        original_names: list[str] = []
         columns: list[np.ndarray] = []
         categories: dict[int, tuple[str, ...]] = {}
         for attribute in _iterated(attributes):
             column, values = _column(table, attribute)
             if values is not None:
-                categories[len(given)] = values
-            given.append(str(attribute.getName()))
+                categories[len(original_names)] = values
+            original_names.append(str(attribute.getName()))
             columns.append(column)
         labels, classes = _column(table, attributes.getLabel())
-        names = given if feature_names is None else [str(name) for name in feature_names]
-        if isinstance(feature_names, str) or len(names) != len(given):
+        names = original_names if feature_names is None else [str(name) for name in feature_names]
+        if isinstance(feature_names, str) or len(names) != len(original_names):
             raise ValueError(
-                f"feature_names must name the {len(given)} features that the model was fitted "
-                f"with ({listed(given)}), got {feature_names!r}."
+                f"feature_names must name the {len(original_names)} features that the model was "
+                f"fitted with ({listed(original_names)}), got {feature_names!r}."
             )
-        features = {name: index for index, name in enumerate(given)}
+        features = {name: index for index, name in enumerate(original_names)}
         return cls(names, features, columns, categories, labels, classes)
 
     def has_missing(self, feature: int) -> bool:
@@ -225,11 +225,11 @@ class _Training:
                 lower.append(0.0)
                 upper.append(0.0)
                 continue
-            known = column[np.isfinite(column)]
-            if not len(known):
+            finite_values = column[np.isfinite(column)]
+            if not len(finite_values):
                 return None
-            lower.append(float(known.min()))
-            upper.append(float(known.max()))
+            lower.append(float(finite_values.min()))
+            upper.append(float(finite_values.max()))
         if not all(self.categories.values()):
             return None
         domain = Domain.around(np.array([lower, upper]), categories=self.categories)
@@ -257,8 +257,8 @@ def _column(table: Any, attribute: Any) -> tuple[np.ndarray, tuple[str, ...] | N
         return numbers, None
     values = tuple(str(value) for value in attribute.getMapping().getValues())
     texts = np.full(len(numbers), None, dtype=object)
-    known = ~np.isnan(numbers)
-    texts[known] = np.array(values, dtype=object)[numbers[known].astype(int)]
+    is_present = ~np.isnan(numbers)
+    texts[is_present] = np.array(values, dtype=object)[numbers[is_present].astype(int)]
     return texts, values
 
 
@@ -266,13 +266,15 @@ def _labels(texts: Sequence[str], model: Any, classes: Sequence[Any] | None) -> 
     """The label that each of RuleKit's texts stands for."""
     if classes is not None:
         classes = check_sequence("classes", classes, "labels")
-    given: Any = getattr(model, "label_unique_values", None) if classes is None else classes
-    given = list(texts) if given is None or not len(given) else list(given)
-    labels = {str(value): check_label("classes", value) for value in given}
+    label_values: Any = getattr(model, "label_unique_values", None) if classes is None else classes
+    label_values = (
+        list(texts) if label_values is None or not len(label_values) else list(label_values)
+    )
+    labels = {str(value): check_label("classes", value) for value in label_values}
     if set(labels) != set(texts):
         raise ValueError(
             f"classes must hold the labels whose str(label) is one of {listed(list(texts))}, got "
-            f"{listed(given)}. Pass the labels of the data that the model was fitted with."
+            f"{listed(label_values)}. Pass the labels of the data that the model was fitted with."
         )
     return labels
 
@@ -366,13 +368,15 @@ def _with_statistics(ruleset: RuleSet, training: _Training) -> RuleSet:
     """Count the training rows of every rule."""
     if not len(training.labels) or not len(ruleset):
         return ruleset
-    held = ruleset.match(training.table())
+    matches = ruleset.match(training.table())
     rules = []
-    for rule, rows in zip(ruleset, held.T, strict=True):
+    for rule, rows in zip(ruleset, matches.T, strict=True):
         labels = training.labels[rows]
         if ruleset.classes is None:
-            known = [float(np.mean(labels)), float(np.std(labels))] if len(labels) else [None, None]
-            statistics = RuleStatistics(len(labels), None, *known)
+            mean_and_deviation = (
+                [float(np.mean(labels)), float(np.std(labels))] if len(labels) else [None, None]
+            )
+            statistics = RuleStatistics(len(labels), None, *mean_and_deviation)
         else:
             counts = tuple(float(np.sum(labels == str(label))) for label in ruleset.classes)
             statistics = RuleStatistics(len(labels), counts)
@@ -441,56 +445,58 @@ class Line:
             self._fail()
         at = start.end()
         try:
-            found = self._conclusion_at(_THEN.match(self.text, at)) or self._premise_at(at + 1)
+            ending = self._conclusion_at(_THEN.match(self.text, at)) or self._premise_at(at + 1)
             blank = _BLANK.match(self.text, at)
-            if found is None and blank is not None:
-                found = self._premise_at(blank.end())
+            if ending is None and blank is not None:
+                ending = self._premise_at(blank.end())
         except RecursionError as error:
             raise ValueError(f"{self.place} has too many conditions to be read.") from error
-        if found is None:
+        if ending is None:
             self._fail()
-        return Parsed(self.place, *found)
+        return Parsed(self.place, *ending)
 
     def _premise_at(self, at: int, group: str = "") -> _Ending | None:
-        """What is said from here, where a condition begins; None if that cannot be read.
+        """Parse the rest of a rule from the start of a condition; None if that is not possible.
 
-        Within brackets around several conditions `group` is the sign that opened them.
+        Within brackets around several conditions, `group` is the opening bracket.
         """
         key = at, group
         if key not in self.known:
-            ways = (self._from(*way, group) for way in self._features(at))
-            found = [ending for ending in ways if ending is not None]
-            if len(found) > 1 and any(other != found[0] for other in found):
+            endings = (self._from(*start, group) for start in self._features(at))
+            possible_endings = [ending for ending in endings if ending is not None]
+            if len(possible_endings) > 1 and any(
+                other != possible_endings[0] for other in possible_endings
+            ):
                 raise ValueError(
                     f"{self.place}, column {at + 1}: the names of two features fit "
                     f"{self.text[at : at + 40]!r}. Rename them, or read the model itself instead."
                 )
-            self.known[key] = found[0] if found else None
+            self.known[key] = possible_endings[0] if possible_endings else None
         return self.known[key]
 
     def _features(self, at: int) -> Iterator[tuple[int, int, str]]:
         """The features that may be named here, where their values begin, and what opened them."""
         opened = next((sign for sign in ("[[", "[") if self.text.startswith(sign, at)), "")
-        known = False
+        has_feature = False
         for sign in dict.fromkeys((opened, "")):
             begin = at + len(sign)
             for feature, name in enumerate(self.names):
                 equals = _EQUALS.match(self.text, begin + len(name))
                 if self.text.startswith(name, begin) and equals is not None:
-                    known = True
+                    has_feature = True
                     yield feature, equals.end(), sign
-        if not known:
+        if not has_feature:
             self._expect(at, "the name of a feature and ' = '")
 
     def _from(self, feature: int, at: int, sign: str, group: str) -> _Ending | None:
-        """What is said from the value of a feature on; the shortest value that leaves sense."""
+        """Parse from the value of a feature on, taking the shortest value that fits the rest."""
         before, shut = self.doubts, "]" * len(sign)
         try:
             for condition, end in self._values(feature, at):
-                for stop, still in self._ends(end, sign, group):
-                    rest = self._rest(stop, still)
-                    if rest is not None:
-                        return (condition + rest[0], *rest[1:])
+                for stop, open_group in self._ends(end, sign, group):
+                    ending = self._rest(stop, open_group)
+                    if ending is not None:
+                        return (condition + ending[0], *ending[1:])
                 if self.text.startswith(shut, end):
                     self.doubts += 1
                 else:
@@ -500,7 +506,7 @@ class Line:
         return None
 
     def _ends(self, end: int, sign: str, group: str) -> Iterator[tuple[int, str]]:
-        """Where a condition may end behind its value, and the group that is open then."""
+        """Yield the possible ends of a condition after its value, each with the open group."""
         if sign:
             if self.text.startswith("]" * len(sign), end):
                 yield end + len(sign), group
@@ -512,7 +518,7 @@ class Line:
             yield end + len(group), ""
 
     def _rest(self, at: int, group: str = "") -> _Ending | None:
-        """What is said from the end of a condition on."""
+        """Parse the rest of a rule from the end of a condition."""
         joint, close = _AND.match(self.text, at), _THEN.match(self.text, at)
         if joint is None and close is None:
             self._expect(at, "' AND ' or ' THEN '")
@@ -558,18 +564,18 @@ class Line:
             ) from error
 
     def _conclusion_at(self, close: re.Match[str] | None) -> _Ending | None:
-        """What is said from behind ' THEN ' on."""
-        said = None if close is None else self._conclusion(close.end())
-        return None if said is None else ((), *said)
+        """Parse the conclusion after ' THEN '."""
+        conclusion = None if close is None else self._conclusion(close.end())
+        return None if conclusion is None else ((), *conclusion)
 
     def _conclusion(self, at: int) -> tuple[str, str, bool, dict[str, float]] | None:
         if not self.text[at:].strip():
             return "", _UNKNOWN, False, {}
-        found = _CONCLUSION.fullmatch(self.text, at)
-        if found is None:
+        match = _CONCLUSION.fullmatch(self.text, at)
+        if match is None:
             self._expect(at, "a conclusion such as 'label = {a}'")
             return None
-        at = found.start("rest")
+        at = match.start("rest")
         ranged = _RANGE.match(self.text, at)
         if ranged is not None:
             at = ranged.end()
@@ -588,21 +594,23 @@ class Line:
         if self.text[at:].strip():
             self._expect(at, "the end of the rule, or statistics such as '(p=8.0, weight=0.9)'")
             return None
-        return found["label"], found["value"], ranged is not None, statistics
+        return match["label"], match["value"], ranged is not None, statistics
 
-    def _expect(self, at: int, what: str) -> None:
+    def _expect(self, at: int, expectation: str) -> None:
         if at >= self.furthest[0] and not self.doubts:
-            self.furthest = (at, what)
+            self.furthest = (at, expectation)
 
     def _fail(self) -> NoReturn:
-        at, what = self.furthest
-        rest = self.text[at : at + 40]
-        came = f"{rest!r}" if rest.strip() else "the end"
+        at, expectation = self.furthest
+        remaining_text = self.text[at : at + 40]
+        actual = f"{remaining_text!r}" if remaining_text.strip() else "the end"
         hint = ""
-        if what.startswith("the name"):
+        if expectation.startswith("the name"):
             name = re.split(r"\s*@?=", self.text[at:].lstrip("["), maxsplit=1)[0]
             hint = f" {did_you_mean(name, self.names)}"
-        raise ValueError(f"{self.place}, column {at + 1}: expected {what}, got {came}.{hint}")
+        raise ValueError(
+            f"{self.place}, column {at + 1}: expected {expectation}, got {actual}.{hint}"
+        )
 
 
 def read_rulekit_text(
@@ -683,7 +691,7 @@ def read_rulekit_text(
     """
     check_choice("task", task, (None, *TASKS, "survival"))
     names = [str(name) for name in check_sequence("feature_names", feature_names, "names")]
-    parsed = [Line(line, place, names).rule() for place, line in _rule_lines(text)]
+    parsed = [Line(line, location, names).rule() for location, line in _rule_lines(text)]
     if not parsed:
         raise ValueError(
             "The text holds no rules; expected lines such as 'IF width = <1, 2) THEN label = {a}'."
@@ -725,8 +733,11 @@ def read_rulekit_text(
         settings |= {"voting": "votes", "classes": ordered, "reference": "data"}
         default = ordered[0] if default is None else default
         outputs = [labels[rule.value] for rule in parsed]
-        known = [] if classes is None else ordered
-        counts = [_class_counts(r, o, ordered, known) for r, o in zip(parsed, outputs, strict=True)]
+        known_classes = [] if classes is None else ordered
+        counts = [
+            _class_counts(r, o, ordered, known_classes)
+            for r, o in zip(parsed, outputs, strict=True)
+        ]
         negative = [rule.place for rule in parsed if rule.statistics.get("weight", 1.0) < 0]
         if negative:
             warnings.warn(
@@ -832,13 +843,13 @@ def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> 
 
 
 def _class_counts(
-    rule: Parsed, output: Any, classes: Sequence[Any], known: Sequence[Any]
+    rule: Parsed, output: Any, classes: Sequence[Any], all_classes: Sequence[Any]
 ) -> tuple[float, ...] | None:
-    """How often the rule met each class, where that follows from right and wrong."""
+    """Return the class counts of a rule, or None if right and wrong do not determine them."""
     if rule.n_rows is None:
         return None
     right, wrong = rule.statistics["p"], rule.statistics["n"]
-    if wrong and len(known) != 2:
+    if wrong and len(all_classes) != 2:
         return None
     return tuple(right if label == output else wrong for label in classes)
 

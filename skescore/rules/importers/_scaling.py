@@ -92,7 +92,8 @@ class AffineMap:
     def fill(self, values: Sequence[Any]) -> AffineMap:
         """Put values where the output lacks them."""
         filled = (
-            v if known is None else known for v, known in zip(values, self.filled, strict=True)
+            v if filled_value is None else filled_value
+            for v, filled_value in zip(values, self.filled, strict=True)
         )
         return replace(self, filled=tuple(filled))
 
@@ -133,7 +134,7 @@ def affine_map(transformer: Any) -> AffineMap:
 
 
 def does_nothing(transformer: Any) -> bool:
-    """Whether a step is left out, or a Pipeline of such steps."""
+    """Return whether a step is None or passthrough, or a Pipeline of such steps."""
     if isinstance(transformer, Pipeline):
         return all(map(does_nothing, transformer))
     return transformer is None or transformer == "passthrough"
@@ -225,10 +226,10 @@ def _exact_bounds(
             ends = {condition.lower, condition.upper} - {-np.inf, np.inf}
             bounds.setdefault(condition.feature, set()).update(ends)
     result = {}
-    for k, some in bounds.items():
-        wanted = np.array(sorted(some))
-        last, following = _turning_points(mapping, transform, k, wanted)
-        for bound, low, high in zip(wanted, last, following, strict=True):
+    for k, feature_bounds in bounds.items():
+        sorted_bounds = np.array(sorted(feature_bounds))
+        last, following = _turning_points(mapping, transform, k, sorted_bounds)
+        for bound, low, high in zip(sorted_bounds, last, following, strict=True):
             result[k, float(bound)] = float(low), float(high)
     return result
 

@@ -91,9 +91,9 @@ def shortened_paths(leaves: dict[int, list[_Step]]) -> dict[int, list[_Step]]:
 def _conditions(
     path: Iterable[_Step], splits: Mapping[int, tuple[int, float, bool | None]]
 ) -> tuple[Condition, ...] | None:
-    """What all steps of a way ask for; None where only missing values go that are to go nowhere.
+    """Return the conditions of a path; None if only missing values that no rule covers follow it.
 
-    Splits have a feature, a cut and whether missing values go to the left, None for nowhere.
+    A split has a feature, a threshold, and whether missing values go left; None for neither side.
     """
     conditions: list[Condition] = []
     for node, left in path:
@@ -183,21 +183,21 @@ def tree_to_ruleset(
             f"got {len(feature_names)}."
         )
     classification = hasattr(model, "classes_")
-    known = np.empty(0, dtype=int)
+    class_indices = np.empty(0, dtype=int)
     if classification:
-        known = np.arange(tree.max_n_classes)
+        class_indices = np.arange(tree.max_n_classes)
         if classes is None:
             classes = model.classes_.tolist()
         else:
-            known = model.classes_.astype(int)
+            class_indices = model.classes_.astype(int)
     leaves = leaf_paths(tree)
     paths = shortened_paths(leaves) if simplify else leaves
-    told = np.full(tree.n_features, missing)
+    handles_missing = np.full(tree.n_features, missing)
     if missing is None:
-        told = _told(model, domain, simplify)
+        handles_missing = _told(model, domain, simplify)
     inner = np.flatnonzero(tree.children_left != -1)
     gaps = [
-        bool(left) if told[feature] else None
+        bool(left) if handles_missing[feature] else None
         for feature, left in zip(tree.feature[inner], tree.missing_go_to_left[inner], strict=True)
     ]
     cuts = [t if math.isinf(t) else float32_cut(t) for t in tree.threshold[inner].tolist()]
@@ -215,11 +215,11 @@ def tree_to_ruleset(
             # scikit-learn < 1.3 held counts, later versions shares: both sum to the same here.
             weight = tree.weighted_n_node_samples[leaf]
             counts = value / value.sum() * weight
-            whole = np.round(counts)
-            counts = np.where(np.abs(counts - whole) <= 1e-12 * weight, whole, counts)
-            output = classes[known[np.argmax(value)]]
+            rounded = np.round(counts)
+            counts = np.where(np.abs(counts - rounded) <= 1e-12 * weight, rounded, counts)
+            output = classes[class_indices[np.argmax(value)]]
             all_counts = np.zeros(len(classes))
-            all_counts[known] = counts
+            all_counts[class_indices] = counts
             statistics = RuleStatistics(n_rows, tuple(all_counts.tolist()))
         else:
             output = float(value[0])
@@ -443,29 +443,31 @@ def _on_second(classes: list[Any]) -> Callable[..., Rule]:
 def _check_kind(model: Any, kinds: tuple[type, ...]) -> None:
     """Refuse models whose trees do not predict together as those of other models do."""
     if not isinstance(model, kinds):
-        known = ", ".join(kind.__name__ for kind in kinds)
+        kind_names = ", ".join(kind.__name__ for kind in kinds)
         why = _UNSPEAKABLE.get(type(model).__name__, "is none of these models of trees")
         raise TypeError(
             f"{type(model).__name__} {why}, so there is no rule set that predicts alike. "
-            f"Read here are {known}."
+            f"Read here are {kind_names}."
         )
 
 
-def _names(model: Any, given: Sequence[str] | None) -> list[str]:
+def _names(model: Any, user_names: Sequence[str] | None) -> list[str]:
     """Names for the features; the trees inside were fitted without any."""
-    if given is None:
-        known = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
-        return [str(name) for name in known]
-    if len(given) != model.n_features_in_:
+    if user_names is None:
+        model_names = getattr(
+            model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)]
+        )
+        return [str(name) for name in model_names]
+    if len(user_names) != model.n_features_in_:
         raise ValueError(
             f"feature_names must name the model's {model.n_features_in_} features, "
-            f"got {len(given)}."
+            f"got {len(user_names)}."
         )
-    return [str(name) for name in given]
+    return [str(name) for name in user_names]
 
 
 def _start(model: Any) -> np.ndarray:
-    """What gradient boosting starts from, one number per tree of a stage."""
+    """Return the initial predictions of gradient boosting, one per tree of a stage."""
     constant = isinstance(model.init_, str | DummyClassifier | DummyRegressor)
     if not constant:
         raise ValueError(

@@ -122,23 +122,23 @@ def read_table(
         groups.setdefault(row["rule"], []).append(at)
     rules = []
     for rule, members in groups.items():
-        told = {name: _shared(rows, members, name) for name in (output, "weight", "rows")}
-        if told[output] is None:
+        shared = {name: _shared(rows, members, name) for name in (output, "weight", "rows")}
+        if shared[output] is None:
             raise ValueError(f"Row {members[0] + 1} of the table says no {output!r}.")
         conditions = [_condition(rows[at], at, names) for at in members]
-        kept = [c for c in conditions if c is not None]
+        conditions_given = [c for c in conditions if c is not None]
         if str(rule).casefold() == OTHERWISE:
-            if kept:
+            if conditions_given:
                 raise ValueError(
                     f"Row {members[0] + 1} of the table gives the rule {OTHERWISE!r} a condition; "
                     "it says what is predicted where no rule holds and has none."
                 )
-            fallback = Fallback(told[output]) if fallback is None else fallback
+            fallback = Fallback(shared[output]) if fallback is None else fallback
             continue
-        weight = 1.0 if told["weight"] is None else told["weight"]
+        weight = 1.0 if shared["weight"] is None else shared["weight"]
         try:
-            seen = None if told["rows"] is None else RuleStatistics(told["rows"])
-            rules.append(Rule(tuple(kept), told[output], seen, weight))
+            statistics = None if shared["rows"] is None else RuleStatistics(shared["rows"])
+            rules.append(Rule(tuple(conditions_given), shared[output], statistics, weight))
         except (TypeError, ValueError) as error:
             where = ", ".join(dict.fromkeys(repr(_text(rows[at]["feature"])) for at in members))
             raise ValueError(f"Rule {rule} of the table, on {where}: {error}") from error
@@ -175,9 +175,9 @@ def _frame(table: Any) -> pd.DataFrame:
                 f"{', '.join(_REQUIRED)}."
             )
         # Column by column, as a column of mixed numbers must not turn them into floats.
-        known = dict.fromkeys([*_REQUIRED, *(name for record in records for name in record)])
+        column_names = dict.fromkeys([*_REQUIRED, *(name for record in records for name in record)])
         frame = pd.DataFrame(
-            {name: pd.Series([r.get(name) for r in records], dtype=object) for name in known}
+            {name: pd.Series([r.get(name) for r in records], dtype=object) for name in column_names}
         )
     missing = [name for name in _REQUIRED if name not in frame.columns]
     if missing:
@@ -191,32 +191,34 @@ def _frame(table: Any) -> pd.DataFrame:
 
 
 def _output_column(frame: pd.DataFrame) -> str:
-    found = [name for name in OUTPUT_COLUMNS.values() if name in frame.columns]
-    if len(found) != 1:
+    output_columns = [name for name in OUTPUT_COLUMNS.values() if name in frame.columns]
+    if len(output_columns) != 1:
         raise ValueError(
             "The table must say what rules conclude in one column, 'class' for classification or "
             f"'number' for regression, got {', '.join(map(repr, frame.columns))}."
         )
-    unknown = [name for name in frame.columns if name not in {*_REQUIRED, *_OPTIONAL, found[0]}]
+    unknown = [
+        name for name in frame.columns if name not in {*_REQUIRED, *_OPTIONAL, output_columns[0]}
+    ]
     if unknown:
         raise ValueError(
             f"The table has the unknown column {unknown[0]!r}. "
-            f"{did_you_mean(str(unknown[0]), (*_REQUIRED, *_OPTIONAL, found[0]))}"
+            f"{did_you_mean(str(unknown[0]), (*_REQUIRED, *_OPTIONAL, output_columns[0]))}"
         )
-    return found[0]
+    return output_columns[0]
 
 
-def _names(rows: list[dict[str, Any]], given: Sequence[str] | None) -> dict[str, int]:
+def _names(rows: list[dict[str, Any]], user_names: Sequence[str] | None) -> dict[str, int]:
     """The position of every feature."""
-    found = dict.fromkeys(_text(row["feature"]) for row in rows if row["feature"] is not None)
-    if given is None:
-        return {name: j for j, name in enumerate(found)}
-    every = [str(name) for name in given]
-    names = {name: j for j, name in enumerate(every)}
-    if len(names) < len(every):
-        twice = sorted({name for name in every if every.count(name) > 1})
+    table_names = dict.fromkeys(_text(row["feature"]) for row in rows if row["feature"] is not None)
+    if user_names is None:
+        return {name: j for j, name in enumerate(table_names)}
+    all_names = [str(name) for name in user_names]
+    names = {name: j for j, name in enumerate(all_names)}
+    if len(names) < len(all_names):
+        twice = sorted({name for name in all_names if all_names.count(name) > 1})
         raise ValueError(f"feature_names must differ from each other, got {twice} twice.")
-    unknown = [name for name in found if name not in names]
+    unknown = [name for name in table_names if name not in names]
     if unknown:
         raise ValueError(
             f"The table has conditions on {unknown[0]!r}, which is none of the feature_names. "
@@ -230,12 +232,12 @@ def _text(value: Any) -> str:
 
 
 def _shared(rows: list[dict[str, Any]], members: list[int], name: str) -> Any:
-    """What all rows of a rule say, or the only ones that say it."""
-    said = {at: rows[at].get(name) for at in members if rows[at].get(name) is not None}
-    if not said:
+    """Return the one value that the rows of a rule share; None if no row has a value."""
+    values = {at: rows[at].get(name) for at in members if rows[at].get(name) is not None}
+    if not values:
         return None
-    first = next(iter(said.values()))
-    for at, value in said.items():
+    first = next(iter(values.values()))
+    for at, value in values.items():
         if value != first or isinstance(value, bool) != isinstance(first, bool):
             raise ValueError(
                 f"Row {at + 1} of the table says {name}={value!r}, other rows of its rule say "
@@ -271,7 +273,7 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
         )
     if value is None:
         raise ValueError(f"Row {at + 1} of the table compares {feature!r} with nothing.")
-    place = names[_text(feature)]
+    feature_index = names[_text(feature)]
     try:
         if operator in {"in", "not in"}:
             if isinstance(value, str) and _SEVERAL & {*value}:
@@ -280,15 +282,15 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
                     "a single value with such signs is compared by = or !=."
                 )
             values = value if isinstance(value, list) else [value]
-            return OneOf(place, tuple(values), operator == "not in", missing)
+            return OneOf(feature_index, tuple(values), operator == "not in", missing)
         if operator in {"=", "!="}:
             if operator == "!=" or isinstance(value, str | bool):
-                return OneOf(place, (value,), operator == "!=", missing)
-            return Interval(place, value, value, True, True, missing)
+                return OneOf(feature_index, (value,), operator == "!=", missing)
+            return Interval(feature_index, value, value, True, True, missing)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise TypeError(f"{operator} compares with numbers, got {value!r}.")
         side, closed = _BOUNDS[operator]
         bounds: dict[str, Any] = {side: value, f"{side}_closed": closed, "missing": missing}
-        return Interval(place, **bounds)
+        return Interval(feature_index, **bounds)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Row {at + 1} of the table: {error}") from error

@@ -625,8 +625,8 @@ def test_rows_shorten_the_numbers():
         (one_rule(1.0, OneOf(0, ["a", 1])), {}, "with texts and with numbers"),
         (one_rule(1.0, Interval(0, 1), feature_names=["", "b"]), {}, "feature name is empty"),
         (one_rule(), {"table": ""}, "table name is empty"),
-        (one_rule(1.0, Interval(0, 1), feature_names=["a", "A"]), {}, "upper from lower case"),
-        (one_rule(1.0, Interval(0, 1)), {"columns": {"length": "kind"}}, "one and the same"),
+        (one_rule(1.0, Interval(0, 1), feature_names=["a", "A"]), {}, "ignore case"),
+        (one_rule(1.0, Interval(0, 1)), {"columns": {"length": "kind"}}, "one column"),
         (one_rule(), {"X": np.ones((0, 2))}, "at least one row"),
     ],
 )
