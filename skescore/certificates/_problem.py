@@ -19,7 +19,7 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.certificates._bounds import bound_weighted_f1
-from skescore.metrics import METRICS
+from skescore.metrics import PREDICTION_METRICS
 from skescore.metrics._prediction import centered
 from skescore.optimal import KINDS, Cuts, SearchSpace, SolverLimits
 from skescore.rules import Fallback, RowTable, RuleSet
@@ -120,7 +120,7 @@ class CertifiedScore(NamedTuple):
 
     def prediction_term(self, metric_value: float) -> float:
         """Return the performance or loss in the formula, from the value of the metric."""
-        if self.spec.prediction == "loss" and METRICS[self.metric].greater_is_better:
+        if self.spec.prediction == "loss" and PREDICTION_METRICS[self.metric].greater_is_better:
             return 1 - metric_value
         return metric_value
 
@@ -346,7 +346,7 @@ def read_scoring(scoring: Any) -> tuple[CertifiedScore, str]:
 def _resolve_metric(score: CertifiedScore, task: str) -> CertifiedScore:
     """Return the score with a metric that can be bounded."""
     metric = score.spec.metric(task) if score.metric == "auto" else score.metric
-    choices = [name for name in LOSS_OF_METRIC if task in METRICS[name].tasks]
+    choices = [name for name in LOSS_OF_METRIC if task in PREDICTION_METRICS[name].tasks]
     if metric not in choices:
         raise ValueError(
             f"scoring uses the metric {metric!r}, which cannot be bounded. Choose one of "
@@ -383,7 +383,11 @@ def _measure_given_rules(evaluation: Any, X: Any, metric: str) -> GivenRules:
             metric_policies.add((default_metric, spec.uncovered))
     metrics = {}
     for name, policy in sorted(metric_policies):
-        measure = evaluation.performance if METRICS[name].greater_is_better else evaluation.loss
+        measure = (
+            evaluation.performance
+            if PREDICTION_METRICS[name].greater_is_better
+            else evaluation.loss
+        )
         metrics[f"{name} {policy}"] = float(measure(name, policy))
     if ruleset.domain is None:  # The completeness by volume refers to this domain.
         domain = ruleset.domain_around(evaluation.X, evaluation.sample_weight)

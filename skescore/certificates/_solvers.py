@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from skescore.certificates._problem import LOSS_OF_METRIC, CertificateProblem
-from skescore.metrics import METRICS, prediction_loss, prediction_performance
+from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
 from skescore.optimal import (
     SOLVERS,
     F1Bound,
@@ -127,7 +127,7 @@ class KindSolver:
             metrics: dict[str, float] = {}
             for name, loss in LOSS_OF_METRIC.items():
                 if loss == frontier.loss:
-                    is_performance = METRICS[name].greater_is_better
+                    is_performance = PREDICTION_METRICS[name].greater_is_better
                     measure = prediction_performance if is_performance else prediction_loss
                     metrics[name] = measure(
                         problem.target,

@@ -508,13 +508,13 @@ def search_scoring_from(options: argparse.Namespace) -> Any:
 
 def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
     """All scores at once, with the weights of the options."""
-    from skescore.metrics import METRICS
+    from skescore.metrics import PREDICTION_METRICS
     from skescore.scorers import make_knowledge_scorer
 
     settings: dict[str, Any] = weights_from(options)
     if options.performance is not None:
         settings["loss"] = options.performance
-        if METRICS[options.performance].greater_is_better:
+        if PREDICTION_METRICS[options.performance].greater_is_better:
             settings["performance"] = options.performance
     return make_knowledge_scorer(completeness=options.completeness, **settings)
 

@@ -62,7 +62,7 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
 
     Rules are often longer than a line, so that they are listed first, and tables go by number.
     """
-    from skescore.metrics import MEASURES
+    from skescore.metrics import RULE_MEASURES
 
     rules, measures = result["rules_by_themselves"], result["measures"]
     printer.heading(f"rules by themselves: {plural(len(rules), 'rule')}")
@@ -102,7 +102,7 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     for position, names in enumerate(_parts(rules, measures)):
         printer.heading("measures" if position == 0 else "measures, continued")
         _table(printer, rules, {name: name for name in names})
-    losses = [name for name in measures if not MEASURES[name].greater_is_better]
+    losses = [name for name in measures if not RULE_MEASURES[name].greater_is_better]
     but = f", but for {', '.join(losses)}" if losses else ""
     printer.line(f"(Greater is better{but}; - where a measure is not defined.)")
     printer.heading("the rule set: means over rules, and how they meet")
@@ -471,12 +471,12 @@ def _load(options: argparse.Namespace, ruleset: RuleSet, model: Any = None) -> D
 
 def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
     """Every predictive measure, on covered rows and with the others penalized."""
-    from skescore.metrics import METRICS, RuleCounts
+    from skescore.metrics import PREDICTION_METRICS, RuleCounts
 
     summed = isinstance(evaluation.X, RuleCounts) and evaluation.ruleset.classes is None
     task = evaluation.ruleset.task
     result = {}
-    for name, metric in METRICS.items():
+    for name, metric in PREDICTION_METRICS.items():
         if task in metric.tasks and not (summed and metric.of_sums is None):
             measure = evaluation.performance if metric.greater_is_better else evaluation.loss
             result[name] = {

@@ -40,13 +40,13 @@ from skescore.metrics._overlap import (
     volume_overlap,
 )
 from skescore.metrics._prediction import (
-    METRICS,
+    PREDICTION_METRICS,
     PredictionMetric,
     prediction_loss,
     prediction_performance,
 )
 from skescore.metrics._rule_counts import RuleCounts, count_rows
-from skescore.metrics._rule_quality import MEASURES, Measure, rule_quality
+from skescore.metrics._rule_quality import RULE_MEASURES, RuleMeasure, rule_quality
 from skescore.metrics._rule_reports import characteristics, rule_report
 from skescore.metrics._significance import (
     CORRECTIONS,
@@ -82,21 +82,21 @@ from skescore.metrics.attribution import (
 
 __all__ = [
     "CORRECTIONS",
-    "MEASURES",
-    "METRICS",
     "OFF_DATA",
     "PERFORMANCE_METRICS",
+    "PREDICTION_METRICS",
+    "RULE_MEASURES",
     "Completeness",
     "FeatureAgreement",
     "GroupFidelity",
     "LogRank",
-    "Measure",
     "PerformanceMetric",
     "PredictionMetric",
     "Redundancy",
     "RuleCalibration",
     "RuleConfusion",
     "RuleCounts",
+    "RuleMeasure",
     "RuleOverlap",
     "Stability",
     "adjust_p_values",

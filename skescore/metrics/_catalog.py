@@ -135,7 +135,7 @@ _RULEKIT = "catalog of RuleKit"
 _NAN = math.nan
 _CLIPPED = {"clip": True, "undefined": 0.0}
 
-#: The metrics by name; adding one is one entry.
+#: Catalog of metrics of predictions by any model, with options, formulas and origins.
 PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = MappingProxyType(
     {
         m.name: m

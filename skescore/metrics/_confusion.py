@@ -26,7 +26,7 @@ from skescore.metrics._rule_counts import (
     one_per_row,
     reach,
 )
-from skescore.metrics._rule_quality import Measure, rule_quality
+from skescore.metrics._rule_quality import RuleMeasure, rule_quality
 from skescore.metrics._significance import (
     adjust_p_values,
     fisher_p_value,
@@ -108,14 +108,14 @@ class RuleConfusion:
         return np.divide(shared, covered, out=np.full(len(self), np.nan), where=covered > 0)
 
     def quality(
-        self, measure: str | Measure, *, undefined: float = np.nan, **parameters: float
+        self, measure: str | RuleMeasure, *, undefined: float = np.nan, **parameters: float
     ) -> Floats:
         """Measure every rule.
 
         Parameters
         ----------
-        measure : str or Measure
-            A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
+        measure : str or RuleMeasure
+            A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own.
         undefined : float, default=NaN
             The value where the measure is not defined.
         **parameters : float

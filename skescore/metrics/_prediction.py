@@ -26,7 +26,7 @@ from skescore._validation import (
     whole_labels,
 )
 
-__all__ = ["METRICS", "PredictionMetric", "prediction_loss", "prediction_performance"]
+__all__ = ["PREDICTION_METRICS", "PredictionMetric", "prediction_loss", "prediction_performance"]
 
 Weights = np.ndarray | None
 
@@ -207,8 +207,9 @@ _FUNCTIONS: dict[str, tuple[Callable[..., float], Callable[..., Any] | None]] = 
     "root_mean_squared_error": (root_mean_squared_error, _root_mean_squared_error_of_sums),
     "median_absolute_error": (median_absolute_error, None),
 }
-#: The metrics of predictions from which scores of rule sets are computed.
-METRICS: dict[str, PredictionMetric] = {
+#: The metrics of predictions that scores of rule sets may use: they handle uncovered rows, and most
+#: of them work on sums. :data:`PERFORMANCE_METRICS` is the catalog for any model's predictions.
+PREDICTION_METRICS: dict[str, PredictionMetric] = {
     name: PredictionMetric(
         _FUNCTIONS[name][0], metric.greater_is_better, (metric.task,), _FUNCTIONS[name][1]
     )
@@ -218,9 +219,9 @@ METRICS: dict[str, PredictionMetric] = {
 
 def _named_metric(name: str, task: str) -> PredictionMetric:
     """Find a metric by its name, with ``neg_`` in front or without."""
-    metric = METRICS.get(name.removeprefix("neg_"))
+    metric = PREDICTION_METRICS.get(name.removeprefix("neg_"))
     if metric is None or task not in metric.tasks:
-        names = [key for key, metric in METRICS.items() if task in metric.tasks]
+        names = [key for key, metric in PREDICTION_METRICS.items() if task in metric.tasks]
         raise ValueError(f"There is no metric {name!r} for {task}. {did_you_mean(name, names)}")
     return metric
 
@@ -255,8 +256,8 @@ def prediction_performance(
     y_true, y_pred : array-like of shape (n_rows,)
         True and predicted labels or numbers.
     metric : str or callable
-        A performance of :data:`METRICS`, or ``metric(y_true, y_pred)``; with weights it is called
-        with ``sample_weight`` as well.
+        A performance of :data:`PREDICTION_METRICS`, or ``metric(y_true, y_pred)``; with weights it
+        is called with ``sample_weight`` as well.
     task : {"classification", "regression"}
         What is predicted: labels or numbers.
     covered : array-like of bool, shape (n_rows,), optional
@@ -310,7 +311,7 @@ def prediction_loss(
     y_true, y_pred : array-like of shape (n_rows,)
         True and predicted labels or numbers.
     metric : str or callable
-        A metric of :data:`METRICS` (a performance counts as 1 less it), or
+        A metric of :data:`PREDICTION_METRICS` (a performance counts as 1 less it), or
         ``metric(y_true, y_pred)`` giving a loss; with weights it is called with ``sample_weight``
         as well.
     task : {"classification", "regression"}
@@ -373,7 +374,7 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
         )
     named_metric = _named_metric(metric, "regression")
     if named_metric.of_sums is None:
-        summed = [k for k, m in METRICS.items() if "regression" in m.tasks and m.of_sums]
+        summed = [k for k, m in PREDICTION_METRICS.items() if "regression" in m.tasks and m.of_sums]
         raise ValueError(
             f"The metric {metric!r} needs the rows, but only sums over them are there. Choose one "
             f"of {', '.join(summed)}, or pass X and y."
@@ -400,7 +401,9 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
 
 def _check_performance(metric: str, task: str) -> None:
     if not _named_metric(metric, task).greater_is_better:
-        better = [k for k, m in METRICS.items() if task in m.tasks and m.greater_is_better]
+        better = [
+            k for k, m in PREDICTION_METRICS.items() if task in m.tasks and m.greater_is_better
+        ]
         raise ValueError(
             f"performance={metric!r} is a loss; a performance whose best value is 1 is needed: "
             f"{', '.join(better)}, or a callable."

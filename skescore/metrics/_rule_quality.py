@@ -19,7 +19,7 @@ from scipy.special import rel_entr, xlog1py, xlogy
 from skescore._text import did_you_mean
 from skescore._validation import as_numbers, check_number, check_shapes, plain
 
-__all__ = ["MEASURES", "Counts", "Measure", "as_counts", "rule_quality"]
+__all__ = ["RULE_MEASURES", "Counts", "RuleMeasure", "as_counts", "rule_quality"]
 
 
 Numbers = NDArray[np.float64]
@@ -363,11 +363,11 @@ def m_estimate_limits(P: Numbers, N: Numbers, m: Numbers) -> tuple[ArrayLike, Ar
 
 
 _COUNTS_REMEDY = "Bounds are known where there are positives and negatives."
-_PARAMETER_REMEDY = "See MEASURES for the default."
+_PARAMETER_REMEDY = "See RULE_MEASURES for the default."
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class RuleMeasure:
     """A measure of a single rule.
 
     An instance of your own may be passed to :func:`rule_quality` in place of a name.
@@ -398,11 +398,11 @@ class Measure:
 
     Examples
     --------
-    >>> from skescore.metrics import MEASURES
-    >>> measure = MEASURES["m_estimate"]
+    >>> from skescore.metrics import RULE_MEASURES
+    >>> measure = RULE_MEASURES["m_estimate"]
     >>> measure.formula, dict(measure.parameters)
     ('(p + m P/T) / (c + m)', {'m': 2.0})
-    >>> MEASURES["novelty"].bounds(50, 50)
+    >>> RULE_MEASURES["novelty"].bounds(50, 50)
     (-0.25, 0.25)
     """
 
@@ -470,7 +470,7 @@ def _filled(values: ArrayLike, shape: tuple[int, ...]) -> float | Numbers:
 
 @overload
 def rule_quality(
-    measure: str | Measure,
+    measure: str | RuleMeasure,
     p: float,
     n: float,
     P: float,
@@ -481,7 +481,7 @@ def rule_quality(
 ) -> float: ...
 @overload
 def rule_quality(
-    measure: str | Measure,
+    measure: str | RuleMeasure,
     p: ArrayLike,
     n: ArrayLike,
     P: ArrayLike,
@@ -491,7 +491,7 @@ def rule_quality(
     **parameters: ArrayLike,
 ) -> float | Numbers: ...
 def rule_quality(
-    measure: str | Measure,
+    measure: str | RuleMeasure,
     p: ArrayLike,
     n: ArrayLike,
     P: ArrayLike,
@@ -507,8 +507,8 @@ def rule_quality(
 
     Parameters
     ----------
-    measure : str or Measure
-        A name of :data:`MEASURES`, or a measure of your own.
+    measure : str or RuleMeasure
+        A name of :data:`RULE_MEASURES`, or a measure of your own.
     p, n : float or array-like, >= 0
         Positives and negatives that the rule covers. Positives have what the rule concludes.
     P, N : float or array-like, >= 0
@@ -518,7 +518,7 @@ def rule_quality(
         0.0 is what an uninformative rule has by every measure that is built on pN - nP.
     **parameters : float or array-like, >= 0
         Parameters of the measure, such as ``beta`` of ``"f_measure"``; see
-        ``MEASURES[...].parameters`` for names and defaults.
+        ``RULE_MEASURES[...].parameters`` for names and defaults.
 
     Returns
     -------
@@ -535,8 +535,8 @@ def rule_quality(
 
     Notes
     -----
-    Formulas are in ``MEASURES[...].formula``. Where one is 0/0 but has a limit, the limit is the
-    value: 0 ln 0 is 0. Differences and sums of logarithms are taken in a form that keeps them
+    Formulas are in ``RULE_MEASURES[...].formula``. Where one is 0/0 but has a limit, the limit is
+    the value: 0 ln 0 is 0. Differences and sums of logarithms are taken in a form that keeps them
     accurate for counts of any size: the sign of pN - nP is always right.
 
     RuleKit 2.1.24 has NaN for some values that have a limit, minus infinity for the
@@ -560,7 +560,7 @@ def rule_quality(
     >>> rule_quality("precision", [30, 0], [10, 0], 50, 100, undefined=0.0).tolist()
     [0.75, 0.0]
     """
-    chosen = measure if isinstance(measure, Measure) else _named(measure)
+    chosen = measure if isinstance(measure, RuleMeasure) else _named(measure)
     otherwise = check_number("undefined", undefined, nan=True)
     counts = as_counts(p, n, P, N)
     settings = chosen.settings_of(parameters)
@@ -570,10 +570,12 @@ def rule_quality(
     return _filled(np.where(np.isnan(values), otherwise, values), shape)
 
 
-def _named(name: object) -> Measure:
-    named_measure = MEASURES.get(name) if isinstance(name, str) else None
+def _named(name: object) -> RuleMeasure:
+    named_measure = RULE_MEASURES.get(name) if isinstance(name, str) else None
     if named_measure is None:
-        raise ValueError(f"There is no measure of rules {name!r}. {did_you_mean(name, MEASURES)}")
+        raise ValueError(
+            f"There is no measure of rules {name!r}. {did_you_mean(name, RULE_MEASURES)}"
+        )
     return named_measure
 
 
@@ -586,13 +588,15 @@ _RULEKIT = "catalog of RuleKit"
 
 _SHARE, _SIGNED = between(0, 1), between(-1, 1)
 
-#: The measures by name; adding one is one entry.
-MEASURES: Mapping[str, Measure] = MappingProxyType(
+#: Quality measures of single rules, functions of their counts p, n, P and N.
+RULE_MEASURES: Mapping[str, RuleMeasure] = MappingProxyType(
     {
         measure.name: measure
         for measure in (
-            Measure("accuracy", accuracy, "p - n", "[-N, P]", lambda P, N: (-N, P), source=_FLACH),
-            Measure(
+            RuleMeasure(
+                "accuracy", accuracy, "p - n", "[-N, P]", lambda P, N: (-N, P), source=_FLACH
+            ),
+            RuleMeasure(
                 "binary_entropy",
                 binary_entropy,
                 "1 - (c H(p, n) + u H(P - p, N - n)) / T",
@@ -601,7 +605,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 symmetric=True,
                 source="entropy of two counts in bits",
             ),
-            Measure(
+            RuleMeasure(
                 "c1",
                 c1,
                 "coleman (2 + kappa) / 3",
@@ -609,7 +613,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (-2 * P / (3 * N), 1.0),
                 source=_BRUHA,
             ),
-            Measure(
+            RuleMeasure(
                 "c2",
                 c2,
                 "coleman (P + p) / (2P)",
@@ -617,7 +621,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (-P / (2 * N), 1.0),
                 source=_BRUHA,
             ),
-            Measure(
+            RuleMeasure(
                 "cfoil",
                 cfoil,
                 "p log2(pT / (cP))",
@@ -625,7 +629,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (-P / (np.e * np.log(2)), P * np.log1p(N / P) / np.log(2)),
                 source="J. R. Quinlan: FOIL, 1990",
             ),
-            Measure(
+            RuleMeasure(
                 "cn2_significance",
                 cn2_significance,
                 "2 (p ln(pT / (cP)) + n ln(nT / (cN)))",
@@ -634,7 +638,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 symmetric=True,
                 source="P. Clark, T. Niblett: CN2, 1989",
             ),
-            Measure(
+            RuleMeasure(
                 "coleman",
                 coleman,
                 "D / (N c)",
@@ -642,7 +646,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (-P / N, 1.0),
                 source=_BRUHA,
             ),
-            Measure(
+            RuleMeasure(
                 "correlation",
                 correlation,
                 "D / sqrt(P N c u)",
@@ -650,8 +654,8 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 _SIGNED,
                 source=_FLACH,
             ),
-            Measure("coverage", sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
-            Measure(
+            RuleMeasure("coverage", sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
+            RuleMeasure(
                 "f_bayesian_confirmation",
                 f_bayesian_confirmation,
                 "D / (pN + nP)",
@@ -659,7 +663,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 _SIGNED,
                 source="J. Kemeny, P. Oppenheim 1952",
             ),
-            Measure(
+            RuleMeasure(
                 "f_measure",
                 f_measure,
                 "(1 + beta²) p / (beta² P + c)",
@@ -668,8 +672,8 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 {"beta": 2.0},
                 source="C. J. van Rijsbergen 1979",
             ),
-            Measure("full_coverage", full_coverage, "c / T", "[0, 1]", _SHARE, source=_TABLE),
-            Measure(
+            RuleMeasure("full_coverage", full_coverage, "c / T", "[0, 1]", _SHARE, source=_TABLE),
+            RuleMeasure(
                 "geo_rss",
                 geo_rss,
                 "sqrt((p/P) (1 - n/N))",
@@ -677,7 +681,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 _SHARE,
                 source=_RULEKIT,
             ),
-            Measure(
+            RuleMeasure(
                 "g_measure",
                 g_measure,
                 "p / (c + g)",
@@ -686,7 +690,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 {"g": 2.0},
                 source=_FLACH,
             ),
-            Measure(
+            RuleMeasure(
                 "information_gain",
                 information_gain,
                 "±(H(P, N) - (c H(p, n) + u H(P - p, N - n)) / T), minus if D < 0",
@@ -694,7 +698,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 information_limits,
                 source="entropy of two counts in bits",
             ),
-            Measure(
+            RuleMeasure(
                 "j_measure",
                 j_measure,
                 "cn2_significance / (2T)",
@@ -703,7 +707,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 symmetric=True,
                 source="P. Smyth, R. Goodman 1992",
             ),
-            Measure(
+            RuleMeasure(
                 "kappa",
                 kappa,
                 "2D / (Nc + Pu)",
@@ -711,7 +715,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (-2 * P * N / (P**2 + N**2), 1.0),
                 source="J. Cohen 1960",
             ),
-            Measure(
+            RuleMeasure(
                 "klosgen",
                 klosgen,
                 "(c/T)^omega (p/c - P/T)",
@@ -720,7 +724,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 {"omega": 1.0},
                 source="W. Klösgen: Explora, 1996",
             ),
-            Measure(
+            RuleMeasure(
                 "laplace",
                 laplace,
                 "(p + 1) / (c + 2)",
@@ -728,7 +732,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (1 / (N + 2), (P + 1) / (P + 2)),
                 source="P. Clark, R. Boswell 1991",
             ),
-            Measure(
+            RuleMeasure(
                 "lift",
                 lift,
                 "(p/c) / (P/T)",
@@ -736,7 +740,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (0.0, (P + N) / P),
                 source="S. Brin et al. 1997",
             ),
-            Measure(
+            RuleMeasure(
                 "logical_sufficiency",
                 logical_sufficiency,
                 "pN / (nP + smoothing)",
@@ -745,7 +749,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 {"smoothing": 1.0},
                 source="R. Duda et al.: PROSPECTOR, 1979",
             ),
-            Measure(
+            RuleMeasure(
                 "m_estimate",
                 m_estimate,
                 "(p + m P/T) / (c + m)",
@@ -754,7 +758,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 {"m": 2.0},
                 source="B. Cestnik 1990",
             ),
-            Measure(
+            RuleMeasure(
                 "mutual_support",
                 mutual_support,
                 "p / (n + P)",
@@ -762,7 +766,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 _SHARE,
                 source=_YAO,
             ),
-            Measure(
+            RuleMeasure(
                 "novelty",
                 novelty,
                 "p/T - P c/T²",
@@ -770,7 +774,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 novelty_limits,
                 source=_LAVRAC,
             ),
-            Measure(
+            RuleMeasure(
                 "odds_ratio",
                 odds_ratio,
                 "p (N - n) / (n (P - p) + smoothing)",
@@ -779,7 +783,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 {"smoothing": 1.0},
                 source=_TABLE,
             ),
-            Measure(
+            RuleMeasure(
                 "one_way_support",
                 one_way_support,
                 "(p/c) ln(lift)",
@@ -787,7 +791,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (-P / (np.e * (P + N)), np.log1p(N / P)),
                 source=_YAO,
             ),
-            Measure(
+            RuleMeasure(
                 "pawlak_dependency_factor",
                 pawlak_dependency_factor,
                 "D / (pT + Pc)",
@@ -795,7 +799,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (-1.0, N / (P + N + P)),
                 source="Z. Pawlak 2002",
             ),
-            Measure(
+            RuleMeasure(
                 "q2",
                 q2,
                 "(p/P - n/N) (1 - n/N)",
@@ -803,8 +807,8 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 between(-0.25, 1),
                 source=_RULEKIT,
             ),
-            Measure("precision", precision, "p / c", "[0, 1]", _SHARE, source=_FLACH),
-            Measure(
+            RuleMeasure("precision", precision, "p / c", "[0, 1]", _SHARE, source=_FLACH),
+            RuleMeasure(
                 "relative_risk",
                 relative_risk,
                 "(p/c) u / (P - p + smoothing)",
@@ -813,8 +817,10 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 {"smoothing": 1.0},
                 source=_TABLE,
             ),
-            Measure("ripper", ripper, "(p - n) / c", "[-1, 1]", _SIGNED, source="W. Cohen 1995"),
-            Measure(
+            RuleMeasure(
+                "ripper", ripper, "(p - n) / c", "[-1, 1]", _SIGNED, source="W. Cohen 1995"
+            ),
+            RuleMeasure(
                 "rule_interest",
                 rule_interest,
                 "D / T",
@@ -822,8 +828,8 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (-P * N / (P + N), P * N / (P + N)),
                 source="G. Piatetsky-Shapiro 1991",
             ),
-            Measure("rss", rss, "p/P - n/N", "[-1, 1]", _SIGNED, source=_RULEKIT),
-            Measure(
+            RuleMeasure("rss", rss, "p/P - n/N", "[-1, 1]", _SIGNED, source=_RULEKIT),
+            RuleMeasure(
                 "s_bayesian",
                 s_bayesian,
                 "p/c - (P - p)/u",
@@ -831,9 +837,9 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 _SIGNED,
                 source="D. Christensen 1999",
             ),
-            Measure("sensitivity", sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
-            Measure("specificity", specificity, "(N - n) / N", "[0, 1]", _SHARE, source=_TABLE),
-            Measure(
+            RuleMeasure("sensitivity", sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
+            RuleMeasure("specificity", specificity, "(N - n) / N", "[0, 1]", _SHARE, source=_TABLE),
+            RuleMeasure(
                 "two_way_support",
                 two_way_support,
                 "(p/T) ln(lift)",
@@ -841,7 +847,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: (-P / (np.e * (P + N)), P * np.log1p(N / P) / (P + N)),
                 source=_YAO,
             ),
-            Measure(
+            RuleMeasure(
                 "weighted_laplace",
                 weighted_laplace,
                 "(p + 1) T / ((c + 2) P)",
@@ -849,7 +855,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 lambda P, N: ((P + N) / ((N + 2) * P), (P + 1) * (P + N) / ((P + 2) * P)),
                 source=_RULEKIT,
             ),
-            Measure(
+            RuleMeasure(
                 "weighted_relative_accuracy",
                 novelty,
                 "(c/T) (p/c - P/T)",
@@ -857,7 +863,7 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
                 novelty_limits,
                 source=_LAVRAC,
             ),
-            Measure(
+            RuleMeasure(
                 "yails",
                 yails,
                 "(1/2 + prec/4) prec + (1/2 - prec/4) p/P, prec = p/c",

@@ -16,7 +16,7 @@ from skescore._text import did_you_mean
 from skescore._validation import as_numbers
 from skescore.metrics._confusion import RuleConfusion, Tally, class_codes, confusion
 from skescore.metrics._rule_counts import Flags, RuleCounts
-from skescore.metrics._rule_quality import MEASURES, Measure
+from skescore.metrics._rule_quality import RULE_MEASURES, RuleMeasure
 from skescore.metrics._significance import check_alpha, significant_fraction
 from skescore.rules import Fallback, RuleSet
 
@@ -45,7 +45,7 @@ def rule_report(
     X: Any,
     y: ArrayLike | None = None,
     *,
-    measures: str | Sequence[str | Measure] = ("precision", "coverage", "c2"),
+    measures: str | Sequence[str | RuleMeasure] = ("precision", "coverage", "c2"),
     correction: str | None = "fdr_bh",
     alpha: float = 0.05,
     sample_weight: ArrayLike | None = None,
@@ -65,8 +65,8 @@ def rule_report(
         The rows, at least one; or counts of them, which know labels and weights.
     y : array-like of shape (n_rows,), optional
         Their labels: the truth, or the predictions of a black box.
-    measures : sequence of str or Measure, or "all", default=("precision", "coverage", "c2")
-        Names in :data:`skescore.metrics.MEASURES`, or measures of your own; a column each.
+    measures : sequence of str or RuleMeasure, or "all", default=("precision", "coverage", "c2")
+        Names in :data:`skescore.metrics.RULE_MEASURES`, or measures of your own; a column each.
     correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"} or None, default="fdr_bh"
         Which corrected p-value decides what is significant; None takes the raw one. One of
         RuleKit's variants also replaces the standard one in its column.
@@ -138,7 +138,9 @@ def rule_report(
     for name in ("p", "n", "P", "N"):
         frame[name] = getattr(counts, name)
     for measure in ("coverage", "precision", *_listed(measures)):
-        frame[measure.name if isinstance(measure, Measure) else measure] = counts.quality(measure)
+        frame[measure.name if isinstance(measure, RuleMeasure) else measure] = counts.quality(
+            measure
+        )
     frame["p_value"] = counts.p_values(untested=untested)
     frame["fdr_p_value"] = counts.p_values(
         correction if correction in _FDR else _FDR[0], untested=untested
@@ -152,9 +154,9 @@ def rule_report(
     return frame
 
 
-def _listed(measures: str | Sequence[str | Measure]) -> tuple[str | Measure, ...]:
+def _listed(measures: str | Sequence[str | RuleMeasure]) -> tuple[str | RuleMeasure, ...]:
     if isinstance(measures, str):
-        return tuple(MEASURES) if measures == "all" else (measures,)
+        return tuple(RULE_MEASURES) if measures == "all" else (measures,)
     return tuple(measures)
 
 
@@ -174,7 +176,7 @@ def characteristics(
     X: Any,
     y: ArrayLike | None = None,
     *,
-    measure: str | Measure = "c2",
+    measure: str | RuleMeasure = "c2",
     alpha: float = 0.05,
     sample_weight: ArrayLike | None = None,
     untested: float = np.nan,
@@ -193,9 +195,9 @@ def characteristics(
         The rows, at least one; or counts of them, which know labels and weights.
     y : array-like of shape (n_rows,), optional
         Their labels: the truth, or the predictions of a black box.
-    measure : str or Measure, default="c2"
+    measure : str or RuleMeasure, default="c2"
         What `avg_rule_quality` is the average of: a name in
-        :data:`skescore.metrics.MEASURES`, or a measure of your own.
+        :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own.
     alpha : float, default=0.05
         Level of significance, between 0 and 1.
     sample_weight : array-like of shape (n_rows,), optional

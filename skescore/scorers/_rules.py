@@ -35,7 +35,7 @@ from skescore._scores import (
 )
 from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_flag, check_number
-from skescore.metrics import MEASURES, METRICS, Measure, confusion, rule_quality
+from skescore.metrics import PREDICTION_METRICS, RULE_MEASURES, RuleMeasure, confusion, rule_quality
 from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
 from skescore.scorers._predictions import PERFORMANCE_SCORERS
 from skescore.scorers._routing import AsksForWeights
@@ -141,7 +141,7 @@ class RuleScorer(AsksForWeights):
 
 def _setting_text(value: Any) -> str:
     # A function's repr holds its address, which would make messages differ between runs.
-    if isinstance(value, Measure):
+    if isinstance(value, RuleMeasure):
         return value.name
     return str(getattr(value, "__name__", repr(value)))
 
@@ -190,14 +190,16 @@ def _check_metric(spec: ScoreSpec, value: Any) -> None:
     """Name an unknown metric now; whether it suits the task shows when there are rules."""
     if callable(value) or (isinstance(value, str) and value == "auto"):
         return
-    metric = METRICS.get(value.removeprefix("neg_")) if isinstance(value, str) else None
+    metric = PREDICTION_METRICS.get(value.removeprefix("neg_")) if isinstance(value, str) else None
     if metric is None:
         raise ValueError(
             f"{spec.prediction} must be 'auto', the name of a measure or a callable, got "
-            f"{value!r}. {did_you_mean(value, METRICS)}"
+            f"{value!r}. {did_you_mean(value, PREDICTION_METRICS)}"
         )
     if spec.prediction == "performance" and not metric.greater_is_better:
-        better = [key for key, candidate in METRICS.items() if candidate.greater_is_better]
+        better = [
+            key for key, candidate in PREDICTION_METRICS.items() if candidate.greater_is_better
+        ]
         raise ValueError(
             f"performance must have the best value 1, but {value!r} is a loss. Choose one of "
             f"{', '.join(better)}, or a callable."
@@ -222,8 +224,8 @@ def make_score_scorer(
     score : str or ScoreSpec
         A name in :data:`SCORE_SPECS`, or a row of your own.
     metric : str or callable, default="auto"
-        What the score takes of the prediction: its own default for the task, a name of
-        :data:`skescore.metrics.METRICS` (as a loss, a performance counts as 1 less it), or
+        Measure of the prediction: the score's default for the task, a name of
+        :data:`skescore.metrics.PREDICTION_METRICS` (a performance x becomes the loss 1 - x), or
         ``metric(y_true, y_pred)`` whose best value is 0 for a loss, 1 for a performance.
     completeness : {"volume", "instances"} or callable, default="volume"
         Share of the domain's volume or of the rows; a callable gets the RuleSet and the rows. Not
@@ -545,14 +547,14 @@ def make_knowledge_scorer(
 def _quality_of(
     e: RuleEvaluation,
     *,
-    measure: str | Measure,
+    measure: str | RuleMeasure,
     aggregate: str | Callable[..., float],
     assigned: bool,
     undefined: float,
     parameters: dict[str, float],
 ) -> float:
     """Aggregate a measure of the single rules of an evaluation."""
-    rule_measure = measure if isinstance(measure, Measure) else MEASURES[measure]
+    rule_measure = measure if isinstance(measure, RuleMeasure) else RULE_MEASURES[measure]
     if len(e.ruleset) == 0:
         return _undefined(undefined, f"There are no rules, so {rule_measure.name} is undefined.")
     e.check_units()
@@ -584,7 +586,7 @@ def _quality_of(
 
 
 def make_rule_scorer(
-    measure: str | Measure | Mapping[str, Callable[..., Any]] = "c2",
+    measure: str | RuleMeasure | Mapping[str, Callable[..., Any]] = "c2",
     *,
     aggregate: str | Callable[..., float] = "mean",
     reference: str = "data",
@@ -599,8 +601,8 @@ def make_rule_scorer(
 
     Parameters
     ----------
-    measure : str, Measure or dict of one name to a callable, default="c2"
-        A name in :data:`skescore.metrics.MEASURES`, or a measure of your own: ``{"name":
+    measure : str, RuleMeasure or dict of one name to a callable, default="c2"
+        A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own: ``{"name":
         function}`` with ``function(p, n, P, N)`` of arrays, greater being better. A loss is
         negated.
     aggregate : {"mean", "min", "median", "max", "weighted"} or callable, default="mean"
@@ -644,7 +646,7 @@ def make_rule_scorer(
         measure = _own_measure(measure)
     if not isinstance(rule_quality(measure, 1, 1, 2, 2, **parameters), float):
         raise TypeError(f"Parameters of {measure!r} must be single numbers, got {parameters!r}.")
-    rule_measure = measure if isinstance(measure, Measure) else MEASURES[measure]
+    rule_measure = measure if isinstance(measure, RuleMeasure) else RULE_MEASURES[measure]
     _check_unless_callable("aggregate", aggregate, (*AGGREGATES, "weighted"))
     check_choice("reference", reference, REFERENCES)
     check_flag("assigned", assigned)
@@ -652,7 +654,7 @@ def make_rule_scorer(
     settings = {
         # By name where there is one: functions of the catalog cannot be pickled.
         "measure": rule_measure.name
-        if MEASURES.get(rule_measure.name) is rule_measure
+        if RULE_MEASURES.get(rule_measure.name) is rule_measure
         else rule_measure,
         "aggregate": aggregate,
         "assigned": assigned,
@@ -750,7 +752,7 @@ def make_set_scorer(
 
 
 class _OfCounts(NamedTuple):
-    """Adapter that calls a function of p, n, P and N with the counts of a Measure."""
+    """Adapter that calls a function of p, n, P and N with the counts of a RuleMeasure."""
 
     function: Callable[..., Any]
 
@@ -762,14 +764,14 @@ def _no_limits(P: Any, N: Any) -> tuple[float, float]:
     return -math.inf, math.inf
 
 
-def _own_measure(measure: Mapping[str, Any]) -> Measure:
+def _own_measure(measure: Mapping[str, Any]) -> RuleMeasure:
     names = list(measure)
     if len(names) != 1 or not isinstance(names[0], str) or not callable(measure[names[0]]):
         raise TypeError(
             f"measure must be {{'name': function(p, n, P, N)}} with one name, got {measure!r}."
         )
     formula: Any = _OfCounts(measure[names[0]])
-    return Measure(names[0], formula, names[0], "(-inf, inf)", _no_limits)
+    return RuleMeasure(names[0], formula, names[0], "(-inf, inf)", _no_limits)
 
 
 #: Ready-made scorers of :data:`SCORE_SPECS` with default weights, and of all scores at once.
@@ -820,7 +822,7 @@ def register_score(spec: ScoreSpec) -> None:
         *PERFORMANCE_SCORERS,
         *SET_MEASURES,
         *SET_SCORERS,
-        *METRICS,
+        *PREDICTION_METRICS,
         *_RESERVED_COLUMNS,
         *columns,
         "pareto",
@@ -954,7 +956,7 @@ def get_rule_scorer(scoring: Any) -> Any:
     scorer = scorers.get(scoring) or scorers.get(f"neg_{scoring}")
     if scorer is None:
         hint = did_you_mean(scoring, scorers)
-        if scoring in MEASURES:
+        if scoring in RULE_MEASURES:
             hint = f"As a measure of single rules it is called 'mean_rule_{scoring}'."
         raise ValueError(f"There is no score {scoring!r}. {hint}")
     return scorer

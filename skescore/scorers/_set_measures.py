@@ -334,7 +334,7 @@ _SIZE: dict[str, Any] = {"greater_is_better": False, "needs": "rules", "range": 
 _LOSS: dict[str, Any] = {"greater_is_better": False}
 _BOX: dict[str, Any] = {"needs": "black_box"}
 
-#: The measures of rule sets by name.
+#: Measures of rule sets as a whole (overlap, stability, fidelity, ...), from an evaluation.
 SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
     {
         m.name: m

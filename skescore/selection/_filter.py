@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skescore._validation import as_numbers
-from skescore.metrics import Measure, confusion
+from skescore.metrics import RuleMeasure, confusion
 from skescore.metrics._confusion import Flags
 from skescore.rules import RuleSet
 
@@ -23,7 +23,7 @@ def select_rules(
     ruleset: RuleSet,
     X: Any,
     y: ArrayLike,
-    measure: str | Measure,
+    measure: str | RuleMeasure,
     threshold: float,
     *,
     sample_weight: ArrayLike | None = None,
@@ -44,8 +44,8 @@ def select_rules(
         The rows, at least one.
     y : array-like of shape (n_rows,)
         Their labels: the truth, or the predictions of a black box.
-    measure : str or Measure
-        A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
+    measure : str or RuleMeasure
+        A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own.
     threshold : float
         The least value that a rule may have to stay.
     sample_weight : array-like of shape (n_rows,), optional

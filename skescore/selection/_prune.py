@@ -17,7 +17,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skescore._deadline import check_deadline
 from skescore._text import listed
 from skescore._validation import check_instance, check_integer, one_dimension
-from skescore.metrics import METRICS, volume_completeness
+from skescore.metrics import PREDICTION_METRICS, volume_completeness
 from skescore.metrics._completeness import unit_boxes
 from skescore.rules import Domain, RowTable, Rule, RuleSet, RuleStatistics
 from skescore.rules._volumes import sampling_stream, subtract, volume_outside
@@ -77,7 +77,7 @@ class KnownScore:
             return None
         task, settings = rows.ruleset.task, scorer.settings
         name = spec.metric(task, settings[spec.prediction])
-        metric = METRICS.get(name) if isinstance(name, str) else None
+        metric = PREDICTION_METRICS.get(name) if isinstance(name, str) else None
         is_followable = (
             metric is not None
             and metric.of_sums is not None
@@ -137,7 +137,7 @@ class KnownScore:
         if not is_defined.any():
             return scores
         p, r, c = predicted[is_defined], sizes[is_defined], shares[is_defined]
-        if self._spec.prediction == "loss" and METRICS[self._metric].greater_is_better:
+        if self._spec.prediction == "loss" and PREDICTION_METRICS[self._metric].greater_is_better:
             p = np.maximum(1 - p, 0.0)
         scores[is_defined] = self._spec.signed(
             np.asarray(self._spec.value(p, r, c, self._settings))
@@ -238,7 +238,7 @@ class _Numbers:
 
 def _of_sums(metric: str, *sums: np.ndarray) -> np.ndarray:
     """Compute a metric of many candidates; NaN for those without counted rows."""
-    function = METRICS[metric].of_sums
+    function = PREDICTION_METRICS[metric].of_sums
     assert function is not None
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         return function(*sums)

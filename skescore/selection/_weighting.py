@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from skescore._text import did_you_mean
 from skescore._validation import check_number
-from skescore.metrics import MEASURES, Measure, confusion
+from skescore.metrics import RULE_MEASURES, RuleMeasure, confusion
 from skescore.rules import Rule, RuleSet
 
 __all__ = ["with_weights"]
@@ -20,7 +20,7 @@ _VOTING = {"classification": "votes", "regression": "mean"}
 
 def with_weights(
     ruleset: RuleSet,
-    measure: str | Measure,
+    measure: str | RuleMeasure,
     X: Any,
     y: ArrayLike,
     *,
@@ -38,8 +38,8 @@ def with_weights(
     ----------
     ruleset : RuleSet
         The rules: unordered, or an ordered list that is declared disjoint.
-    measure : str or Measure
-        A name in :data:`skescore.metrics.MEASURES`, or a measure of your own.
+    measure : str or RuleMeasure
+        A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows that the rules are weighed on, at least one; usually those of the training.
     y : array-like of shape (n_rows,)
@@ -68,7 +68,7 @@ def with_weights(
         rule, which does not go with voting; if the measure is a loss, unknown or not finite for
         some rule; if rows, labels or weights do not fit.
     TypeError
-        If the measure is neither a name nor a Measure, or has no such parameter.
+        If the measure is neither a name nor a RuleMeasure, or has no such parameter.
 
     Notes
     -----
@@ -76,7 +76,7 @@ def with_weights(
     :math:`\sum_i w_i` over the rules of that class that hold, the first of equal ones; in a
     regression the mean :math:`\sum_i w_i v_i / \sum_i w_i` of what they say. A signed measure gives
     negative weights to rules that are worse than chance, which then speak against their class. A
-    symmetric one (``Measure.symmetric``) gives them great weights, and RuleKit lets them vote.
+    symmetric one (``RuleMeasure.symmetric``) gives them great weights, and RuleKit lets them vote.
 
     Where all sums are 0, or no rule holds, RuleKit predicts the class whose name sorts first. Here
     a row without any rule gets the fallback's prediction.
@@ -129,17 +129,19 @@ def with_weights(
     return together.replace(rules=rules)
 
 
-def _weighing_measure(measure: str | Measure) -> Measure:
+def _weighing_measure(measure: str | RuleMeasure) -> RuleMeasure:
     """Find a measure by its name, and refuse one that grows as rules get worse."""
     if isinstance(measure, str):
-        if measure not in MEASURES:
-            raise ValueError(f"Unknown measure {measure!r}. {did_you_mean(measure, MEASURES)}")
-        measure = MEASURES[measure]
-    if not isinstance(measure, Measure):
-        raise TypeError(f"measure must be a name or a Measure, got {measure!r}. See MEASURES.")
+        if measure not in RULE_MEASURES:
+            raise ValueError(f"Unknown measure {measure!r}. {did_you_mean(measure, RULE_MEASURES)}")
+        measure = RULE_MEASURES[measure]
+    if not isinstance(measure, RuleMeasure):
+        raise TypeError(
+            f"measure must be a name or a RuleMeasure, got {measure!r}. See RULE_MEASURES."
+        )
     if not measure.greater_is_better:
         raise ValueError(
             f"The measure {measure.name!r} is a loss: the worst rule would have the most to say. "
-            "Pass a Measure for which greater is better."
+            "Pass a RuleMeasure for which greater is better."
         )
     return measure

@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.cli import main
 from skescore.datasets import load_dataset
 from skescore.metrics import (
-    MEASURES,
+    RULE_MEASURES,
     characteristics,
     rule_overlap,
     rule_report,
@@ -480,8 +480,8 @@ def test_rules_by_themselves_are_those_of_the_report(rules, kinds, run):
 @pytest.mark.parametrize("words", ["all", "c2, all", " all "])
 def test_all_measures_by_one_word(words, rules, kinds, run):
     found = scored(run, rules, kinds, "--measures", words)
-    assert found["measures"] == list(MEASURES)
-    assert set(MEASURES) <= set(found["rules_by_themselves"][0])
+    assert found["measures"] == list(RULE_MEASURES)
+    assert set(RULE_MEASURES) <= set(found["rules_by_themselves"][0])
 
 
 def test_undefined_measures_are_null_and_a_dash(write, kinds, run):
@@ -520,7 +520,7 @@ def test_all_measures_fit_a_terminal_and_none_is_lost(rules, kinds, monkeypatch,
     assert code == 0
     assert max(map(len, out.splitlines())) <= 100
     heads = [line.split()[1:] for line in out.splitlines() if line.startswith("rule ")]
-    assert [name for head in heads[1:] for name in head] == list(MEASURES)
+    assert [name for head in heads[1:] for name in head] == list(RULE_MEASURES)
 
 
 def test_the_rows_that_each_rule_answers(write, kinds, run):

@@ -15,7 +15,7 @@ from rulekit.regression import RuleRegressor
 from sklearn.datasets import load_wine, make_friedman1
 
 from skescore.metrics import (
-    MEASURES,
+    RULE_MEASURES,
     RuleConfusion,
     characteristics,
     confusion,
@@ -28,7 +28,7 @@ from skescore.rules import RuleSet, as_ruleset
 NAMES = {
     ours: theirs
     for theirs in sorted(set(Measures.__members__) - {"LogRank"})
-    for ours in MEASURES
+    for ours in RULE_MEASURES
     if ours.replace("_", "") == theirs.replace("Significnce", "Significance").lower()
 }
 #: The Python package names these two in a way that the engine does not understand.
@@ -122,7 +122,7 @@ def assert_same_figures(model: Any, figures: dict[str, float]) -> None:
 
 def test_every_measure_of_the_engine_has_its_name_here() -> None:
     # Coleman's is a factor of two others and cannot be asked for by itself.
-    assert set(MEASURES) - set(NAMES) == {"coleman"}
+    assert set(RULE_MEASURES) - set(NAMES) == {"coleman"}
     assert set(Measures.__members__) - set(NAMES.values()) == {"LogRank"}
 
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from skescore.metrics import METRICS, prediction_loss, prediction_performance
+from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
 
 # Row 4 is answered rightly, but by no rule.
 LABELS = {
@@ -49,7 +49,7 @@ R2 = (1 - 1 / (14 / 3), 1 - 37 / 28.75)
 
 
 def test_every_named_measure_is_worked_by_hand_here() -> None:
-    assert set(METRICS) == {*PERFORMANCES, *LOSSES, "r2"}
+    assert set(PREDICTION_METRICS) == {*PERFORMANCES, *LOSSES, "r2"}
 
 
 @pytest.mark.parametrize("name", PERFORMANCES)
@@ -114,7 +114,7 @@ def test_results_are_python_floats() -> None:
 
 # --- on any rows ---------------------------------------------------------------------------------
 
-CASES = [(name, task) for name, metric in METRICS.items() for task in metric.tasks]
+CASES = [(name, task) for name, metric in PREDICTION_METRICS.items() for task in metric.tasks]
 
 
 @st.composite

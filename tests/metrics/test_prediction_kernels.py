@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from skescore.metrics import METRICS, prediction_loss, prediction_performance
+from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
 
-CLASSES = [name for name, metric in METRICS.items() if "classification" in metric.tasks]
-NUMBERS = [name for name, metric in METRICS.items() if "regression" in metric.tasks]
+CLASSES = [name for name, metric in PREDICTION_METRICS.items() if "classification" in metric.tasks]
+NUMBERS = [name for name, metric in PREDICTION_METRICS.items() if "regression" in metric.tasks]
 LABELS: dict[str, list[Any]] = {
     "text": ["b", "a", "ä c", ""],
     "whole": [3, -1, 2**60 + 1, 2**60],
@@ -80,7 +80,7 @@ def test_measures_of_classes_are_those_of_scikit_learn(
     truth, answers = np.array(rows).T
     weights = data.draw(weighted(n_rows))
     for name in CLASSES:
-        metric = METRICS[name]
+        metric = PREDICTION_METRICS[name]
         expected = BY_SCIKIT_LEARN[name](truth, answers, sample_weight=weights)
         assert metric.function(truth, answers, weights) == pytest.approx(expected, abs=1e-14), name
 
@@ -96,7 +96,10 @@ def test_measures_of_numbers_are_those_of_scikit_learn(
     weights = data.draw(weighted(n_rows))
     for name in NUMBERS:
         expected = BY_SCIKIT_LEARN[name](truth, answers, sample_weight=weights)
-        quick = METRICS[name].function(truth, answers, weights)
+        quick = PREDICTION_METRICS[name].function(truth, answers, weights)
+        if name == "r2" and np.ptp(truth) == 0:  # scikit-learn divides by the noise of the mean
+            assert quick in (0.0, 1.0)
+            continue
         assert quick == pytest.approx(expected, rel=1e-12), name
 
 
@@ -123,12 +126,14 @@ def test_sums_give_the_same(data: st.DataObject, n_rows: int) -> None:
             for error in errors
         ]
     )
-    for name, metric in METRICS.items():
+    for name, metric in PREDICTION_METRICS.items():
         if metric.of_sums is not None:
             axes = np.moveaxis(counts, -1, 0) if name in CLASSES else sums.T
             expected = [metric.function(y_true, y, None) for y in both]
             np.testing.assert_allclose(metric.of_sums(*axes), expected, atol=1e-12, err_msg=name)
-    assert {name for name in METRICS if METRICS[name].of_sums is None} == {"median_absolute_error"}
+    assert {name for name in PREDICTION_METRICS if PREDICTION_METRICS[name].of_sums is None} == {
+        "median_absolute_error"
+    }
 
 
 @pytest.mark.parametrize(
@@ -173,7 +178,7 @@ def test_labels_of_any_type_are_told_apart(kind: str, data: st.DataObject, n_row
     codes, _ = pd.factorize(np.concatenate([truth.astype(object), answers.astype(object)]))
     for name in CLASSES:
         found = prediction_performance(truth, answers, metric=name, task="classification")
-        expected = METRICS[name].function(codes[:n_rows], codes[n_rows:], None)
+        expected = PREDICTION_METRICS[name].function(codes[:n_rows], codes[n_rows:], None)
         assert found == expected, name
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skescore.metrics import MEASURES, Measure, rule_quality
+from skescore.metrics import RULE_MEASURES, RuleMeasure, rule_quality
 
 # Values of RuleKit 2.1.24, see the file for how they were made.
 DATA = Path(__file__).parents[1] / "data"
@@ -59,11 +59,11 @@ def is_undefined(name, p, n, P, N):
 
 
 def test_the_catalog_is_rulekits_and_coleman():
-    assert set(MEASURES) == {*RULEKIT["names"], "coleman"}
-    assert len(MEASURES) == 40
+    assert set(RULE_MEASURES) == {*RULEKIT["names"], "coleman"}
+    assert len(RULE_MEASURES) == 40
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", RULE_MEASURES)
 def test_every_finite_value_of_rulekit(name):
     compared = 0
     for case in CASES:
@@ -124,7 +124,7 @@ def test_no_correlation_is_above_one():
 def test_a_pure_rule_is_the_most_significant():
     expected = 2 * 50 * math.log(3)
     assert rule_quality("cn2_significance", 50, 0, 50, 100) == pytest.approx(expected)
-    assert MEASURES["cn2_significance"].bounds(50, 100)[1] == pytest.approx(expected)
+    assert RULE_MEASURES["cn2_significance"].bounds(50, 100)[1] == pytest.approx(expected)
 
 
 # --- textbook formulas, in long arithmetic -------------------------------------------------------
@@ -234,10 +234,10 @@ GRID = np.array(list(tables(4)), dtype=float)
 
 def test_all_small_tables_by_the_textbook_and_undefined_where_they_should_be():
     columns = GRID.T
-    ours = {name: rule_quality(name, *columns) for name in MEASURES}
+    ours = {name: rule_quality(name, *columns) for name in RULE_MEASURES}
     for row, counts in enumerate(GRID.astype(int).tolist()):
         expected = in_long_arithmetic(*counts)
-        for name in MEASURES:
+        for name in RULE_MEASURES:
             value = ours[name][row]
             if name in expected:
                 assert value == pytest.approx(expected[name], rel=1e-13, abs=1e-15), (name, counts)
@@ -306,10 +306,10 @@ def test_values_at_removable_singularities_are_limits():
     """All measures are continuous where they have a value, whatever the direction."""
     generator = np.random.default_rng(0)
     p, n, P, N = GRID.T
-    exact = {name: rule_quality(name, *GRID.T) for name in MEASURES}
+    exact = {name: rule_quality(name, *GRID.T) for name in RULE_MEASURES}
     for _ in range(5):
         a, b, c, d = generator.uniform(0.1, 1, size=(4, len(GRID))) * 1e-11
-        for name in MEASURES:
+        for name in RULE_MEASURES:
             near = rule_quality(name, p + a, n + b, P + a + c, N + b + d)
             defined = ~np.isnan(exact[name])
             np.testing.assert_allclose(
@@ -370,7 +370,7 @@ def test_exchanging_the_classes(P, N, sensitivity, fallout):
     for name in ("correlation", "s_bayesian", "rss", "novelty", "information_gain"):
         first, second = rule_quality(name, *one), rule_quality(name, *other)
         assert first == pytest.approx(-second, rel=1e-9, abs=1e-12, nan_ok=True), name
-    for name, measure in MEASURES.items():
+    for name, measure in RULE_MEASURES.items():
         if measure.symmetric:
             assert rule_quality(name, *one) == pytest.approx(
                 rule_quality(name, *other), rel=1e-9, abs=1e-12
@@ -380,9 +380,9 @@ def test_exchanging_the_classes(P, N, sensitivity, fallout):
 # --- the registry --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", RULE_MEASURES)
 def test_entries_are_complete(name):
-    measure = MEASURES[name]
+    measure = RULE_MEASURES[name]
     assert measure.name == name
     assert measure.formula
     assert measure.source
@@ -393,7 +393,7 @@ def test_entries_are_complete(name):
 
 
 def test_defaults_and_symmetric_measures():
-    assert {name: dict(m.parameters) for name, m in MEASURES.items() if m.parameters} == {
+    assert {name: dict(m.parameters) for name, m in RULE_MEASURES.items() if m.parameters} == {
         "f_measure": {"beta": 2.0},
         "g_measure": {"g": 2.0},
         "klosgen": {"omega": 1.0},
@@ -402,19 +402,19 @@ def test_defaults_and_symmetric_measures():
         "odds_ratio": {"smoothing": 1.0},
         "relative_risk": {"smoothing": 1.0},
     }
-    symmetric = {name for name, measure in MEASURES.items() if measure.symmetric}
+    symmetric = {name for name, measure in RULE_MEASURES.items() if measure.symmetric}
     assert symmetric == {"binary_entropy", "cn2_significance", "j_measure"}
 
 
 def test_the_registry_is_read_only():
     with pytest.raises(TypeError):
-        MEASURES["mine"] = MEASURES["precision"]  # type: ignore[index]
+        RULE_MEASURES["mine"] = RULE_MEASURES["precision"]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", RULE_MEASURES)
 @pytest.mark.parametrize(("P", "N"), [(3, 8), (6, 4), (1, 1), (20, 2)])
 def test_the_range_is_kept_and_square_brackets_are_reached(name, P, N):
-    measure = MEASURES[name]
+    measure = RULE_MEASURES[name]
     p, n = (a.ravel()[1:] for a in np.meshgrid(np.arange(P + 1), np.arange(N + 1)))
     values = rule_quality(name, p, n, P, N)
     values = values[~np.isnan(values)]
@@ -435,7 +435,7 @@ def test_the_range_is_kept_and_square_brackets_are_reached(name, P, N):
 @given(positive, positive, share, share, st.one_of(st.just(0.0), st.floats(0.01, 100)))
 def test_bounds_hold_for_any_parameter_and_fractional_counts(P, N, sensitivity, fallout, value):
     P, N = 1 + P, 1 + N
-    for name, measure in MEASURES.items():
+    for name, measure in RULE_MEASURES.items():
         parameters = dict.fromkeys(measure.parameters, value)
         quality = rule_quality(name, sensitivity * P, fallout * N, P, N, **parameters)
         low, high = measure.bounds(P, N, **parameters)
@@ -445,19 +445,19 @@ def test_bounds_hold_for_any_parameter_and_fractional_counts(P, N, sensitivity, 
 
 
 def test_bounds_of_arrays_and_of_textbook_quotients():
-    low, high = MEASURES["coleman"].bounds([1, 2], 4)
+    low, high = RULE_MEASURES["coleman"].bounds([1, 2], 4)
     assert (low.tolist(), high.tolist()) == ([-0.25, -0.5], [1.0, 1.0])
-    low, high = MEASURES["g_measure"].bounds(8, 4, g=[0, 2])
+    low, high = RULE_MEASURES["g_measure"].bounds(8, 4, g=[0, 2])
     assert (low.tolist(), high.tolist()) == ([0.0, 0.0], [1.0, 0.8])
-    assert MEASURES["odds_ratio"].bounds(3, 4, smoothing=0) == (0.0, math.inf)
+    assert RULE_MEASURES["odds_ratio"].bounds(3, 4, smoothing=0) == (0.0, math.inf)
     with pytest.raises(ValueError, match=r"P must be > 0 .*got 0\.0"):
-        MEASURES["lift"].bounds(0, 3)
+        RULE_MEASURES["lift"].bounds(0, 3)
     with pytest.raises(TypeError, match="no parameter 'beta'"):
-        MEASURES["lift"].bounds(1, 3, beta=1)
+        RULE_MEASURES["lift"].bounds(1, 3, beta=1)
 
 
 def test_a_measure_of_ones_own():
-    jaccard = Measure(
+    jaccard = RuleMeasure(
         "jaccard",
         lambda counts: counts.p / (counts.P + counts.n),
         "p / (P + n)",
@@ -521,7 +521,7 @@ def test_undefined_must_be_a_number(undefined):
         rule_quality("precision", 0, 0, 1, 1, undefined=undefined)
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("name", RULE_MEASURES)
 def test_broadcasting_equals_a_loop(name):
     generator = np.random.default_rng(1)
     P, N = generator.integers(1, 40, size=(3, 1)), generator.integers(1, 40, size=4)
@@ -603,7 +603,7 @@ def test_bad_parameters(beta):
 
 @given(count_tables(st.floats(1e-9, 1e9)))
 def test_no_sum_of_weights_overflows(counts):
-    for name in MEASURES:
+    for name in RULE_MEASURES:
         value = rule_quality(name, *counts)
         assert not math.isinf(value), name
         assert math.isnan(value) == is_undefined(name, *map(Fraction, counts)), name
@@ -615,6 +615,6 @@ def test_the_least_value_comes_near_where_negative_rows_abound(name):
     p, n = np.meshgrid(np.linspace(0, P, 2001), [0.0, 0.9 * N, N])
     with np.errstate(divide="ignore", invalid="ignore"):
         values = rule_quality(name, p, n, P, N)
-    low, _ = MEASURES[name].limits(P, N)
+    low, _ = RULE_MEASURES[name].limits(P, N)
     assert np.nanmin(values) == pytest.approx(low, rel=0.01)
     assert np.nanmin(values) >= low - 1e-12

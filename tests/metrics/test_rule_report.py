@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.metrics import (
-    MEASURES,
+    RULE_MEASURES,
     adjust_p_values,
     confusion,
     fisher_p_value,
@@ -156,10 +156,10 @@ def test_numbers_and_functions_of_them() -> None:
 def test_every_measure_at_once(iris: Any) -> None:
     rules, X, y = iris
     report = rule_report(rules, X, y, measures="all")
-    assert set(MEASURES) <= set(report.columns)
+    assert set(RULE_MEASURES) <= set(report.columns)
     assert report.columns.is_unique
     assert list(rule_report(rules, X, y, measures="lift").columns)[8] == "lift"
-    own = rule_report(rules, X, y, measures=[MEASURES["laplace"], "laplace"])
+    own = rule_report(rules, X, y, measures=[RULE_MEASURES["laplace"], "laplace"])
     assert list(own.columns) == [*COLUMNS, "laplace", *LAST_COLUMNS]
     assert list(rule_report(rules, X, y, measures=[]).columns) == [*COLUMNS, *LAST_COLUMNS]
 

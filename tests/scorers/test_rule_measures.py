@@ -27,8 +27,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.extractors import CARTExtractor
 from skescore.metrics import (
-    MEASURES,
-    Measure,
+    RULE_MEASURES,
+    RuleMeasure,
     fire_score,
     ice_score,
     rule_quality,
@@ -89,7 +89,7 @@ def test_aggregates_by_hand(aggregate: Any, expected: float) -> None:
     assert type(value) is float
 
 
-@given(measure=st.sampled_from(sorted(MEASURES)), seed=st.integers(0, 2**32 - 1))
+@given(measure=st.sampled_from(sorted(RULE_MEASURES)), seed=st.integers(0, 2**32 - 1))
 def test_every_measure_is_that_of_the_rules(measure: str, seed: int) -> None:
     rows = np.random.default_rng(seed).integers(0, len(X_IRIS), 40)
     some, labels = X_IRIS.iloc[rows], Y_IRIS.iloc[rows]
@@ -135,7 +135,9 @@ def errors(counts: Any) -> Any:
     return counts.n / counts.total
 
 
-ERRORS = Measure("errors", errors, "n / T", "[0, 1]", lambda P, N: (0, 1), greater_is_better=False)
+ERRORS = RuleMeasure(
+    "errors", errors, "n / T", "[0, 1]", lambda P, N: (0, 1), greater_is_better=False
+)
 
 
 def test_losses_are_negated_so_that_the_minimum_is_the_worst() -> None:
@@ -306,7 +308,7 @@ def test_it_is_copied_pickled_and_cloned_and_says_what_it_is() -> None:
         "undefined=nan, parameters={'m': 5.0}, reference='data')"
     )
     assert "measure=errors, aggregate=prod," in repr(make_rule_scorer(ERRORS, aggregate=math.prod))
-    assert pickle.loads(pickle.dumps(make_rule_scorer(MEASURES["c2"])))(RULES, X, Y) == (
+    assert pickle.loads(pickle.dumps(make_rule_scorer(RULE_MEASURES["c2"])))(RULES, X, Y) == (
         make_rule_scorer("c2")(RULES, X, Y)
     )
     evaluation = evaluate_rules(RULES, X, Y)

@@ -33,7 +33,7 @@ from sklearn.utils.fixes import parse_version
 from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.certificates import certify
 from skescore.extractors import CARTExtractor, GridExExtractor
-from skescore.metrics import METRICS, count_rows, fidelity, rule_report
+from skescore.metrics import PREDICTION_METRICS, count_rows, fidelity, rule_report
 from skescore.optimal import SearchSpace, bound_f1_of_trees, optimal_lists, optimal_trees
 from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
 from skescore.scorers import (
@@ -175,18 +175,18 @@ SKLEARN = {
 }
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", PREDICTION_METRICS)
 def test_every_named_measure_on_covered_rows_is_scikit_learns(name: str) -> None:
-    if METRICS[name].tasks == ("classification",):
+    if PREDICTION_METRICS[name].tasks == ("classification",):
         rules, X, y, answers, share = CLASSES, X_CLASSES, Y_CLASSES, ["a", "a", "b"], 3 / 8
     else:
         rules, X, y, answers, share = NUMBERS, X_NUMBERS, Y_NUMBERS, [10, 20, 20], 1 / 2
     value = SKLEARN[name](y[:3], answers)
-    loss = 1 - value if METRICS[name].greater_is_better else value
+    loss = 1 - value if PREDICTION_METRICS[name].greater_is_better else value
     as_fire = make_fire_scorer(loss=name, uncovered="ignore")(rules, X, y)
     assert as_fire == pytest.approx(fire(loss, 2))
     assert make_q_scorer(loss=name)(rules, X, y) == pytest.approx(q(loss, 2, share))
-    if METRICS[name].greater_is_better:
+    if PREDICTION_METRICS[name].greater_is_better:
         as_ice = make_ice_scorer(performance=name)(rules, X, y)
         assert as_ice == pytest.approx(ice_by_hand(value, 2, share))
 
@@ -273,7 +273,7 @@ def test_what_is_masked_in_y_is_missing() -> None:
 )
 def test_no_entrance_takes_a_missing_label_for_a_class(entrance: Any, labels: Any) -> None:
     X = np.array([[0.0, 0.0], [0.0, 0.0], [1.5, 1.0], [1.5, 1.0]])
-    said = "label in every row|lacks a label|no masked entries|does not do as a label"
+    said = "label in every row|lacks a label|no masked entries|not a valid label"
     with pytest.raises(ValueError, match=said):
         entrance(X, labels)
 
@@ -382,13 +382,13 @@ WEIGHTED = [
     make_q_scorer(uncovered="penalize"),
     make_ice_scorer(completeness="instances", uncovered="penalize"),
     make_ice_scorer(performance="auto", size="literals", phi=2, rho=2),
-    *(make_fire_scorer(loss=name) for name in METRICS if name not in UNLIKE_REPETITIONS),
+    *(make_fire_scorer(loss=name) for name in PREDICTION_METRICS if name not in UNLIKE_REPETITIONS),
 ]
 
 
 def only_for(scorer: RuleScorer, task: str) -> bool:
     loss = scorer.settings.get("loss", "auto")
-    return loss == "auto" or task in METRICS[loss].tasks
+    return loss == "auto" or task in PREDICTION_METRICS[loss].tasks
 
 
 def scores_agree(one: Any, other: Any) -> bool:
@@ -632,14 +632,14 @@ def test_evaluations_may_be_scored_by_several_scorers() -> None:
 
 def test_a_measure_of_an_evaluation_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
-    function = METRICS["f1_weighted"].function
+    function = PREDICTION_METRICS["f1_weighted"].function
 
     def counted(*arrays: Any) -> float:
         taken.append(arrays)
         return function(*arrays)
 
-    metric = METRICS["f1_weighted"]._replace(function=counted)
-    monkeypatch.setitem(METRICS, "f1_weighted", metric)
+    metric = PREDICTION_METRICS["f1_weighted"]._replace(function=counted)
+    monkeypatch.setitem(PREDICTION_METRICS, "f1_weighted", metric)
     evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
     for _ in range(3):
         knowledge.score(evaluation), ice.score(evaluation), neg_q.score(evaluation)

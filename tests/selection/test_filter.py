@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.metrics import MEASURES, confusion
+from skescore.metrics import RULE_MEASURES, confusion
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, RuleStatistics, as_ruleset
 from skescore.selection import select_rules, significant_rules
 
@@ -24,7 +24,7 @@ def leaves() -> RuleSet:
     return as_ruleset(tree)
 
 
-@given(measure=st.sampled_from(sorted(MEASURES)), rank=st.integers(0, 20))
+@given(measure=st.sampled_from(sorted(RULE_MEASURES)), rank=st.integers(0, 20))
 def test_what_stays_reaches_the_threshold(leaves: RuleSet, measure: str, rank: int) -> None:
     values = confusion(leaves, IRIS.data, IRIS.target).quality(measure)
     threshold = sorted(values)[rank % len(values)]
@@ -78,7 +78,7 @@ def test_parameters_and_weights_count() -> None:
     assert len(select_rules(rules, X, y, "g_measure", 0.5, g=1.0)) == 1
     assert len(select_rules(rules, X, y, "g_measure", 0.5, g=2.0)) == 0
     assert len(select_rules(rules, X, y, "precision", 0.5, sample_weight=[1, 1, 3])) == 0
-    assert len(select_rules(rules, X, y, MEASURES["precision"], 0.5)) == 1
+    assert len(select_rules(rules, X, y, RULE_MEASURES["precision"], 0.5)) == 1
 
 
 def test_the_rows_that_an_ordered_list_answers() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.metrics import Measure, rule_quality
+from skescore.metrics import RuleMeasure, rule_quality
 from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, RuleStatistics, as_ruleset
 from skescore.selection import with_weights
 
@@ -174,10 +174,10 @@ def test_disjoint_lists_may_vote() -> None:
     np.testing.assert_array_equal(voting.predict(iris.data), tree.predict(iris.data))
 
 
-def loss(**changes: Any) -> Measure:
+def loss(**changes: Any) -> RuleMeasure:
     given = {"name": "mine", "function": lambda k: k.n, "formula": "n", "range": "[0, N]"}
     given |= {"limits": lambda P, N: (0.0, N), "greater_is_better": False}
-    return Measure(**(given | changes))
+    return RuleMeasure(**(given | changes))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def loss(**changes: Any) -> Measure:
         ({"fallback": Fallback("low", "nearest")}, "c2", {}, ValueError, "'default' or 'abstain'"),
         ({}, "precison", {}, ValueError, "Did you mean 'precision'"),
         ({}, loss(), {}, ValueError, "'mine' is a loss"),
-        ({}, 3, {}, TypeError, "measure must be a name or a Measure, got 3"),
+        ({}, 3, {}, TypeError, "measure must be a name or a RuleMeasure, got 3"),
         ({}, "c2", {"voting": "mean"}, ValueError, "voting must be"),
         ({}, "c2", {"undefined": math.nan}, ValueError, "undefined must be a finite number"),
     ],

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from skescore.metrics import (
-    METRICS,
+    PREDICTION_METRICS,
     RuleCounts,
     characteristics,
     confusion,
@@ -57,7 +57,7 @@ def same_numbers(
     assert (by_rows == "refused") == (by_counts == "refused")
     if by_rows != "refused":
         close(by_counts.instances, by_rows.instances, "instances")
-        for name, metric in METRICS.items():
+        for name, metric in PREDICTION_METRICS.items():
             if ruleset.task not in metric.tasks or name == "median_absolute_error":
                 continue
             for uncovered in ("ignore", "penalize"):
