@@ -1,4 +1,4 @@
-"""What all extractors share: the scikit-learn side, and the oracle that queries the black box."""
+"""Base class of all extractors: the scikit-learn interface around an extraction algorithm."""
 
 from __future__ import annotations
 
@@ -70,29 +70,30 @@ from skescore.rules.exporters import readable_bounds, readable_outputs
 
 @dataclass(frozen=True, eq=False)
 class Extraction:
-    """All that an algorithm needs to extract rules.
+    """Input of an extraction algorithm.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features)
-        The training rows, finite floats; categorical columns hold codes. For each numeric column
-        that lacks values, which are filled, a further column at the end tells where.
+        The training rows as finite floats; categorical columns hold codes. Missing values of
+        numeric columns are filled in, and an additional column at the end marks them.
     predictions : ndarray of shape (n_rows,)
-        What the black box predicts for them: class indices or floats.
+        Predictions of the black box: class indices or floats.
     task : {"classification", "regression"}
-        The kind of predictions.
+        The task.
     classes : list or None
         Class labels.
     oracle : Oracle
         Queries the black box.
     settings : dict
-        The keyword parameters of the RuleSet to make.
+        Keyword parameters of the resulting RuleSet.
     categories : mapping of int to tuple, default={}
         The values of each categorical feature, in the order of their codes 0, 1, ...
     decode : callable, optional
-        Turns points with codes into what the black box knows.
+        Converts points with codes to rows for the black box.
     no_quantities : tuple of int, default=()
-        Numeric columns that no linear function may use: they are filled, or tell gaps.
+        Numeric columns that linear functions may not use, because they had missing values or mark
+        them.
     """
 
     X: np.ndarray
@@ -107,7 +108,7 @@ class Extraction:
 
     @property
     def unmeasured(self) -> list[int]:
-        """Columns that no linear function may use: categories, and those with gaps."""
+        """Columns that linear functions may not use: categories and columns with missing values."""
         return [*self.categories, *self.no_quantities]
 
     def check_magnitude(self, largest: float, why: str) -> None:
@@ -116,9 +117,9 @@ class Extraction:
         Parameters
         ----------
         largest : float
-            What the algorithm can work with.
+            Largest magnitude that the algorithm supports.
         why : str
-            What would go wrong, to end the message.
+            Consequence of larger numbers, for the message.
         """
         domain = self.settings["domain"]
         extent = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
@@ -136,7 +137,7 @@ class Extraction:
         Parameters
         ----------
         largest : float
-            What the algorithm can work with.
+            Largest magnitude that the algorithm supports.
         """
         largest_prediction = (
             0.0 if self.task == "classification" else np.abs(self.predictions).max()
@@ -148,29 +149,27 @@ class Extraction:
             )
 
     def important_features(self, n: int | None) -> np.ndarray:
-        """Find the features that say most of the predictions.
+        """Return the most important features.
 
         Parameters
         ----------
         n : int or None
-            How many at most; None for all.
+            Largest number of features; None for all.
 
         Returns
         -------
         ndarray of int
-            Their indices, in order.
+            Indices of the features, in order.
         """
         return important_features(self.X, self.predictions, self.task, n, self.categories)
 
     def ranked(self) -> Extraction:
-        """Give the same with categories by their rank in the order of the mean prediction.
-
-        The first value is at 0, up to the second at 1.
+        """Replace the codes of categories by ranks in the order of the mean prediction.
 
         Returns
         -------
         Extraction
-            Its `categories` are in that order.
+            The extraction with its `categories` in that order.
         """
         if not self.categories:
             return self
@@ -209,14 +208,14 @@ class Extraction:
         return replace(self, X=self.X[order], predictions=self.predictions[order]), order
 
     def query(self, points: np.ndarray, *, cache: bool = True) -> np.ndarray:
-        """Let the black box predict points.
+        """Query the black box at points.
 
         Parameters
         ----------
         points : ndarray of shape (n_points, n_features)
-            The points; codes in categorical columns.
+            The points, with codes in categorical columns.
         cache : bool, default=True
-            False for points that nobody will query again.
+            Whether to cache the predictions.
 
         Returns
         -------
@@ -231,7 +230,7 @@ class Extraction:
 
 
 def _holds_objects(X: Any) -> bool:
-    """Whether a frame has columns of Python objects, such as numbers beside None."""
+    """Return whether a frame has columns of Python objects, such as numbers and None."""
     return hasattr(X, "columns") and any(map(pd.api.types.is_object_dtype, X.dtypes))
 
 
@@ -242,36 +241,36 @@ def _is_classifier(extractor: Any) -> bool:
 class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of all extractors: a scikit-learn meta-estimator around a black box.
 
-    A subclass implements ``_extract`` and ``_check_parameters``, and has at least the
-    parameters below.
+    A subclass implements ``_extract`` and ``_check_parameters``. It has at least the parameters
+    below.
 
     Parameters
     ----------
     estimator : estimator
         The black box: a scikit-learn classifier or regressor.
     features : sequence of str or int, optional
-        Features that rules may use, by name or index; the black box always sees all columns.
+        Features that rules may use, by name or index; the black box always gets all columns.
     prune : str or None
         Score to prune the rules by.
     uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` gives where no rule holds.
+        Prediction for rows without a rule.
     abstain_label : str, int or float, optional
         Prediction of ``uncovered="abstain"`` in classification.
     batch_size : int, optional
-        Most rows in one call of the black box.
+        Largest number of rows in one call of the black box.
     """
 
-    #: Tasks that the extractor can do.
+    #: Tasks that the extractor supports.
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
     #: Share of a feature's range by which the domain box is wider than the training rows.
     _domain_margin: ClassVar[float] = 1e-9
     #: Whether columns may be categorical.
     takes_categories: ClassVar[bool] = False
-    #: Whether categories come as ranks by the black box's mean prediction, and intervals of these
-    #: are named by their values in the end.
+    #: Whether categories are passed as ranks of their mean prediction; intervals of ranks are then
+    #: converted to sets of values.
     _orders_categories: ClassVar[bool] = False
-    #: Whether bounds are moved a little, between the rows, to where they can be written shortly,
-    #: and last rules that say the same are merged.
+    #: Whether bounds are moved between neighboring rows to short numbers, and equal last rules are
+    #: merged.
     readable_bounds: ClassVar[bool] = True
 
     estimator: Any
@@ -287,30 +286,28 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise a ValueError or TypeError for a parameter that cannot be used."""
+        """Raise a ValueError or TypeError for an invalid parameter."""
 
-    #: Under metadata routing it is the black box that asks for weights; extraction takes the same.
+    #: Under metadata routing the black box requests weights; the extraction uses the same weights.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sample_weight": UNUSED}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Any:
-        """Learn rules from what the black box predicts for the rows.
+        """Learn rules from the black box's predictions for the rows.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows: finite numbers, NaN for missing values. Columns of a DataFrame that hold text,
-            declared categories, or true and false are categorical. The black box is given the rows
-            as they are.
+            The rows: finite numbers, or NaN for missing values. DataFrame columns with text,
+            declared categories or booleans are categorical. The black box gets the rows unchanged.
         y : array-like of shape (n_rows,), optional
-            What the black box is fitted on: a clone of it is, unless it comes in a
-            ``FrozenEstimator``. Without y the black box must be fitted already and is used as it
-            is; extraction itself needs no labels.
+            Target on which a clone of the black box is fitted, unless it is a ``FrozenEstimator``.
+            Without y the black box must already be fitted; the extraction needs no labels.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows, which count as repeated rows both for the black box and for the
-            extraction; see :func:`repeated_rows` for weights that are no whole numbers. Black boxes
-            that take no weights are fitted on the repeated rows.
+            Weights of the rows. The black box and the extraction treat a row of weight 2 as two
+            rows; see :func:`repeated_rows` for weights that are not integers. A black box that
+            accepts no weights is fitted on the repeated rows.
         **fit_params
-            Handed on to the black box's ``fit`` by metadata routing.
+            Passed on to the black box's ``fit`` by metadata routing.
 
         Returns
         -------
@@ -320,7 +317,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError, TypeError
-            If the rows, the black box or a parameter cannot be used; the message says what to do.
+            If the rows, the black box or a parameter are invalid; the message states the remedy.
         """
         start_time = time.perf_counter()
         X = convert_rows(X)
@@ -425,7 +422,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return rules
 
     def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:
-        """Learn the features' names, and the values of those that are categorical."""
+        """Store the names of the features and the values of categorical ones."""
         n_rows = max((len(values) for values in columns.values() if values), default=1)
         frame = pd.DataFrame(
             {
@@ -441,14 +438,14 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self.coverage_ = 1.0
 
     def _learn_sums(self, source: Any, rules: RuleSet) -> None:
-        """Keep rules learned from sums."""
+        """Store rules that were learned from sums."""
         if source.classes is not None:
             self.classes_ = np.array(source.classes)
         self.rules_ = rules
         self._expect({column.name: column.values for column in source.columns})
 
     def _named_rules(self, extraction: Extraction) -> RuleSet:
-        """Learn the rules, with categories by their values and gaps as what they are."""
+        """Learn the rules; express them with category values and conditions on missing values."""
         if any(extraction.settings["domain"].missing):
             filled = FilledTable(extraction, self._domain_margin)
             return filled.named(self._named_rules(filled.extraction))
@@ -458,10 +455,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return name_categories(self._extract(extraction), extraction.categories)
 
     def _pruner(self) -> Callable[..., RuleSet] | None:
-        """What prunes by the score `prune`."""
+        """Return the pruning function, or None if the rules are not to be pruned."""
         if self.prune is None:
             return None
-        # Only where wanted: most of the package stands on scores, extraction does not.
+        # Imported here, because extraction without pruning needs no scores.
         from skescore.scorers import get_rule_scorer
         from skescore.selection import prune
 
@@ -478,33 +475,33 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if task not in self.tasks:
             raise ValueError(
                 f"{type(self).__name__} extracts rules for {' and '.join(self.tasks)} only, but "
-                f"the black box {type(self.estimator).__name__} does {task}."
+                f"the black box {type(self.estimator).__name__} is for {task}."
             )
         return task
 
     def check_input(self, X: Any, y: Any, task: str) -> tuple[np.ndarray, Any]:
-        """Check rows and target before anything is fitted; learns the features' names.
+        """Check rows and target before the black box is fitted; store the names of the features.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,) or None
-            The target; None needs a fitted black box.
+            The target; None requires a fitted black box.
         task : {"classification", "regression"}
-            What the target must suit.
+            Task that the target must suit.
 
         Returns
         -------
         X : ndarray of shape (n_rows, n_features)
-            The rows as floats; codes in categorical columns.
+            The rows as floats, with codes in categorical columns.
         y : ndarray of shape (n_rows,) or None
             The target.
 
         Raises
         ------
         ValueError
-            If they cannot be used; the message says what to do.
+            If they are invalid; the message states the remedy.
         """
         self._encoder = CategoryEncoder(X if self.takes_categories else None)
         check_columns(X, type(self).__name__, self._encoder.categories)
@@ -524,7 +521,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                     "fitted black box."
                 )
             if is_plain(X, min_rows=2):
-                # What `validate_data` would leave behind.
+                # `validate_data` would set the same attributes.
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)
                 return X, None
@@ -535,7 +532,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         rows, y = validate_data(self, X, y, y_numeric=task == "regression", **options)
         if task == "classification":
             check_classification_targets(y)
-            # A frozen black box learns nothing from y, so that it may be of one class.
+            # A frozen black box is not fitted on y, so y may have one class.
             if len(np.unique(y)) < 2 and not isinstance(self.estimator, FrozenEstimator):
                 raise ValueError(
                     f"y holds only one class, {np.unique(y).tolist()[0]!r}; rules that "
@@ -549,14 +546,14 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if y is None:
             if fit_params:
                 raise ValueError(
-                    f"fit got {sorted(fit_params)} for a black box that is fitted already."
+                    f"fit got {sorted(fit_params)} for a black box that is already fitted."
                 )
             if is_unsupervised(self.estimator) and not is_fitted(self.estimator):
                 return fit_black_box(self.estimator, X)
             return self.estimator
         if fit_params and not sklearn.get_config()["enable_metadata_routing"]:
             raise ValueError(
-                f"fit got {sorted(fit_params)}, which is only handed on to the black box by "
+                f"fit got {sorted(fit_params)}, which is only passed on to the black box by "
                 "metadata routing: sklearn.set_config(enable_metadata_routing=True) and "
                 "estimator.set_fit_request(...)."
             )
@@ -564,12 +561,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             fit_params = fit_params | {"sample_weight": sample_weight}
         routed = process_routing(self, "fit", **fit_params) if fit_params else None
         options = routed.estimator.fit if routed is not None else {}
-        # The black box sees the caller's own X: a model fitted on a frame wants one again.
+        # The black box gets the caller's X: a model that was fitted on a frame needs a frame.
         return fit_weighted(self.estimator, X, y, sample_weight, **options)
 
     def _known_classes(self, y: Any, predictions: np.ndarray) -> np.ndarray:
         declared = getattr(self.estimator_, "classes_", None)
-        labels = None if is_unsupervised(self.estimator) else y  # whose labels are its own
+        labels = None if is_unsupervised(self.estimator) else y
         classes = (
             observed_classes(predictions, labels) if declared is None else np.asarray(declared)
         )
@@ -583,7 +580,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if len(predictions) and (predictions == predictions[0]).all():
             warnings.warn(
                 f"The black box predicts {python_value(predictions[0])!r} for all "
-                f"{len(predictions)} rows, so one rule says it all.",
+                f"{len(predictions)} rows, so there is only one rule.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -593,7 +590,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if classes is None:
             with np.errstate(over="ignore"):
                 mean = float(np.mean(predictions))
-            if not np.isfinite(mean):  # the sum of huge numbers is none, but their mean is
+            if not np.isfinite(mean):  # the sum of huge numbers overflows, but not their mean
                 mean = float((predictions / len(predictions)).sum())
             return Fallback(mean, self.uncovered)
         counts = np.bincount(predictions, minlength=len(classes)).tolist()
@@ -606,7 +603,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         X = convert_rows(X)
         names = getattr(self, "feature_names_in_", None)
         if names is None and not self._encoder and is_plain(X, self.n_features_in_):
-            return X  # the checks take far longer than a few rules on a few rows
+            return X  # for few rows the checks would take longer than the prediction
         if self._encoder and not hasattr(X, "columns"):
             X = self._encoder.frame(X)
         if not (hasattr(X, "columns") and hasattr(X, "shape")):
@@ -614,9 +611,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         try:
             validate_data(self, X, reset=False, skip_check_array=True)
         except (TypeError, ValueError):
-            check_columns(X, type(self).__name__, only=())  # says more of columns named twice
+            check_columns(X, type(self).__name__, only=())  # reports duplicate columns in detail
             raise
-        # Of a frame only the columns that rules look at must hold what rules are about.
+        # In a frame only the columns that occur in rules are checked.
         used = self.rules_.used_features
         check_columns(X, type(self).__name__, self._encoder.categories, used)
         if self._encoder:
@@ -627,7 +624,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return rows
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict rows by the rules alone, without the black box.
+        """Predict rows with the rules, without the black box.
 
         Parameters
         ----------
@@ -637,7 +634,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels or numbers; for rows without a rule as `uncovered` says.
+            Labels or numbers; `uncovered` decides about rows without a rule.
         """
         rows = self._rows(X)
         y_pred = self.rules_.predict(rows)
@@ -647,7 +644,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     @available_if(_is_classifier)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities of the rule that predicts each row.
+        """Predict class probabilities by the rule that covers each row.
 
         Parameters
         ----------
@@ -659,11 +656,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_rows, n_classes)
             In the order of ``classes_``.
         """
-        rows = self._rows(X)  # complains if there are no rules yet
+        rows = self._rows(X)  # raises an error if there are no rules yet
         return self.rules_.predict_proba(rows)
 
     def covers(self, X: Any) -> np.ndarray:
-        """Find the rows that some rule holds for.
+        """Return which rows some rule covers.
 
         Parameters
         ----------
@@ -673,32 +670,32 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray of bool, shape (n_rows,)
-            False where ``predict`` falls back on `uncovered`.
+            False where `uncovered` decides about the prediction.
         """
-        rows = self._rows(X)  # complains if there are no rules yet
+        rows = self._rows(X)  # raises an error if there are no rules yet
         return self.rules_.covers(rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy (classification) or R² (regression) of the rules.
+        """Return the accuracy (classification) or R² (regression) of the rules.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,)
-            The truth, or the black box's predictions for the fidelity.
+            The target; the black box's predictions give the fidelity.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
 
         Returns
         -------
         float
-            At most 1. For scores that weigh size and completeness see :mod:`skescore.scorers`.
+            At most 1. Scores with size and completeness are in :mod:`skescore.scorers`.
 
         Notes
         -----
-        Where ``uncovered="abstain"`` gives no prediction, a class counts as missed, and a number is
-        the mean of the black box's predictions in training.
+        With ``uncovered="abstain"``, rows without a rule count as wrong in classification and as
+        predicted by the mean training prediction of the black box in regression.
         """
         y, y_pred = plain_target(y), self.predict(X)
         fallback = self.rules_.fallback
@@ -707,17 +704,17 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 y_pred = np.where(np.isnan(y_pred), fallback.output, y_pred)
             return float(r2_score(y, y_pred, sample_weight=sample_weight))
         if self.uncovered == "abstain" and y_pred.dtype.kind == "O":
-            # The label may be of a kind that cannot be compared with the classes otherwise.
+            # The abstain label may have a type that cannot be compared with the classes.
             y = column_or_1d(y)
             check_consistent_length(y, y_pred)
             y, y_pred = y.astype(object) == y_pred, np.ones(len(y_pred), dtype=bool)
         labels = np.asarray(y).ravel()
         if labels.dtype == object and not any(isinstance(label, str) for label in labels):
-            y = label_array(labels.tolist())  # numbers, as which scikit-learn does not read them
+            y = label_array(labels.tolist())  # scikit-learn refuses numbers in object arrays
         return float(accuracy_score(y, y_pred, sample_weight=sample_weight))
 
     def fidelity(self, X: Any) -> float:
-        """Accuracy or R² of the rules against the black box's own predictions.
+        """Return the accuracy or R² of the rules with respect to the black box's predictions.
 
         Parameters
         ----------
@@ -727,26 +724,26 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         float
-            At most 1: the rules predict as the black box does.
+            At most 1, if the rules predict as the black box does.
         """
-        self._rows(X)  # complains about bad rows before the black box does
+        self._rows(X)  # reports invalid rows before the black box does
         return self.score(X, self.oracle_.query(X))
 
     def features_without_influence(
         self, X: Any, *, n_repeats: int = 3, random_state: int = 0
     ) -> list[str]:
-        """Find features that rules name, but on which the black box does not depend.
+        """List features in the rules on which the black box does not depend.
 
-        Use it before believing a rule: a feature that goes with another may stand in the rules,
-        though the black box never looks at it.
+        A feature that is correlated with another may occur in the rules although the black box does
+        not use it.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; the black box is queried for them, and again with the values of each feature
-            of the rules permuted.
+            The rows. The black box is queried for them and for copies with one feature of the rules
+            permuted.
         n_repeats : int, default=3
-            Permutations of each.
+            Number of permutations per feature.
         random_state : int, default=0
             Seed of the permutations.
 
@@ -755,7 +752,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         list of str
             Names of features whose permutation changes no prediction.
         """
-        self._rows(X)  # complains if there are no rules yet
+        self._rows(X)  # raises an error if there are no rules yet
         X = X if hasattr(X, "iloc") else np.asarray(X)
         before = self.oracle_.query(X)
 
@@ -813,12 +810,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Say what ``fit`` hands on to the black box.
+        """Return the metadata that ``fit`` passes on to the black box.
 
         Returns
         -------
         MetadataRouter
-            What scikit-learn's metadata routing asks for.
+            The routing, for scikit-learn.
         """
         return (
             MetadataRouter(owner=self)
@@ -830,17 +827,17 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         )
 
 
-# --- what the docstrings of several extractors have in common, said once --------------------------
+# --- shared parts of docstrings --------------------------
 
 
 T = TypeVar("T", bound=Callable[..., Any])
 
-#: What a choice of features is, in all docstrings: the lines below a parameter.
+#: Description of `n_features_to_select` in all docstrings.
 SELECTION = """\
-Most features that rules may use, at least 1: those that say most of the predictions by
-    themselves (variance, or Gini impurity, between eight intervals with equally many rows, or
-    between categories). Where some say significantly more than chance (F test at 5 %, Bonferroni's
-    correction), only those. None: all."""
+Largest number of features in rules, at least 1. The most important features are selected, each
+    by itself: by the variance or Gini impurity of the predictions between eight intervals with
+    equally many rows, or between categories. If some features are significant (F test at 5 % with
+    Bonferroni correction), only those are used. None: all."""
 
 _PARTS = {
     "estimator": """
@@ -851,31 +848,30 @@ estimator : estimator
 """,
     "grid": """
 max_rules : int or None, default=16
-    Most rules, at least 1: boxes are then cut one at a time, each along the one feature along which
-    that takes away most of the scatter (Gini impurity, or squared residuals), the box that gains
-    most first. None: every box is cut along all features at once, as in the paper.
+    Largest number of rules, at least 1. Boxes are cut one at a time, the box with the largest gain
+    first, each along the one feature that reduces the scatter most (Gini impurity or squared
+    residuals). None: every box is cut along all features at once, as in the paper.
 n_features_to_select : int or None, default=5
     """
     + SELECTION
     + """
 n_slices : int or sequence of int, default=2
-    Slices per cut feature. A sequence goes with a sequence `importance_threshold` of the same
-    length: the slices for features of at least that importance.
+    Number of slices per cut feature. A sequence requires a sequence `importance_threshold` of the
+    same length: the number of slices for features of at least that importance.
 importance_threshold : float or sequence of float or None, default=None
-    Cut only features whose importance (see `importances`) is at least this, from 0 to 1; a
-    sequence must increase. None cuts all features (the "fixed" strategy, 0.5 say is the
-    "adaptive" one).
+    Smallest importance (see `importances`) of features that are cut, from 0 to 1; a sequence must
+    increase. None cuts all features (the "fixed" strategy; a number is the "adaptive" one).
 depth : int, default=3
-    Most levels of cutting, at least 1; with `max_rules` for each feature by itself.
+    Largest number of levels, at least 1; with `max_rules` this counts per feature.
 """,
     "selection": SELECTION,
     "cells": """
 min_examples : int, default=1
-    Predictions wanted per cell: cells with fewer rows are filled up with uniform random points,
-    for which the black box is queried. Up to 1 there are no such points and nothing is random.
+    Smallest number of predictions per cell. In cells with fewer rows the black box is queried at
+    uniform random points. With 0 or 1 there are no such points and nothing is random.
 level_strategies : sequence of mappings, optional
-    One mapping per level with ``n_slices`` and ``importance_threshold``, in place of the
-    parameters of those names and of `depth`.
+    One mapping per level with ``n_slices`` and ``importance_threshold``; it replaces the parameters
+    of these names and `depth`.
 importances : array-like of shape (n_features,), optional
     Importance of each feature, for `importance_threshold`. By default the F statistic of the
     feature against the black box's predictions (analysis of variance, or linear regression),
@@ -883,43 +879,44 @@ importances : array-like of shape (n_features,), optional
 """,
     "loss": """
 criterion : str or None, default=None
-    What is summed over the rows: "errors" for classes, "squared_error" or "absolute_error" for
-    numbers. None is "errors" or "squared_error"; absolute errors take far longer.
+    Loss that is summed over the rows: "errors" in classification, "squared_error" or
+    "absolute_error" in regression. None is "errors" or "squared_error"; "absolute_error" takes much
+    longer.
 """,
     "common": """
 features : sequence of str or int, optional
-    Features that rules may use, by name or index; by default all. The black box always sees all
-    columns; queried about points, the others have the values of the training row that is nearest
-    in these.
+    Features that rules may use, by name or index; by default all. The black box always gets all
+    columns: in queried points, the other features have the values of the training row that is
+    nearest in the chosen features.
 prune : str or None, default=None
     Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
     :func:`skescore.prune`; None keeps all rules.
 uncovered : {"default", "nearest", "abstain"}, default="default"
-    What ``predict`` gives where no rule holds: the black box's majority class or mean, the
-    prediction of the nearest rule, or `abstain_label` (NaN in regression).
+    Prediction for rows without a rule: the black box's majority class or mean, the prediction of
+    the nearest rule, or `abstain_label` (NaN in regression).
 abstain_label : str, int or float, optional
     Prediction of ``uncovered="abstain"`` in classification.
 batch_size : int, optional
-    Most rows in one call of the black box; by default all at once.
+    Largest number of rows in one call of the black box; by default all rows.
 """,
     "sizes": """
 n_rules_ : int
     Number of rules.
 coverage_ : float
-    Share of the training rows that some rule covers, each repeated as often as it weighs.
+    Weighted share of the training rows that some rule covers.
 completeness_ : float
     Share of the domain's volume that some rule covers.
 """,
     "proof": """
 frontier_ : Frontier
-    Bounds of the loss, and rules, for each number of rules.
+    Bounds of the loss and the best rules found, for each number of rules.
 lower_bounds_ : ndarray of shape (n_sizes,)
-    No such rules, at most 1, 2, ... of them, have a smaller loss on the training rows.
+    Lower bounds of the training loss of rule sets with at most 1, 2, ... rules.
 gap_ : float
-    By how much the loss of the best rules of the largest size could be smaller; 0 where these are
-    proven to be the best.
+    Difference of the training loss and its lower bound at the largest size; 0 if the rules are
+    proven to be optimal.
 status_ : str
-    "optimal", or what ended the search: "node_limit", "time_limit" or "memory_limit".
+    "optimal", or the limit that ended the search: "node_limit", "time_limit" or "memory_limit".
 """,
     "fitted": """
 estimator_ : estimator
@@ -937,7 +934,7 @@ feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
 
 def documented(cls: T, parts: dict[str, str] = _PARTS) -> T:
-    """Put the shared parts in place of their names in braces into the docstring of a class."""
+    """Replace names in braces in the docstring of a class by the shared parts."""
     text = inspect.cleandoc(cls.__doc__ or "")
     for name, part in parts.items():
         text = text.replace(f"{{{name}}}", part.strip("\n"))

@@ -29,10 +29,10 @@ _CRITERIA = {
     "classification": ("gini", "entropy", "log_loss"),
     "regression": ("squared_error", "absolute_error", "poisson"),
 }
-#: Leaves of a tree that is not told how many: what most tables need, and what a reader can read.
-#: Of more classes than that each may have its rule, up to so many.
+#: Default number of leaves, which suits most tables and stays readable, and the largest default for
+#: more classes.
 _LEAVES, _MOST_LEAVES = 6, 8
-#: The largest number that a tree can hold.
+#: Largest number in single precision.
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -146,30 +146,30 @@ class CARTExtractor(BaseExtractor):
         self.random_state = random_state
 
     def fit_sums(self, source: HistogramSource) -> CARTExtractor:
-        """Learn rules from rows of which only histograms are known, however many there are.
+        """Learn rules from the histograms of any number of rows.
 
-        The black box is not queried: the labels of the rows are what the rules imitate.
+        The black box is not queried; the rules imitate the labels of the rows.
 
         Parameters
         ----------
         source : HistogramSource
-            The rows, see :func:`skescore.sources.extract_source`, which calls this.
+            The rows; :func:`skescore.sources.extract_source` calls this method with them.
 
         Returns
         -------
         self
-            The fitted extractor, without ``tree_``. It knows no black box, so that ``fidelity`` is
-            not to be had.
+            The fitted extractor, without ``tree_``. It has no black box, so ``fidelity`` is not
+            available.
 
         Raises
         ------
         ValueError
-            If a setting needs the rows themselves.
+            If a parameter requires the rows themselves.
 
         Notes
         -----
-        The rules are those of :meth:`fit` on the numbers of the bins, but that of equally good
-        splits the first feature's is taken.
+        The rules are those of :meth:`fit` on bin numbers, except that ties between splits go to the
+        first feature.
         """
         classes = None if source.classes is None else list(source.classes)
         task = "regression" if classes is None else "classification"
@@ -186,13 +186,13 @@ class CARTExtractor(BaseExtractor):
         min_weight = self.min_samples_leaf
         if not isinstance(min_weight, Integral):
             min_weight = math.ceil(min_weight * weight)
-        growth = replace(growth, least=float(min_weight) if min_weight > 1 else 0.0)
+        growth = replace(growth, min_weight=float(min_weight) if min_weight > 1 else 0.0)
         model = grow(table.look, growth)
         rules = tree_to_ruleset(
             model, simplify=self.simplify, feature_names=table.names, classes=classes, missing=False
         )
         if classes is None:
-            # A leaf of the tree holds where its rule is the first of an ordered list to hold.
+            # The rows of a leaf are those whose first rule in the ordered list is the leaf's.
             leaves = tree_to_ruleset(model, feature_names=table.names, missing=False)
             moments = source.labels(table.named(leaves))
             rules = rules.replace(rules=list(map(LabelMoments.describe_rule, moments, rules.rules)))
@@ -208,7 +208,7 @@ class CARTExtractor(BaseExtractor):
         self._check_settings(self._task())
 
     def _criterion_of_sums(self, task: str) -> str:
-        """The criterion, if sums are enough for all settings."""
+        """Return the criterion; raise a ValueError if a parameter requires rows."""
         criterion = self.criterion or _CRITERIA[task][0]
         needs_rows(
             self,
@@ -239,7 +239,7 @@ class CARTExtractor(BaseExtractor):
             check.check_integer("min_samples_leaf", self.min_samples_leaf, 1)
         else:
             check.check_number("min_samples_leaf", self.min_samples_leaf, 0.0, 1.0)
-        if isinstance(self.max_features, bool):  # which scikit-learn takes for a number
+        if isinstance(self.max_features, bool):  # scikit-learn would treat it as a number
             raise TypeError(
                 "max_features must be an int, a float, 'sqrt', 'log2' or None, got "
                 f"{self.max_features!r}."
@@ -255,7 +255,7 @@ class CARTExtractor(BaseExtractor):
         max_leaves = self._most_leaves(n_classes)
         tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(
             criterion=self.criterion or _CRITERIA[extraction.task][0],
-            # It takes memory for as many as it is allowed.
+            # The tree allocates memory for all leaves in advance.
             max_leaf_nodes=max_leaves
             if max_leaves is None
             else min(max_leaves, max(2, len(extraction.X))),
@@ -269,7 +269,7 @@ class CARTExtractor(BaseExtractor):
         n_features = self.n_features_to_select
         if n_features is not None and n_features < X.shape[1]:
             chosen = extraction.important_features(n_features)
-            # A constant is never split.
+            # Constant features are never split.
             X = np.where(np.isin(np.arange(X.shape[1]), chosen), X, 0.0)
         names = extraction.settings["feature_names"]
         self.category_order_ = {
@@ -302,17 +302,17 @@ def _with_weight(rule: Rule, weight: float) -> Rule:
 
 
 def _exponents(domain: Domain) -> np.ndarray:
-    """Powers of two that lift features of small numbers above 1.
+    """Return powers of two that scale features with small numbers above 1.
 
-    A tree takes numbers that differ by less than 1e-7 for equal, whatever their unit. From 1 on
-    that is no more than the rounding to single precision, in which it works.
+    A tree treats numbers that differ by less than 1e-7 as equal, in any unit. Above 1 this is no
+    more than the rounding to single precision.
     """
     largest = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
     return np.where((largest > 0) & (largest < 1), 1 - np.frexp(largest)[1], 0)
 
 
 def _times_two_to(X: np.ndarray, exponents: np.ndarray) -> np.ndarray:
-    """Scale features; in single precision, which the tree would turn the rows into anyway."""
+    """Scale features by powers of two, in the single precision of the tree."""
     if not exponents.any():
         return X
     result = np.empty(X.shape, dtype=np.float32)
@@ -322,15 +322,15 @@ def _times_two_to(X: np.ndarray, exponents: np.ndarray) -> np.ndarray:
 
 
 def _in_units(ruleset: RuleSet, exponents: np.ndarray) -> RuleSet:
-    """Undo the scaling in the rules; powers of two leave all digits as they are."""
+    """Undo the scaling in the rules; powers of two change no digits."""
 
-    def undone(bound: float, feature: int) -> float:
+    def unscale(bound: float, feature: int) -> float:
         return math.ldexp(bound, -int(exponents[feature]))
 
     rules = [
         Rule(
             tuple(
-                replace(c, lower=undone(c.lower, c.feature), upper=undone(c.upper, c.feature))
+                replace(c, lower=unscale(c.lower, c.feature), upper=unscale(c.upper, c.feature))
                 for c in rule.intervals
             ),
             rule.output,

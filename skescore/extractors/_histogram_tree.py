@@ -1,4 +1,4 @@
-"""Trees grown from histograms: of the rows, only sums per node, feature and bin are known."""
+"""Trees grown from histograms, which are sums per node, feature and bin."""
 
 from __future__ import annotations
 
@@ -13,61 +13,61 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-#: Whole numbers, so that they do not depend on the order in which they were added up.
+#: Integers, so sums do not depend on the order of addition.
 Sums: TypeAlias = NDArray[np.int64]
-#: The way from the root to a node: feature, last bin on the left, and whether it goes there.
+#: Path from the root to a node: feature, last bin on the left, and whether the node is on the left.
 Path: TypeAlias = tuple[tuple[int, int, bool], ...]
-#: Gives, for each of some nodes, the sums of each bin of each feature, shape (n_bins, n_sums). What
-#: their rows sum up to is known, but for the root.
+#: Returns the histograms of nodes: per feature the sums of each bin, of shape (n_bins, n_sums). The
+#: total sums of the nodes are passed as well, except for the root.
 Look: TypeAlias = Callable[[Sequence[Path], Sequence[Sums] | None], list[list[Sums]]]
 
-#: Nodes that are looked at together.
-_TOGETHER = 256
+#: Number of nodes whose histograms are requested together.
+_BATCH = 256
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What a tree is grown by.
+    """Parameters of a tree.
 
-    Sums are those of each class in a classification; in a regression the weight, and the label
-    times the weight. Units turn them into what they stand for.
+    A classification has one sum of weights per class. A regression has the sums of the weight and
+    of the label times the weight. Sums times their unit are values.
 
     Parameters
     ----------
     task : {"classification", "regression"}
-        What sums there are.
+        The task.
     criterion : {"gini", "entropy", "log_loss", "squared_error"}
-        The impurity.
+        Impurity measure.
     max_leaf_nodes, max_depth : int or None
-        Limits; with the first, nodes are split best first.
-    least : float
-        Least weight of a leaf; 0 for any.
+        Limits of the tree; with `max_leaf_nodes` it grows best first.
+    min_weight : float
+        Smallest weight of a leaf; 0 for no limit.
     unit, label_unit : float, default=1.0
-        What a sum of weights, or of labels, of 1 stands for.
+        Value of a sum of weights, or of labels, of 1.
 
     Notes
     -----
-    The best split of a node is the one of the least impurity, as scikit-learn computes it. Of
-    equally good ones it is the one of the first feature, and of that the lowest. It lies midway
-    between two bins that hold rows. Of equally good nodes, the one that was made first is split
-    first. A node of a regression is split as long as the means of some bins differ.
+    The best split of a node has the smallest impurity, as computed by scikit-learn. Among ties it
+    is the one with the first feature and the lowest threshold, midway between two occupied bins.
+    Among equally good nodes, the oldest is split first. In a regression, a node is split as long as
+    the means of some bins differ.
     """
 
     task: str
     criterion: str
     max_leaf_nodes: int | None
     max_depth: int | None
-    least: float
+    min_weight: float
     unit: float = 1.0
     label_unit: float = 1.0
 
     def weight(self, sums: Sums) -> NDArray[np.float64]:
-        """What rows weigh, of sums along the last axis."""
+        """Return the weight of the rows from sums along the last axis."""
         weight_sum = sums.sum(axis=-1) if self.task == "classification" else sums[..., 0]
         return np.asarray(weight_sum * self.unit)
 
     def impurity(self, sums: Sums) -> NDArray[np.float64]:
-        """The impurity of a classification, of sums along the last axis."""
+        """Return the impurity of a classification from sums along the last axis."""
         counts, weight = sums * self.unit, self.weight(sums)
         if self.criterion == "gini":
             return np.asarray(1.0 - (counts * counts).sum(axis=-1) / (weight * weight))
@@ -76,18 +76,18 @@ class Growth:
         return np.asarray(-(shares * logs).sum(axis=-1))
 
     def is_final(self, sums: Sums, depth: int) -> bool:
-        """Whether a node is a leaf for sure, whatever its bins are."""
+        """Return whether a node must be a leaf, whatever its bins are."""
         if self.max_depth is not None and depth >= self.max_depth:
             return True
-        if float(self.weight(sums)) < 2 * self.least:
+        if float(self.weight(sums)) < 2 * self.min_weight:
             return True
         return self.task == "classification" and int(sums.max()) == int(sums.sum())
 
-    def best_split(self, bins: Sequence[Sums], total: Sums) -> _Split | None:
-        """The best split of a node; None if there is none."""
+    def best_split(self, bins: Sequence[Sums], total: Sums) -> _HistogramSplit | None:
+        """Return the best split of a node; None if there is none."""
         if self.task == "regression" and not _means_differ(bins, total):
             return None
-        best: _Split | None = None
+        best: _HistogramSplit | None = None
         for feature, sums in enumerate(bins):
             occupied_bins = np.flatnonzero(self.weight(sums) > 0)
             if len(occupied_bins) < 2:
@@ -95,7 +95,9 @@ class Growth:
             left = np.cumsum(sums[occupied_bins[:-1]], axis=0)
             right = total - left
             weights = self.weight(left), self.weight(right)
-            allowed = np.flatnonzero((weights[0] >= self.least) & (weights[1] >= self.least))
+            allowed = np.flatnonzero(
+                (weights[0] >= self.min_weight) & (weights[1] >= self.min_weight)
+            )
             if not len(allowed):
                 continue
             merit = self._merit(left[allowed], right[allowed], total)
@@ -103,20 +105,20 @@ class Growth:
             if best is None or merit[best_row] > best.merit:
                 at = int(allowed[best_row])
                 cut = (int(occupied_bins[at]) + int(occupied_bins[at + 1])) // 2
-                best = _Split(feature, cut, left[at], right[at], float(merit[best_row]))
+                best = _HistogramSplit(feature, cut, left[at], right[at], float(merit[best_row]))
         return best
 
     def _merit(self, left: Sums, right: Sums, total: Sums) -> NDArray[np.float64]:
         first, second = self.weight(left), self.weight(right)
         if self.task == "classification":
             return -second * self.impurity(right) - first * self.impurity(left)
-        # How far the sum on the left is from what it would be if all means were alike.
+        # Difference of the left sum from its value under equal means.
         mean = float(total[1]) / float(total[0])
         deviation = left[:, 1] - left[:, 0] * mean
         return np.asarray(deviation * deviation * (1 / first + 1 / second))
 
-    def improvement(self, split: _Split, total: Sums, all_weight: float) -> float:
-        """How much a split takes from the impurity of the tree."""
+    def improvement(self, split: _HistogramSplit, total: Sums, all_weight: float) -> float:
+        """Return how much a split reduces the impurity of the tree."""
         if self.task == "regression":
             return split.merit
         weight = float(self.weight(total))
@@ -129,7 +131,7 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class _Split:
+class _HistogramSplit:
     feature: int
     cut: int
     left: Sums
@@ -138,19 +140,19 @@ class _Split:
 
 
 def _means_differ(bins: Sequence[Sums], total: Sums) -> bool:
-    """Whether the mean of some bin is not that of the node, to the last bit."""
+    """Return whether the exact means of some bins differ from that of the node."""
     weight, sum_of_all = int(total[0]), int(total[1])
     return any(int(part[1]) * weight != sum_of_all * int(part[0]) for sums in bins for part in sums)
 
 
 @dataclass(eq=False)
-class _Node:
+class _TreeNode:
     path: Path
     total: Sums
     bins: list[Sums] | None = None
-    split: _Split | None = None
+    split: _HistogramSplit | None = None
     improvement: float = 0.0
-    children: tuple[_Node, _Node] | None = None
+    children: tuple[_TreeNode, _TreeNode] | None = None
     number: int = field(default=-1)
 
 
@@ -160,20 +162,20 @@ def grow(look: Look, growth: Growth) -> SimpleNamespace:
     Parameters
     ----------
     look : callable
-        Gives the histograms of some nodes; it is called once a level, with the lighter one of each
-        two siblings. What is left for the other one is known then.
+        Returns the histograms of nodes. It is called once per level, for the lighter one of each
+        two siblings; the histograms of the other one are differences.
     growth : Growth
-        What the tree is grown by.
+        Parameters of the tree.
 
     Returns
     -------
     namespace
-        With ``tree_``, ``classes_`` and ``criterion`` as a tree of scikit-learn has them, fitted to
-        the numbers of bins, but for the impurity. Leaves of a regression have values in units of
-        the labels.
+        An object with ``tree_``, ``classes_`` and ``criterion`` like a scikit-learn tree that was
+        fitted on bin numbers, but without impurities. Leaves of a regression have values in the
+        units of the labels.
     """
     bins = look([()], None)[0]
-    root = _Node((), bins[0].sum(axis=0), bins)
+    root = _TreeNode((), bins[0].sum(axis=0), bins)
     grower = _Grower(look, growth, root)
     if growth.max_leaf_nodes is None:
         grower.by_level()
@@ -183,12 +185,12 @@ def grow(look: Look, growth: Growth) -> SimpleNamespace:
 
 
 class _Grower:
-    def __init__(self, look: Look, growth: Growth, root: _Node) -> None:
+    def __init__(self, look: Look, growth: Growth, root: _TreeNode) -> None:
         self._look, self._growth, self._root = look, growth, root
         self._all = float(growth.weight(root.total))
         self._find_split(root)
 
-    def _find_split(self, node: _Node) -> None:
+    def _find_split(self, node: _TreeNode) -> None:
         growth = self._growth
         if node.bins is None or growth.is_final(node.total, len(node.path)):
             return
@@ -196,21 +198,21 @@ class _Grower:
         if node.split is not None:
             node.improvement = growth.improvement(node.split, node.total, self._all)
 
-    def _divide(self, nodes: Sequence[_Node], *, last: bool = False) -> None:
-        """Make the children of nodes; where these are `last`, nobody asks for their splits."""
+    def _divide(self, nodes: Sequence[_TreeNode], *, last: bool = False) -> None:
+        """Make the children of nodes; find their splits unless they are the `last` ones."""
         pairs = []
         for node in nodes:
             split = node.split
             assert split is not None
             step = (split.feature, split.cut)
-            left = _Node((*node.path, (*step, True)), split.left)
-            right = _Node((*node.path, (*step, False)), split.right)
+            left = _TreeNode((*node.path, (*step, True)), split.left)
+            right = _TreeNode((*node.path, (*step, False)), split.right)
             node.children = left, right
             depth = len(left.path)
             if not (last or all(self._growth.is_final(n.total, depth) for n in (left, right))):
                 pairs.append(node)
-        for begin in range(0, len(pairs), _TOGETHER):
-            batch = pairs[begin : begin + _TOGETHER]
+        for begin in range(0, len(pairs), _BATCH):
+            batch = pairs[begin : begin + _BATCH]
             lighter = [
                 min(_children(n), key=lambda n: float(self._growth.weight(n.total))) for n in batch
             ]
@@ -235,16 +237,16 @@ class _Grower:
     def best_first(self, n_splits: int) -> None:
         numbers, push_numbers = count(), count()
         self._root.number = next(numbers)
-        frontier: list[tuple[float, int, _Node]] = []
+        frontier: list[tuple[float, int, _TreeNode]] = []
 
-        def add(node: _Node) -> None:
+        def add(node: _TreeNode) -> None:
             if node.split is not None:
                 heapq.heappush(frontier, (-node.improvement, next(push_numbers), node))
 
         add(self._root)
         while n_splits > 0 and frontier:
             if frontier[0][2].children is None:
-                # Those that may be split before more is known; most of them will be.
+                # Nodes that are likely to be split next are divided together.
                 near = [entry[2] for entry in heapq.nsmallest(n_splits, frontier)]
                 self._divide([n for n in near if n.children is None], last=n_splits == 1)
             node = heapq.heappop(frontier)[2]
@@ -253,8 +255,8 @@ class _Grower:
                 child.number = next(numbers)
                 add(child)
 
-    def nodes(self) -> list[_Node]:
-        """The nodes of the tree; in the order of their numbers, or from left to right."""
+    def nodes(self) -> list[_TreeNode]:
+        """Return the nodes of the tree in the order of their numbers, or from left to right."""
         tree_nodes, waiting = [], [self._root]
         while waiting:
             node = waiting.pop()
@@ -264,12 +266,14 @@ class _Grower:
         return sorted(tree_nodes, key=lambda node: node.number)
 
 
-def _children(node: _Node) -> tuple[_Node, _Node]:
+def _children(node: _TreeNode) -> tuple[_TreeNode, _TreeNode]:
     assert node.children is not None
     return node.children
 
 
-def _as_scikit_learn(nodes: Sequence[_Node], growth: Growth, n_features: int) -> SimpleNamespace:
+def _as_scikit_learn(
+    nodes: Sequence[_TreeNode], growth: Growth, n_features: int
+) -> SimpleNamespace:
     number_of = {id(node): number for number, node in enumerate(nodes)}
     left, right = np.full((2, len(nodes)), -1)
     feature, threshold = np.full(len(nodes), -2), np.full(len(nodes), -2.0)

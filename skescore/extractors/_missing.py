@@ -1,4 +1,4 @@
-"""Tables with missing values, as an algorithm that knows none sees them."""
+"""Fill missing values for algorithms that do not support them, and restore them in the rules."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import numpy as np
 
 from skescore.rules import AtLeast, Condition, Domain, Interval, Missing, OneOf, Rule, RuleSet
 
-#: Stands among the values of a category for a missing one.
+#: Category value that represents a missing value.
 GAP = "\0missing"
 
 
 class FilledTable:
-    """An extraction without gaps, and its rules in terms of the table that has them.
+    """An extraction with missing values filled in.
 
-    A numeric column that lacks values becomes two: its numbers, filled where there are none, and
-    whether a value is missing (0 or 1). It is filled with the end of its range whose half has
-    predictions nearer to those of the rows without a value, so that a rule may take them together,
-    ``age ≤ 30 or missing``, or by themselves, ``age is missing``. Among the values of a category a
-    missing one is one more.
+    A numeric column with missing values becomes two: the filled numbers, and an indicator of
+    missing values (0 or 1). Missing values are replaced by one end of the column's range: the end
+    of the half whose predictions are more similar to those of the rows with missing values. So a
+    rule can combine them, ``age ≤ 30 or missing``, or separate them, ``age is missing``. In a
+    categorical column a missing value is an additional category.
 
     Parameters
     ----------
     extraction : Extraction
-        Rows with NaN, among the codes of categories as well.
+        Rows with NaN, also among the codes of categories.
     margin : float
-        Share of a feature's range by which the domain is wider.
+        Share of a feature's range by which the domain is widened.
 
     Attributes
     ----------
     extraction : Extraction
-        The same without NaN; columns that tell gaps are the last.
+        The extraction without NaN; the indicators of missing values are the last columns.
     """
 
     def __init__(self, extraction: Any, margin: float) -> None:
@@ -53,7 +53,7 @@ class FilledTable:
         for j in columns_with_gaps:
             categories = extraction.categories.get(j)
             rows[gaps[:, j], j] = self._fill[j] if categories is None else len(categories)
-        #: The feature whose gaps each further column tells.
+        #: The feature of each indicator column.
         self._marked = dict(enumerate(numeric, start=self._n_features))
         self._terms = GapTerms(self._fill, self._marked, self._categories)
         rows = np.hstack([rows, gaps[:, numeric].astype(float)])
@@ -69,7 +69,7 @@ class FilledTable:
         )
 
     def _decode(self, points: np.ndarray) -> Any:
-        """Points of the algorithm, as rows of the table."""
+        """Convert points of the algorithm to rows of the table."""
         rows = points[:, : self._n_features].copy()
         for j, values in self._categories.items():
             if values[-1] == GAP:
@@ -79,23 +79,23 @@ class FilledTable:
         return rows if self._table.decode is None else self._table.decode(rows)
 
     def named(self, ruleset: RuleSet) -> RuleSet:
-        """The algorithm's rules as rules of the table, but for those that no row can satisfy."""
+        """Convert rules to rules of the table; drop those that no row satisfies."""
         settings = self._table.settings
         return self._terms.named(ruleset, settings["feature_names"], settings["domain"])
 
 
 @dataclass(frozen=True)
 class GapTerms:
-    """What a table without gaps says of one with gaps, and its rules in terms of that.
+    """Conversion of rules about a filled table to rules about the table with missing values.
 
     Parameters
     ----------
     fill : mapping of int to float
-        What numeric features that lack values are filled with.
+        Number that replaces missing values, by numeric feature.
     marked : mapping of int to int
-        Further columns, and the features whose gaps they tell.
+        Features of the indicator columns.
     categories : mapping of int to tuple
-        The values of categories, `GAP` for a missing one, in order.
+        Ordered values of the categorical features, with `GAP` for a missing value.
     """
 
     fill: Mapping[int, float]
@@ -103,7 +103,7 @@ class GapTerms:
     categories: Mapping[int, tuple[Any, ...]]
 
     def named(self, ruleset: RuleSet, feature_names: Any, domain: Domain) -> RuleSet:
-        """The algorithm's rules as rules of the table, but for those that no row can satisfy."""
+        """Convert rules to rules of the table; drop those that no row satisfies."""
         rules = []
         for rule in ruleset.rules:
             try:
@@ -113,12 +113,12 @@ class GapTerms:
                     if (table_condition := self._condition(c)) is not None
                 ]
                 rules.append(Rule(tuple(conditions), rule.output, rule.statistics, rule.weight))
-            except ValueError:  # it holds for no row, as a value would be missing and known
+            except ValueError:  # no row satisfies it: a value would be missing and observed
                 continue
         return ruleset.replace(rules=rules, feature_names=feature_names, domain=domain)
 
     def _condition(self, condition: Condition) -> Condition | None:
-        """A condition in terms of the table; None if it always holds."""
+        """Convert a condition to one of the table; return None if it always holds."""
         if isinstance(condition, AtLeast):
             return self._at_least(condition)
         if isinstance(condition, OneOf):
@@ -167,18 +167,18 @@ class GapTerms:
 
 
 class _NeverHoldsError(ValueError):
-    """No row satisfies a condition."""
+    """A condition that no row satisfies."""
 
 
 def known_value(value: Any) -> Any:
-    """A value of a category as its table has it: None for a missing one."""
+    """Return a category value of the table: None for a missing value."""
     return None if value == GAP else value
 
 
 def _filling(
     column: np.ndarray, gaps: np.ndarray, predictions: np.ndarray, n_classes: int | None
 ) -> float:
-    """The end of a column's range that missing values are most like."""
+    """Return the end of a column's range that replaces its missing values."""
     observed = column[~gaps]
     if not len(observed):
         return 0.0
@@ -199,5 +199,5 @@ def _filling(
 
 
 def is_nearer(missing: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether the predictions of rows without a value are nearer to those of low values."""
+    """Return whether predictions at missing values are more similar to those at low values."""
     return bool(np.abs(missing - low).sum() <= np.abs(missing - high).sum())

@@ -1,4 +1,4 @@
-"""Optimal trees and lists: the rules of a kind with the least loss of all, and their proof."""
+"""Optimal trees and lists: rules with the smallest possible loss, and the proof."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CRITERIA = {
 
 
 class BaseOptimalExtractor(BaseExtractor):
-    """Extractor of the rules of a kind with the least loss, and of the proof."""
+    """Base of the extractors that search for optimal rules and prove their optimality."""
 
     takes_categories = True
 
@@ -60,11 +60,11 @@ class BaseOptimalExtractor(BaseExtractor):
             )
 
     def _start(self) -> Any:
-        """The rules to begin with, if there are any."""
+        """Return the rules that the search starts from; None without any."""
         return getattr(self.start, "rules_", self.start)
 
     def _named_rules(self, extraction: Extraction) -> RuleSet:
-        return self._extract(extraction)  # which takes missing values as they are
+        return self._extract(extraction)  # the search supports missing values
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         cuts = _cuts_to_compare(extraction, self.cuts_per_feature, self.n_features_to_select)
@@ -83,7 +83,7 @@ class BaseOptimalExtractor(BaseExtractor):
         return rules
 
     def _keep(self, frontier: Frontier) -> None:
-        """Keep the proof."""
+        """Store the frontier and the proof."""
         self.frontier_, self.lower_bounds_ = frontier, frontier.lower
         self.gap_, self.status_ = float(frontier.gap[-1]), frontier.status[-1]
 
@@ -91,7 +91,7 @@ class BaseOptimalExtractor(BaseExtractor):
 def _cuts_to_compare(
     extraction: Extraction, per_feature: int | None, n_features: int | None
 ) -> Cuts:
-    """The cuts of the features that rules may use."""
+    """Return the candidate cuts of the features that rules may use."""
     X, categories = extraction.X, extraction.categories
     cuts = candidate_cuts(X, per_feature, categories=list(categories))
     filled = X.copy()
@@ -114,7 +114,7 @@ def _cuts_to_compare(
 
 
 def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
-    """Rules that ask about codes of categories, as the extraction's table holds them."""
+    """Convert conditions on category values to conditions on codes."""
     names = list(extraction.settings["feature_names"])
     unknown = [name for name in rules.feature_names if name not in names]
     if unknown:
@@ -124,7 +124,7 @@ def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
         )
 
     def coded(condition: Condition) -> Condition | None:
-        """The condition; None where no list of the search can hold it."""
+        """Return the condition on codes; None if the search does not support it."""
         if not isinstance(condition, Interval | Missing | OneOf):
             return None
         j = names.index(rules.feature_names[condition.feature])
@@ -151,7 +151,7 @@ def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
 
 
 def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
-    """A frontier whose rules name labels and categories, which were codes."""
+    """Replace codes in the rules of a frontier by labels and category values."""
 
     def condition(coded: Condition) -> Condition:
         if not isinstance(coded, OneOf):
@@ -194,7 +194,7 @@ def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
 
 @documented
 class OptimalTreeExtractor(BaseOptimalExtractor):
-    """The decision tree of at most so many leaves that departs least from the black box.
+    """Decision tree with the smallest loss among all trees with a limited number of leaves.
 
     Of all trees over some cuts of the features, one with the fewest errors on the training rows,
     and for every number of leaves a proven bound of the fewest. Its leaves are the rules, and no
@@ -291,25 +291,25 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         super()._check_settings(task)
 
     def fit_sums(self, source: HistogramSource) -> OptimalTreeExtractor:
-        """Find the best tree over the cuts of rows of which only sums are known.
+        """Find the best tree from the sums of rows in bins.
 
-        Rows that lie in the same bins are one cell; all trees over the cuts follow from the sums of
-        the cells, of which there may be 262144.
+        Rows in the same bins form a cell. The sums of the cells determine all trees over the cuts.
+        At most 262144 cells are supported.
 
         Parameters
         ----------
         source : HistogramSource
-            The rows, see :func:`skescore.sources.extract_source`, which calls this.
+            The rows; :func:`skescore.sources.extract_source` calls this method with them.
 
         Returns
         -------
         self
-            The fitted extractor. It knows no black box, so that ``fidelity`` is not to be had.
+            The fitted extractor. It has no black box, so ``fidelity`` is not available.
 
         Raises
         ------
         ValueError
-            If a setting needs the rows themselves, or there are too many cells.
+            If a parameter requires the rows themselves, or there are too many cells.
         """
         columns, classes = source.columns, source.classes
         self._check_settings("regression" if classes is None else "classification")
@@ -338,7 +338,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
             y = np.array(list(classes), dtype=object)[label]
             weights = sums[cell, label] * source.unit
         else:
-            # Two rows have the sums of a cell, and so its loss in every leaf.
+            # Two rows reproduce the sums of a cell, and so its loss in every leaf.
             weight, mean, deviation = table.moments(sums).T
             cell = np.tile(np.arange(len(sums)), 2)
             spread = np.sqrt(deviation / weight)
@@ -376,15 +376,15 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
 # --- lists ----------------------------------------------------------------------------------------
 
 
-#: Without a limit of nodes there are as many as this divided by the rows, but not fewer than 30.
+#: The default number of nodes is this divided by the number of rows, but at least 30.
 _ROWS, _FEWEST_NODES = 1_000_000, 30
-#: Nor more than this: a node of regression takes five times as long, and later ones find little.
+#: Largest default number of nodes. Nodes of a regression take five times as long.
 _MOST_NODES = {"classification": 1000, "regression": 200}
 
 
 @documented
 class OptimalListExtractor(BaseOptimalExtractor):
-    """The ordered list of at most so many rules that departs least from the black box.
+    """Ordered list with the smallest loss among all lists with a limited number of rules.
 
     Of all lists over some cuts of the features, one with the fewest errors on the training rows,
     and for every number of rules a proven bound of the fewest: so that one knows how much a better

@@ -1,7 +1,7 @@
-"""What candidates of a search that extract from the same rows need to work out only once.
+"""Shared intermediate results of search candidates that extract from the same rows.
 
-The cache belongs to the black box that a search hands to all its candidates, so that nothing can
-be shared between black boxes; keys hold a digest of the rows and their predictions.
+The cache belongs to the black box that a search passes to all its candidates, so black boxes share
+nothing. Keys contain a digest of the rows and their predictions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 class Sharing:
-    """The part of a black box's cache that is about some rows and their predictions."""
+    """Part of a black box's cache for some rows and their predictions."""
 
     def __init__(self, cache: ResultCache, about: Hashable) -> None:
         self._cache, self._about = cache, about
 
     @classmethod
     def of(cls, extraction: Extraction) -> Sharing | None:
-        """Give what an extraction can share: None unless a search hands out the black box."""
+        """Return the shared part of an extraction; None outside of a search."""
         black_box, rows = extraction.oracle.estimator, extraction.oracle.first_query
         if not isinstance(black_box, CachedBlackBox) or rows is None:
             return None
@@ -35,7 +35,7 @@ class Sharing:
         bounds = np.asarray([domain.lower, domain.upper], dtype=float)
         names = tuple(extraction.settings["feature_names"])
         content = [extraction.predictions, bounds]
-        if extraction.categories:  # their codes depend on more than the rows
+        if extraction.categories:  # their codes depend on more than the digest of the rows
             content.append(extraction.X)
         about = (
             rows,
@@ -49,20 +49,20 @@ class Sharing:
         return cls(black_box.cache, about)
 
     def narrowed(self, about: Hashable) -> Sharing:
-        """Give the part of this part that is about something more; its keys are its own."""
+        """Return a part with separate keys for a further condition."""
         return Sharing(self._cache, (self._about, about))
 
     def get(self, key: Hashable) -> Any:
-        """Give what is kept under a key, or None."""
+        """Return the value of a key, or None."""
         return self._cache.get((self._about, key))
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep something that nobody will change."""
+        """Store a value, which must not be changed."""
         self._cache.put((self._about, key), value)
 
 
 def once(sharing: Sharing | None, key: Hashable, make: Callable[[], T]) -> T:
-    """Give what is shared under a key, made now if it is not there; nobody may change it."""
+    """Return the shared value of a key, computed if necessary; it must not be changed."""
     if sharing is None:
         return make()
     value = sharing.get(key)
@@ -73,7 +73,7 @@ def once(sharing: Sharing | None, key: Hashable, make: Callable[[], T]) -> T:
 
 
 def digest(*arrays: np.ndarray) -> bytes:
-    """Digest the content, type and shape of arrays."""
+    """Return a digest of the content, type and shape of arrays."""
     result = hashlib.sha256()
     for array in arrays:
         result.update(f"{array.dtype}{array.shape}".encode())

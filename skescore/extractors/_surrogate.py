@@ -18,25 +18,23 @@ from skescore.rules.importers import AffineMap, in_user_units
 
 @documented
 class SurrogateExtractor(BaseExtractor):
-    """Rules of a learner of another library that imitates the black box.
+    """Rules of a rule learner from another library, fitted on the black box's predictions.
 
-    Use it to compare learners that know nothing of black boxes with extractors, on any table: they
-    are fitted on the black box's predictions, and their rules are read by
+    Use it to compare rule learners with extractors on any table. The rules are read by
     :func:`skescore.rules.as_ruleset`.
 
     Parameters
     ----------
     {estimator}
     learner : estimator, callable or mapping, optional
-        What has ``fit(X, y)`` as in scikit-learn and is cloned; or a function of ``(X, y,
-        random_state)`` that gives a fitted model or a :class:`~skescore.rules.RuleSet`; or one of
-        these by task, ``{{"classification": ..., "regression": ...}}``. X is a DataFrame of floats
-        with plain names, y holds whole numbers 0, 1, ... or floats. Rules may be about some of its
-        columns, in any order, by their names. By default a decision tree of
-        scikit-learn with at most 8 leaves.
+        An estimator with ``fit(X, y)``, which is cloned; or a function of ``(X, y, random_state)``
+        that returns a fitted model or a :class:`~skescore.rules.RuleSet`; or a mapping from tasks
+        to these, ``{{"classification": ..., "regression": ...}}``. X is a DataFrame of floats, y
+        holds integers 0, 1, ... or floats. Rules may use some of the columns, by name and in any
+        order. By default a decision tree of scikit-learn with at most 8 leaves.
     {common}
     random_state : int, RandomState instance or None, default=None
-        Handed on to learners that have such a parameter and leave it at None.
+        Passed on to learners whose parameter of this name is None.
 
     Attributes
     ----------
@@ -44,13 +42,13 @@ class SurrogateExtractor(BaseExtractor):
         The rules.
     {sizes}
     learner_ : object
-        What was fitted; None where the black box predicts the same for all rows.
+        The fitted learner; None if the predictions of the black box are constant.
     {fitted}
 
     Notes
     -----
-    Categories are handed on as ranks by the black box's mean prediction, missing values are filled
-    and a further column tells of them; the rules are about the table again.
+    The learner gets categories as ranks of their mean prediction. Missing values are filled in and
+    marked in an additional column. The rules are converted back to the original table.
 
     Examples
     --------
@@ -68,7 +66,7 @@ class SurrogateExtractor(BaseExtractor):
 
     takes_categories = True
     _orders_categories = True
-    #: They predict as the learner does.
+    #: Changed bounds could change the predictions of the learner.
     readable_bounds = False
 
     def __init__(
@@ -108,7 +106,8 @@ class SurrogateExtractor(BaseExtractor):
             return self.learner
         if task not in self.learner:
             raise ValueError(
-                f"learner has nothing for {task}, only for {' and '.join(self.learner)}."
+                f"learner must have an entry for {task}, but has entries for "
+                f"{' and '.join(self.learner)}."
             )
         return self.learner[task]
 
@@ -147,7 +146,7 @@ class SurrogateExtractor(BaseExtractor):
 
 
 def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
-    """Rules about some columns, in any order, as rules about all of them."""
+    """Convert rules about some columns, in any order, to rules about all columns."""
     rule_names = list(ruleset.feature_names)
     n_fitted = getattr(learner, "n_features_in_", len(names))
     nameless = n_fitted != len(names) and not hasattr(learner, "feature_names_in_")
@@ -159,14 +158,14 @@ def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
             "they "
             "keep their names."
         )
-    if unknown or rule_names == names:  # its own names, in the order of the columns
+    if unknown or rule_names == names:  # other names in the order of the columns, or the same names
         return ruleset
     column_index = [names.index(name) for name in rule_names]
     return in_user_units(ruleset, AffineMap.identity(tuple(names)).take(column_index))
 
 
 def _code(label: Any) -> int:
-    """The whole number that a label is, also as a text; -1 if it is none."""
+    """Return a label as an integer, also if it is text; -1 if it is not an integer."""
     try:
         return int(label) if float(label).is_integer() else -1
     except ValueError:
@@ -174,12 +173,12 @@ def _code(label: Any) -> int:
 
 
 def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> RuleSet:
-    """Rules about 0, 1, ... of the classes that are there, as rules about all classes."""
+    """Convert rules that predict 0, 1, ... to rules that predict the original classes."""
     code_of = {label: _code(label) for label in ruleset.classes or ()}
     if wrong := [label for label, code in code_of.items() if code not in range(len(present))]:
         raise ValueError(
             f"learner must predict the labels of y, 0 to {len(present) - 1}, got {listed(wrong)}. "
-            "Let its rules predict these; they are written with the classes later."
+            "Rules must predict these numbers; they are replaced by the classes later."
         )
     class_index = [int(present[code]) for code in code_of.values()]
 

@@ -298,7 +298,7 @@ def test_a_task_that_the_extractor_does_not_do():
     with pytest.raises(
         ValueError,
         match="OnlyRegression extracts rules for regression only, but the black box "
-        "LogisticRegression does classification",
+        "LogisticRegression is for classification",
     ):
         OnlyRegression(LogisticRegression()).fit(X, y)
 

@@ -218,7 +218,7 @@ def test_bins_that_are_not_of_one_mind_get_no_rule():
 def test_a_black_box_of_one_mind_needs_one_rule():
     X = grid_rows(30, 2)
     model = CallableClassifier(lambda X: np.zeros(len(X), dtype=int), classes=[0, 1])
-    with pytest.warns(UserWarning, match="one rule says it all"):
+    with pytest.warns(UserWarning, match="only one rule"):
         extractor = precise(model).fit(X)
     (text,) = map(str, extractor.rules_)
     assert text == "ALWAYS 0   [30 rows, 100 % agree with the model]"
