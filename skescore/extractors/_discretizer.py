@@ -1,4 +1,4 @@
-"""Discretizer: cuts numeric features into a few bins, for extractors that need them."""
+"""Discretization of numeric features into a few bins."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from skescore.rules import Interval
 
 _STRATEGIES = ("quantile", "tree", "given")
 
-#: Trees tell so many groups of neighboring values apart at first.
+#: Number of groups of neighboring values that trees distinguish at first.
 _MOST_GROUPS = 4096
-#: Leaves of the tree on all features, and rows that it is grown on.
+#: Number of leaves of the tree on all features, and of rows that it is fitted to.
 _JOINT_LEAVES, _JOINT_ROWS = 32, 20_000
 
 
 def quantile_boundaries(ordered: np.ndarray, n_bins: int, min_rows: int) -> np.ndarray:
-    """Positions in sorted values after which to cut, so that bins have about equally many rows.
+    """Return positions in sorted values after which to cut for bins with similar numbers of rows.
 
-    Cuts fall between different values only: each goes where the next value begins, or where the
-    present one began if that is nearer to the quantile.
+    Cuts are placed only between different values, at the end of the run of equal values that is
+    nearest to the quantile.
     """
     n_rows = len(ordered)
     cuts: list[int] = []
@@ -53,7 +53,7 @@ def quantile_boundaries(ordered: np.ndarray, n_bins: int, min_rows: int) -> np.n
 def tree_boundaries(
     ordered: np.ndarray, target: np.ndarray, n_bins: int, min_rows: int
 ) -> np.ndarray:
-    """Positions in sorted values after which to cut, so that a tree's leaves become the bins.
+    """Return positions in sorted values after which to cut for bins that are leaves of a tree.
 
     The predictions go with the sorted values: floats, or class labels coded from 0.
     Of very many distinct values, groups of neighbors are told apart first; then each cut is moved
@@ -97,26 +97,26 @@ def _grow(ends: np.ndarray, target: np.ndarray, n_leaves: int, min_rows: int) ->
         group, values = np.divmod(cells, n_labels)
     tree = kind(
         max_leaf_nodes=n_leaves,
-        # Half a row less, lest rounding makes a bin that is just large enough too small.
+        # Half a row less, so that rounding errors do not exclude bins of exactly this size.
         min_weight_fraction_leaf=(min_rows - 0.5) / n_rows,
-        random_state=0,  # a single feature leaves nothing for it to decide
+        random_state=0,  # has no effect with a single feature
     )
     grown = _fitted(tree, group[:, None], values, weights).tree_
     return np.unique(np.floor(grown.threshold[grown.feature >= 0]).astype(np.intp))
 
 
 def _fitted(tree: Any, rows: np.ndarray, target: np.ndarray, weights: Any = None) -> Any:
-    """Fit a tree on whole numbers; checking them once more would take longer than the tree."""
+    """Fit a tree on integers without the input checks, which take longer than the fit."""
     with sklearn.config_context(skip_parameter_validation=True):
         return tree.fit(rows.astype(np.float32), target, sample_weight=weights, check_input=False)
 
 
 def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
-    """Cuts of one tree on all features; grown on evenly spaced rows if there are many."""
+    """Return the cuts of one tree on all features; many rows are thinned evenly."""
     if len(rows) > _JOINT_ROWS:
         row_index = np.arange(_JOINT_ROWS) * len(rows) // _JOINT_ROWS
         rows, target = rows[row_index], target[row_index]
-    # Ranks, because trees round numbers to 32 bits.
+    # Trees round numbers to 32 bits, but not ranks.
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in rows.T])
     kind = DecisionTreeRegressor if target.dtype.kind == "f" else DecisionTreeClassifier
     tree = _fitted(kind(max_leaf_nodes=_JOINT_LEAVES, random_state=0), ranks, target)
@@ -132,35 +132,32 @@ def joint_cuts(rows: np.ndarray, target: np.ndarray) -> list[np.ndarray]:
 
 
 def united(values: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """All cuts of both, but only the first of those between the same two values."""
+    """Merge two sets of cuts; keep only the first of cuts between the same two values."""
     cuts = np.concatenate([first, second])
     positions = np.searchsorted(np.sort(values), cuts, side="right")
     return cuts[np.unique(positions, return_index=True)[1]]
 
 
 class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Turn every numeric feature into the number of the bin that a value lies in.
+    """Replace the values of numeric features by bin numbers.
 
-    Use it in front of an extractor or model that works on discrete columns;
-    :class:`REALExtractor` takes one as a parameter. Bins follow each other without a gap and the
-    outer ones are open-ended, so that any finite number has a bin.
+    Use it before an extractor or model for discrete columns; :class:`REALExtractor` has it as a
+    parameter. Bins are adjacent and the outer ones are unbounded, so every finite number has a bin.
 
     Parameters
     ----------
     strategy : {"quantile", "tree", "given"}, default="quantile"
-        How cuts are found. ``"quantile"``: bins with about equally many rows. ``"tree"``: a small
-        decision tree per feature on y, so that bins differ in what y is there; pass the black
-        box's predictions as y. ``"given"``: `cut_points` as they are.
+        Method that finds the cuts. ``"quantile"``: bins with similar numbers of rows. ``"tree"``: a
+        small decision tree per feature on y, so that y differs between bins; pass the black box's
+        predictions as y. ``"given"``: the cuts in `cut_points`.
     n_bins : int, default=4
-        Most bins per feature, at least 2. A feature with few distinct values gets fewer, a
-        constant one a single bin. Not used by ``"given"``.
+        Largest number of bins per feature, at least 2. A feature with few distinct values gets
+        fewer, a constant one gets one. Not used by ``"given"``.
     min_bin_share : float, default=0.02
-        Least share of the rows in each bin, from 0 to 0.5: a cut that would make a smaller bin is
-        not made. Not used by ``"given"``.
+        Smallest share of rows in a bin, from 0 to 0.5. Not used by ``"given"``.
     joint : bool, default=False
-        For ``"tree"``: True adds the cuts of one tree on all features together, best first to 32
-        leaves, for features that matter only beside others. There may then be more than `n_bins`
-        bins.
+        For ``"tree"``: whether to add the cuts of one tree on all features with 32 leaves, which
+        finds interactions. There may then be more than `n_bins` bins.
     cut_points : mapping or sequence of sequences, optional
         For ``"given"``: increasing numbers per feature, as a mapping from the feature's index or
         name (features left out are not cut), or as one sequence for each feature.
@@ -178,17 +175,16 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Cuts lie half-way between two neighboring values of the data, so equal values share a bin
-    and the scale of a feature does not matter: trees are grown on the ranks of the values. Of more
-    than 4096 distinct values, trees look at as many groups of neighbors, and the cuts found are
-    then placed exactly within the groups beside them. The joint tree looks at 20000 evenly spaced
-    rows at most; its cuts lie half-way between neighbors among the rows that it parts there.
-    A y of floats makes regression trees, any other y classification trees (Gini impurity), grown
-    best first to `n_bins` leaves. Nothing is random.
+    Cuts lie halfway between two neighboring values of the data, and trees are fitted to ranks, so
+    the scale of a feature does not matter. More than 4096 distinct values are grouped into 4096
+    groups of neighbors at first; the cuts are then refined within the adjacent groups. The joint
+    tree is fitted to at most 20000 evenly spaced rows. Regression trees are used if y holds floats,
+    otherwise classification trees (Gini impurity), grown best first to `n_bins` leaves. Nothing is
+    random.
 
-    Text columns are refused. Leave them alone with a ``ColumnTransformer(...,
-    remainder="passthrough")``; extractors that take categories need no such thing, they show the
-    discretizer nothing but the numeric columns.
+    Text columns raise an error. Exclude them with ``ColumnTransformer(...,
+    remainder="passthrough")``. Extractors that accept categories pass only the numeric columns to
+    the discretizer.
 
     References
     ----------
@@ -235,8 +231,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows; finite numbers.
         y : array-like of shape (n_rows,), optional
-            Labels or numbers that the bins of ``strategy="tree"`` are to tell apart; the other
-            strategies do not look at it.
+            Target of the trees of ``strategy="tree"``; not used by the other strategies.
 
         Returns
         -------
@@ -246,7 +241,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If the rows or a parameter cannot be used; the message says what to do.
+            If the rows or a parameter are invalid; the message states the remedy.
         """
         self._check_parameters()
         check_columns(X, type(self).__name__)
@@ -275,7 +270,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Give the bin of every value.
+        """Return the bin of every value.
 
         Parameters
         ----------
@@ -285,7 +280,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray of int, shape (n_rows, n_features)
-            Numbers of bins from 0; a DataFrame if ``set_output`` asks for one.
+            Bin numbers from 0; a DataFrame if ``set_output`` requests one.
         """
         check_is_fitted(self, "cut_points_")
         rows = validate_data(self, X, reset=False, dtype=float)
@@ -295,7 +290,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return codes
 
     def intervals(self, feature: int | str) -> list[Interval]:
-        """Give the bins of a feature as conditions.
+        """Return the bins of a feature as conditions.
 
         Parameters
         ----------
@@ -371,7 +366,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return result
 
     def _index(self, feature: Any, parameter: str) -> int:
-        """Position of a feature given by index or name."""
+        """Return the index of a feature given by index or name."""
         names = getattr(self, "feature_names_in_", None)
         if isinstance(feature, str):
             if names is not None and feature in names:
@@ -391,7 +386,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self.strategy == "tree"
-        tags.transformer_tags.preserves_dtype = []  # bins are whole numbers
+        tags.transformer_tags.preserves_dtype = []  # bins are integers
         return tags
 
 
@@ -403,5 +398,5 @@ def _checked_cuts(cuts: Any, feature: int) -> np.ndarray:
         raise TypeError(f"{requirement}, got {cuts!r}.")
     array = np.array(cuts, dtype=float)
     if not np.isfinite(array).all() or (np.diff(array) <= 0).any():
-        raise ValueError(f"{requirement}, got {cuts!r}. Sort them and leave out what comes twice.")
+        raise ValueError(f"{requirement}, got {cuts!r}. Sort them and drop duplicates.")
     return array

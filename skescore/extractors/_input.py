@@ -1,4 +1,4 @@
-"""What rows and targets can be worked on, with errors that name the column and say what to do."""
+"""Checks of rows and targets, and encoding of categorical columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skescore.rules import Condition, Interval, LinearOutput, OneOf, Rule, RuleS
 
 
 def frame_column(X: Any, position: int) -> pd.Series:
-    """One column of a pandas or polars frame."""
+    """Return a column of a pandas or polars frame."""
     if hasattr(X, "iloc"):
         return X.iloc[:, position]
     column = X.to_series(position)
@@ -27,11 +27,11 @@ def frame_column(X: Any, position: int) -> pd.Series:
 def check_columns(
     X: Any, extractor: str, categorical: Container[int] = (), only: Container[int] | None = None
 ) -> None:
-    """Raise if a data frame has columns that no extractor can work on.
+    """Raise a ValueError if a data frame has invalid columns.
 
-    The columns at the positions `categorical` need not hold numbers; those that are not among
-    `only` may hold anything. Arrays are left to scikit-learn's own checks, which name the row
-    rather than the column.
+    The columns at the positions `categorical` need not be numeric; columns that are not in `only`
+    are not checked. Arrays are checked by scikit-learn, whose errors name the row instead of the
+    column.
     """
     if not (hasattr(X, "columns") and hasattr(X, "shape")):
         return
@@ -39,8 +39,8 @@ def check_columns(
     twice = repeated(names)
     if twice:
         raise ValueError(
-            f"X has more than one column named {', '.join(map(repr, twice))}, so rules could not "
-            "say which is meant. Rename or drop them."
+            f"X has more than one column named {', '.join(map(repr, twice))}, so rules "
+            "would be ambiguous. Rename or drop them."
         )
     for position, name in enumerate(names):
         if only is not None and position not in only:
@@ -56,11 +56,11 @@ def _check_column(column: pd.Series, name: str, extractor: str) -> None:
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             names = wrong.all() and pd.to_numeric(column, errors="coerce").isna().all()
-            hint = " Our own extractors read categorical columns." if names else ""
+            hint = " The extractors of skescore accept categorical columns." if names else ""
             value = python_value(column.iloc[at])
             raise ValueError(
                 f"{extractor} needs numbers, but column {name!r} holds {value!r} in row {at} "
-                f"({int(wrong.sum())} of {len(column)} rows are no numbers). Encode the column as "
+                f"({int(wrong.sum())} of {len(column)} rows are not numbers). Encode the column as "
                 f"numbers or drop it.{hint}"
             )
     values = column.to_numpy(dtype=float, na_value=np.nan)
@@ -74,14 +74,14 @@ def _check_column(column: pd.Series, name: str, extractor: str) -> None:
 
 
 def check_labels(y: np.ndarray) -> None:
-    """Raise if class labels lack a value or cannot be told apart in one order."""
+    """Raise a ValueError if class labels are missing or cannot be sorted."""
     if y.dtype != object:
         return
     missing = np.flatnonzero(pd.isna(y))
     if len(missing):
         raise ValueError(
             f"y lacks a label in {len(missing)} of {len(y)} rows, the first in row {missing[0]} "
-            f"({y[missing[0]]!r}). Drop those rows, or give them a label of their own."
+            f"({y[missing[0]]!r}). Drop these rows, or give them a separate label."
         )
     kinds = sorted({type(label).__name__ for label in y if not isinstance(label, Real)})
     if len(kinds) > 1 or (kinds and any(isinstance(label, Real) for label in y)):
@@ -92,7 +92,7 @@ def check_labels(y: np.ndarray) -> None:
 
 
 def is_plain(X: Any, n_features: int | None = None, *, min_rows: int = 1) -> bool:
-    """Return whether rows are an array in which scikit-learn's checks would find nothing to say."""
+    """Return whether rows are an array that passes all checks of scikit-learn."""
     return (
         type(X) is np.ndarray
         and X.dtype == np.float64
@@ -103,8 +103,7 @@ def is_plain(X: Any, n_features: int | None = None, *, min_rows: int = 1) -> boo
     )
 
 
-# An algorithm sees the number of each value among the feature's values, counted from 0. The black
-# box and the rules see the values themselves.
+# Algorithms get categorical values as codes 0, 1, ...; the black box and the rules have the values.
 
 
 def category_order(
@@ -115,18 +114,18 @@ def category_order(
     Parameters
     ----------
     codes : ndarray of int, shape (n_rows,)
-        The number of each row's value; each value occurs.
+        Code of each row's value; each value occurs.
     predictions : ndarray of shape (n_rows,)
-        What the black box predicts: numbers, or indices of classes.
+        Predictions of the black box: numbers, or indices of classes.
     n_values : int
-        How many values there are.
+        Number of values.
     n_classes : int or None
-        How many classes; None for a regression.
+        Number of classes; None for a regression.
 
     Returns
     -------
     ndarray of int, shape (n_values,)
-        The values' numbers in order.
+        Codes of the values in order.
 
     Notes
     -----
@@ -156,9 +155,9 @@ def category_order(
 
 
 def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Order values by how many rows they have, and by sums of the rows' numbers or of each class.
+    """Order values by their mean prediction, from the number of rows and sums of predictions.
 
-    The sums have the shape (n_values, 1) or (n_values, n_classes).
+    The sums have the shape (n_values, 1), or (n_values, n_classes) with the counts of classes.
     """
     if sums.shape[1] == 1:
         position = sums[:, 0] / total
@@ -167,26 +166,26 @@ def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
         centered = probabilities - np.average(probabilities, axis=0, weights=total)
         scatter = (centered * total[:, None]).T @ centered
         direction = np.linalg.eigh(scatter)[1][:, -1]
-        # The sign of an eigenvector is anyone's choice; its largest part shall be positive.
+        # The sign of an eigenvector is arbitrary, so its largest component is made positive.
         direction *= np.sign(direction[np.argmax(np.abs(direction))])
         position = centered @ direction
     extent = np.ptp(position)
-    if extent > 0:  # differences of rounding must not decide
+    if extent > 0:  # rounding errors must not decide
         position = np.round(position / extent, 9)
     return np.argsort(position, kind="stable")
 
 
 def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> RuleSet:
-    """Turn intervals over the ranks of ordered categories into sets of their values.
+    """Convert intervals of category ranks to sets of values.
 
     They become conditions such as ``color in {blue, red}``. A set of more than half of the values
-    is written as what it leaves out, ``color ≠ green``: that also holds for values never seen. A
-    rule that holds for no value is left out.
+    is written as its complement, ``color ≠ green``, which also holds for unseen values. A rule that
+    holds for no value is dropped.
 
     Raises
     ------
     ValueError
-        If a rule multiplies a rank, which says nothing of its value.
+        If a linear output or weight uses a rank.
     """
     rules = []
     for rule in ruleset.rules:
@@ -213,7 +212,7 @@ def name_categories(ruleset: RuleSet, values: Mapping[int, tuple[Any, ...]]) -> 
 
 
 def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf | bool:
-    """The values whose ranks an interval holds; whether it holds at all if it does not matter."""
+    """Return a condition on the values in an interval of ranks; a bool for all or no values."""
     ranks = np.arange(len(values), dtype=float)
     held_ranks = interval.holds(lambda _: ranks)
     inside = [v for v, holds in zip(values, held_ranks, strict=True) if holds]
@@ -226,10 +225,10 @@ def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf | bool:
 
 
 class CategoryEncoder:
-    """The categorical columns of the frame that an extractor was fitted on.
+    """Encoder of the categorical columns of a data frame.
 
-    Columns of pandas' or polars' categorical types and of text are categorical. `categories` has
-    the sorted values of each by its index.
+    Columns with categorical types, booleans or text are categorical. `categories` maps the index of
+    each to its sorted values.
 
     Parameters
     ----------
@@ -239,7 +238,7 @@ class CategoryEncoder:
     Raises
     ------
     ValueError
-        If a categorical column holds what no rule could hold for.
+        If a categorical column holds neither only text nor only numbers.
 
     Examples
     --------
@@ -274,7 +273,7 @@ class CategoryEncoder:
         return bool(self.categories)
 
     def codes(self, X: Any) -> pd.DataFrame:
-        """The rows with codes in place of values, NaN for missing ones; names are kept."""
+        """Return the rows with codes instead of values, and NaN for missing ones."""
         columns = {}
         for position, name in enumerate(X.columns):
             column = frame_column(X, position)
@@ -282,23 +281,23 @@ class CategoryEncoder:
             if values is None:
                 columns[name] = column.to_numpy(dtype=float, na_value=np.nan)
                 continue
-            # As objects: text would be made an Arrow array first.
+            # With objects pandas does not convert text to an Arrow array first.
             values_of_rows = pd.Index(column.to_numpy(dtype=object), dtype=object)
             codes = pd.Index(values, dtype=object).get_indexer(values_of_rows)
             columns[name] = np.where(codes < 0, np.nan, codes)
         return pd.DataFrame(columns)
 
     def frame(self, X: Any) -> Any:
-        """Rows that came without column names, as a frame like that of training."""
+        """Convert rows without column names to a frame like that of training."""
         rows = np.asarray(X, dtype=object)
         if rows.ndim != 2 or rows.shape[1] != len(self._names):
-            return X  # scikit-learn's own check says what is wrong
+            return X  # scikit-learn's check reports the error
         frame = pd.DataFrame(rows, columns=self._names)
         numeric = [n for position, n in enumerate(self._names) if position not in self.categories]
         return frame.astype(dict.fromkeys(numeric, float))
 
     def decode(self, points: np.ndarray) -> Any:
-        """Points in codes, as a frame like that of training."""
+        """Convert points with codes to a frame like that of training."""
         columns = {}
         for position, name in enumerate(self._names):
             column: Any = points[:, position]
@@ -322,7 +321,7 @@ class CategoryEncoder:
 
 
 def has_categories(X: Any) -> bool:
-    """Return whether some column of a data frame is categorical.
+    """Return whether a data frame has categorical columns.
 
     Parameters
     ----------
@@ -332,7 +331,7 @@ def has_categories(X: Any) -> bool:
     Returns
     -------
     bool
-        Whether there is one.
+        True if there is one.
     """
     if not (hasattr(X, "columns") and hasattr(X, "shape")):
         return False
@@ -340,9 +339,19 @@ def has_categories(X: Any) -> bool:
 
 
 def is_categorical(column: pd.Series) -> bool:
-    """Whether a column holds declared categories, text alone, or only true and false.
+    """Return whether a column holds declared categories, only text, or only booleans.
 
-    A text among numbers is a slip, and numbers written as text are no categories either.
+    Columns of numbers with single texts and of numbers written as text are not categorical.
+
+    Parameters
+    ----------
+    column : Series
+        The column.
+
+    Returns
+    -------
+    bool
+        True for a categorical column.
     """
     if isinstance(column.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(column.dtype):
         return True

@@ -1,4 +1,4 @@
-"""The one place that queries the black box, and the cache of what it predicted."""
+"""Queries of the black box, with a cache of its predictions."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ from skescore._validation import one_dimension, own_rows
 from skescore.black_boxes import explained_refusal
 from skescore.rules import convert_rows
 
-#: What one black box's cache may hold, and what a key and its objects cost beside their arrays.
+#: Size limit of a black box's cache, and the overhead of an entry, in bytes.
 _MOST_BYTES, _OVERHEAD = 32 * 2**20, 512
-#: What an oracle's cache of predictions may hold.
+#: Size limit of an oracle's cache of predictions, in bytes.
 _MOST_BYTES_OF_PREDICTIONS = 2**30
 _HASHED_ROWS = 65536
 
 
 class ResultCache:
-    """A cache bounded in bytes, of which the least recently used results leave first.
+    """Cache with a size limit in bytes that drops the least recently used results first.
 
-    Copies and pickles start empty: results can be worked out again, and would only make what is
-    sent to other processes large.
+    Copies and pickles are empty, so that little is sent to other processes.
 
     Parameters
     ----------
     most_bytes : int, default=33554432
-        Bytes that all results together may take; none may take more than a quarter.
+        Size limit of all results; a single result may take a quarter of it.
 
     Examples
     --------
@@ -63,7 +62,7 @@ class ResultCache:
         self._lock = threading.Lock()  # threads may search with one black box
 
     def get(self, key: Hashable) -> Any:
-        """Give what is kept under a key, or None."""
+        """Return the result of a key, or None."""
         with self._lock:
             if key not in self._kept:
                 return None
@@ -71,7 +70,7 @@ class ResultCache:
             return self._kept[key][0]
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep a result, in place of an earlier one of that key, unless it is too large."""
+        """Store a result unless it is too large; replace an earlier result of the key."""
         size = _bytes_of(value) + _OVERHEAD
         with self._lock:
             self.n_bytes -= self._kept.pop(key, (None, 0))[1]
@@ -90,7 +89,7 @@ class ResultCache:
 
 
 def _bytes_of(value: Any) -> int:
-    """Bytes of the arrays in a result: of an array, or of all in a tuple or an object's fields."""
+    """Return the bytes of the arrays in a result, also in tuples and in fields of objects."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, tuple):
@@ -106,28 +105,28 @@ class Oracle:
     estimator : estimator
         A fitted black box with ``predict``.
     like : array-like or DataFrame, optional
-        Rows in the container that the extractor was given. It decides what the black box is shown
-        when the black box itself does not say: one with ``feature_names_in_`` gets a DataFrame
-        with those columns, a scikit-learn one fitted without names gets an array, any other gets
-        a frame if this is one, else the rows as they come.
+        Rows in the container of the extractor's training rows. A black box with
+        ``feature_names_in_`` gets a DataFrame with these columns, and a scikit-learn model without
+        names gets an array. Any other black box gets a frame if `like` is a frame, else the rows
+        unchanged.
     feature_names : sequence of str, optional
-        Column names for arrays that must become frames.
+        Column names for arrays that are converted to frames.
     batch_size : int, optional
-        Most rows in one call; by default all at once.
+        Largest number of rows in one call; by default all rows.
 
     Attributes
     ----------
     n_calls : int
-        Calls of the black box's ``predict``.
+        Number of calls of the black box's ``predict``.
     n_rows : int
-        Rows in those calls.
+        Number of rows in these calls.
     n_rows_cached : int
-        Rows whose predictions came from the cache.
+        Number of rows whose predictions came from the cache.
     seconds : float
-        Time spent in those calls.
+        Duration of these calls.
     first_query : bytes or None
-        Digest of the rows of the first query: an extractor's training rows. None if they are
-        neither numbers nor text.
+        Digest of the rows of the first query, which are an extractor's training rows. None if
+        they are neither numbers nor text.
     """
 
     def __init__(
@@ -155,19 +154,19 @@ class Oracle:
         self._kinds = FrameKinds(like)
 
     def query(self, X: Any, *, cache: bool = True) -> np.ndarray:
-        """Predict rows, one label or number per row.
+        """Return one prediction per row.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows; columns of a frame that the black box knows by name may come in any order.
+            The rows; columns may be in any order if the black box has their names.
         cache : bool, default=True
-            False for points that nobody will query again.
+            Whether to cache the predictions.
 
         Raises
         ------
         ValueError
-            If the black box does not give one prediction per row.
+            If the black box does not return one prediction per row.
         """
         X = convert_rows(X)
         X = X if hasattr(X, "columns") else np.asarray(X)
@@ -184,7 +183,7 @@ class Oracle:
         converted = self._shown(X)
         n_rows = len(converted)
         size = self.batch_size or max(1, n_rows)
-        # Rows that are shown as they are and all at once need no second digest further on.
+        # Unchanged rows in one call need no second digest in a cached black box.
         key_of_all = key if converted is X and n_rows <= size else None
         parts = [
             self._call(converted, start, start + size, cache, key_of_all)
@@ -196,14 +195,14 @@ class Oracle:
         return predictions
 
     def count_again(self, n_rows: int) -> None:
-        """Count a query whose predictions are known already.
+        """Count a query whose predictions are already available.
 
-        What an extractor counts must not depend on what others have queried before.
+        The counts of an extractor must not depend on earlier queries of others.
 
         Parameters
         ----------
         n_rows : int
-            Rows that :meth:`query` would have been given.
+            Number of rows that :meth:`query` would have got.
         """
         self.n_calls += math.ceil(n_rows / (self.batch_size or max(1, n_rows)))
         self.n_rows += n_rows
@@ -216,7 +215,7 @@ class Oracle:
     def _call(
         self, converted: Any, start: int, stop: int, cache: bool, key_of_all: bytes | None
     ) -> np.ndarray:
-        # A pandas frame with numbers as row labels could be sliced by label otherwise.
+        # Without iloc, a pandas frame with numeric row labels would be sliced by label.
         rows = converted.iloc[start:stop] if hasattr(converted, "iloc") else converted[start:stop]
         begin = time.perf_counter()
         if isinstance(self.estimator, CachedBlackBox):
@@ -236,13 +235,14 @@ class Oracle:
         if predictions.shape != (len(rows),):
             raise ValueError(
                 f"The black box {self._black_box_name} must predict one label or number per row, "
-                f"but for {len(rows)} rows it gave an array of shape {predictions.shape}. Extract "
+                f"but for {len(rows)} rows it returned an array of shape {predictions.shape}. "
+                "Extract "
                 "rules for one output at a time: select_output(model, 0)."
             )
         return predictions
 
     def _shown(self, X: Any) -> Any:
-        """Put the rows into the container that the black box was fitted on."""
+        """Convert the rows to the container that the black box was fitted on."""
         is_frame = hasattr(X, "columns")
         if self._names is None:
             return _as_array(X) if is_frame and self._array_only else X
@@ -253,10 +253,10 @@ class Oracle:
         if columns == names:
             return X
         missing = [n for n in names if n not in columns]
-        # LightGBM writes the blanks in names as underscores.
-        written = {str(column).replace(" ", "_"): column for column in columns}
-        if missing and len(written) == len(columns) and written.keys() >= set(names):
-            return X[[written[name] for name in names]]
+        # LightGBM replaces blanks in names by underscores.
+        column_of = {str(column).replace(" ", "_"): column for column in columns}
+        if missing and len(column_of) == len(columns) and column_of.keys() >= set(names):
+            return X[[column_of[name] for name in names]]
         if missing:
             raise ValueError(
                 f"The black box {self._black_box_name} was fitted on the columns "
@@ -267,7 +267,7 @@ class Oracle:
         return X[names]
 
     def _as_frame(self, array: np.ndarray, names: list[Any]) -> Any:
-        """Name the columns of an array: as the extractor's rows were named, if they were."""
+        """Convert an array to a frame with the extractor's column names, or else `names`."""
         if self._feature_names is not None:
             names = self._feature_names
         if array.ndim != 2 or array.shape[1] != len(names):
@@ -289,10 +289,10 @@ class Oracle:
 
 
 class FrameKinds:
-    """The columns of a pandas frame that hold truth values or Python objects.
+    """Columns of a pandas frame with booleans or Python objects.
 
-    A black box that encodes such columns knows their values and no numbers in between, so that
-    points drawn there are shown as the nearest value that occurred.
+    A black box that encodes such columns accepts only the values that occurred, so points are
+    moved to the nearest of these values.
     """
 
     def __init__(self, like: Any) -> None:
@@ -312,7 +312,7 @@ class FrameKinds:
             self._known[name] = (numbers[order], observed_values, column.dtype)
 
     def restored(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Exchange numbers for the nearest of the values that occurred."""
+        """Replace numbers by the nearest values that occurred."""
         for name, (numbers, values, dtype) in self._known.items():
             if name in frame.columns:
                 middles = numbers[:-1] / 2 + numbers[1:] / 2
@@ -322,9 +322,9 @@ class FrameKinds:
 
 
 def _as_array(X: Any) -> np.ndarray:
-    """Make an array of rows; columns of several types become floats where they can.
+    """Convert rows to an array; columns of several types become floats if possible.
 
-    Texts never do: "01" and "1" are two codes.
+    Text is never converted: "01" and "1" are different codes.
     """
     array = np.asarray(X)
     if array.dtype == object and not any(isinstance(value, str) for value in array.flat):
@@ -336,38 +336,38 @@ def _as_array(X: Any) -> np.ndarray:
 
 
 def _content_key(X: Any) -> bytes | None:
-    """Digest the rows' content; None where they are neither numbers nor text."""
+    """Return a digest of the rows' content; None if they are neither numbers nor text."""
     array = _as_array(X)
     kinds: list[str] = []
     if array.dtype.kind not in "fiub" and isinstance(X, pd.DataFrame):
-        # pandas gives 1 and "1" one hash where columns hold objects.
+        # In columns of objects pandas hashes 1 and "1" alike.
         kinds = [_kind(column) for _, column in X.items()]
         if {"mixed", "mixed-integer"} & {*kinds}:
             return None
         try:
             array = pd.util.hash_pandas_object(X, index=False).to_numpy()[:, None]
-        except TypeError:  # something in it has no hash
+        except TypeError:  # a value cannot be hashed
             return None
     if array.dtype.kind not in "fiub" or array.ndim != 2:
         return None
     names = ",".join(map(str, X.columns)) if hasattr(X, "columns") else ""
     digest = hashlib.sha256()
-    for start in range(0, len(array), _HASHED_ROWS):  # a column-wise array is not copied as a whole
+    for start in range(0, len(array), _HASHED_ROWS):  # copies a column-wise array in parts
         digest.update(np.ascontiguousarray(array[start : start + _HASHED_ROWS]).data)
     digest.update(f"{array.shape}{array.dtype}{kinds}{names}".encode())
     return digest.digest()
 
 
 def _kind(column: pd.Series) -> str:
-    """What the objects of a column are: "mixed" ones are of several types, not all numbers."""
+    """Return pandas' name for the type of a column's values, such as "mixed"."""
     values = column.cat.categories if hasattr(column, "cat") else column
     return pd.api.types.infer_dtype(values) if values.dtype == object else str(values.dtype)
 
 
 class CachedBlackBox(FrozenEstimator):
-    """A fitted black box that is queried once for the same rows, however many estimators query.
+    """Fitted black box with a cache, for many estimators that query the same rows.
 
-    A search hands it to all its candidates: ``fit`` and ``clone`` leave it as it is.
+    A search passes it to all its candidates; ``fit`` and ``clone`` do not change it.
 
     Parameters
     ----------
@@ -377,10 +377,10 @@ class CachedBlackBox(FrozenEstimator):
     Attributes
     ----------
     oracle : Oracle
-        Counts what really reached the black box.
+        Counts the queries that reach the black box.
     cache : ResultCache
-        What estimators that query the same rows have worked out for each other. Bounded; left
-        behind by pickles and copies.
+        Shared results of estimators that query the same rows. It is limited in size and not
+        copied or pickled.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -389,44 +389,44 @@ class CachedBlackBox(FrozenEstimator):
         self.cache = ResultCache()
 
     def __sklearn_tags__(self) -> Any:
-        # As of any frozen estimator, but without the deep copy: every check of scikit-learn's asks.
+        # The tags of a frozen estimator without its deep copy, because every check requests them.
         tags = copy.copy(get_tags(self.estimator))
         tags._skip_test = True
         return tags
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict rows, from the cache where they have been queried before."""
+        """Predict rows, from the cache if they were queried before."""
         return self.oracle.query(X)
 
 
-# --- forests without what their predict costs per call --------------------------------------------
+# --- fast predictions of forests --------------------------------------------
 
-# An extractor queries its black box hundreds of times for a few hundred points, and a forest of 100
-# trees spends nearly all of such a call on checks, threads and the encoder in front of it. Here its
-# trees are asked themselves, in the same order, so that predictions are the same to the last bit.
+# An extractor queries its black box hundreds of times at a few hundred points. A forest spends most
+# of such a call on checks, threads and the encoder. The functions below call its trees directly
+# and in the same order, so predictions are bit-identical.
 
 _CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier)
 _REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)
 
 
 def quick_predict(estimator: Any, X: Any) -> np.ndarray:
-    """Predict rows: what ``estimator.predict(X)`` gives, sooner where it is a forest.
+    """Return ``estimator.predict(X)``, with a faster computation for forests.
 
-    A forest by itself, or behind a :class:`~sklearn.compose.ColumnTransformer` that turns columns
-    into 0/1 columns and lets others through, is looked into; any other black box is just called, as
-    is one whose rows would have to be complained about.
+    It applies to forests, also behind a :class:`~sklearn.compose.ColumnTransformer` with one-hot
+    encoded and unchanged columns. The ``predict`` of any other black box is called, and that of
+    forests for rows that would raise an error.
 
     Parameters
     ----------
     estimator : estimator
         The fitted black box.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows, in the container that it was fitted on.
+        The rows, in the container of its training rows.
 
     Returns
     -------
     ndarray
-        Its predictions.
+        The predictions.
 
     Examples
     --------
@@ -445,18 +445,18 @@ def quick_predict(estimator: Any, X: Any) -> np.ndarray:
         rows = _numbers(forest, X) if first is None else _encoded(first, X)
         if rows is not None and _is_sound(forest, rows):
             return _of_trees(forest, rows)
-    # Some models work in place, on rows that are the caller's or that others will ask about.
-    return one_dimension("What the black box predicts", estimator.predict(own_rows(X)))
+    # Some models change rows in place, so they get a copy.
+    return one_dimension("The prediction of the black box", estimator.predict(own_rows(X)))
 
 
 def _is_simple(forest: Any) -> bool:
-    """Whether one output is predicted, by one thread, of which nothing is told."""
+    """Return whether a fitted forest has one output, one thread and no verbose messages."""
     fitted = hasattr(forest, "estimators_") and forest.n_outputs_ == 1
     return fitted and forest.n_jobs in (None, 1) and not forest.verbose
 
 
 def _is_sound(forest: Any, rows: np.ndarray) -> bool:
-    """Whether the forest would take the rows without complaint."""
+    """Return whether the forest would accept the rows without an error."""
     if rows.shape[1] != forest.n_features_in_ or not len(rows) or np.isinf(rows).any():
         return False
     return not np.isnan(rows).any() or get_tags(forest.estimators_[0]).input_tags.allow_nan
@@ -473,7 +473,7 @@ def _of_trees(forest: Any, rows: np.ndarray) -> np.ndarray:
 
 
 def _numbers(forest: Any, X: Any) -> np.ndarray | None:
-    """The rows as a forest's trees take them; None if they are not what it was fitted on."""
+    """Return the rows as input of a forest's trees; None if their columns do not match."""
     if isinstance(X, pd.DataFrame):
         if list(X.columns) != list(getattr(forest, "feature_names_in_", ())):
             return None
@@ -487,19 +487,19 @@ def _numbers(forest: Any, X: Any) -> np.ndarray | None:
 
 
 def _numeric(columns: list[pd.Series]) -> np.ndarray | None:
-    """The numbers of some columns; None if they hold anything else."""
+    """Return numeric columns as an array; None if a column is not numeric."""
     if not all(isinstance(c.dtype, np.dtype) and c.dtype.kind in "fiu" for c in columns):
         return None
     return np.column_stack([column.to_numpy(dtype=float) for column in columns])
 
 
 def _floats(numbers: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):  # what is too large is infinite, and complained about
+    with np.errstate(over="ignore"):  # too large numbers become infinite and raise an error later
         return np.ascontiguousarray(numbers, dtype=np.float32)
 
 
 def _encoded(transformer: Any, X: Any) -> np.ndarray | None:
-    """The rows as a column transformer gives them; None if that is not known here."""
+    """Return the rows as transformed by a column transformer; None if it is not supported."""
     if type(transformer) is not ColumnTransformer or not isinstance(X, pd.DataFrame):
         return None
     if list(X.columns) != list(getattr(transformer, "feature_names_in_", ())):
@@ -525,7 +525,7 @@ def _encoded(transformer: Any, X: Any) -> np.ndarray | None:
 
 
 def _selected(X: pd.DataFrame, columns: Any) -> list[pd.Series] | None:
-    """Columns by a list of names or of indices; None for what else they may be selected by."""
+    """Select columns by a list of names or indices; return None for other selectors."""
     kinds = {type(column) for column in columns} if isinstance(columns, list) else set()
     if not X.columns.is_unique or kinds not in ({str}, {int}):
         return None
@@ -533,7 +533,7 @@ def _selected(X: pd.DataFrame, columns: Any) -> list[pd.Series] | None:
 
 
 def _one_hot(encoder: OneHotEncoder, columns: list[pd.Series]) -> np.ndarray | None:
-    """Columns of 0 and 1, all 0 for what was never seen; None if the encoder does otherwise."""
+    """Return one-hot columns, 0 for unseen values; None if the encoder has other settings."""
     merges = encoder.min_frequency is not None or encoder.max_categories is not None
     if encoder.handle_unknown != "ignore" or encoder.drop is not None or merges:
         return None
@@ -544,7 +544,7 @@ def _one_hot(encoder: OneHotEncoder, columns: list[pd.Series]) -> np.ndarray | N
         labels, values = category_values.tolist(), column.to_numpy(dtype=object).tolist()
         if any(value is pd.NA for value in (*labels, *values)):
             return None
-        # A dict is quicker for some hundred rows than what larger tables need.
+        # For a few hundred rows a dict is faster than vectorized lookups.
         code_of = {value: at for at, value in enumerate(labels) if value == value}
         gap = len(code_of) if len(code_of) < len(labels) else -1  # NaN comes last
         codes = np.array([code_of.get(v, -1) if v == v else gap for v in values], dtype=np.intp)

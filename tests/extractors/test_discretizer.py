@@ -265,7 +265,7 @@ def test_given_cuts(cut_points):
         ({True: [1]}, ValueError, "got True"),
         ({0: [1], "a": [2]}, ValueError, "each feature once"),
         ({0: [2, 1]}, ValueError, r"feature 0 must be finite, increasing.*got \[2, 1\]"),
-        ({0: [1, 1]}, ValueError, "leave out what comes twice"),
+        ({0: [1, 1]}, ValueError, "drop duplicates"),
         ({0: [math.nan]}, ValueError, "finite"),
         ({0: ["1"]}, TypeError, "increasing numbers"),
         ({0: 1.5}, TypeError, "in a sequence, got 1.5"),

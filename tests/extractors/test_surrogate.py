@@ -38,7 +38,7 @@ def test_regression():
     extractor = SurrogateExtractor(FrozenEstimator(box), learner).fit(X)
     own = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0).fit(X, box.predict(X))
     np.testing.assert_allclose(extractor.predict(X), own.predict(X))
-    with pytest.raises(ValueError, match="learner must have an entry for classification, .* regr"):
+    with pytest.raises(ValueError, match=r"learner must have an entry for classification, .* regr"):
         SurrogateExtractor(KNeighborsClassifier(), learner).fit(IRIS.data, NAMES)
 
 
