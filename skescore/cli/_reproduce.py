@@ -148,7 +148,7 @@ class _Progress:
         self, key: tuple[Any, ...], n_done: int, total: int, left: float | None = None
     ) -> None:
         now = time.monotonic()
-        self._first = self._first or n_done  # what an earlier run has done took no time now
+        self._first = self._first or n_done  # cells of an earlier run take no time
         if n_done < total and now - self._last < self._every:
             return
         self._last = now
@@ -611,7 +611,7 @@ def _run_brex(options: argparse.Namespace) -> str:
     tables = table_lines(result)
     record = _brex_record(result, tables, size, notes.texts)
     if options.output is not None:
-        # Written after the figures, so that what it lists is there.
+        # Written after the figures that it lists.
         record["files"] = _figures(result, options.output, notes)
         record["files"] += ["brex_tables.json", "brex_tables.md"]
         write_atomically(options.output / "brex_tables.json", output.to_json(record))

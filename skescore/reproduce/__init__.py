@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-#: Where each public name lives; imported when first used, as only one paper's side may be wanted.
+#: Module of each public name, imported on first use.
 _HOMES = {
     "BREX_METHODS": "_brex_methods",
     "BREX_TABLES": "_printed",

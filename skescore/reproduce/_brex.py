@@ -49,9 +49,9 @@ __all__ = [
     "table_lines",
 ]
 
-#: Inputs of a row in the paper; formulas use some of them.
+#: Number of inputs in the paper; formulas use some of them.
 _N_INPUTS = 12
-#: The paper's table of each kind of formula.
+#: Number of the paper's table for each kind of formula.
 _TABLES = {
     ("chain", "non-monotone"): 1,
     ("chain", "monotone"): 2,
@@ -61,9 +61,9 @@ _TABLES = {
 }
 #: Normal quantile of a 95 % interval.
 _Z = 1.959963984540054
-#: Files of the results: as they come, and all of them as a table.
+#: Files of the results: appended during the run, and the final table.
 CELLS_FILE, ROWS_FILE = "brex.cells.jsonl", "brex_rows.csv"
-#: Called with the number of finished steps, of all steps, and what comes next.
+#: Called with the number of finished steps, the number of all steps and the next step.
 Progress = Callable[[int, int, str], None]
 
 
@@ -74,9 +74,9 @@ class BenchmarkFormula:
     #: "random", "chain" or "small", and "monotone", "non-monotone" or "small".
     kind: str
     family: str
-    #: Of the paper's table: the number of variables, or the name of a small formula.
+    #: Column of the paper's table: number of variables, or name of a small formula.
     column: str
-    #: Which of the random formulas of this cell.
+    #: Index among the random formulas of this cell.
     number: int
     seed: int
     assignments: int
@@ -154,21 +154,21 @@ class BrexRow:
     number: int
     formula: str
     method: str
-    #: Assignments explained.
+    #: Number of explained assignments.
     rows: int
-    #: Mean divergence from the exact responsibilities in bits; rows of which the method says
-    #: nothing count 1, or are left out.
+    #: Mean divergence from the exact responsibilities in bits; rows without attributions
+    #: count 1 or are excluded.
     jsd: float
     jsd_without_zero_maps: float
-    #: Share of rows of which the method says nothing.
+    #: Share of rows without attributions.
     zero_maps: float
-    #: Share of rows whose highest attributions are those of the responsible inputs; equal ones at
-    #: the border are drawn fairly, or are no hit.
+    #: Share of rows whose highest attributions are those of the responsible inputs; ties are
+    #: broken at random, or are no hit.
     top_k: float
     top_k_strict: float
-    #: Mean number of distinct queries per row; None for methods that look into a network.
+    #: Mean number of distinct queries per row; None for methods that use gradients.
     queries: float | None
-    #: Share of complete assignments that the network has learnt.
+    #: Accuracy of the network on complete assignments.
     accuracy: float | None
 
     @property
@@ -455,7 +455,7 @@ def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
         for printed, figures in BREX_TABLES[table].items():
             lines.append(_paper_line(table, printed, {c: figures[c] for c in columns}))
             lines += _our_lines(table, printed, run.methods, of_table, columns)
-        # The paper leaves IntegratedGrad out of its tables of top-k accuracy.
+        # The paper's tables of top-k accuracy do not contain IntegratedGrad.
         for name in run.methods:
             printed_figures = BREX_METHODS[name].printed
             if printed_figures not in BREX_TABLES[table]:
@@ -502,7 +502,7 @@ def half_width(figures: Sequence[float]) -> float:
     return float(_Z * np.std(figures, ddof=1) / math.sqrt(len(figures)))
 
 
-#: Okabe and Ito's colors, which the color-blind tell apart.
+#: Okabe and Ito's colors, suitable for color-blind readers.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
 _MARKERS = "osD^vPX*"
 _PANELS = {3: "non-monotone", 4: "monotone"}
@@ -556,7 +556,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
         _panel(ax, lines, styles)
         ax.set_title(f"{_PANELS[table]} formulas")
         ax.set_xlabel("number of variables")
-    for ax in axes:  # not before all is drawn: a limit of shared axes ends their scaling
+    for ax in axes:  # at the end, as setting a limit stops autoscaling
         ax.set_ylim(bottom=0)
     axes[0].set_ylabel("JSD from the exact responsibilities (bits)")
     axes[-1].legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

@@ -47,23 +47,23 @@ class Method:
     """Explainer of the benchmark."""
 
     name: str
-    #: What tables call it, and the paper's row that it belongs to.
+    #: Name in tables, and the row of the paper.
     label: str
     printed: str
-    #: Gives the attributions of a formula's decisions for rows, from a seed; None for a method that
+    #: Returns attributions of a formula's decisions for rows and a seed; None for a method that
     #: explains a trained network, of the kind `network`.
     explain: Callable[[Formula, Bits, int], Maps] | None = None
     network: str | None = None
-    #: What must be installed; it is an extra of the same name.
+    #: Required package, with an extra of the same name.
     package: str | None = None
     #: Largest number of rows of a slow method.
     max_rows: int | None = None
-    #: Whether it is run by default.
+    #: Whether the method runs by default.
     quick: bool = True
-    #: Whether rows without any attribution are left out of its mean divergence, as a mean that
-    #: leaves out NaN does.
+    #: Whether rows without attributions are excluded from the mean divergence, as by a mean that
+    #: ignores NaN.
     ignores_zero_maps: bool = False
-    #: Why its figures are not the paper's: in Tables 3 and 4, and in the others.
+    #: Reasons why its figures differ from the paper's: in Tables 3 and 4, and in the others.
     on_divergence: str = ""
     on_top_k: str = ""
 
@@ -72,7 +72,7 @@ class Method:
         return self.on_divergence if table in {3, 4} else self.on_top_k
 
 
-#: Rows of a formula's inputs evaluated at a time.
+#: Number of rows evaluated at a time.
 _SHAPLEY_BATCH = 1 << 18
 
 
@@ -84,7 +84,7 @@ def shapley_of_tables(worth: Floats) -> Floats:
     values = np.empty((len(worth), n_players))
     for player in range(n_players):
         without = coalitions[coalitions >> player & 1 == 0]
-        # How likely a random order brings exactly this coalition before the player.
+        # Probability that exactly this coalition precedes the player in a random order.
         weights = 1 / (n_players * np.array([math.comb(n_players - 1, s) for s in sizes[without]]))
         gains = worth[:, without | 1 << player] - worth[:, without]
         values[:, player] = gains @ weights
@@ -142,7 +142,7 @@ def completion_shapley(formula: Formula, X: Bits) -> Floats:
         rows = X[begin : begin + size]
         flipped = (rows[:, None, :] ^ absent).reshape(-1, formula.n_inputs)
         same = formula.evaluate(flipped).reshape(len(rows), -1) == now[begin : begin + size, None]
-        # Column m flips the players absent from m; summing over fewer of them averages.
+        # Column m flips the players absent from m; the sum over their subsets is an average.
         total = same.astype(float)
         for player in range(n_players):
             halves = total.reshape(len(rows), -1, 2, 1 << player)
@@ -170,16 +170,16 @@ def sampled_shapley(
             rows = (coded[:, None, :] * present).reshape(-1, n_players)
             worth = formula.evaluate_kleene(rows).reshape(n_rows, -1) * signs[:, None]
             np.add.at(values, (np.arange(n_rows)[:, None], order), np.diff(worth, axis=1))
-    # No player and all of them are queried once, the rest of every walk anew.
+    # The empty and the full coalition are queried once, the others for every order.
     return values / (2 * n_pairs), 2 + 2 * n_pairs * (n_players - 1)
 
 
-#: What a network has learnt: complete inputs only, or the three values of Kleene's logic.
+#: Training data of a network: complete inputs only, or the three values of Kleene's logic.
 KINDS = ("three-valued", "two-valued")
 _WIDTH, _LAYERS = 20, 6
 _BATCH, _RATE = 512, 5e-3
 _STEPS = 3000
-#: How often it is looked whether a network has learnt enough, in steps.
+#: Number of training steps between two checks of the accuracy.
 _CHECK_INTERVAL = 100
 _TRIES = 3
 
@@ -210,7 +210,7 @@ def _alone(torch: Any, seed: int) -> Iterator[None]:
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            # captum warns of the hooks and gradients that it sets.
+            # captum warns of its own hooks and gradients.
             warnings.simplefilter("ignore")
             torch.manual_seed(seed)
             yield
@@ -257,7 +257,7 @@ def _trained_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
         for step in range(1, steps + 1):
             rows = complete[generator.integers(0, len(complete), _BATCH)]
             if three_valued:
-                # From complete rows to rows of which nothing is left.
+                # From complete rows to rows without any input.
                 share = generator.random((_BATCH, 1)) * (generator.random((_BATCH, 1)) < 0.75)
                 rows = np.where(generator.random(rows.shape) < share, 0, rows).astype(np.int8)
             optimizer.zero_grad()
@@ -284,7 +284,7 @@ def _layers(torch: Any, n_inputs: int, n_classes: int) -> Any:
     return torch.nn.Sequential(*layers, torch.nn.Linear(width, n_classes))
 
 
-#: The paper's name of every method of captum that it ran, and its class there.
+#: Methods of captum in the paper, and their classes.
 CAPTUM = {
     "ShapleyValues": "ShapleyValueSampling",
     "KernelShap": "KernelShap",
@@ -310,7 +310,7 @@ def captum_maps(
         with torch.no_grad():
             target = network.model(rows).argmax(1)
         method = make(network.model)
-        if name == "KernelShap":  # it fits one row at a time
+        if name == "KernelShap":  # fits one row at a time
             attributions = torch.cat(
                 [
                     method.attribute(rows[i : i + 1], target=target[i : i + 1])
@@ -355,7 +355,7 @@ def _global_seed(seed: int) -> Iterator[None]:
     np.random.seed(seed % 2**32)
     try:
         with warnings.catch_warnings():
-            # Fewer samples than unknowns, as in the paper, and warnings of its own code.
+            # shap warns of fewer samples than unknowns, which the paper uses.
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -404,7 +404,7 @@ def _network_methods() -> Iterator[Method]:
                 printed,
                 network=kind,
                 package="captum",
-                # One call per row, where the others take all rows at once.
+                # One call per row; the other methods process all rows at once.
                 max_rows=100 if name == "KernelShap" else 1000 if "Shapley" in name else None,
                 quick=kind == "three-valued",
                 on_divergence=_network_note(name, kind, divergence=True),

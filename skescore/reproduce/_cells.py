@@ -18,13 +18,13 @@ from skescore._processes import parallel
 
 __all__ = ["CellFile", "Key", "Progress", "as_frame", "measure_cells"]
 
-#: Cells that other versions of these have measured are not mixed with new ones.
+#: Packages whose versions must be the same in all cells of a file.
 _PACKAGES = ("skescore", "scikit-learn", "optuna")
 
-#: A cell's name, such as ("wine", "cart", "half", 0); of texts and numbers, as JSON knows them.
+#: Key of a cell, such as ("wine", "cart", "half", 0), made of JSON texts and numbers.
 Key = tuple[Any, ...]
-#: Told the name of every cell that is measured, how many are done out of how many, and in how many
-#: seconds the others will be.
+#: Called with the key of every measured cell, the numbers of finished and of all cells, and the
+#: estimated remaining seconds.
 Progress = Callable[[Key, int, int, float], None]
 
 

@@ -30,7 +30,7 @@ from skescore.scorers import evaluate_rules
 
 __all__ = ["FIRE_ROWS", "FiReRow", "reproduce_fire"]
 
-#: Rows of a half of iris.
+#: Number of rows of a half of iris.
 _HALF = 75
 
 
@@ -51,11 +51,11 @@ _CLUSTERING = (
     "number."
 )
 _CLUSTERS = {"depth": 2, "error_threshold": 0.1}
-#: All cells at once, as the paper has them.
+#: All cells of the paper.
 _GRID = {"min_examples": 1, "threshold": 0.1, "max_rules": None, "n_features_to_select": None}
 _CELLS = "Cells without training rows have no rule, so that rows of the other half stay uncovered."
 
-#: The rows by the name they have here.
+#: Rows by name.
 FIRE_ROWS: Mapping[str, FiReRow] = {
     "CART": FiReRow(
         "cart",
@@ -169,7 +169,7 @@ def reproduce_fire(
     keys += [("black box", "half", split) for split in range(n_splits)]
     keys += [(engine, "all", -1) for engine in engines]
     keys += [(engine, "half", split) for engine in engines for split in range(n_splits)]
-    # The number of splits is no setting: more splits go on with what is there.
+    # The number of splits is not a setting, so that a run with more splits resumes the file.
     settings = {"table": "fire", "random_state": random_state}
     cells = measure_cells(
         keys,
@@ -225,7 +225,7 @@ def _one(
     model.set_params(random_state=random_state, **row.params)
     begin = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the paper's settings, which are not ours to mend
+        warnings.simplefilter("ignore")  # caused by the settings of the paper
         model.fit(*train)
         seconds = time.perf_counter() - begin
         evaluation = evaluate_rules(model, *test)

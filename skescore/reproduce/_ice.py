@@ -44,7 +44,7 @@ _REASONS = {
     "cart": "the trees differ by their settings alone",
 }
 
-#: Settings that give a printed column, or come next to it, on all rows. The search does not choose
+#: Settings that give a printed column, or nearly so, on all rows. The search does not choose
 #: them, as it finds rules with a better score.
 _SETTINGS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("wine", "cart"): {"max_leaf_nodes": 3, "max_depth": 3},
@@ -248,7 +248,7 @@ def _measure(
                 scoring=make_ice_scorer(*weights),
                 n_trials=n_trials,
                 cv=cv,
-                # With one fold there is no error of the mean: the best is the best.
+                # With one fold there is no standard error, so the best candidate is chosen.
                 standard_errors=0.5 if how == "held_out" else 0.0,
                 random_state=seed,
             ).fit(*train)
@@ -268,7 +268,7 @@ def _measure(
     }
 
 
-#: What a measurement holds besides numbers.
+#: Fields of a measurement that are not numbers.
 _NO_NUMBERS = ("params",)
 
 

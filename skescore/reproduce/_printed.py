@@ -17,11 +17,11 @@ import numpy as np
 
 from skescore.metrics import fire_score, ice_score, q_score
 
-#: The values of psi of FiRe's Table 1, in the order of its columns.
+#: Values of psi in FiRe's Table 1, in the order of its columns.
 PSI = (1, 2, 3)
-#: Float noise only: far below half a unit of the last printed digit.
+#: Tolerance for float noise, far below half a unit of the last printed digit.
 _SLACK = 1e-12
-#: So many values between two printed ones are tried for performance and for completeness.
+#: Number of values tried within a rounding interval of performance and of completeness.
 _STEPS_PERFORMANCE, _STEPS_COMPLETENESS = 4_001, 101
 
 
@@ -42,7 +42,7 @@ class PrintedICE(NamedTuple):
     scores: tuple[str, ...]
 
 
-#: FiRe, Table 1: rules of a 9-NN on iris. The paper leaves out the name of the clustering.
+#: FiRe, Table 1: rules of a 9-NN on iris. The paper does not name the clustering.
 FIRE_TABLE: Mapping[str, PrintedFiRe] = {
     "CART": PrintedFiRe("0.95", 3, ("0.17", "0.11", "0.06")),
     "ITER": PrintedFiRe("0.89", 3, ("0.36", "0.24", "0.12")),
@@ -52,10 +52,10 @@ FIRE_TABLE: Mapping[str, PrintedFiRe] = {
     "GridEx, 2 slices twice": PrintedFiRe("0.81", 4, ("0.80", "0.40", "0.40")),
     "GridEx, 4 x 4 slices": PrintedFiRe("0.97", 8, ("0.26", "0.13", "0.11")),
 }
-#: The first row of that table: the black box.
+#: First row of that table: the black box.
 FIRE_BLACK_BOX = "0.97"
 
-#: ICE, Table 1: (data set, extractor); the trees are complete by construction, as the paper says.
+#: ICE, Table 1, by data set and extractor; the trees are complete by construction.
 ICE_TABLE: Mapping[tuple[str, str], PrintedICE] = {
     ("wine", "exact"): PrintedICE(
         "0.80", 3, "1", ("0.608", "0.643", "0.214", "0.966", "0.862", "0.892")
@@ -104,7 +104,7 @@ def _by_arity(rows: dict[str, str]) -> Figures:
     }
 
 
-#: B-ReX's Tables 1 to 5 (arXiv:2509.09982): for every row its figures by column.
+#: B-ReX's Tables 1 to 5 (arXiv:2509.09982): figures by row and column.
 BREX_TABLES: Mapping[int, Figures] = MappingProxyType(
     {
         1: _by_arity(

@@ -48,15 +48,15 @@ from skescore.metrics import volume_completeness
 from skescore.rules import RuleSet, as_ruleset
 from skescore.scorers import make_fire_scorer, make_ice_scorer
 
-# --- what is checked on ---------------------------------------------------------------------------
+# --- data and black boxes of the checks ----------------------------------------------------------
 
 
 Check = Callable[[str, Any], None]
 
-#: All checks, in the order in which they are run.
+#: All checks in the order of their execution.
 CHECKS: list[Check] = []
 
-#: Column names with what may hurt: blanks, quotes, signs of other languages, digits in front.
+#: Difficult column names: blanks, quotes, non-ASCII characters, leading digits.
 COLUMNS = ("width (cm)", "2nd", "it's a «size»")
 
 
@@ -442,7 +442,7 @@ def check_probabilities(name: str, extractor: Any) -> None:
     )
 
 
-#: Two labels of every type that black boxes predict, in sorted order.
+#: Two sorted labels of every type that black boxes predict.
 LABELS: dict[str, np.ndarray] = {
     "text": np.array(["no, thanks", "yes"]),
     "objects": np.array(["b", "c"], dtype=object),
@@ -675,7 +675,7 @@ def check_pickle(name: str, extractor: Any) -> None:
         buffer = io.BytesIO()
         joblib.dump(value, buffer)
         buffer.seek(0)
-        return joblib.load(buffer)  # our own bytes of a moment ago
+        return joblib.load(buffer)  # bytes written above
 
     for how, travel in (("pickle", pickled), ("deepcopy", copy.deepcopy)):
         try:
@@ -701,7 +701,7 @@ def check_grid_search(name: str, extractor: Any) -> None:
     """Check that GridSearchCV sets the black box's parameters and ranks by scores of rules."""
     task = task_of(extractor)
     X, y = sample(task)
-    fitted(extractor)  # without rules there is nothing to score
+    fitted(extractor)  # skips the check if there are no rules to score
     search = GridSearchCV(
         around(extractor, neighbors(task)),
         {"estimator__n_neighbors": [3, 9]},
@@ -734,7 +734,7 @@ def check_pipeline(name: str, extractor: Any) -> None:
     y_pred = np.asarray(pipeline.predict(X))
     expect(y_pred.shape == (len(X),), name, "a Pipeline with a scaler must predict every row.")
     readable = as_ruleset(pipeline)
-    # A row on the very edge of a box may change sides when the edge is written in other units.
+    # A row exactly on an edge of a box may change sides when the edge is converted to other units.
     covered = readable.covers(X) & rules.covers(scaled)
     actual, expected = readable.predict(X[covered]), rules.predict(scaled[covered])
     same = actual == expected if task == "classification" else np.isclose(actual, expected)
@@ -824,7 +824,7 @@ def check_missing_values(name: str, extractor: Any) -> None:
             X_missing = X.copy()
             X_missing[:, column] = np.nan
             is_covered = np.asarray(copied.rules_.covers(X_missing))
-            # Whether predictions follow the rules at all is another check's.
+            # Another check tests whether predictions follow the rules.
             is_covered &= np.asarray(copied.predict(X)) == np.asarray(copied.rules_.predict(X))
             actual, expected_labels = copied.predict(X_missing), copied.rules_.predict(X_missing)
             is_same = _same(np.asarray(actual)[is_covered], np.asarray(expected_labels)[is_covered])
@@ -834,7 +834,7 @@ def check_missing_values(name: str, extractor: Any) -> None:
     X[3, 1] = np.nan
     for method in ("predict", "covers"):
         _expect_refused(name, f"NaN in {method}", getattr(copied, method), X)
-    black_box = FrozenEstimator(tree(task).fit(*sample(task)))  # which would not mind
+    black_box = FrozenEstimator(tree(task).fit(*sample(task)))  # a black box that accepts NaN
     _expect_refused(name, "NaN in fit", around(extractor, black_box).fit, X, y)
 
 
@@ -927,7 +927,7 @@ def check_tiny_data(name: str, extractor: Any) -> None:
         copied = around(extractor, tree(task))
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # it may well say that this is little
+                warnings.simplefilter("ignore", UserWarning)  # a warning of few rows is allowed
                 copied.fit(rows, target)
         except ValueError as error:
             expect(str(error).strip(), name, f"{label} must be refused with a text that says why.")
@@ -1029,7 +1029,7 @@ def check_container(name: str, extractor: Any) -> None:
     queried_columns = getattr(getattr(copied, "estimator_", None), "shown_", None)
     if (
         queried_columns is None
-    ):  # it keeps no estimator_; the caller's own one knows what it was shown
+    ):  # without estimator_, the caller's own black box has recorded the queries
         black_box = FrozenEstimator(recording(task).fit(frame_of(X), y))
         around(extractor, black_box).fit(frame_of(X), y)
         queried_columns = black_box.estimator.shown_

@@ -39,7 +39,7 @@ __all__ = ["SearchSpace", "as_search_space", "search_space", "starting_points"]
 
 Space = dict[str, BaseDistribution]
 _Conditions = Mapping[str, Mapping[str, Iterable[Any]]]
-#: By parameter the values that are left in a branch; None stands for the whole range.
+#: Values of the parameters in a branch; None stands for the whole range.
 _Branch = dict[str, list[Any] | None]
 _HEAD = ("parameter", "values", "scale", "active if")
 
@@ -430,7 +430,7 @@ class SearchSpace(dict[str, BaseDistribution]):
                 f"{self[other]!r}."
             )
         self._conditions.setdefault(name, {})[other] = tuple(values)
-        self._parents_first()  # raises if they wait for each other
+        self._parents_first()  # raises an error for circular conditions
 
     def _parents_first(self) -> list[str]:
         """Return the parameters, each after those in its conditions."""
@@ -846,7 +846,7 @@ def _search_of_class(name: str, kind: Any, registered: Any = None) -> _Search:
                 f"distributions, got {own_space!r}. Correct it, or report it to the authors of "
                 f"{kind.__module__!r}."
             )
-        return as_search_space(own_space).copy()  # theirs may be one that they keep
+        return as_search_space(own_space).copy()  # the caller may keep a reference
 
     def points(problem: _Problem) -> list[dict[str, Any]]:
         has_some = hasattr(kind, "starting_points")
@@ -855,7 +855,7 @@ def _search_of_class(name: str, kind: Any, registered: Any = None) -> _Search:
     return _Search(space, points)
 
 
-#: More rules than this are never the best trade-off by any of the scores.
+#: More rules than this are never the best trade-off of a score.
 _MOST_LEAVES = 32
 
 
@@ -906,7 +906,7 @@ def _impurities(problem: _Problem) -> FloatDistribution:
     return FloatDistribution(0.02 * max_impurity, max_impurity, log=True)
 
 
-#: Up to here all features may be used at once by extractors of boxes.
+#: Largest number of features that extractors of boxes may use at once.
 _FEW_FEATURES = 40
 
 
@@ -928,7 +928,7 @@ def _at_most(value: float, distribution: IntDistribution) -> int:
 
 def _cart(problem: _Problem) -> SearchSpace:
     criteria: tuple[str, ...] = ("gini", "entropy")
-    if not problem.classifies:  # the absolute error takes quadratic time
+    if not problem.classifies:  # not the absolute error, which takes quadratic time
         criteria = ("squared_error", "absolute_error")[: 2 if problem.n_rows <= 5000 else 1]
     return SearchSpace(
         {
@@ -951,7 +951,7 @@ def _cart_points(problem: _Problem) -> _Points:
         }
 
     n = problem.n_outputs
-    # Two leaves, where there are more classes, for scores that would rather miss one than read on.
+    # Two leaves, even for more classes, for scores that weigh size more than a rare class.
     few, fewest, more, largest = map(tree, (n, 2, n + 1, n + 3))
     default = tree(_at_most(max(6, min(n, 8)), _leaves(problem)))
     if problem.max_rules is None:
@@ -1001,7 +1001,7 @@ def _gridex(problem: _Problem) -> SearchSpace:
             "min_examples": CategoricalDistribution((1, 25)),
         }
     )
-    if problem.n_features == 1:  # it is the most important one, and always cut
+    if problem.n_features == 1:  # importance has no effect on a single feature
         space = space.without("importance_threshold")
     space |= {"max_rules": CategoricalDistribution((None, 16))} | _selections(problem, 5)
     return space
@@ -1030,8 +1030,8 @@ def _gridrex(problem: _Problem) -> SearchSpace:
 
 
 def _gridrex_points(problem: _Problem) -> _Points:
-    # By default the threshold is half the residual of a linear model, which is near this where the
-    # model leaves half of the variance.
+    # The default threshold is half the residual of a linear model, which is near this value if the
+    # model explains half of the variance.
     default = _gridex_points(problem)[-1] | {
         "threshold": 0.25 * problem.std,
         "coefficient_tolerance": 0.0,
@@ -1052,7 +1052,7 @@ def _iter(problem: _Problem) -> SearchSpace:
     low, high = (0.1, 0.8) if problem.classifies else (0.25 * problem.std, problem.std)
     return SearchSpace(
         {
-            # Small steps query the black box hundreds of times.
+            # Smaller steps would query the black box hundreds of times.
             "min_update": FloatDistribution(0.1, 0.5, log=True),
             "n_points": IntDistribution(1, 3),
             "threshold": FloatDistribution(low, high, log=True),
@@ -1100,7 +1100,7 @@ def _clusters_points(problem: _Problem) -> _Points:
     }
     if problem.classifies:
         return [default | {"depth": 2}, default, default | {"depth": 1}]
-    # Few rules leave much of a number unsaid unless their conclusions are linear models.
+    # Few rules approximate a number badly unless their conclusions are linear models.
     linear = [default | {"output": "linear", "depth": depth} for depth in (1, 2)]
     return [*linear, default | {"output": "constant"}]
 
@@ -1111,8 +1111,8 @@ def _real(problem: _Problem) -> SearchSpace:
             "max_rules": _leaves(problem, 50),
             "min_precision": FloatDistribution(0.8, 1.0),
             "tolerance": FloatDistribution(0.005, 0.2, log=True),
-            # Its rules are narrow, which scores of completeness dislike, and few, so that widening
-            # them takes little time.
+            # Its rules are few and narrow, so that widening them takes little time and improves
+            # completeness.
             "prune": CategoricalDistribution((None, "ice")),
         }
     )
@@ -1138,19 +1138,19 @@ def _trepan(problem: _Problem) -> SearchSpace:
             "min_sample": CategoricalDistribution((200, 1000)),
         }
     )
-    # A test uses each feature once at most.
+    # A test uses each feature at most once.
     return space if problem.n_features > 1 else space.without("max_literals")
 
 
 def _trepan_points(problem: _Problem) -> _Points:
     leaves = _leaves(problem, _MOST_LEAVES // 2)
     default = {
-        "max_leaf_nodes": _at_most(16, leaves),  # of 15 tests at most
+        "max_leaf_nodes": _at_most(16, leaves),  # at most 15 tests
         "max_literals": 4,
         "min_sample": 1000,
     }
-    # One leaf per class whose tests may hold several literals; a sample of 200 has all that these
-    # need.
+    # One leaf per class, with several literals per test; a sample of 200 rows is enough for
+    # these.
     small = default | {"max_leaf_nodes": problem.n_outputs, "min_sample": 200}
     few = [small | {"max_literals": m} for m in (4, 2, 1)]
     if problem.max_rules is None:
@@ -1158,8 +1158,8 @@ def _trepan_points(problem: _Problem) -> _Points:
     return [default | {"max_leaf_nodes": _at_most(problem.max_rules, leaves)}, *few]
 
 
-#: Few rules, one per class or a little more, are hard to beat by scores that weigh size; one
-#: well-chosen feature cut a few times is the grid's counterpart. The order follows held-out scores
+#: Scores that weigh size prefer few rules, about one per class; for grids, that is a single
+#: important feature with a few cuts. The order follows held-out scores
 #: on ten data sets (`benchmarks/README.md`, "Choosing"); the defaults are always among the points.
 _OWN_SEARCHES: dict[str, _Search] = {
     "cart": _Search(_cart, _cart_points),
@@ -1175,8 +1175,8 @@ _OWN_SEARCHES: dict[str, _Search] = {
 }
 
 
-# They differ from our own of the same name: their thresholds do not follow the target's units by
-# themselves, and some take long for settings that ours are quick with.
+# They differ from our extractors of the same name: their thresholds do not depend on the units of
+# the target, and some settings take much longer.
 
 
 def _psyke_cart(problem: _Problem) -> Space:
@@ -1184,7 +1184,7 @@ def _psyke_cart(problem: _Problem) -> Space:
 
 
 def _psyke_gridex(problem: _Problem) -> Space:
-    # A feature that is cut multiplies the cells, and each queries the black box by itself.
+    # Each cut feature multiplies the number of cells, and each cell queries the black box.
     return {
         "n_slices": IntDistribution(2, 6, log=True),
         "importance_threshold": FloatDistribution(0.3, 1.0),
@@ -1202,7 +1202,7 @@ def _psyke_gridrex(problem: _Problem) -> Space:
 
 
 def _psyke_hex(problem: _Problem) -> Space:
-    # Cells without rows are kept, so that there are more of them.
+    # Cells without rows are kept, so there are more rules.
     space = _psyke_gridex(problem) | {
         "n_slices": IntDistribution(2, 3),
         "importance_threshold": FloatDistribution(0.6, 1.0),
@@ -1215,11 +1215,11 @@ def _psyke_iter(problem: _Problem) -> Space:
     space: Space = {
         "min_update": FloatDistribution(0.2, 0.5, log=True),
         "n_points": IntDistribution(1, 3),
-        # All strips are queried anew at every step, some minutes long with more of either.
+        # Every step queries all strips again, which takes minutes for larger values.
         "min_examples": CategoricalDistribution((25,)),
         "max_iterations": CategoricalDistribution((100,)),
     }
-    if not problem.classifies:  # gaps between labels are 0 or 1, whatever the threshold
+    if not problem.classifies:  # differences of labels are 0 or 1, so the threshold has no effect
         space["threshold"] = FloatDistribution(0.25 * problem.std, problem.std, log=True)
     return space
 
@@ -1254,9 +1254,9 @@ def _psyke_cosmik(problem: _Problem) -> Space:
 def _psyke_ginger(problem: _Problem) -> Space:
     return {
         "n_features": IntDistribution(1, 2),
-        # Of several numbers of cuts it would keep the worst.
+        # With several numbers of cuts, PSyKE keeps the worst one.
         "max_slices": CategoricalDistribution((1,)),
-        # Each individual of each generation is an extraction of its own.
+        # Each individual of each generation is an extraction.
         "n_gen": IntDistribution(5, 20),
         "n_pop": IntDistribution(10, 30),
     }
@@ -1300,7 +1300,7 @@ def _psyke_grids(*slices: int) -> _Points:
     return [{"n_slices": m, "importance_threshold": 0.99, "depth": 1} for m in slices]
 
 
-#: By algorithm: the space for some data, and settings worth trying first.
+#: Search space and starting points of each algorithm.
 _PSYKE_SEARCHES: dict[str, _Search] = {
     "cart": _Search(_psyke_cart, _psyke_cart_points),
     "cream": _Search(_psyke_clusters, _psyke_cream_points),
@@ -1314,7 +1314,7 @@ _PSYKE_SEARCHES: dict[str, _Search] = {
     "gridrex": _Search(_psyke_gridrex, lambda problem: _psyke_grids(2, 4)),
     "hex": _Search(_psyke_hex, lambda problem: _psyke_grids(2)),
     "iter": _Search(_psyke_iter, lambda problem: [{"min_update": 0.3, "n_points": 1}]),
-    # All it has is a discretizer; one trial shows what it finds.
+    # Its only parameter is a discretizer, so one trial is enough.
     "real": _Search(lambda problem: {}, lambda problem: []),
     "trepan": _Search(
         _psyke_trepan, lambda problem: [{"max_depth": d, "min_examples": 0} for d in (3, 2)]

@@ -26,7 +26,7 @@ from skescore.scorers import (
 from skescore.tuning._candidates import as_candidates
 from skescore.tuning.weights._weighing import TIE, chosen_weights, preference
 
-#: All ways to draw folds are gone through up to this many.
+#: Up to this number, all draws of folds are enumerated instead of sampled.
 _ALL_WAYS = 20_000
 
 
@@ -348,7 +348,7 @@ def _resampled(
     n_rows = len(evaluations[0].y_true)
     resampled = np.empty((len(evaluations), n_resamples))
     with warnings.catch_warnings():
-        # Counted instead; the counts are part of the result.
+        # Failures are counted in the result instead.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for number in range(n_resamples):
             drawn = random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(float)
@@ -366,7 +366,7 @@ def _resampled(
 def _weighted(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation:
     """Return an evaluation with other weights of the rows."""
     copy = replace(evaluation, sample_weight=weights)
-    if "volume" in vars(evaluation):  # costly, and no row changes it
+    if "volume" in vars(evaluation):  # expensive, and independent of the rows
         vars(copy)["volume"] = evaluation.volume
     return copy
 

@@ -21,12 +21,12 @@ from skescore.tuning.weights._weighing import (
     ranges_of,
 )
 
-#: Pixels of the raster of phi and rho along either weight.
+#: Number of pixels of the raster along each of the weights phi and rho.
 _RESOLUTION = 200
-#: With fewer pixels left, what is left is cut into finer ones, so often at most.
+#: With fewer remaining pixels, the raster is refined, at most this number of times.
 _FEW = 300
 _ZOOMS = 3
-#: Questions are chosen by so many points of the region of each possible winner.
+#: Number of points of the region of each possible winner by which questions are chosen.
 _POINTS_EACH = 100
 _CHOICES = ("first", "second", "either")
 
@@ -60,7 +60,7 @@ class _Part:
 
     cells: Cells
     winners: np.ndarray
-    #: Two members each, and between what the lead of the first over the second is.
+    #: Pairs of members, and bounds of the lead of the first over the second.
     answers: tuple[tuple[int, int, float, float], ...] = ()
 
 
@@ -155,9 +155,9 @@ class WeightElicitation:
     def weights(self) -> dict[str, float]:
         """Center of the remaining weights for which the winner wins."""
         part = self._parts[-1]
-        own = part.winners == self._leader()
-        points = part.cells.points[own]
-        middle = np.average(points, axis=0, weights=part.cells.area[own] + TIE)
+        is_leader = part.winners == self._leader()
+        points = part.cells.points[is_leader]
+        middle = np.average(points, axis=0, weights=part.cells.area[is_leader] + TIE)
         point = points[int(np.argmin(((points - middle) ** 2).sum(axis=1)))]
         return dict(zip(WEIGHTS[self.score], np.exp(point).tolist(), strict=True))
 
@@ -176,16 +176,16 @@ class WeightElicitation:
         wins = of_cell[chosen, None] == np.arange(len(members))
         first, second = np.triu_indices(len(members), 1)
         is_first = leads[:, first] >= leads[:, second]
-        # How many may still win after either answer, and how much of the area is left.
+        # Number of possible winners after either answer, and remaining area.
         counted = wins.T.astype(np.float32)
         sides = [counted @ side.astype(np.float32) > 0 for side in (is_first, ~is_first)]
         counts = np.stack([side.sum(axis=0) for side in sides])
         unbalance = np.abs(2 * (area @ is_first.astype(float)) - area.sum()).round(12)
-        asked = {frozenset(question.indices) for question, _ in self.history}
+        earlier_pairs = {frozenset(question.indices) for question, _ in self.history}
         indices = self._weighing.members[members]
         for at in np.lexsort((unbalance, counts.sum(axis=0), counts.max(axis=0))):
             pair = sorted((int(indices[first[at]]), int(indices[second[at]])))
-            if frozenset(pair) not in asked:
+            if frozenset(pair) not in earlier_pairs:
                 return self._question(pair[0], pair[1])
         return None
 
@@ -219,12 +219,12 @@ class WeightElicitation:
             question = self._question(*self._checked(pair))
         members = self._weighing.members.tolist()
         first, second = (members.index(index) for index in question.indices)
-        least, most = {
+        lower, upper = {
             "first": (0.0, math.inf),
             "second": (-math.inf, 0.0),
             "either": (-self._tolerated, self._tolerated),
         }[choice]
-        part = self._after(first, second, least, most)
+        part = self._after(first, second, lower, upper)
         if part is None:
             earlier = "and the earlier answers" if self.history else "within the range"
             raise ValueError(
@@ -253,11 +253,11 @@ class WeightElicitation:
         members, of_cell = np.unique(part.winners, return_inverse=True)
         return int(members[np.argmax(np.bincount(of_cell, weights=part.cells.area))])
 
-    def _after(self, first: int, second: int, least: float, most: float) -> _Part | None:
+    def _after(self, first: int, second: int, lower: float, upper: float) -> _Part | None:
         """Return the part in which the lead of a member over another lies in an interval."""
         part = self._parts[-1]
-        answers = (*part.answers, (first, second, least, most))
-        out = {second} if least >= 0.0 else {first} if most <= 0.0 else set()
+        answers = (*part.answers, (first, second, lower, upper))
+        out = {second} if lower >= 0.0 else {first} if upper <= 0.0 else set()
         members = np.array([m for m in np.unique(part.winners) if m not in out], dtype=int)
         if not len(members):
             return None
@@ -279,17 +279,20 @@ class WeightElicitation:
         ranges = {}
         for axis, (name, (low, high)) in enumerate(self.within.items()):
             pixel = cells.edges[axis][1] / cells.edges[axis][0]
-            least, most = np.exp([agree[:, axis].min(), agree[:, axis].max()])
-            ranges[name] = max(low, least / pixel**2), min(high, most * pixel**2)
+            lower, upper = np.exp([agree[:, axis].min(), agree[:, axis].max()])
+            ranges[name] = max(low, lower / pixel**2), min(high, upper * pixel**2)
         return self._weighing.cells(ranges, _RESOLUTION)
 
     def _checked(self, pair: Any) -> tuple[int, int]:
         n = len(self.candidates)
-        whole = (int, np.integer)
+        integer_types = (int, np.integer)
         if not (
             isinstance(pair, tuple | list)
             and len(pair) == 2
-            and all(isinstance(p, whole) and not isinstance(p, bool) and 0 <= p < n for p in pair)
+            and all(
+                isinstance(p, integer_types) and not isinstance(p, bool) and 0 <= p < n
+                for p in pair
+            )
             and pair[0] != pair[1]
         ):
             raise ValueError(f"pair must be two different indices from 0 to {n - 1}, got {pair!r}.")
@@ -309,7 +312,7 @@ class WeightElicitation:
             if texts[0] != texts[1]:
                 break
         else:
-            # Alike on average, but not on every fold.
+            # Equal on average, but not on every fold.
             texts = (f"{texts[0]} (candidate {first})", f"{texts[1]} (candidate {second})")
         return Question(*pair, (first, second), texts)
 
@@ -327,9 +330,9 @@ class WeightElicitation:
 def _disagreement(cells: Cells, answers: tuple[tuple[int, int, float, float], ...]) -> np.ndarray:
     """Return by how much of a log-score each cell contradicts the answers."""
     off = np.zeros(len(cells.points))
-    for first, second, least, most in answers:
+    for first, second, lower, upper in answers:
         lead = cells.goodness[:, first] - cells.goodness[:, second]
-        off = np.maximum(off, np.maximum(least - lead, lead - most))
+        off = np.maximum(off, np.maximum(lower - lead, lead - upper))
     return off
 
 
@@ -337,8 +340,10 @@ def _sample(of_cell: np.ndarray, area: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """Return a sample of cells of each winner, and the area that each cell represents."""
     chosen, stands_for = [], []
     for winner in range(of_cell.max() + 1):
-        own = np.flatnonzero(of_cell == winner)
-        some = own[np.linspace(0, len(own) - 1, min(len(own), _POINTS_EACH)).astype(int)]
-        chosen.append(some)
-        stands_for.append(np.full(len(some), area[own].sum() / len(some)))
+        members = np.flatnonzero(of_cell == winner)
+        selected = members[
+            np.linspace(0, len(members) - 1, min(len(members), _POINTS_EACH)).astype(int)
+        ]
+        chosen.append(selected)
+        stands_for.append(np.full(len(selected), area[members].sum() / len(selected)))
     return np.concatenate(chosen), np.concatenate(stands_for)

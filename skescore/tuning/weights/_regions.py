@@ -111,13 +111,13 @@ def winning_regions(
     0  0.10   1.06      4.0
     1  1.06  10.00      1.0
     """
-    found = as_candidates(candidates)
+    members = as_candidates(candidates)
     check_score(score, completeness)
     if isinstance(resolution, bool) or not isinstance(resolution, int) or resolution < 2:
         raise ValueError(
             f"resolution must be a whole number of at least 2 pixels, got {resolution!r}. Pass 200."
         )
-    return WinningRegions(found, score, ranges_of(score, within), completeness, resolution)
+    return WinningRegions(members, score, ranges_of(score, within), completeness, resolution)
 
 
 class WinningRegions:
@@ -193,16 +193,16 @@ class WinningRegions:
     def nowhere(self) -> pd.DataFrame:
         """Candidates that win for no weights; see the attributes of the class."""
         better = self._weighing.better
-        others = np.setdiff1d(np.arange(len(self.candidates)), self.table["candidate"])
-        why = [_DOMINATED if index in better else _BEATEN[self.score] for index in others]
-        by = pd.array([better.get(index) for index in others.tolist()], dtype="Int64")
-        return self._described(others).assign(reason=why, beaten_by=by)
+        losers = np.setdiff1d(np.arange(len(self.candidates)), self.table["candidate"])
+        why = [_DOMINATED if index in better else _BEATEN[self.score] for index in losers]
+        by = pd.array([better.get(index) for index in losers.tolist()], dtype="Int64")
+        return self._described(losers).assign(reason=why, beaten_by=by)
 
     def _fire_table(self) -> pd.DataFrame:
         low, high = self.within["psi"]
         edges, winners = self._weighing.line({}, "psi", low, high)
         table = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "closed_low": True})
-        # The greatest psi is in the last interval, also where that begins and ends there.
+        # The greatest psi belongs to the last interval, even if that consists of it alone.
         table["closed_high"] = np.arange(len(winners)) == len(winners) - 1
         share = np.log(edges[1:] / edges[:-1]) / math.log(high / low)
         return table.join(self._described(winners, "loss")).assign(share=share)
@@ -217,15 +217,15 @@ class WinningRegions:
         table["share"] = counts / self.raster.size
         rows = []
         for index in winners:
-            own = self.raster == index
-            depth = distance_transform_edt(np.pad(own, 1))[1:-1, 1:-1]
+            is_won = self.raster == index
+            depth = distance_transform_edt(np.pad(is_won, 1))[1:-1, 1:-1]
             middle = np.unravel_index(int(np.argmax(depth)), depth.shape)
             row: dict[str, float] = {}
             for axis, (name, edges) in enumerate(self.edges.items()):
-                there = np.flatnonzero(own.any(axis=1 - axis))
+                won_indices = np.flatnonzero(is_won.any(axis=1 - axis))
                 row[name] = math.sqrt(edges[middle[axis]] * edges[middle[axis] + 1])
-                row[f"{name}_low"] = edges[there[0]]
-                row[f"{name}_high"] = edges[there[-1] + 1]
+                row[f"{name}_low"] = edges[won_indices[0]]
+                row[f"{name}_high"] = edges[won_indices[-1] + 1]
             rows.append(row)
         order = ["phi", "rho", "phi_low", "phi_high", "rho_low", "rho_high"]
         return table.join(pd.DataFrame(rows)[order])

@@ -13,9 +13,9 @@ from scipy.optimize import minimize_scalar
 from skescore.tuning._candidates import Candidate, as_candidates
 from skescore.tuning.weights._weighing import Weighing, check_score, chosen_weights, weight
 
-#: The nearest change of two weights is looked for along so many rays of so many points.
+#: Numbers of rays and of points per ray in the search for the nearest change of two weights.
 _RAYS, _POINTS = 180, 100
-#: A weight that is so near to an edge lies on it.
+#: A weight at this relative distance from an edge lies on it.
 _EDGE = 1e-12
 _NO_CHANGE: dict[str, Any] = {"distance": math.inf, "weights": None, "candidate": None}
 
@@ -114,19 +114,19 @@ def weight_stability(
     2    rho      down   1.716          1
     3    rho        up     inf       <NA>
     """
-    found = as_candidates(candidates)
+    members = as_candidates(candidates)
     check_score(score, completeness)
     weights = chosen_weights(score, {"psi": psi, "phi": phi, "rho": rho})
     furthest = weight("reach", reach)
     if furthest <= 1.0:
         raise ValueError(f"reach must be a factor > 1, got {reach!r}. Pass 10 or 100.")
-    weighing = Weighing(found, score, completeness)
+    weighing = Weighing(members, score, completeness)
     index = weighing.winner(weights)
     rows = []
     for name, value in weights.items():
         edges, winners = weighing.line(weights, name, value / furthest, value * furthest)
-        own = _interval_of(edges, winners, value, index)
-        for direction, other in (("down", own - 1), ("up", own + 1)):
+        interval = _interval_of(edges, winners, value, index)
+        for direction, other in (("down", interval - 1), ("up", interval + 1)):
             row: dict[str, Any] = {
                 "weight": name,
                 "direction": direction,
@@ -137,8 +137,8 @@ def weight_stability(
                 "n_rules": math.nan,
             }
             if 0 <= other < len(winners):
-                edge = float(edges[max(own, other)])
-                following = found[int(winners[other])]
+                edge = float(edges[max(interval, other)])
+                following = members[int(winners[other])]
                 factor = edge / value if direction == "up" else value / edge
                 row |= {
                     "value": edge,
@@ -157,7 +157,7 @@ def weight_stability(
             _nearest_around(weighing, weights, index, furthest),
             key=lambda change: change["distance"],
         )
-    return WeightStability(found[index], index, table, nearest, furthest)
+    return WeightStability(members[index], index, table, nearest, furthest)
 
 
 def _interval_of(edges: np.ndarray, winners: np.ndarray, value: float, index: int) -> int:
@@ -186,8 +186,8 @@ def _nearest_around(
 
     def winners(angles: np.ndarray, distances: np.ndarray) -> np.ndarray:
         steps = distances[..., None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-        found = weighing.winners((center + steps).reshape(-1, 2))
-        return weighing.members[found].reshape(distances.shape)
+        minimum = weighing.winners((center + steps).reshape(-1, 2))
+        return weighing.members[minimum].reshape(distances.shape)
 
     def first_changes(angles: np.ndarray) -> np.ndarray:
         """Return the distance along each ray at which the winner first changes."""
@@ -196,12 +196,12 @@ def _nearest_around(
         first = changed.argmax(axis=1)
         high = np.where(changed.any(axis=1), radii[first], math.inf)
         low = np.where(first > 0, radii[first - 1], 0.0)
-        known = np.isfinite(high)
+        is_finite = np.isfinite(high)
         for _ in range(50):
-            middle = np.where(known, (low + high) / 2, 0.0)
+            middle = np.where(is_finite, (low + high) / 2, 0.0)
             changed = winners(angles, middle) != index
-            high = np.where(known & changed, middle, high)
-            low = np.where(known & ~changed, middle, low)
+            high = np.where(is_finite & changed, middle, high)
+            low = np.where(is_finite & ~changed, middle, low)
         return high
 
     angles = np.linspace(0.0, 2 * math.pi, _RAYS, endpoint=False)
@@ -210,15 +210,15 @@ def _nearest_around(
     if math.isinf(changes[best]):
         return dict(_NO_CHANGE)
     step = angles[1]
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda angle: first_changes(np.array([angle]))[0],
         method="bounded",
         bounds=(angles[best] - step, angles[best] + step),
         options={"xatol": 1e-6},
     )
     angle, distance = angles[best], changes[best]
-    if found.fun < distance:
-        angle, distance = found.x, found.fun
+    if minimum.fun < distance:
+        angle, distance = minimum.x, minimum.fun
     phi, rho = np.exp(center + distance * np.array([math.cos(angle), math.sin(angle)])).tolist()
     return {
         "distance": float(distance),

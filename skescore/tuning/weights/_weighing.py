@@ -22,15 +22,15 @@ from skescore.metrics import fire_score, ice_performance, ice_readability, ice_s
 from skescore.scorers import COMPLETENESSES, SCORE_SPECS
 from skescore.tuning._candidates import Candidates
 
-#: Weights of each score, in the order in which they are shown, and their ranges.
+#: Weights of each score in display order, and their ranges.
 WEIGHTS = {name: SCORE_SPECS[name].weight_names for name in ("fire", "ice")}
-#: Scores whose ratio is nearer to 1 are equal: this much is float noise.
+#: Scores whose ratio differs from 1 by less are equal up to float noise.
 TIE = 1e-12
-#: Values of psi that are relatively nearer are one, computed from different sizes.
+#: Values of psi with a smaller relative difference are equal up to float noise.
 _SAME = 1e-13
-#: A score of 0 has no logarithm; it differs from all others by this much.
+#: Difference between a score of 0, which has no logarithm, and all others.
 _NOTHING = 1e6
-#: Points on a line along one weight of ICE, before the crossings between them are looked for.
+#: Number of points along one weight of ICE between which crossings are searched.
 _ON_A_LINE = 1000
 _BLOCK = 2_000_000
 
@@ -50,28 +50,28 @@ def weight(name: str, value: Any) -> float:
     return float(as_numbers(name, value, low=0.0, strict=True, remedy="Pass 1.0 for neutral."))
 
 
-def chosen_weights(score: str, given: Mapping[str, Any]) -> dict[str, float]:
+def chosen_weights(score: str, weights: Mapping[str, Any]) -> dict[str, float]:
     """Return the weights of a score, 1 by default; raise an error for those of other scores."""
     names = WEIGHTS.get(score, ())
-    others = [name for name, value in given.items() if value is not None and name not in names]
-    if others:
-        owner = next(known for known, theirs in WEIGHTS.items() if others[0] in theirs)
-        weighs = f"{' and '.join(others)} weigh{'s' if len(others) == 1 else ''}"
+    unknown = [name for name, value in weights.items() if value is not None and name not in names]
+    if unknown:
+        owner = next(other_score for other_score, theirs in WEIGHTS.items() if unknown[0] in theirs)
+        weighs = f"{' and '.join(unknown)} weigh{'s' if len(unknown) == 1 else ''}"
         raise ValueError(
             f"{weighs} {owner!r}, not {score!r}, got "
-            f"{others[0]}={given[others[0]]!r}. Pass score={owner!r}, or leave it out."
+            f"{unknown[0]}={weights[unknown[0]]!r}. Pass score={owner!r}, or leave it out."
         )
-    return {name: weight(name, 1.0 if given[name] is None else given[name]) for name in names}
+    return {name: weight(name, 1.0 if weights[name] is None else weights[name]) for name in names}
 
 
-def weights_of(score: str, given: dict[str, Any]) -> dict[str, float]:
+def weights_of(score: str, weights: dict[str, Any]) -> dict[str, float]:
     """Check that all weights of a score and no others are given."""
-    if set(given) != set(WEIGHTS[score]):
+    if set(weights) != set(WEIGHTS[score]):
         raise TypeError(
-            f"The weights of {score!r} are {' and '.join(WEIGHTS[score])}, got {given!r}. Pass "
+            f"The weights of {score!r} are {' and '.join(WEIGHTS[score])}, got {weights!r}. Pass "
             "each of them by name."
         )
-    return {name: weight(name, given[name]) for name in WEIGHTS[score]}
+    return {name: weight(name, weights[name]) for name in WEIGHTS[score]}
 
 
 def ranges_of(score: str, within: Any) -> dict[str, tuple[float, float]]:
@@ -111,19 +111,19 @@ def _undominated(
     Gives the others in the order in which ties are broken, and for each that is left out a better
     one that is not.
     """
-    candidates.scores(score, completeness=completeness)  # names what is out of its range
+    candidates.scores(score, completeness=completeness)  # raises an error for values out of range
     if score == "fire":
         loss, size = candidates.measure("loss"), candidates.measure("size")
         alignments = [np.stack([loss, np.where(loss == 0, 1.0, size)])]
     else:
         loss = 1.0 - candidates.measure("performance")
         size, share = candidates.measure("size"), candidates.measure(f"completeness_{completeness}")
-        # Folds that score 0 whatever the weights are alike, and no merit.
+        # Folds that score 0 for all weights are equal.
         dead = np.isinf(loss) | (share == 0)
         costs = np.where(
             dead, np.array([np.inf, np.inf, 0.0])[:, None, None], np.stack([loss, size, -share])
         )
-        # A mean does not know the order of the folds.
+        # A mean does not depend on the order of the folds.
         order = np.lexsort(np.where(dead, 0.0, np.stack([loss, size, share])), axis=-1)
         alignments = [costs, np.take_along_axis(costs, order[None], axis=-1)]
     order = preference(candidates)
@@ -194,7 +194,7 @@ class Weighing:
 
     def winner(self, weights: Mapping[str, float]) -> int:
         """Return the index of the winner."""
-        # FiRe's steps begin at weights of few digits, which logarithms would blur.
+        # FiRe's steps start at weights with few digits, which logarithms would not preserve.
         if self.score == "fire":
             scores = self._logarithms(fire_score(*self._folds, **weights).mean(axis=-1))[None]
         else:
@@ -213,7 +213,7 @@ class Weighing:
         area = np.full(len(points), np.prod([log[1] - log[0] for log in logs]))
         performance, size, share = (part[..., None] for part in self._folds)
         phi, rho = map(np.exp, middles)
-        # A score is a product of a function of phi and one of rho on each fold.
+        # On each fold, a score is the product of a function of phi and a function of rho.
         of_phi = np.asarray(ice_performance(performance, phi=phi)).swapaxes(1, 2)
         of_rho = np.asarray(ice_readability(size, rho=rho)) * share / share.shape[1]
         scores = (of_phi @ of_rho).reshape(len(self.members), -1).T
@@ -269,12 +269,12 @@ class Weighing:
         if lead(low) * lead(high) >= 0:  # one of the ends is a tie
             return [((low + high) / 2, last)]
         cut = float(brentq(lead, low, high, xtol=1e-15, rtol=1e-15))
-        there = point.copy()
-        there[axis] = cut
-        third = int(self.winners(there[None])[0])
+        end_point = point.copy()
+        end_point[axis] = cut
+        third = int(self.winners(end_point[None])[0])
         if third in (first, last):
             return [(cut, last)]
-        return [*self._cuts(point, axis, cut, third), *self._cuts(there, axis, high, last)]
+        return [*self._cuts(point, axis, cut, third), *self._cuts(end_point, axis, high, last)]
 
     def _logarithms(self, scores: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
@@ -292,11 +292,11 @@ def _breakpoints(sizes: np.ndarray, low: float, high: float) -> np.ndarray:
 
     Where a step begins at the upper end itself, that end is there twice.
     """
-    found = [np.array([low, high])]
+    parts = [np.array([low, high])]
     for size in np.unique(sizes):
-        # Few of the many steps of small psi are in the interval.
-        found.append(size / np.arange(max(1, int(size / high)), int(size / low) + 2))
-    edges = np.unique(np.concatenate(found))
+        # Only a few of the many steps at small psi are in the interval.
+        parts.append(size / np.arange(max(1, int(size / high)), int(size / low) + 2))
+    edges = np.unique(np.concatenate(parts))
     edges = edges[(edges >= low) & (edges <= high)]
     edges = edges[np.append(True, np.diff(edges) > _SAME * edges[:-1])]
     quotient = sizes / high
