@@ -123,7 +123,6 @@ def check_number(
     above: float = ...,
     below: float = ...,
     finite: bool = ...,
-    nan: bool = ...,
     optional: Literal[False] = ...,
     remedy: str = ...,
 ) -> float: ...
@@ -137,7 +136,6 @@ def check_number(
     above: float = ...,
     below: float = ...,
     finite: bool = ...,
-    nan: bool = ...,
     optional: bool,
     remedy: str = ...,
 ) -> float | None: ...
@@ -150,21 +148,20 @@ def check_number(
     above: float | None = None,
     below: float | None = None,
     finite: bool = False,
-    nan: bool = False,
     optional: bool = False,
     remedy: str = "",
 ) -> float | None:
     """Return a number within the limits as a float; text and bools raise a TypeError.
 
-    The limits `low` and `high` are inclusive, `above` and `below` exclusive. NaN is accepted if
-    `nan`, infinity unless `finite`, and None if `optional`.
+    The limits `low` and `high` are inclusive, `above` and `below` exclusive. NaN is
+    refused; infinity is accepted unless `finite`, and None if `optional`.
     """
     if value is None and optional:
         return None
     number = value
     if type(value) is not float:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-            rule = _number_rule(low, high, above, below, False, nan, optional)
+            rule = _number_rule(low, high, above, below, False, optional)
             raise TypeError(_message(name, rule, value, remedy))
         try:
             number = float(value)
@@ -176,8 +173,8 @@ def check_number(
         and (below is None or number < below)
         and not (finite and math.isinf(number))
     )
-    if not inside and not (nan and math.isnan(number)):
-        rule = _number_rule(low, high, above, below, finite, nan, optional)
+    if not inside:
+        rule = _number_rule(low, high, above, below, finite, optional)
         raise ValueError(_message(name, rule, value, remedy))
     return number
 
@@ -188,7 +185,6 @@ def _number_rule(
     above: float | None,
     below: float | None,
     finite: bool,
-    nan: bool,
     optional: bool,
 ) -> str:
     """Describe the accepted numbers in words."""
@@ -205,7 +201,14 @@ def _number_rule(
         ends = [f"from {low:g} to {high:g}"]
     words = ["a finite number" if finite else "a number", " and ".join(ends)]
     text = " ".join(word for word in words if word)
-    return text + (", NaN included" if nan else "") + (" or None" if optional else "")
+    return text + (" or None" if optional else "")
+
+
+def check_number_or_nan(name: str, value: Any) -> float:
+    """Return a number as a float; unlike `check_number`, accept NaN."""
+    if isinstance(value, Real) and math.isnan(value):
+        return math.nan
+    return check_number(name, value)
 
 
 def check_feature(value: Any) -> int:

@@ -156,9 +156,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         first = arguments[0] if arguments else "-"
         if not first.startswith("-") and first not in COMMANDS:
             parser.error(f"there is no command {first!r}. {did_you_mean(first, COMMANDS)}")
-        options, rest = parser.parse_known_args(arguments)
-        if rest:
-            options.parser.refuse(rest)
+        options, extra_arguments = parser.parse_known_args(arguments)
+        if extra_arguments:
+            options.parser.refuse(extra_arguments)
         options.command_line = ["skescore", *arguments]
         options.parser.check_inputs(options)
         with safe_children(), terminated_like_interrupted():

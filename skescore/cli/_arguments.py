@@ -86,16 +86,18 @@ class Parser(argparse.ArgumentParser):
                     if text:
                         raise FileNotFoundError(text)
 
-    def refuse(self, rest: Sequence[str]) -> NoReturn:
+    def refuse(self, extra_arguments: Sequence[str]) -> NoReturn:
         """Explain arguments that no option takes, and exit with code 2."""
-        for text in rest:
+        for text in extra_arguments:
             if text.startswith("-"):
                 name = text.partition("=")[0]
-                known = re.findall(r"^ +(?:-\w, )?(--[\w-]+)", self.format_help(), re.MULTILINE)
-                self.error(f"there is no option {name}. {did_you_mean(name, known)}")
+                option_names = re.findall(
+                    r"^ +(?:-\w, )?(--[\w-]+)", self.format_help(), re.MULTILINE
+                )
+                self.error(f"there is no option {name}. {did_you_mean(name, option_names)}")
         self.error(
-            f"too many arguments: {' '.join(map(shlex.quote, rest))} (an option takes one value; "
-            "those that can be repeated are repeated with each)"
+            f"too many arguments: {' '.join(map(shlex.quote, extra_arguments))} (an option takes "
+            "one value; those that can be repeated are repeated with each)"
         )
 
 
@@ -144,27 +146,27 @@ def _missing(text: str) -> Callable[[str], str]:
     return lambda given: "" if _is_there(Path(given)) else text.format(given)
 
 
-def _missing_data(given: str) -> str:
-    known = given in DATA_SET_TASKS or given.startswith(FETCHED) or _is_there(Path(given))
-    return "" if known else no_data_text(given)
+def _missing_data(data: str) -> str:
+    exists = data in DATA_SET_TASKS or data.startswith(FETCHED) or _is_there(Path(data))
+    return "" if exists else no_data_text(data)
 
 
-def lies_elsewhere(given: str) -> bool:
+def lies_elsewhere(data: str) -> bool:
     """Whether data stay where they are: the table of a database, a folder or glob of Parquet."""
-    if given.startswith(FETCHED):
+    if data.startswith(FETCHED):
         return False
-    several = any(sign in given for sign in "*?[") and not _is_there(Path(given))
-    return "://" in given or several or at_home(given).is_dir()
+    several = any(sign in data for sign in "*?[") and not _is_there(Path(data))
+    return "://" in data or several or at_home(data).is_dir()
 
 
-def _missing_source(given: str) -> str:
-    return "" if lies_elsewhere(given) else _missing_data(given)
+def _missing_source(data: str) -> str:
+    return "" if lies_elsewhere(data) else _missing_data(data)
 
 
-def _missing_model(given: str) -> str:
-    path = at_home(given)
-    named = given.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
-    return "" if named or _is_there(path) else no_model_text(path, given)
+def _missing_model(model: str) -> str:
+    path = at_home(model)
+    named = model.startswith(COMMAND) or path.suffix.lower() not in MODEL_KINDS
+    return "" if named or _is_there(path) else no_model_text(path, model)
 
 
 #: What completes the value of an option: its parameter `action`.
@@ -234,17 +236,17 @@ def jobs(text: str) -> int:
     return value
 
 
-def names_of(known: Iterable[str], what: str) -> Callable[[str], tuple[str, ...]]:
+def names_of(names: Iterable[str], noun: str) -> Callable[[str], tuple[str, ...]]:
     """Make an argparse type: comma-separated names out of a table."""
 
     def read(text: str) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
         if not names:
-            raise argparse.ArgumentTypeError(f"needs at least one {what}")
+            raise argparse.ArgumentTypeError(f"needs at least one {noun}")
         for name in names:
-            if name not in known:
+            if name not in names:
                 raise argparse.ArgumentTypeError(
-                    f"there is no {what} {name!r}. {did_you_mean(name, known)}"
+                    f"there is no {noun} {name!r}. {did_you_mean(name, names)}"
                 )
         return names
 
@@ -258,12 +260,12 @@ def scorings() -> tuple[str, ...]:
 
 def scoring(text: str) -> str:
     """Read what is best: a score, the trade-off, or a measure of single rules (argparse type)."""
-    known = scorings()
-    if text in known:
+    names = scorings()
+    if text in names:
         return text
     if "_rule_" not in text:
         raise argparse.ArgumentTypeError(
-            f"there is no score {text!r}. {did_you_mean(text, known)} Measures of single rules "
+            f"there is no score {text!r}. {did_you_mean(text, names)} Measures of single rules "
             "are called mean_rule_c2 and the like."
         )
     from skescore.scorers import get_rule_scorer
@@ -416,9 +418,9 @@ def names_from(text: str) -> list[str]:
 def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Add the weights of the scores."""
     group = parser.add_argument_group("scores")
-    known = SCORE_SPECS.values()
+    specs = SCORE_SPECS.values()
     for name, default in _default_weights().items():
-        of = [(spec, weight) for spec in known for weight in spec.weights if weight.name == name]
+        of = [(spec, weight) for spec in specs for weight in spec.weights if weight.name == name]
         text = "; ".join(f"{spec.label}: {weight.text}" for spec, weight in of)
         group.add_argument(
             f"--{name}",
@@ -431,11 +433,11 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         "--performance",
         choices=tuple(PREDICTION_METRIC_NAMES),
         metavar="NAME",
-        help=f"measure of the predictions in {', '.join(spec.label for spec in known)}, instead of "
+        help=f"measure of the predictions in {', '.join(spec.label for spec in specs)}, instead of "
         f"their defaults: {', '.join(PREDICTION_METRIC_NAMES)} (as in scikit-learn); "
         "balanced_accuracy and f1_macro weigh all classes alike",
     )
-    complete = [spec.label for spec in known if spec.uses_completeness]
+    complete = [spec.label for spec in specs if spec.uses_completeness]
     group.add_argument(
         "--completeness",
         choices=("volume", "instances"),
@@ -548,18 +550,18 @@ def data_from(
 def _mended(command: Sequence[str], error: DatasetError) -> str:
     """The command line with names as they were meant, and with further options."""
     replaced = [option for option in error.options if option in _SINGLE]
-    kept, skip = [], False
+    words, skip = [], False
     for word in command:
         if not skip and word.partition("=")[0] not in replaced:
             option, equals, value = (
                 word.rpartition("=") if word.startswith("--") else ("", "", word)
             )
-            meant = error.misspelt.get(value) or ",".join(
+            corrected = error.misspelt.get(value) or ",".join(
                 error.misspelt.get(name, name) for name in value.split(",")
             )
-            kept.append(f"{option}{equals}{meant}")
+            words.append(f"{option}{equals}{corrected}")
         skip = not skip and word in replaced
-    return shlex.join([*kept, *error.options])
+    return shlex.join([*words, *error.options])
 
 
 def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> str:
     ruleset = read_rules(options.rules)
     dataset = _data(options, ruleset, ruleset.feature_names)
     black_box = _black_box(options, dataset)
-    made = certify(
+    certificate = certify(
         ruleset,
         dataset.X,
         dataset.y if black_box is None else black_box,
@@ -149,10 +149,10 @@ def run(options: argparse.Namespace) -> str:
         limits=SolverLimits(time_limit=options.seconds),
     )
     if options.output is not None:
-        write_output(options.output, made.to_json() + "\n")
+        write_output(options.output, certificate.to_json() + "\n")
     if options.format == "json":
-        return made.to_json()
-    return _text(options, made)
+        return certificate.to_json()
+    return _text(options, certificate)
 
 
 def _text(options: argparse.Namespace, certificate: Certificate) -> str:

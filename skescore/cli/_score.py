@@ -376,9 +376,9 @@ def _counted(
 
     if options.target is None:
         options.parser.error("rows that stay where they are need --target COLUMN")
-    given = [name for name in _READING if getattr(options, name)]
-    if given or options.missing != "keep":
-        name = (given or ["missing"])[0].replace("_", "-")
+    reading_options = [name for name in _READING if getattr(options, name)]
+    if reading_options or options.missing != "keep":
+        name = (reading_options or ["missing"])[0].replace("_", "-")
         options.parser.error(
             f"--{name} says how a file is read, but rows that stay where they are are counted as "
             "they are; leave it out, or prepare them in a view"

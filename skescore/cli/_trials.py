@@ -56,23 +56,23 @@ class Workers:
     """
 
     def __init__(
-        self, options: argparse.Namespace, kept: Kept, notes: output.Notes | None = None
+        self, options: argparse.Namespace, trial_storage: Kept, notes: output.Notes | None = None
     ) -> None:
         self._number = max(options.workers - 1, 0)
         self._notes = notes
         words = [*options.command_line[1:], "--workers", "0", "--quiet"]
         if options.storage is None:
-            words += ["--storage", str(kept.storage), "--study", kept.study]
+            words += ["--storage", str(trial_storage.storage), "--study", trial_storage.study]
         self._command = worker_command(words)
         self._processes: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
-        if self._number and kept.storage is None:
+        if self._number and trial_storage.storage is None:
             raise ValueError(
                 "--workers needs a place that all of them can reach, and no file can be written "
                 "in the cache. Name one: --storage trials.journal."
             )
 
     def __enter__(self) -> Workers:
-        apart: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
+        group_options: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         try:
             for _ in range(self._number):
                 errors = tempfile.TemporaryFile()
@@ -81,7 +81,7 @@ class Workers:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
-                    **apart,
+                    **group_options,
                 )
                 self._processes.append((process, errors))
         except BaseException:
@@ -185,19 +185,19 @@ def kept_trials(
         if options.storage is not None:
             yield Kept(options.storage, study, "another --study")
             return
-        with _cached(options, digest, study) as kept:
-            yield kept
+        with _cached(options, digest, study) as trial_storage:
+            yield trial_storage
         return
     with _marked(options, digest):
         if options.storage is not None:
             yield Kept(options.storage, study, "another --study")
             return
         path = options.output / JOURNAL
-        kept = Kept(_url(path), study)
+        trial_storage = Kept(_url(path), study)
         try:
-            yield kept
+            yield trial_storage
         except BaseException:
-            if not count_finished(kept, options.extractors, scored=True):
+            if not count_finished(trial_storage, options.extractors, scored=True):
                 path.unlink(missing_ok=True)  # nothing to go on with
             raise
 
@@ -211,15 +211,15 @@ def shown_command_line(words: Sequence[str]) -> list[str]:
     """Give the command line without the password of a storage, for files and people."""
     from skescore.tuning.storage import storage_name
 
-    shown = []
-    for before, word in zip(["", *words], words, strict=False):
+    shown_words = []
+    for previous, word in zip(["", *words], words, strict=False):
         option, equals, value = word.partition("=")
-        if before == "--storage":
+        if previous == "--storage":
             word = storage_name(word)
         elif option == "--storage" and equals:
             word = f"{option}={storage_name(value)}"
-        shown.append(word)
-    return shown
+        shown_words.append(word)
+    return shown_words
 
 
 def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
@@ -227,27 +227,29 @@ def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
     return options.study or f"{dataset.name}-{options.scoring}"
 
 
-def count_finished(kept: Kept, extractors: Sequence[str], *, scored: bool = False) -> int:
+def count_finished(trial_storage: Kept, extractors: Sequence[str], *, scored: bool = False) -> int:
     """Count the trials that have ended, but for those that are to be made again."""
     from skescore.tuning import open_storage
     from skescore.tuning.storage import call_with_retries
 
-    if kept.storage is None:
+    if trial_storage.storage is None:
         return 0
-    storage = open_storage(kept.storage)
-    return call_with_retries(lambda: _count_in(storage, kept, extractors, scored), storage)
+    storage = open_storage(trial_storage.storage)
+    return call_with_retries(lambda: _count_in(storage, trial_storage, extractors, scored), storage)
 
 
-def _count_in(storage: BaseStorage, kept: Kept, extractors: Sequence[str], scored: bool) -> int:
+def _count_in(
+    storage: BaseStorage, trial_storage: Kept, extractors: Sequence[str], scored: bool
+) -> int:
     import optuna
 
-    there = set(optuna.get_all_study_names(storage))
+    study_names = set(optuna.get_all_study_names(storage))
     return sum(
         _count(
             optuna.load_study(study_name=name, storage=storage).get_trials(deepcopy=False), scored
         )
-        for name in (f"{kept.study}/{extractor}" for extractor in extractors)
-        if name in there
+        for name in (f"{trial_storage.study}/{extractor}" for extractor in extractors)
+        if name in study_names
     )
 
 
@@ -263,12 +265,13 @@ def _count(trials: Sequence[FrozenTrial], scored: bool) -> int:
     )
 
 
-def note_earlier(kept: Kept, extractors: Sequence[str], notes: output.Notes) -> int:
+def note_earlier(trial_storage: Kept, extractors: Sequence[str], notes: output.Notes) -> int:
     """Note how many trials an earlier run, or another worker, has finished; gives their number."""
-    count = count_finished(kept, extractors)
+    count = count_finished(trial_storage, extractors)
     if count:
         notes.add(
-            f"going on after {plural(count, 'trial')} that were kept; to begin anew: {kept.remedy}"
+            f"going on after {plural(count, 'trial')} that were kept; to begin anew: "
+            f"{trial_storage.remedy}"
         )
     return count
 
@@ -277,11 +280,11 @@ def note_earlier(kept: Kept, extractors: Sequence[str], notes: output.Notes) -> 
 def _marked(options: argparse.Namespace, digest: str) -> Iterator[None]:
     """Mark the folder of ``--output`` as long as the search in it has not come to its end."""
     marker, path = options.output / UNFINISHED, options.output / JOURNAL
-    there = marker.exists()
-    same = there and marker.read_text(encoding="utf-8").split()[:1] == [digest]
-    if options.fresh or (options.overwrite and not same):
+    is_marked = marker.exists()
+    is_same_search = is_marked and marker.read_text(encoding="utf-8").split()[:1] == [digest]
+    if options.fresh or (options.overwrite and not is_same_search):
         path.unlink(missing_ok=True)
-    elif there and not same:
+    elif is_marked and not is_same_search:
         raise ValueError(
             f"--output {options.output} holds another search that was interrupted. Repeat its "
             "command to resume it, forget it with --fresh, or name another folder."
@@ -290,7 +293,7 @@ def _marked(options: argparse.Namespace, digest: str) -> Iterator[None]:
         marker.write_text(f"{digest}\n{_UNFINISHED_TEXT}\n", encoding="utf-8")
         yield
     except BaseException:
-        if not (there or path.exists()):
+        if not (is_marked or path.exists()):
             marker.unlink(missing_ok=True)
         raise
     if not options.exit_code:
@@ -305,7 +308,7 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
     """Text that tells searches apart that must not go on with each other's trials."""
     from skescore.scorers import all_weights
 
-    asked = {
+    settings = {
         name: repr(getattr(options, name))
         for name in (
             "black_box",
@@ -333,7 +336,7 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
             "task",
         )
     }
-    about = [dataset.checksum, dataset.y.name, asked, black_box, package_versions()]
+    about = [dataset.checksum, dataset.y.name, settings, black_box, package_versions()]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -351,13 +354,13 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Ke
         if path is None:
             yield Kept(None, study)
             return
-        kept = Kept(_url(path), study)
-        if options.fresh or not _is_sound(kept, options.extractors):
+        trial_storage = Kept(_url(path), study)
+        if options.fresh or not _is_sound(trial_storage, options.extractors):
             path.unlink(missing_ok=True)
         try:
-            yield kept
+            yield trial_storage
         except BaseException:
-            if not count_finished(kept, options.extractors, scored=True):
+            if not count_finished(trial_storage, options.extractors, scored=True):
                 path.unlink(missing_ok=True)
             raise
         if not options.exit_code:
@@ -373,10 +376,10 @@ def _lock_one(folder: Path, digest: str, stack: contextlib.ExitStack) -> Path | 
     return None
 
 
-def _is_sound(kept: Kept, extractors: Sequence[str]) -> bool:
+def _is_sound(trial_storage: Kept, extractors: Sequence[str]) -> bool:
     """Whether a journal can be read: nobody would look for a damaged one in the cache."""
     try:
-        count_finished(kept, extractors)
+        count_finished(trial_storage, extractors)
     except ValueError:
         return False
     return True

@@ -170,11 +170,11 @@ def _leaderboard(
     judged: bool,
 ) -> None:
     board, name = search.leaderboard_, label(options)
-    done = board[board["state"] == "complete"]
+    complete = board[board["state"] == "complete"]
     # Candidates that came out just like a better-placed one tell a reader nothing more.
     outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
-    different = done[~done.duplicated(subset=outcome)]
-    failed = f", {len(board) - len(done)} without a score" if len(done) < len(board) else ""
+    different = complete[~complete.duplicated(subset=outcome)]
+    failed = f", {len(board) - len(complete)} without a score" if len(complete) < len(board) else ""
     first = f"the best {_SHOWN} of " if len(different) > _SHOWN else ""
     printer.heading(
         f"leaderboard: {plural(len(board), 'trial')}{failed}, "
@@ -309,9 +309,9 @@ def _describe(dataset: Dataset) -> str:
         text += f" ({plural(dataset.n_rows_dropped, 'row')} with missing values dropped)"
     if dataset.task == "classification":
         counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
-        shown = ", ".join(f"{label} ({count})" for label, count in counts[:_SHOWN_CLASSES])
+        class_list = ", ".join(f"{label} ({count})" for label, count in counts[:_SHOWN_CLASSES])
         more = f" and {len(counts) - _SHOWN_CLASSES} more" if len(counts) > _SHOWN_CLASSES else ""
-        return f"{text}; classes of {dataset.y.name}: {shown}{more}"
+        return f"{text}; classes of {dataset.y.name}: {class_list}{more}"
     low, high = format_number(dataset.y.min()), format_number(dataset.y.max())
     return f"{text}; {dataset.y.name} from {low} to {high}"
 
@@ -363,13 +363,13 @@ def check_output(options: argparse.Namespace) -> None:
         raise ValueError(f"--report {page}: there is no folder {page.parent}; make it first.")
     if page is not None and page.is_dir():
         raise ValueError(f"--report {page} is a folder; name a file in it.")
-    there = [str(folder / name) for name in FILES if (folder / name).exists()]
+    existing = [str(folder / name) for name in FILES if (folder / name).exists()]
     if options.certify is not None and (folder / CERTIFICATE).exists():
-        there.append(str(folder / CERTIFICATE))
+        existing.append(str(folder / CERTIFICATE))
     if page is not None and page.exists():
-        there.append(str(page))
-    if there and not (options.overwrite or is_unfinished(folder)):
-        names = [str(Path(name).name) if Path(name).parent == folder else name for name in there]
+        existing.append(str(page))
+    if existing and not (options.overwrite or is_unfinished(folder)):
+        names = [str(Path(name).name) if Path(name).parent == folder else name for name in existing]
         raise ValueError(
             f"--output {folder} already holds {', '.join(names)}. Name another folder, or pass "
             "--overwrite to replace them."
@@ -382,7 +382,7 @@ def output_folder(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    there = folder.exists()
+    existed = folder.exists()
     try:  # from the first moment: an interrupt may come right after the folder was made
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -395,7 +395,7 @@ def output_folder(folder: Path | None) -> Iterator[None]:
             ) from error
         yield
     except BaseException:
-        if not there:
+        if not existed:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
@@ -667,26 +667,26 @@ def run(options: argparse.Namespace) -> str:
     notes = output.Notes(options.quiet)
     _check_usage(options)
     check_output(options)
-    given = None
+    model_file = None
     if not (options.black_box in BLACK_BOX_NAMES or options.black_box.startswith(COMMAND)):
         from skescore.black_boxes import load_black_box
 
-        given = load_black_box(options.black_box, trust=options.trust)
-    stays = _stays(options.data)
-    dataset, stored = _sampled(options, notes) if stays else (_data(options, given), None)
+        model_file = load_black_box(options.black_box, trust=options.trust)
+    is_source = _stays(options.data)
+    dataset, stored = _sampled(options, notes) if is_source else (_data(options, model_file), None)
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
     notes.add_findings(dataset.name, dataset.findings)
-    test = _test_rows(options, dataset, given, notes)
-    model, about_model = _black_box(options, dataset, given)
+    test = _test_rows(options, dataset, model_file, notes)
+    model, about_model = _black_box(options, dataset, model_file)
     if options.workers == 0:
         _search(options, dataset, model, notes, Kept(options.storage, study_name(options, dataset)))
         return ""
     with (
         output_folder(options.output),
-        kept_trials(options, dataset, about_model, notes) as kept,
+        kept_trials(options, dataset, about_model, notes) as trial_storage,
     ):
-        search = _search(options, dataset, model, notes, kept)
+        search = _search(options, dataset, model, notes, trial_storage)
         with notes.instead_of_warnings():
             finalists = None
             if stored is not None and _all_rows_judge(options):
@@ -737,7 +737,7 @@ def _certificate(
     from skescore.optimal import SolverLimits
 
     scoring: Any = arguments.scorer_from(options)
-    made = certify(
+    certificate = certify(
         search,
         dataset.X,
         dataset.y if options.reference == "data" else None,
@@ -748,10 +748,10 @@ def _certificate(
     )
     try:  # the search weighs classes itself
         limits = SolverLimits(time_limit=0.3 * options.certify)
-        return made.with_held_out(search, limits=limits)
+        return certificate.with_held_out(search, limits=limits)
     except ValueError as error:  # the proof holds all the same
         notes.add(f"the best rules found are not measured on held-out rows: {error}")
-        return made
+        return certificate
 
 
 def _check_usage(options: argparse.Namespace) -> None:
@@ -799,54 +799,54 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     predicted = pd.Series(search.predict(dataset.X), index=y.index)
     quality = search.black_box_quality_
     if dataset.task == "regression":
-        found = []
+        shortcomings = []
         if quality["r2"] <= 0:
-            found.append(
+            shortcomings.append(
                 f"the black box predicts {target} no better than its mean (R² "
                 f"{output.number(quality['r2'])} on held-out rows), so its rules tell nothing of "
                 "it: try another --black-box, or columns that have to do with it"
             )
         elif r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
-            found.append(
+            shortcomings.append(
                 f"these rules predict {target} no better than its mean: allow more rules, or "
                 "--scoring neg_root_relative_squared_error"
             )
-        return found
+        return shortcomings
     counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
     # Whoever always says one class is as good as the search's weights make that class.
     weights = compute_sample_weight(search.class_weight, y)
     shares = {name: round(np.average(y == name, weights=weights), 9) for name, _ in counts}
     label, share = max(shares.items(), key=lambda item: item[1])
-    always = {"accuracy": share, "f1_weighted": share * 2 * share / (1 + share)}
-    if all(quality[name] <= value + 1e-9 for name, value in always.items()):
+    constant_scores = {"accuracy": share, "f1_weighted": share * 2 * share / (1 + share)}
+    if all(quality[name] <= value + 1e-9 for name, value in constant_scores.items()):
         return [
             f"the black box predicts {target} no better than always {label!r} (accuracy "
             f"{output.number(quality['accuracy'])} on held-out rows, {output.number(share)} "
             "without it), so its rules tell nothing of it: try another --black-box, or columns "
             "that have to do with it"
         ]
-    found = []
-    right = predicted.to_numpy() == y.to_numpy()
-    if float(np.average(right, weights=weights)) <= share + 1e-9:
+    shortcomings = []
+    is_correct = predicted.to_numpy() == y.to_numpy()
+    if float(np.average(is_correct, weights=weights)) <= share + 1e-9:
         balanced = f1_score(
             y.astype(str), predicted.astype(str), average="weighted", sample_weight=weights
         )
-        if balanced <= always["f1_weighted"] + 1e-9:
-            found.append(
+        if balanced <= constant_scores["f1_weighted"] + 1e-9:
+            shortcomings.append(
                 f"these rules predict {target} no better than always {label!r}: allow more rules, "
                 "or try --scoring balanced_accuracy"
             )
-    never = [
+    missing_classes = [
         f"{name!r} ({plural(count, 'row')})"
         for name, count in counts
         if not (predicted == name).any()
     ]
-    if never:
-        found.append(
-            f"these rules never predict {', '.join(never[:_SHOWN_CLASSES])}: allow more rules, or "
-            "try --performance balanced_accuracy"
+    if missing_classes:
+        shortcomings.append(
+            f"these rules never predict {', '.join(missing_classes[:_SHOWN_CLASSES])}: allow more "
+            "rules, or try --performance balanced_accuracy"
         )
-    return found
+    return shortcomings
 
 
 #: Rows that a search reads of a source that is larger, and how many candidates all rows judge.
@@ -882,7 +882,7 @@ def _sampled(options: argparse.Namespace, notes: output.Notes) -> tuple[Dataset,
         "random_state": options.seed,
         "least_per_class": 0,
     }
-    shown = arguments.without_passwords(options.data)
+    source_name = arguments.without_passwords(options.data)
     task = "classification" if options.task == "auto" else options.task
     try:
         sample = sample_source(options.data, options.target, task=task, **settings)
@@ -898,11 +898,12 @@ def _sampled(options: argparse.Namespace, notes: output.Notes) -> tuple[Dataset,
             for name, share in sample.missed().items()
         )
         notes.add(
-            f"the search is on a sample of {n_drawn} of the {sample.n_rows} rows of {shown}, and "
+            f"the search is on a sample of {n_drawn} of the {sample.n_rows} rows of {source_name}, "
+            "and "
             f"all rows judge the best {_FINALISTS} candidates; with 95 % confidence, the sample "
             f"misses no group named beforehand that has more than {groups}"
         )
-    return replace(dataset, name=shown, source=shown), sample.frame
+    return replace(dataset, name=source_name, source=source_name), sample.frame
 
 
 def _counted_alike(
@@ -915,12 +916,12 @@ def _counted_alike(
     import numpy as np
 
     rules, target = search.rules_, dataset.y.name
-    there = stored[stored[target].notna()]
+    labeled_rows = stored[stored[target].notna()]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of texts that meet numbers; the counts tell
             counts = []
-            for X, y in ((dataset.X, dataset.y), (there, there[target])):
+            for X, y in ((dataset.X, dataset.y), (labeled_rows, labeled_rows[target])):
                 rows = X[list(rules.feature_names)]
                 if options.reference != "data":
                     y = search.best_extractor_.estimator_.predict(rows)
@@ -975,16 +976,16 @@ def _judge(
         best = best[best["within_limits"].astype(bool)]
     best = best.head(_FINALISTS)
     judged: list[dict[str, Any]] = []
-    seen = set()
+    judged_rules = set()
     for row in best.to_dict(orient="records"):
         search.choose(row)
         if not _counted_alike(options, dataset, search, stored):
             search.choose(best.iloc[0])
             search.picked_ = False
             return None
-        if (text := str(search.rules_)) in seen:
+        if (text := str(search.rules_)) in judged_rules:
             continue
-        seen.add(text)
+        judged_rules.add(text)
         scores = _on_all_rows(options, search)["scores"]
         judged.append(
             {
@@ -994,9 +995,9 @@ def _judge(
                 "score": scores[arguments.trade_off_score(options)],
             }
         )
-    better = [sign(options) * found["score"] for found in judged]
-    chosen = max(range(len(judged)), key=better.__getitem__)
-    search.choose(judged[chosen])
+    signed_scores = [sign(options) * found["score"] for found in judged]
+    best_index = max(range(len(judged)), key=signed_scores.__getitem__)
+    search.choose(judged[best_index])
     search.picked_ = False  # not by hand
     return judged
 
@@ -1025,15 +1026,15 @@ def _print_all_rows(
 
 
 def _test_rows(
-    options: argparse.Namespace, dataset: Dataset, given: Any, notes: output.Notes
+    options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes
 ) -> Dataset | None:
     """The rows of ``--test``, read as the others were: before the search, which takes longer."""
     if options.test is None:
         return None
     from skescore.black_boxes import is_unsupervised
 
-    if is_unsupervised(given):
-        return labeled(options, given, options.test, dataset.preparation)
+    if is_unsupervised(model):
+        return labeled(options, model, options.test, dataset.preparation)
     test = arguments.data_from(
         options,
         data=options.test,
@@ -1042,19 +1043,22 @@ def _test_rows(
         preparation=dataset.preparation,
     )
     notes.add_findings(options.test, test.findings)
-    known = dataset.class_counts
-    unknown = {label: count for label, count in test.class_counts.items() if label not in known}
-    told = ", ".join(sorted(map(repr, unknown)))
+    class_counts = dataset.class_counts
+    unknown = {
+        label: count for label, count in test.class_counts.items() if label not in class_counts
+    }
+    unknown_list = ", ".join(sorted(map(repr, unknown)))
     if unknown and len(unknown) == len(test.class_counts):
         raise ValueError(
-            f"--test {options.test}: none of the labels of {options.target} ({told}) is a class of "
-            f"{dataset.name} ({', '.join(map(repr, known))}). Write them alike; a single text "
-            "among numbers makes all of them texts."
+            f"--test {options.test}: none of the labels of {options.target} ({unknown_list}) is a "
+            "class of "
+            f"{dataset.name} ({', '.join(map(repr, class_counts))}). Write them alike; a single "
+            "text among numbers makes all of them texts."
         )
     if unknown:
         notes.add(
             f"{plural(sum(unknown.values()), 'row')} of {options.test} of classes that "
-            f"{dataset.name} does not have: {told}"
+            f"{dataset.name} does not have: {unknown_list}"
         )
     return test
 
@@ -1089,18 +1093,18 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
             )
 
 
-def _data(options: argparse.Namespace, given: Any) -> Dataset:
+def _data(options: argparse.Namespace, model: Any) -> Dataset:
     """The data; where the model was trained elsewhere, its columns, with all their categories."""
     from skescore.black_boxes import is_unsupervised
     from skescore.datasets import DatasetError
 
     if options.outputs:
-        _check_outputs(options, given)
-    if given is None:
+        _check_outputs(options, model)
+    if model is None:
         return arguments.data_from(options)
-    if is_unsupervised(given):
-        return labeled(options, given, options.data)
-    names = getattr(given, "feature_names_in_", None)
+    if is_unsupervised(model):
+        return labeled(options, model, options.data)
+    names = getattr(model, "feature_names_in_", None)
     if names is not None:
         with contextlib.suppress(DatasetError):  # how the columns differ is told of them all
             return arguments.data_from(
@@ -1109,24 +1113,24 @@ def _data(options: argparse.Namespace, given: Any) -> Dataset:
     return arguments.data_from(options, max_categories=sys.maxsize)
 
 
-def _check_outputs(options: argparse.Namespace, given: Any) -> None:
+def _check_outputs(options: argparse.Namespace, model: Any) -> None:
     """Refuse names that are of no use; leave out the columns of the outputs not explained."""
     from skescore.black_boxes import is_unsupervised
 
-    if given is None or is_unsupervised(given):
+    if model is None or is_unsupervised(model):
         options.parser.error("argument --outputs: goes with --black-box FILE, whose model has them")
     if options.target not in options.outputs:
         raise ValueError(
             f"--target must be one of --outputs {','.join(options.outputs)}, got "
             f"{options.target!r}: it says which of them is explained."
         )
-    there = set(read_table(options.data, sep=options.sep, encoding=options.encoding).columns)
-    others = [name for name in options.outputs if name != options.target and name in there]
-    options.drop = [*options.drop, *others]
+    columns = set(read_table(options.data, sep=options.sep, encoding=options.encoding).columns)
+    unexplained = [name for name in options.outputs if name != options.target and name in columns]
+    options.drop = [*options.drop, *unexplained]
 
 
 def labeled(
-    options: argparse.Namespace, given: Any, data: str, preparation: Preparation | None = None
+    options: argparse.Namespace, model: Any, data: str, preparation: Preparation | None = None
 ) -> Dataset:
     """Rows with the labels of a clusterer or outlier detector for their target."""
     import pandas as pd
@@ -1135,10 +1139,10 @@ def labeled(
     from skescore.datasets import read_table as read_prepared
     from skescore.extractors import Oracle
 
-    names = getattr(given, "feature_names_in_", None)
+    names = getattr(model, "feature_names_in_", None)
     features = None if names is None else list(map(str, names))
     if data in DATA_SET_TASKS:
-        whole = arguments.data_from(options, data=data, task="auto", features=features)
+        unlabeled = arguments.data_from(options, data=data, task="auto", features=features)
     else:
         reading = arguments.reading_from(options)
         if features is None and options.target is not None:
@@ -1162,7 +1166,7 @@ def labeled(
                     "leave out their rows with --missing drop."
                 )
             X = X.dropna().reset_index(drop=True)
-        whole = Dataset(
+        unlabeled = Dataset(
             X,
             pd.Series(0, index=X.index),
             "classification",
@@ -1173,13 +1177,13 @@ def labeled(
             table.findings,
             table.preparation,
         )
-    y = pd.Series(Oracle(given).query(whole.X), index=whole.X.index, name="label")
+    y = pd.Series(Oracle(model).query(unlabeled.X), index=unlabeled.X.index, name="label")
     if y.nunique() < 2:
         raise ValueError(
             f"The black box {options.black_box} gives all {len(y)} rows of {data} the label "
             f"{y.iloc[0]!r}, so that there is nothing to explain. Pass other rows."
         )
-    return replace(whole, y=y, task="classification")
+    return replace(unlabeled, y=y, task="classification")
 
 
 def chosen_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -> Any:
@@ -1197,13 +1201,13 @@ def chosen_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -
     if not outputs:
         check_matches(model, dataset)
         return model
-    place = list(outputs).index(str(dataset.y.name))
-    check_matches(model, dataset, output=place)
-    return select_output(model, place)
+    output_index = list(outputs).index(str(dataset.y.name))
+    check_matches(model, dataset, output=output_index)
+    return select_output(model, output_index)
 
 
 def _black_box(
-    options: argparse.Namespace, dataset: Dataset, given: Any
+    options: argparse.Namespace, dataset: Dataset, model: Any
 ) -> tuple[Any, dict[str, Any]]:
     """The black box, and what the result says of its file."""
     from skescore.black_boxes import (
@@ -1220,16 +1224,16 @@ def _black_box(
         if dataset.task == "classification":
             return CallableClassifier(function, classes=list(dataset.class_counts)), {}
         return CallableRegressor(function), {}
-    if given is None:
+    if model is None:
         return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
     about: dict[str, Any] = {
         "checksum_sha256": hashlib.sha256(at_home(name).read_bytes()).hexdigest()
     }
     if options.outputs:
         about["outputs"] = options.outputs
-    if is_unsupervised(given):
+    if is_unsupervised(model):
         about["labels"] = True
-    return chosen_output(given, dataset, options.outputs), about
+    return chosen_output(model, dataset, options.outputs), about
 
 
 def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
@@ -1264,13 +1268,17 @@ def _n_jobs(options: argparse.Namespace, dataset: Dataset) -> int:
 
 
 def _search(
-    options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes, kept: Kept
+    options: argparse.Namespace,
+    dataset: Dataset,
+    model: Any,
+    notes: output.Notes,
+    trial_storage: Kept,
 ) -> ExtractorSearchCV:
     from skescore.tuning import ExtractorSearchCV, SearchProgress
 
     folds = splitter(dataset, options.cv, options.seed, notes)
-    left = max(options.trials - note_earlier(kept, options.extractors, notes), 0)
-    progress = SearchProgress(left, label(options), sign(options), enabled=not options.quiet)
+    n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
+    progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
     search = ExtractorSearchCV(
         model,
         extractors=options.extractors,
@@ -1286,14 +1294,14 @@ def _search(
         refit=options.workers != 0,
         n_jobs=_n_jobs(options, dataset),
         random_state=options.seed,
-        storage=kept.storage,
-        study_name=kept.study,
+        storage=trial_storage.storage,
+        study_name=trial_storage.study,
         callbacks=[progress],
     )
     # Rare classes have a note of their own, with their names.
     with notes.instead_of_warnings("The least populated class") as further:
         try:
-            with Workers(options, kept, notes), progress:
+            with Workers(options, trial_storage, notes), progress:
                 search.fit(dataset.X, dataset.y)
         except KeyboardInterrupt:
             if not hasattr(search, "best_extractor_"):
@@ -1322,8 +1330,8 @@ def _search(
     board = search.leaderboard_
     failed = board[board["state"].isin(_WITHOUT_SCORE)]
     if len(failed):
-        told = failed["error"].iloc[0]
-        reason = told.partition("undefined on some fold: ")[2] or told
+        error_text = failed["error"].iloc[0]
+        reason = error_text.partition("undefined on some fold: ")[2] or error_text
         # What helps in Python has no counterpart here.
         reason = reason.partition(" Pass undefined=...")[0]
         first = ", the first" if len(failed) > 1 else ""
@@ -1340,12 +1348,12 @@ def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
     """Warnings that only concern candidates which nobody chose are no news."""
     row = search.leaderboard_.iloc[0]
     # Of trials that repeat each other, as two workers may begin them, one is a candidate.
-    alike = [
+    repeats = [
         one
         for one in search.candidates_
         if one.extractor == row["extractor"] and one.params == row["params"]
     ]
-    return [text for one in alike[:1] for fold in one.folds for text in fold.warnings]
+    return [text for one in repeats[:1] for fold in one.folds for text in fold.warnings]
 
 
 def _result(

@@ -124,21 +124,21 @@ class FileTable:
         Whole numbers that all have a point, as programs write them where some are missing, are
         given without it. Other columns are left out.
         """
-        wanted, numeric = set(names), pd.api.types.is_numeric_dtype
-        places = [
-            place
-            for place, (name, column) in enumerate(self.frame.items())
-            if str(name) in wanted and numeric(column.dtype) and column.dtype != bool
+        requested, numeric = set(names), pd.api.types.is_numeric_dtype
+        positions = [
+            position
+            for position, (name, column) in enumerate(self.frame.items())
+            if str(name) in requested and numeric(column.dtype) and column.dtype != bool
         ]
-        if not places:
+        if not positions:
             return self.frame.iloc[:, :0]
-        written = self.texts(places).astype(object)
-        written.columns = self.frame.columns[places]
+        written = self.texts(positions).astype(object)
+        written.columns = self.frame.columns[positions]
         for name, column in written.items():
-            there = column.dropna().astype(str).str.strip()
-            if len(there) and there.str.fullmatch(_POINTLESS).all():
-                there = there.str.partition(".")[0]
-            written[name] = there.reindex(column.index)
+            observed = column.dropna().astype(str).str.strip()
+            if len(observed) and observed.str.fullmatch(_POINTLESS).all():
+                observed = observed.str.partition(".")[0]
+            written[name] = observed.reindex(column.index)
         return written
 
     def with_decimal_comma(self) -> FileTable:
@@ -264,12 +264,12 @@ def _read_sheet(path: Path, where: str, start: bytes, checksum: str) -> FileTabl
     table.columns = pd.Index([str(column) for column in table.columns])
     more = f"the first of {len(sheets)} sheets is read, {sheets[0]!r}"
     findings = [more] if len(sheets) > 1 else []
-    kept = table.notna().any(axis=1)
+    nonempty_rows = table.notna().any(axis=1)
 
-    def texts(places: list[int]) -> pd.DataFrame:
-        return cells[kept].iloc[:, places].reset_index(drop=True)
+    def texts(positions: list[int]) -> pd.DataFrame:
+        return cells[nonempty_rows].iloc[:, positions].reset_index(drop=True)
 
-    table = table[kept].reset_index(drop=True)
+    table = table[nonempty_rows].reset_index(drop=True)
     return FileTable(table, checksum, None, findings, None, texts, True)
 
 
@@ -322,9 +322,9 @@ def _read_text(
         raise DatasetError(f"{where} is damaged or cannot be read: {error}") from error
 
 
-def _texts_of(read: Any, places: list[int]) -> pd.DataFrame:
+def _texts_of(read: Any, positions: list[int]) -> pd.DataFrame:
     """The columns at some places as text, missing cells as they are."""
-    table: pd.DataFrame = read(usecols=places, dtype=str)
+    table: pd.DataFrame = read(usecols=positions, dtype=str)
     return table
 
 
@@ -422,18 +422,18 @@ def _refuse_binary(start: bytes, where: str, encoding: str | None) -> None:
         )
 
 
-def _encoding(content: bytes, where: str, given: str | None, findings: list[str]) -> str:
+def _encoding(content: bytes, where: str, name: str | None, findings: list[str]) -> str:
     """Find out in which encoding the text is, and note it where it is an old one."""
-    if given is not None:
+    if name is not None:
         try:
-            codecs.lookup(given)
+            codecs.lookup(name)
         except LookupError as error:
             raise DatasetError(
                 f"{where}: encoding must be one that Python knows, such as 'utf-8' or 'cp1252', "
-                f"got {given!r} (on the command line: --encoding)."
+                f"got {name!r} (on the command line: --encoding)."
             ) from error
-        name = codecs.lookup(given).name
-        return "utf-8-sig" if name == "utf-8" else given
+        name = codecs.lookup(name).name
+        return "utf-8-sig" if name == "utf-8" else name
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         findings.append("the text is in the encoding UTF-16")
         return "utf-16"
@@ -460,30 +460,30 @@ def _encoding(content: bytes, where: str, given: str | None, findings: list[str]
 def _wrongly_encoded(content: bytes, where: str, encoding: str) -> str:
     """Find the first line that is not in the encoding; only read once the quick way has failed."""
     name = "UTF-8" if encoding.startswith("utf-8") else encoding
-    place = ""
+    position = ""
     for number, line in enumerate(io.BytesIO(content), start=1):
         try:
             line.decode(encoding)
         except UnicodeDecodeError as error:
-            place = f": line {number} {LINE_NOTE} has the byte 0x{line[error.start]:02x}"
+            position = f": line {number} {LINE_NOTE} has the byte 0x{line[error.start]:02x}"
             break
     return (
-        f"{where} is not in the encoding {name}{place}. Save it as UTF-8, or name its encoding, "
+        f"{where} is not in the encoding {name}{position}. Save it as UTF-8, or name its encoding, "
         "such as encoding='cp1252' (on the command line: --encoding cp1252)."
     )
 
 
 def _malformed(message: str, where: str, separator: str) -> str:
     """Say the tokenizer's complaint in terms of the file."""
-    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
-    if found:
-        expected, line, saw = found.groups()
+    match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+    if match:
+        expected, line, saw = match.groups()
         return (
             f"{where}: line {line} {LINE_NOTE} has {saw} cells, the header {expected}. Put cells "
             f"that hold {separator!r} in quotation marks, or take the extra cell away."
         )
-    found = re.search(r"EOF inside string starting at row (\d+)", message)
-    if found:
-        line = str(int(found[1]) + 1)
+    match = re.search(r"EOF inside string starting at row (\d+)", message)
+    if match:
+        line = str(int(match[1]) + 1)
         return f"{where}: a quotation mark opened in line {line} {LINE_NOTE} is never closed."
     return f"{where} cannot be read as a table: {message.strip()}. Save it as CSV again."

@@ -758,11 +758,11 @@ def _with_nominal(options: ReadingOptions, nominal: Sequence[str]) -> ReadingOpt
     """Add features to the categories that the source says are nominal."""
     if not nominal:
         return options
-    others = {*options.drop, *options.numeric}
+    excluded = {*options.drop, *options.numeric}
     categories = [
         name
         for name in dict.fromkeys([*options.categories, *nominal])
-        if name not in others and (options.features is None or name in options.features)
+        if name not in excluded and (options.features is None or name in options.features)
     ]
     return replace(options, categories=tuple(categories))
 

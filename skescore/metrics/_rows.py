@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import listed
-from skescore._validation import as_numbers, check_number, row_weights
+from skescore._validation import as_numbers, check_number_or_nan, row_weights
 
 __all__ = ["Floats", "Labels", "Numbers", "Outcomes", "Probabilities", "metric_of", "ratio"]
 
@@ -52,7 +52,7 @@ def metric_of(
             undefined: float = math.nan,
             **options: Any,
         ) -> float:
-            otherwise = check_number("undefined", undefined, nan=True)
+            otherwise = check_number_or_nan("undefined", undefined)
             reading_options = {name: options.pop(name) for name in reading if name in options}
             checked = rows.of(y_true, y_pred, sample_weight, **reading_options)
             value = float(formula(checked, **options))

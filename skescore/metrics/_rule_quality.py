@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr, xlog1py, xlogy
 
 from skescore._text import did_you_mean
-from skescore._validation import as_numbers, check_number, check_shapes, plain
+from skescore._validation import as_numbers, check_number_or_nan, check_shapes, plain
 
 __all__ = ["RULE_MEASURES", "Counts", "RuleMeasure", "as_counts", "rule_quality"]
 
@@ -561,7 +561,7 @@ def rule_quality(
     [0.75, 0.0]
     """
     chosen = measure if isinstance(measure, RuleMeasure) else _named(measure)
-    otherwise = check_number("undefined", undefined, nan=True)
+    otherwise = check_number_or_nan("undefined", undefined)
     counts = as_counts(p, n, P, N)
     settings = chosen.settings_of(parameters)
     check_shapes(counts=counts.p, **settings)

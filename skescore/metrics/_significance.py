@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, chdtr
 from scipy.stats import false_discovery_control
 
-from skescore._validation import as_numbers, check_choice, check_number, check_shapes, plain
+from skescore._validation import (
+    as_numbers,
+    check_choice,
+    check_number,
+    check_number_or_nan,
+    check_shapes,
+    plain,
+)
 from skescore.metrics._rule_quality import Counts, as_counts
 
 __all__ = [
@@ -240,7 +247,7 @@ def variance_p_value(
     remedy = "Leave out missing labels before taking standard deviations."
     arguments = {"expected_sd": expected_sd, "sample_sd": sample_sd, "sample_size": sample_size}
     arrays = {name: as_numbers(name, x, low=0.0, remedy=remedy) for name, x in arguments.items()}
-    otherwise = check_number("undefined", undefined, nan=True)
+    otherwise = check_number_or_nan("undefined", undefined)
     check_shapes(**arrays)
     expected, sample, size = np.broadcast_arrays(*arrays.values())
     tested = (size > 1) & (expected > 0)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from skescore._text import listed
-from skescore._validation import check_choice, check_number
+from skescore._validation import check_choice, check_number_or_nan
 from skescore.metrics import (
     PERFORMANCE_METRICS,
     PerformanceMetric,
@@ -255,7 +255,7 @@ def make_performance_scorer(
             "skescore.scorers.make_survival_scorer."
         )
     check_choice("reference", reference, REFERENCES)
-    check_number("undefined", undefined, nan=True)
+    check_number_or_nan("undefined", undefined)
     # By name where there is one: a search prints and copies it.
     is_unregistered = PERFORMANCE_METRICS.get(checked_metric.name) is not checked_metric
     settings = {"undefined": float(undefined), **options}

@@ -34,7 +34,7 @@ from skescore._scores import (
     find_score,
 )
 from skescore._text import did_you_mean
-from skescore._validation import check_choice, check_flag, check_number
+from skescore._validation import check_choice, check_flag, check_number_or_nan
 from skescore.metrics import PREDICTION_METRICS, RULE_MEASURES, RuleMeasure, confusion, rule_quality
 from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
 from skescore.scorers._predictions import PERFORMANCE_SCORERS
@@ -263,7 +263,7 @@ def make_score_scorer(
     uncovered = spec.uncovered if uncovered is None else uncovered
     check_choice("uncovered", uncovered, UNCOVERED)
     _check_unless_callable("size", size, SIZES)
-    check_number("undefined", undefined, nan=True)
+    check_number_or_nan("undefined", undefined)
     _check_unless_callable("completeness", completeness, COMPLETENESSES)
     settings[spec.prediction] = metric
     if spec.uses_completeness:
@@ -650,7 +650,7 @@ def make_rule_scorer(
     _check_unless_callable("aggregate", aggregate, (*AGGREGATES, "weighted"))
     check_choice("reference", reference, REFERENCES)
     check_flag("assigned", assigned)
-    check_number("undefined", undefined, nan=True)
+    check_number_or_nan("undefined", undefined)
     settings = {
         # By name where there is one: functions of the catalog cannot be pickled.
         "measure": rule_measure.name
@@ -739,7 +739,7 @@ def make_set_scorer(
     """
     set_measure = find_set_measure(measure, options)
     check_choice("reference", reference, REFERENCES)
-    check_number("undefined", undefined, nan=True)
+    check_number_or_nan("undefined", undefined)
     settings = {
         # By name where there is one: a search prints and copies it.
         "measure": set_measure.name

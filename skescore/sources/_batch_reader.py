@@ -49,7 +49,7 @@ class ColumnSummary:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether the column has no values of a category."""
+        """True if the column has no values of a category."""
         return not self.values
 
     @classmethod
@@ -101,8 +101,8 @@ class BatchReader:
     @property
     def columns(self) -> list[str]:
         """Columns to read."""
-        others = (name for name in (self.target, self.weight) if name is not None)
-        return list(dict.fromkeys([*self.features, *others]))
+        label_columns = (name for name in (self.target, self.weight) if name is not None)
+        return list(dict.fromkeys([*self.features, *label_columns]))
 
     def check(self, columns: Sequence[str]) -> None:
         """Raise a ColumnError if a column does not exist."""

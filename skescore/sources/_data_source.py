@@ -171,10 +171,10 @@ class DataSource:
         check_columns(columns, features or (), self.target, self.sample_weight, name)
         if features is not None:
             return list(features)
-        others = {self.target, self.sample_weight}
-        if set(columns) <= others:
+        label_columns = {self.target, self.sample_weight}
+        if set(columns) <= label_columns:
             raise ColumnError(f"{name} must have a column for a feature, got {listed(columns)}.")
-        return [column for column in columns if column not in others]
+        return [column for column in columns if column not in label_columns]
 
 
 def feature_names(features: Any) -> list[str] | None:

@@ -49,8 +49,8 @@ class SourceLooks:
         finite = outputs[np.isfinite(outputs)]
         return float(finite.mean()) if len(finite) else 0.0
 
-    def _reduce(self, look: str, *arguments: Any) -> Any:
-        return self._source.reduce(RuleReducer(self._ruleset, look, arguments))
+    def _reduce(self, method: str, *arguments: Any) -> Any:
+        return self._source.reduce(RuleReducer(self._ruleset, method, arguments))
 
     def first(self, default: float, center: float) -> RuleCounts:
         """Count rows, or sum their labels around a center."""
@@ -74,24 +74,24 @@ class RuleReducer(Reducer[Any]):
     ----------
     ruleset : RuleSet
         The rules.
-    look : {"first", "deviations", "within"}
+    method : {"first", "deviations", "within"}
         The sums, as methods of :class:`SourceLooks`.
     arguments : tuple
         Arguments of the method.
     """
 
     ruleset: RuleSet
-    look: str
+    method: str
     arguments: tuple[Any, ...]
 
     def reduce_batch(self, reader: BatchReader, batch: Any) -> Any:
         """Sum a batch."""
         rows = reader.rule_rows(batch, self.ruleset)
-        return None if rows is None else getattr(rows, self.look)(*self.arguments)
+        return None if rows is None else getattr(rows, self.method)(*self.arguments)
 
     def reduce_table(self, table: TableQueries) -> Any:
         """Sum a table."""
-        return getattr(RuleQueries(self.ruleset, table), self.look)(*self.arguments)
+        return getattr(RuleQueries(self.ruleset, table), self.method)(*self.arguments)
 
 
 class RuleQueries:
@@ -188,7 +188,7 @@ class RuleQueries:
                 "than nothing, got none."
             )
         columns: list[Any] = list(zip(*rows, strict=True))
-        held = _unpacked(columns[: self._n_words], len(self._ruleset))
+        match_matrix = _unpacked(columns[: self._n_words], len(self._ruleset))
         key_columns, values = columns[self._n_words : len(keys)], columns[len(keys) :]
         labels = None if self._is_regression else key_columns[0]
         n_rows = self._checked_row_counts(values, labels)
@@ -198,13 +198,13 @@ class RuleQueries:
         groups = Groups(self._ruleset)
         if labels is None:
             totals = np.array(values[len(checks) :], dtype=np.float64)  # NULL becomes NaN
-            self._add_numbers(groups, held, weights, totals, n_rows)
+            self._add_numbers(groups, match_matrix, weights, totals, n_rows)
         else:
             unique_labels = list(dict.fromkeys(labels))
             code_of = {label: code for code, label in enumerate(unique_labels)}
             codes = np.array([code_of[label] for label in labels], dtype=np.intp)
             predicted = None if prediction is None else self._codes(key_columns[1])
-            groups.add_classes(held, unique_labels, codes, weights, n_rows, predicted)
+            groups.add_classes(match_matrix, unique_labels, codes, weights, n_rows, predicted)
         return groups.result(default, center)
 
     def _regression_sums(self, default: float, center: float) -> list[str]:
@@ -227,7 +227,7 @@ class RuleQueries:
     def _add_numbers(
         self,
         groups: Groups,
-        held: NDArray[np.bool_],
+        match_matrix: NDArray[np.bool_],
         weights: Floats,
         totals: Floats,
         n_rows: Counts,
@@ -240,7 +240,7 @@ class RuleQueries:
                 "rows."
             )
         totals[2:4] = np.where(totals[6] == n_rows, totals[2:4], np.nan)
-        groups.add_numbers(held, np.vstack([weights, totals[:4]]), label_range, n_rows)
+        groups.add_numbers(match_matrix, np.vstack([weights, totals[:4]]), label_range, n_rows)
 
     def _checked_row_counts(self, values: list[Any], labels: Sequence[Any] | None) -> Counts:
         """Return the rows of each group; raise a SourceError if labels are missing."""
@@ -357,7 +357,7 @@ class RuleQueries:
 def _unpacked(words: Sequence[Sequence[int]], n_rules: int) -> NDArray[np.bool_]:
     """Return which rules hold, shape (n_groups, n_rules), from one bit per rule."""
     numbers = [np.array([int(value) for value in word], dtype=np.int64) for word in words]
-    held = np.zeros((len(numbers[0]), n_rules), dtype=bool)
+    match_matrix = np.zeros((len(numbers[0]), n_rules), dtype=bool)
     for rule in range(n_rules):
-        held[:, rule] = numbers[rule // _BITS] >> (rule % _BITS) & 1
-    return held
+        match_matrix[:, rule] = numbers[rule // _BITS] >> (rule % _BITS) & 1
+    return match_matrix

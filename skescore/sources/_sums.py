@@ -179,8 +179,8 @@ class _SumQuery:
         self.keys: list[str] = []
         self.sums = ["count(*)"]
         if table.weight is not None:
-            whole = table.rounded(table.weight, scale.weight_unit or 1.0)
-            self.expressions.append(f"{whole} AS weight")
+            whole_units = table.rounded(table.weight, scale.weight_unit or 1.0)
+            self.expressions.append(f"{whole_units} AS weight")
             self.sums = ["sum(weight)"]
         if scale.with_labels and scale.classes is not None:
             self.expressions.append(f"{table.label} AS label")
@@ -338,8 +338,8 @@ class NodeLabels:
         """Compute weight, mean and standard deviation."""
         units = (scale.weight_unit or 1.0, scale.label_unit, scale.square_unit)
         weight, first, second = (
-            Fraction(unit) * (whole + Fraction(rest, 1 << scale.bits))
-            for unit, (whole, rest) in zip(units, self.pieces, strict=True)
+            Fraction(unit) * (whole_units + Fraction(remainder, 1 << scale.bits))
+            for unit, (whole_units, remainder) in zip(units, self.pieces, strict=True)
         )
         if self.low == self.high:
             return LabelMoments(float(weight), self.low, 0.0)
@@ -367,9 +367,9 @@ class LabelReducer(_ListReducer):
             node = np.zeros(len(deviation), np.intp) if piece.node is None else piece.node
             sums = []
             for values, unit in zip((weight, first, first * deviation), units, strict=True):
-                whole = np.floor(values / unit)
-                rest = np.floor((values / unit - whole) * (1 << scale.bits))
-                sums += [np.bincount(node, part, n_nodes) for part in (whole, rest)]
+                whole_units = np.floor(values / unit)
+                remainder = np.floor((values / unit - whole_units) * (1 << scale.bits))
+                sums += [np.bincount(node, part, n_nodes) for part in (whole_units, remainder)]
             n_rows = np.bincount(node, minlength=n_nodes)
             for n in np.flatnonzero(n_rows):
                 labels = piece.label[node == n]
@@ -398,8 +398,8 @@ class LabelReducer(_ListReducer):
                 f"{table.floor(scaled)} AS whole{position}",
                 f"{scaled} AS all{position}",
             ]
-            rest = f"(all{position} - whole{position}) * {rest_units}"
-            sums += [f"sum(whole{position})", f"sum({table.floor(rest)})"]
+            remainder = f"(all{position} - whole{position}) * {rest_units}"
+            sums += [f"sum(whole{position})", f"sum({table.floor(remainder)})"]
         rows = table.fetch(
             f"SELECT node, count(*), {', '.join(sums)}, min(y), max(y) FROM "
             f"{table.subquery(expressions)} WHERE node IS NOT NULL GROUP BY node"

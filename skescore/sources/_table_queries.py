@@ -57,7 +57,7 @@ class TableQueries:
 
     @property
     def style(self) -> Any:
-        """How the database writes numbers and labels."""
+        """Style of numbers and labels in the dialect of the database."""
         return self.parts.style
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Tables of databases: how they are reached, what they are called there, and what goes wrong."""
+"""Connections to tables of databases and to Parquet files."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ __all__ = [
     "open_url",
 ]
 
-#: What SQLAlchemy calls a database, and what sqlglot does.
+#: Names of dialects in SQLAlchemy and in sqlglot.
 _DIALECTS = {"postgresql": "postgres", "mssql": "tsql", "mariadb": "mysql"}
-#: PostgreSQL's number of the type BOOLEAN.
+#: Object identifier of the type BOOLEAN in PostgreSQL.
 _BOOLEAN_OID = 16
-#: Types of DuckDB that hold numbers.
+#: Numeric types of DuckDB.
 _NUMBERS_OF_DUCKDB = r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL"
 
 
 class SourceError(OSError):
-    """Rows that cannot be counted where they lie; no part of them has been.
+    """Raised if rows of a source cannot be read; no partial result is returned.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class SourceError(OSError):
 
 @dataclass(frozen=True)
 class SqlTable:
-    """A table that an open connection can be asked about."""
+    """A table of an open connection."""
 
     name: str
     source: str
@@ -61,22 +61,22 @@ class SqlTable:
     stream: Callable[[str, int], Iterator[Any]] | None = None
 
     def fetch(self, query: str) -> Sequence[Any]:
-        """The rows of a query, all of them or an error."""
+        """Return all rows of a query, or raise a SourceError."""
         with failing(self.name):
             return self.run(query)
 
     def check_numbers(self, columns: Iterable[str | None]) -> None:
-        """Raise a ColumnError for columns of numbers in which SQLite keeps texts as well.
+        """Raise a ColumnError for numeric columns in which SQLite also stores texts.
 
-        It takes every text for larger than all numbers, and casts it to 0.
+        SQLite sorts texts after all numbers, and casts them to 0.
         """
         names = [column for column in columns if column is not None]
         if self.dialect != "sqlite" or not names:
             return
         quoted = [_path_part(name, "`") for name in names]
         texts = (f"min(CASE WHEN typeof({c}) IN ('text', 'blob') THEN {c} END)" for c in quoted)
-        (found,) = self.fetch(f"SELECT {', '.join(texts)} FROM {self.source}")
-        for column, text in zip(names, found, strict=True):
+        (text_values,) = self.fetch(f"SELECT {', '.join(texts)} FROM {self.source}")
+        for column, text in zip(names, text_values, strict=True):
             if text is not None:
                 raise ColumnError(
                     f"Column {column!r} of {self.name} must hold numbers, but it holds the text "
@@ -84,19 +84,19 @@ class SqlTable:
                 )
 
     def read(self, query: str, batch_size: int) -> Iterator[Any]:
-        """The rows of a query in Arrow's batches, of a database within this process."""
+        """Iterate over the rows of a query in Arrow batches; only for databases in this process."""
         assert self.stream is not None
         with failing(self.name):
             yield from self.stream(query, batch_size)
 
 
 class ColumnError(ValueError):
-    """Columns that do not hold what is wanted of them."""
+    """Raised if a column does not exist or has the wrong type."""
 
 
 @contextmanager
 def failing(name: str) -> Iterator[None]:
-    """Say which source failed, whatever its driver raises."""
+    """Convert errors of drivers to a SourceError that names the source."""
     try:
         yield
     except (SourceError, ColumnError, GeneratorExit):
@@ -127,12 +127,12 @@ def check_columns(
 
 
 def is_url(source: Any) -> bool:
-    """Whether a source is the URL of a database."""
+    """Return whether a source is the URL of a database."""
     return isinstance(source, str) and "://" in source
 
 
 def is_spark(source: Any) -> bool:
-    """Whether a source is a table of Spark."""
+    """Return whether a source is a table of Spark."""
     return type(source).__module__.partition(".")[0] == "pyspark" and hasattr(
         source, "sparkSession"
     )
@@ -140,7 +140,7 @@ def is_spark(source: Any) -> bool:
 
 @contextmanager
 def open_spark(frame: Any) -> Iterator[SqlTable]:
-    """Ask the session of a Spark table about it."""
+    """Query a Spark table through its session."""
     session, view, name = frame.sparkSession, f"skescore_{uuid4().hex}", "the Spark table"
     with failing(name):
         frame.createOrReplaceTempView(view)
@@ -160,17 +160,18 @@ def open_spark(frame: Any) -> Iterator[SqlTable]:
 
 
 def open_url(url: str) -> AbstractContextManager[SqlTable]:
-    """Connect with a table: the part ``table=NAME`` of the query, or ``schema.table``."""
+    """Connect to a table, named by ``table=NAME`` or ``table=SCHEMA.NAME`` in the URL."""
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))
     table = options.pop("table", "")
-    shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+    displayed_url = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
     if not table:
         raise ValueError(
-            f"The URL {shown!r} must name a table, as in '{shown}?table=NAME'. Add it."
+            f"The URL {displayed_url!r} must name a table, as in '{displayed_url}?table=NAME'. Add "
+            "it."
         )
     bare = url.partition("?")[0] + (f"?{urlencode(options)}" if options else "")
-    name = f"{shown}?table={table}"
+    name = f"{displayed_url}?table={table}"
     backend = parts.scheme.partition("+")[0]
     if backend in ("duckdb", "sqlite") and parts.scheme == backend:
         path = unquote(parts.path.removeprefix("/"))
@@ -184,7 +185,7 @@ def open_url(url: str) -> AbstractContextManager[SqlTable]:
 
 
 def _path(table: str, mark: str = '"') -> str:
-    """The name of a table, which may have a schema before it."""
+    """Quote the name of a table with an optional schema."""
     return ".".join(_path_part(part, mark) for part in table.split("."))
 
 
@@ -205,7 +206,7 @@ def _duckdb(path: str, table: str, name: str) -> Iterator[SqlTable]:
 
 def _duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
     with failing(name):
-        connection.execute("BEGIN TRANSACTION")  # all looks see the same rows
+        connection.execute("BEGIN TRANSACTION")  # all queries see the same rows
         described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
     columns = tuple(row[0] for row in described)
     flags = frozenset(row[0] for row in described if row[1] == "BOOLEAN")
@@ -221,19 +222,19 @@ def _duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
 
 
 def parquet_files(source: str | Path) -> list[str]:
-    """The files of a Parquet file, folder or glob, in order."""
+    """Return the sorted paths of a Parquet file, folder or glob."""
     path = Path(source)
     if path.is_dir():
-        found = sorted(str(each) for each in path.rglob("*.parquet"))
+        paths = sorted(str(file) for file in path.rglob("*.parquet"))
     else:
-        found = [str(path)] if path.is_file() else sorted(glob.glob(str(source), recursive=True))
-    if not found:
+        paths = [str(path)] if path.is_file() else sorted(glob.glob(str(source), recursive=True))
+    if not paths:
         raise SourceError(f"There is no Parquet file at {str(source)!r}. Check the path.")
-    return found
+    return paths
 
 
 def _rows_of_parquet(connection: Any, files: Sequence[str], name: str) -> str:
-    """What DuckDB reads of some files, whose columns it would turn into the types of the first."""
+    """Return the relation of several files; by default, DuckDB would use the types of the first."""
     quoted = ["'" + path.replace("'", "''") + "'" for path in files]
     listed_files = f"[{', '.join(quoted)}]"
     if len(files) == 1:
@@ -242,23 +243,25 @@ def _rows_of_parquet(connection: Any, files: Sequence[str], name: str) -> str:
         "SELECT name, min(file_name), count(DISTINCT file_name) FROM parquet_schema("
         f"{listed_files}) GROUP BY name, type, converted_type, logical_type"
     ).fetchall()
-    types: dict[str, dict[str, str]] = {}  # by file, of files that tell all that there are
+    types: dict[str, dict[str, str]] = {}  # of one file for each combination of types
     for file in [files[0], *sorted({row[1] for row in written} - {files[0]})]:
         path = file.replace("'", "''")
-        found = connection.execute(f"DESCRIBE SELECT * FROM read_parquet('{path}')").fetchall()
-        types[file] = {row[0]: row[1] for row in found}
+        description = connection.execute(
+            f"DESCRIBE SELECT * FROM read_parquet('{path}')"
+        ).fetchall()
+        types[file] = {row[0]: row[1] for row in description}
     columns, mixed = types[files[0]], False
-    stored = {row[0] for row in written} & set(columns)  # others are folders' names
+    stored = {row[0] for row in written} & set(columns)  # other columns come from names of folders
     for column, kind in columns.items():
-        for file, others in types.items():
-            other = others.get(column, kind) if column in stored else kind
-            if other != kind:
+        for file, file_types in types.items():
+            file_type = file_types.get(column, kind) if column in stored else kind
+            if file_type != kind:
                 mixed = True
-                if '"NULL"' not in (kind, other):  # of a file where all of it is missing
-                    check_types(name, column, {files[0]: kind, file: other}, _NUMBERS_OF_DUCKDB)
+                if '"NULL"' not in (kind, file_type):  # all values of the file are missing
+                    check_types(name, column, {files[0]: kind, file: file_type}, _NUMBERS_OF_DUCKDB)
     if not mixed:
         return f"read_parquet({listed_files})"
-    for column in stored:  # by name, DuckDB would take those that lack one for gaps
+    for column in stored:  # DuckDB would fill a missing column with NULL
         if sum(row[2] for row in written if row[0] == column) < len(files):
             raise ColumnError(f"Some files of {name} have no column {column!r}. Add it.")
     chosen = ", ".join(map(_path_part, columns))
@@ -266,18 +269,18 @@ def _rows_of_parquet(connection: Any, files: Sequence[str], name: str) -> str:
 
 
 def check_types(name: str, column: str, kinds: Mapping[str, str], numbers: str) -> None:
-    """Raise a ColumnError for files that hold a column in types that are not all numbers."""
+    """Raise a ColumnError if the types of a column in several files are not all numeric."""
     if not all(re.match(numbers, kind) for kind in kinds.values()):
-        shown = " and ".join(f"{kind} in {file}" for file, kind in kinds.items())
+        type_list = " and ".join(f"{kind} in {file}" for file, kind in kinds.items())
         raise ColumnError(
-            f"Column {column!r} of {name} must have one type in all files, but it is {shown}. "
+            f"Column {column!r} of {name} must have one type in all files, but it is {type_list}. "
             "Write the files with one type."
         )
 
 
 @contextmanager
 def open_parquet(source: str | Path, memory: str | None = None) -> Iterator[SqlTable]:
-    """Let DuckDB read Parquet files."""
+    """Open Parquet files with DuckDB."""
     duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {source} by DuckDB")
     files, name = parquet_files(source), str(source)
     connection = duckdb.connect(config={} if memory is None else {"memory_limit": memory})
@@ -294,7 +297,7 @@ def _postgresql(url: str, table: str, name: str) -> Iterator[SqlTable]:
     psycopg = import_optional("psycopg", extra="postgresql", purpose=f"Scoring {name}")
     with failing(name):
         connection = psycopg.connect(url)
-        # All looks see the same rows.
+        # All queries see the same rows.
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
     try:
@@ -326,16 +329,18 @@ def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
         with connection:
             schema, _, bare = table.rpartition(".")
             with failing(name):
-                found = sqlalchemy.inspect(connection).get_columns(bare, schema=schema or None)
-            flags = {c["name"] for c in found if isinstance(c["type"], sqlalchemy.Boolean)}
+                descriptions = sqlalchemy.inspect(connection).get_columns(
+                    bare, schema=schema or None
+                )
+            flags = {c["name"] for c in descriptions if isinstance(c["type"], sqlalchemy.Boolean)}
             dialect = _DIALECTS.get(engine.dialect.name, engine.dialect.name)
-            # Written as standard SQL, but for SQLite, and then translated.
+            # Queries are written in standard SQL, except for SQLite, and then translated.
             source = _path(table, "`" if dialect == "sqlite" else '"')
             yield SqlTable(
                 name,
                 source,
                 dialect,
-                tuple(c["name"] for c in found),
+                tuple(c["name"] for c in descriptions),
                 frozenset() if dialect == "sqlite" else frozenset(flags),
                 lambda query: connection.exec_driver_sql(query).fetchall(),
             )

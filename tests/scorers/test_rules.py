@@ -780,7 +780,7 @@ def test_no_rows_are_an_error() -> None:
         ("reference", "truth", "reference must be one of 'data', 'black_box', got 'truth'"),
         ("uncovered", "nearest", "uncovered must be one of 'ignore', 'penalize', got 'nearest'"),
         ("size", "leaves", "size must be one of .*'terms', got 'leaves'"),
-        ("undefined", None, "undefined must be a number, NaN included, got None"),
+        ("undefined", None, "undefined must be a number, got None"),
     ],
 )
 def test_settings_are_checked_when_a_scorer_is_made(
