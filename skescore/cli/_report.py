@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> str:
         if options.data is not None:
             options.parser.error("argument --data: goes with one folder")
         path = write_report(options.folders, path=options.output, time_limit=0)
-        return _told(path, options)
+        return _announce(path, options)
     folder = options.folders[0]
     about = _about(folder)
     if about is None and options.data is not None:
@@ -114,10 +114,10 @@ def run(options: argparse.Namespace) -> str:
         black_box=model,
         time_limit=max(0.0, options.time_limit),
     )
-    return _told(path, options)
+    return _announce(path, options)
 
 
-def _told(path: Path, options: argparse.Namespace) -> str:
+def _announce(path: Path, options: argparse.Namespace) -> str:
     if not options.quiet:
         sys.stderr.write(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
     return ""

@@ -158,14 +158,14 @@ def read_candidates(text: str) -> Kept:
             f"{file_format!r} in version {version!r}. Make the run again with this skescore."
         )
     try:
-        return _kept(data)
+        return _parse_candidates(data)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(
             f"candidates.json must tell candidates and the winner: {error!r}. Make the run again."
         ) from error
 
 
-def _kept(data: dict[str, Any]) -> Kept:
+def _parse_candidates(data: dict[str, Any]) -> Kept:
     read = []
     for number, record in enumerate(data.get("candidates", []), 1):
         try:

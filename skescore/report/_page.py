@@ -335,18 +335,20 @@ def _winners_text(content: dict[str, Any]) -> str:
 
 
 def _as_json(content: Any) -> str:
-    text = json.dumps(_ready(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(
+        _to_json_values(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
     for sign, escaped in _ESCAPES.items():
         text = text.replace(sign, escaped)
     return text
 
 
-def _ready(value: Any) -> Any:
+def _to_json_values(value: Any) -> Any:
     """Replace what JSON does not know: parameters may be anything, and numbers not finite."""
     if isinstance(value, dict):
-        return {str(name): _ready(item) for name, item in value.items()}
+        return {str(name): _to_json_values(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_ready(item) for item in value]
+        return [_to_json_values(item) for item in value]
     return plain(value)
 
 

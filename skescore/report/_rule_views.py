@@ -33,7 +33,7 @@ __all__ = [
 
 
 #: Segments shown; rows of the smallest, at least and as a share; share of rows of the largest.
-_SHOWN, _FEWEST, _LEAST, _MOST = 5, 10, 0.02, 0.6
+_MAX_SEGMENTS, _MIN_ROWS, _MIN_SHARE, _MAX_SHARE = 5, 10, 0.02, 0.6
 #: Standard errors above the mean of all rows from which on a segment is worse than chance.
 _CLEARLY = 2.0
 #: Larger tables are looked at by a part of their rows and columns.
@@ -173,13 +173,13 @@ def worst_segments(ruleset: RuleSet, X: pd.DataFrame, errors: np.ndarray) -> lis
     if len(chosen) > _ROWS:
         chosen = chosen[np.linspace(0, len(chosen) - 1, _ROWS).astype(np.intp)]
     X, errors = X.iloc[chosen], errors[chosen]
-    if len(X) < 2 * _FEWEST or not errors.any():
+    if len(X) < 2 * _MIN_ROWS or not errors.any():
         return []
     overall, spread = errors.mean(), errors.std()
     segments = []
     for text, inside in _segments(ruleset, X):
         rows = int(inside.sum())
-        if not max(_FEWEST, _LEAST * len(X)) <= rows <= _MOST * len(X):
+        if not max(_MIN_ROWS, _MIN_SHARE * len(X)) <= rows <= _MAX_SHARE * len(X):
             continue
         mean = float(errors[inside].mean())
         excess = (mean - overall) * np.sqrt(rows) / spread if spread else 0.0
@@ -192,7 +192,7 @@ def worst_segments(ruleset: RuleSet, X: pd.DataFrame, errors: np.ndarray) -> lis
             distinct_segments.append(one)
     return [
         {"text": text, "rows": int(inside.sum()), "error": mean}
-        for _, text, inside, mean in distinct_segments[:_SHOWN]
+        for _, text, inside, mean in distinct_segments[:_MAX_SEGMENTS]
     ]
 
 

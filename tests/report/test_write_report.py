@@ -8,6 +8,7 @@ import html
 import json
 import re
 import shlex
+import shutil
 import sys
 import warnings
 
@@ -606,3 +607,13 @@ def test_searches_on_weighed_rows_are_compared_and_made_again_by_their_weights(t
     assert "; rows weigh as given, on held-out rows" in text
     with pytest.raises(ValueError, match="A search has its own rows"):
         write_report(search, X, y, path=tmp_path / "page.html")
+
+
+def test_report_of_a_run_weighs_rows_by_class(folder, tmp_path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(folder, copy)
+    run = json.loads((copy / "run.json").read_text(encoding="utf-8"))
+    run["search"]["class_weight"] = {"setosa": 6.0, "versicolor": 1.0, "virginica": 3.0}
+    (copy / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    always = content_of(write_report(copy))["groups"][0]["always"]
+    assert always == {"text": "setosa", "share": pytest.approx(0.6)}

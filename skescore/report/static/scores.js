@@ -221,7 +221,7 @@ function qualityAxis(group, settings) {
            text: (value) => `${ofHundred(value)} of 100 right` };
 }
 
-// Places of the candidates that no other beats in both size and errors, fewest rules first.
+// Returns the indices of the best trade-offs between size and errors, fewest rules first.
 function frontOf(group, axis) {
   const sign = axis.greater ? -1 : 1;
   const order = group.candidates.map((c) => c.place).filter((p) =>

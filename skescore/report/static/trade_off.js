@@ -13,7 +13,7 @@ class TradeOff {
     });
     this.scatter = new Scatter(byId("plot"), {
       onChoose: (place) => this.choose(place, true), describe: (place) => this.tip(place),
-      label: "Candidates that no other beats, by number of rules",
+      label: "Best trade-offs, by number of rules",
     });
     this.queued = false;
     this.watch();

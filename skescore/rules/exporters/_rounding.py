@@ -376,7 +376,7 @@ def _with_room(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved
     return ruleset.replace(domain=domain)
 
 
-def _held(interval: Interval, values: np.ndarray) -> np.ndarray:
+def _interval_mask(interval: Interval, values: np.ndarray) -> np.ndarray:
     return interval.holds(lambda _: values)
 
 
@@ -390,7 +390,7 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
         values = np.unique(column[~np.isnan(column)][:_LOOKED_AT])
         if len(values) > 2 or len(values := np.unique(column[~np.isnan(column)])) != 2:
             continue
-        matches = [_held(interval, values) for interval in intervals]
+        matches = [_interval_mask(interval, values) for interval in intervals]
         # 0 and 1, 1 and 2, -1 and 1: there is nothing between, or beside 0.
         coded = values[1] == values[0] + 1 or values[1] == -values[0] == 1
         is_integral = (
@@ -410,7 +410,7 @@ def _two_valued(ruleset: RuleSet, table: RowTable) -> RuleSet:
         if not isinstance(condition, Interval) or condition.feature not in named:
             return condition
         feature, values = condition.feature, named[condition.feature]
-        matches = _held(condition, np.array(values, dtype=float)).tolist()
+        matches = _interval_mask(condition, np.array(values, dtype=float)).tolist()
         if not all(matches):
             value = values[matches.index(True)]
             return OneOf(feature, (value,), missing=condition.missing)

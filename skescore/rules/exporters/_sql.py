@@ -34,7 +34,7 @@ _CASE_SENSITIVE = ("postgres", "snowflake", "oracle")
 #: Databases without TRUE and FALSE; SQLite takes them for columns if there are such.
 _WITHOUT_FLAGS = ("tsql", "oracle", "sqlite")
 #: Dialects that are written without sqlglot.
-_OWN = ("duckdb", "postgres", "sqlite")
+_BUILT_IN_DIALECTS = ("duckdb", "postgres", "sqlite")
 #: Whether a column of a type that the rules do not tell may hold NaN; the text "nan" is another.
 _OF_FLOATS = {
     "duckdb": "typeof({}) IN ('DOUBLE', 'FLOAT')",
@@ -144,7 +144,7 @@ def _check_text(text: str, subject: str) -> None:
 
 def find_dialect(name: str | None, *, exact: bool = False) -> Dialect:
     """Check the name of a dialect."""
-    if name is None or name in _OWN:
+    if name is None or name in _BUILT_IN_DIALECTS:
         return Dialect(name, exact)
     if not isinstance(name, str):
         raise TypeError(f"dialect must be a name or None, got {name!r}.")
@@ -156,7 +156,7 @@ def find_dialect(name: str | None, *, exact: bool = False) -> Dialect:
 
 def translated(text: str, dialect: Dialect) -> str:
     """Turn standard SQL into a dialect that is not written directly."""
-    if dialect.name is None or dialect.name in _OWN:
+    if dialect.name is None or dialect.name in _BUILT_IN_DIALECTS:
         return text
     sqlglot = import_optional("sqlglot", extra="sql", purpose=f"Writing SQL for {dialect.name!r}")
     tree = sqlglot.parse_one(text, read="duckdb")
@@ -181,7 +181,7 @@ def _joined(parts: Sequence[str], word: str) -> str:
     return word.join(f"({block})" for block in blocks)
 
 
-def either(premises: Sequence[str]) -> str:
+def any_premise(premises: Sequence[str]) -> str:
     """Write a test that any premise holds."""
     return _joined(premises, "\n    OR ")
 
@@ -291,7 +291,7 @@ class Terms:
             comparison = self._comparison(condition)
             if not truth_table(condition).missing:
                 return comparison
-            return f"({comparison} OR {self._gone(condition.feature)})"
+            return f"({comparison} OR {self._missing_test(condition.feature)})"
         if isinstance(condition, Linear):
             text = self.affine(None, condition.terms)
             return self._between(f"({text})" if len(condition.terms) > 1 else text, condition)
@@ -340,10 +340,10 @@ class Terms:
 
     def _is_gone(self, feature: int) -> str:
         """Write a test that a value is NULL or NaN, in parentheses if it has two parts."""
-        text = self._gone(feature)
+        text = self._missing_test(feature)
         return f"({text})" if " OR " in text else text
 
-    def _gone(self, feature: int) -> str:
+    def _missing_test(self, feature: int) -> str:
         column, kind = self._columns[feature], self._kinds.get(feature)
         if kind == "numbers" and self._style.nan:
             return f"{column} IS NULL OR NOT {self.is_number(column)}"
@@ -565,7 +565,7 @@ class _Writer:
         if not self.rules:
             return self._fallback() or "NULL"
         premises = [self.terms.premise(self.ruleset.rules[i]) or "" for i in self.rules]
-        return _case([(either(premises), prediction)], self._fallback())
+        return _case([(any_premise(premises), prediction)], self._fallback())
 
     def _summand(self, rule: Rule, value: str) -> str:
         premise = self.terms.premise(rule)

@@ -863,7 +863,7 @@ def read_imodels(
     name = imodels_class(model)
     if name in _HOLDERS:
         check_is_fitted(model)
-        return _held(_HOLDERS[name](model), feature_names, domain)
+        return _read_inner(_HOLDERS[name](model), feature_names, domain)
     if name not in _READERS:
         raise TypeError(
             f"{type(model).__name__} is no model of imodels whose rules skescore can read. "
@@ -880,7 +880,7 @@ def imodels_class(model: Any) -> str | None:
     return None
 
 
-def _held(inner: Any, feature_names: Sequence[str] | None, domain: Domain | None) -> RuleSet:
+def _read_inner(inner: Any, feature_names: Sequence[str] | None, domain: Domain | None) -> RuleSet:
     """Read the model that another one holds, which need not be of imodels."""
     if imodels_class(inner) is None and isinstance(
         inner, DecisionTreeClassifier | DecisionTreeRegressor

@@ -494,7 +494,7 @@ class Line:
         try:
             for condition, end in self._values(feature, at):
                 for stop, open_group in self._ends(end, sign, group):
-                    ending = self._rest(stop, open_group)
+                    ending = self._parse_after_condition(stop, open_group)
                     if ending is not None:
                         return (condition + ending[0], *ending[1:])
                 if self.text.startswith(shut, end):
@@ -517,7 +517,7 @@ class Line:
         if group and self.text.startswith("]" * len(group), end):
             yield end + len(group), ""
 
-    def _rest(self, at: int, group: str = "") -> _Ending | None:
+    def _parse_after_condition(self, at: int, group: str = "") -> _Ending | None:
         """Parse the rest of a rule from the end of a condition."""
         joint, close = _AND.match(self.text, at), _THEN.match(self.text, at)
         if joint is None and close is None:
@@ -706,7 +706,7 @@ def read_rulekit_text(
                 f"{other[0].place} concludes {other[0].value!r}, which rules of survival do not: "
                 "leave out task='survival'."
             )
-        rules = [_made(rule, 0.0, None, 1.0, numeric) for rule in parsed]
+        rules = [_make_rule(rule, 0.0, None, 1.0, numeric) for rule in parsed]
         return RuleSet(rules, names, task="regression", domain=domain, ordered=False)
     if survival and (classes is None or _UNKNOWN not in map(str, classes)):
         raise ValueError(
@@ -749,13 +749,13 @@ def read_rulekit_text(
     if default is not None:
         settings["fallback"] = Fallback(check_label("default", default))
     rules = [
-        _made(rule, output, counted, rule.statistics.get("weight", 1.0), numeric)
+        _make_rule(rule, output, counted, rule.statistics.get("weight", 1.0), numeric)
         for rule, output, counted in zip(parsed, outputs, counts, strict=True)
     ]
     return RuleSet(rules, names, **settings)
 
 
-def _made(rule: Parsed, output: Any, counts: Any, weight: float, numeric: set[int]) -> Rule:
+def _make_rule(rule: Parsed, output: Any, counts: Any, weight: float, numeric: set[int]) -> Rule:
     try:
         statistics = None if rule.n_rows is None else RuleStatistics(rule.n_rows, counts)
         conditions = tuple(_with_numbers(c, numeric) for c in rule.conditions)

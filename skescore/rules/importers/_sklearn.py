@@ -194,7 +194,7 @@ def tree_to_ruleset(
     paths = shortened_paths(leaves) if simplify else leaves
     handles_missing = np.full(tree.n_features, missing)
     if missing is None:
-        handles_missing = _told(model, domain, simplify)
+        handles_missing = _features_with_missing(model, domain, simplify)
     inner = np.flatnonzero(tree.children_left != -1)
     gaps = [
         bool(left) if handles_missing[feature] else None
@@ -261,7 +261,7 @@ def learned_from_missing(model: Any) -> bool:
     return bool((noted != expected).any() or np.isinf(tree.threshold[inner]).any())
 
 
-def _told(model: Any, domain: Domain | None, simplify: bool) -> np.ndarray:
+def _features_with_missing(model: Any, domain: Domain | None, simplify: bool) -> np.ndarray:
     """The features of which rules say where missing values go, unless the caller tells."""
     if domain is not None and any(domain.missing):
         return np.asarray(domain.missing) > 0
