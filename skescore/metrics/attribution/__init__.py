@@ -1,8 +1,8 @@
-"""Measures of attributions: beside the truth, beside people's marks, and beside the model itself.
+"""Metrics of attributions: agreement with a known truth, with human rationales, and with the model.
 
-Where the truth is known, :func:`jensen_shannon_divergence` and :func:`top_k_accuracy` compare with
-it; where people marked what matters, :func:`plausibility` does; and :func:`faithfulness` queries
-the black box without the features that an attribution names.
+:func:`jensen_shannon_divergence` and :func:`top_k_accuracy` compare attributions with a known
+truth, :func:`plausibility` compares them with human rationales, and :func:`faithfulness` queries
+the black box on rows without the most important features.
 """
 
 from __future__ import annotations

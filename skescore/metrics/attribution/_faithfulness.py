@@ -1,7 +1,7 @@
-"""Faithfulness: what becomes of predictions without the features that an attribution names.
+"""Faithfulness: the effect of the features with the highest attributions on the predictions.
 
-Ordered from the highest score down, every rationale is a beginning of that order. So a rationale is
-known by its length alone, and two are equal if their lengths are.
+A rationale is a set of features with the highest scores. So its length determines it, and two
+rationales of a row are equal if their lengths are.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
-#: Names of the correlations with leaving one out.
+#: Names of the correlations with the leave-one-out effects.
 CORRELATIONS = {
     "kendall": "taucorr_loo",
     "spearman": "spearmancorr_loo",
     "pearson": "pearsoncorr_loo",
 }
-#: All measures, and whether greater is better.
+#: Names of all measures, and whether larger values are better.
 FAITHFULNESS = {
     "aopc_compr": True,
     "aopc_suff": False,
@@ -43,7 +43,7 @@ FAITHFULNESS = {
 }
 BY = ("fraction", "count", "score")
 _DEFAULT_STEPS = 10
-#: How much of the masks of many rows is kept at a time.
+#: Largest size of the masks that are kept in memory, in bytes.
 _MASK_BYTES = 1 << 26
 
 
@@ -64,11 +64,11 @@ def faithfulness(
     max_batch: int = 8192,
     return_details: bool = False,
 ) -> Any:
-    r"""Measure whether a model really relies on what attributions name as important.
+    r"""Measure whether a model relies on the features with the highest attributions.
 
-    Use it to judge and compare explainers of one model without knowing the truth: the features
-    with the highest scores are taken away, or everything but them, and the prediction should fall,
-    or stay. Works for tables and texts, for probabilities and for numbers.
+    Use it to compare explainers of one model without knowing the truth. If the features with the
+    highest scores are removed, the prediction should fall; if all others are removed, it should
+    not change. The function accepts tables and texts, probabilities and numbers.
 
     Parameters
     ----------
@@ -77,21 +77,22 @@ def faithfulness(
         number for each row; or a fitted estimator, queried by its ``predict_proba`` or, a
         regressor, by its ``predict``.
     X : array-like, DataFrame, sparse matrix, or list of texts or of lists of tokens
-        The rows that were explained.
+        The explained rows.
     attributions : array-like, DataFrame, tensor or explanation
-        For each row one number for each feature or token, higher for what speaks for the target:
-        of shape (n_rows, n_features) or, per class, (n_rows, n_features, n_classes); a list of
-        rows of any length for texts; a ``shap.Explanation``; LIME's explanation or a list of them;
+        One number for each feature or token of each row, larger for features that support the
+        target: of shape (n_rows, n_features) or, per class, (n_rows, n_features, n_classes); a list
+        of rows of any length for texts; a ``shap.Explanation``; LIME's explanation or a list of them;
         captum's tensors; an :class:`skescore.attribution.Attribution`.
     removal : Removal, float, array-like, DataFrame or str, default=None
         What replaces a removed feature: a number, one for each feature, rows of a background
         sample, or ``"delete"`` or ``"mask"`` for texts; by default 0 and ``"delete"``. A
         :class:`Removal` also has statistics of reference rows, groups of columns and tokenizers.
     target : Target, label or int, or one for each row, default=None
-        The class whose probability is measured; by default the one predicted for the row. A
-        :class:`Target` also says which class attributions speak of, and how logits are read.
+        The class whose probability is measured; by default the predicted class of the row. A
+        :class:`Target` also sets the explained class of the attributions, the link of logits, and
+        the scale of numbers.
     measures : sequence of str, default=None
-        Which measures, of those in the Notes; by default the first three.
+        Names of measures, see the Notes; by default the first three.
     correlation : {"kendall", "spearman", "pearson"}, default="kendall"
         The correlation with leaving one out among the default measures.
     thresholds : array-like, default=None
@@ -107,9 +108,9 @@ def faithfulness(
     normalize : bool, default=False
         Divide differences of numbers by the standard deviation of the model's predictions on X.
     max_batch : int, default=8192
-        The greatest number of rows in one call of the model.
+        Largest number of rows in one call of the model.
     return_details : bool, default=False
-        Return what was found on the way as well.
+        Also return the predictions behind the measures.
 
     Returns
     -------
@@ -121,36 +122,35 @@ def faithfulness(
     Raises
     ------
     ValueError
-        If attributions, rows, targets or options do not fit together; if predictions are not finite
-        or are no probabilities; if it is unclear which class attributions speak of.
+        If attributions, rows, targets or options do not match; if predictions are not finite or
+        not probabilities; if the explained class of the attributions is ambiguous.
     TypeError
-        If the model only predicts labels, or something is of a wrong type.
+        If the model only predicts labels, or an argument has the wrong type.
 
     Notes
     -----
     With :math:`f` the prediction for the target, :math:`r` a rationale and :math:`x \setminus r`
-    the row without it, the measures and the direction of the better are
+    the row without it, the measures are (larger or smaller values are better)
 
-    * ``aopc_compr`` (greater), comprehensiveness: mean of :math:`f(x) - f(x \setminus r)` over the
+    * ``aopc_compr`` (larger), comprehensiveness: mean of :math:`f(x) - f(x \setminus r)` over the
       rationales, 0 if there are none;
-    * ``aopc_suff`` (less), sufficiency: mean of :math:`f(x) - f(r)`; with no rationale 1 for
-      probabilities and NaN for numbers, of which none is the worst;
-    * ``taucorr_loo`` (greater): Kendall's τ-b of the scores and :math:`f(x) - f(x \setminus i)`
-      over all features; by name also ``spearmancorr_loo`` and ``pearsoncorr_loo``. NaN if one of
-      the two is constant;
-    * ``prediction_gap_important`` (greater) and ``prediction_gap_unimportant`` (less): means of
-      :math:`|f(x) - f(x \setminus r)|` and of :math:`|f(x) - f(r)|`; NaN with no rationale.
+    * ``aopc_suff`` (smaller), sufficiency: mean of :math:`f(x) - f(r)`; without a rationale 1
+      for probabilities, and NaN for numbers, which have no worst value;
+    * ``taucorr_loo`` (larger): Kendall's τ-b of the scores and :math:`f(x) - f(x \setminus i)`
+      over all features; also ``spearmancorr_loo`` and ``pearsoncorr_loo``. NaN if one of the two
+      is constant;
+    * ``prediction_gap_important`` (larger) and ``prediction_gap_unimportant`` (smaller): means of
+      :math:`|f(x) - f(x \setminus r)|` and of :math:`|f(x) - f(r)|`; NaN without a rationale.
 
-    A rationale at 30 % of n features is the highest :math:`\lfloor 0.3 n \rfloor`, of which those
-    not above 0 are then taken out. Of equal scores the later feature comes first. Probabilities
-    differ by −1 to 1, so negative values occur. Differences from leaving one out that vanish in the
-    rounding of floats, beyond twelve digits, count as equal.
+    The rationale at 30 % of n features has the :math:`\lfloor 0.3 n \rfloor` highest scores, but
+    only those that are positive. Of equal scores the later feature comes first. Differences of
+    probabilities lie between −1 and 1. Leave-one-out effects that agree to twelve digits count as
+    equal, as the rest is rounding.
 
-    All rows share the calls of the model, which is queried once for what is removed repeatedly and
-    never where removal changes nothing: at most 1 + 20 + n queries for a row with n features.
-    Texts are joined from their tokens for the prediction with all features as well; explanations of
-    shap and LIME bring their own pieces of each text, which are used instead. Tensors reach the
-    model as arrays.
+    The rows share calls of the model. Each distinct removal is queried once, and removals without
+    an effect on the row never: at most 1 + 20 + n queries for a row with n features. Texts are
+    always joined from their tokens, also for the prediction with all features; explanations of shap
+    and LIME contain their own tokens. The model receives tensors as arrays.
 
     References
     ----------
@@ -173,7 +173,7 @@ def faithfulness(
     >>> {name: values.round(2).tolist() for name, values in found.items()}
     {'aopc_compr': [0.65, 0.49, 0.4], 'aopc_suff': [0.0, 0.0, 0.0], 'taucorr_loo': [1.0, 1.0, 1.0]}
     """
-    chosen = _check_measures(measures, correlation)
+    measure_names = _check_measures(measures, correlation)
     sizes_of = _check_thresholds(thresholds, by)
     remedy = "It is how many rows the model takes at once."
     check_integer("max_batch", max_batch, 1, remedy=remedy)
@@ -182,13 +182,18 @@ def faithfulness(
     model = BlackBox(inputs.model, target, max_batch)
     rows, n_rows = inputs.rows, len(inputs.rows)
     base = model.originals(rows)
-    targets, spoken_of = target.columns(base, model.classes)
-    scores_of = inputs.scores(targets, model.n_columns, spoken_of=spoken_of, chosen=target.chosen)
+    targets, explained_columns = target.columns(base, model.classes)
+    scores_of = inputs.scores(
+        targets,
+        model.n_columns,
+        explained_columns=explained_columns,
+        is_target_chosen=target.is_chosen,
+    )
     values = base[np.arange(n_rows), targets]
     scale = _scale(values, normalize, model)
-    needs_loo = any(name.endswith("_loo") for name in chosen)
-    needs_rationales = any(not name.endswith("_loo") for name in chosen)
-    own_loo = needs_loo and inputs.loo_rows is not rows
+    needs_loo = any(name.endswith("_loo") for name in measure_names)
+    needs_rationales = any(not name.endswith("_loo") for name in measure_names)
+    has_separate_loo = needs_loo and inputs.loo_rows is not rows
 
     def plan(row: int) -> Plan:
         scores = rows.unit_scores(row, scores_of[row])
@@ -197,34 +202,45 @@ def faithfulness(
             lengths = _rationale_lengths(
                 scores, sizes_of, by, only_positive=only_positive, dedupe=dedupe
             )
-        return _plan(rows, row, scores, lengths, needs_loo and not own_loo)
+        return _plan(rows, row, scores, lengths, needs_loo and not has_separate_loo)
 
-    found: dict[str, Floats] = {name: np.full(n_rows, np.nan) for name in chosen}
+    measure_values: dict[str, Floats] = {name: np.full(n_rows, np.nan) for name in measure_names}
     details: dict[str, list[Any]] = {
         name: [] for name in ("scores", "lengths", "without", "only", "loo")
     }
     queries = np.ones(n_rows, dtype=np.intp)
-    empty = 1.0 if model.predicts_probabilities else np.nan
-    for row, step, predictions, (units, left) in _by_row(model, inputs, own_loo, plan, targets):
-        known = np.append(predictions, values[row])  # the index -1 is the row itself
+    value_of_empty = 1.0 if model.predicts_probabilities else np.nan
+    for row, step, predictions, (units, loo_predictions) in _by_row(
+        model, inputs, has_separate_loo, plan, targets
+    ):
+        row_predictions = np.append(predictions, values[row])  # Index -1 is the row itself.
         loo = np.zeros(len(step.scores))
-        loo[units] = (values[row] - left) / scale
-        queries[row] += len(predictions) + (len(left) if own_loo else 0)
-        without, only = (values[row] - known[step.without]), (values[row] - known[step.only])
-        peak = max(abs(values[row]), float(np.abs(left).max(initial=0.0))) / scale
-        for name in chosen:
-            found[name][row] = _measure(
-                name, step.scores, without / scale, only / scale, loo, peak, empty
+        loo[units] = (values[row] - loo_predictions) / scale
+        queries[row] += len(predictions) + (len(loo_predictions) if has_separate_loo else 0)
+        without, only = (
+            (values[row] - row_predictions[step.without]),
+            (values[row] - row_predictions[step.only]),
+        )
+        peak = max(abs(values[row]), float(np.abs(loo_predictions).max(initial=0.0))) / scale
+        for name in measure_names:
+            measure_values[name][row] = _measure(
+                name, step.scores, without / scale, only / scale, loo, peak, value_of_empty
             )
         if return_details:
             lengths = np.array(step.lengths, dtype=np.intp)
-            items = (step.scores, lengths, known[step.without], known[step.only], loo)
+            items = (
+                step.scores,
+                lengths,
+                row_predictions[step.without],
+                row_predictions[step.only],
+                loo,
+            )
             for name, item in zip(details, items, strict=True):
                 details[name].append(item)
     if not return_details:
-        return found
-    more = {"target": targets, "base": values, "queries": queries, "model_rows": model.n_queries}
-    return found, {**more, **details}
+        return measure_values
+    summary = {"target": targets, "base": values, "queries": queries, "model_rows": model.n_queries}
+    return measure_values, {**summary, **details}
 
 
 def _check_measures(measures: Sequence[str] | None, correlation: str) -> list[str]:
@@ -246,7 +262,7 @@ def _check_measures(measures: Sequence[str] | None, correlation: str) -> list[st
 
 
 def _check_thresholds(thresholds: Any, by: str) -> Floats | None:
-    """Thresholds as numbers that make sense for what they count; None for the default ones."""
+    """Return valid thresholds as an array; None for the default thresholds."""
     check_choice("by", by, BY)
     if thresholds is None:
         if by == "fraction":
@@ -260,12 +276,12 @@ def _check_thresholds(thresholds: Any, by: str) -> Floats | None:
     except (TypeError, ValueError):
         array = np.array([np.nan])
     if by == "fraction":
-        fits, rule = (array > 0) & (array <= 1), "above 0 and at most 1"
+        is_valid, rule = (array > 0) & (array <= 1), "above 0 and at most 1"
     elif by == "count":
-        fits, rule = (array >= 1) & (array == np.floor(array)), "whole numbers of at least 1"
+        is_valid, rule = (array >= 1) & (array == np.floor(array)), "whole numbers of at least 1"
     else:
-        fits, rule = np.ones(array.shape, dtype=bool), "finite"
-    if array.ndim != 1 or not len(array) or not fits.all() or not np.isfinite(array).all():
+        is_valid, rule = np.ones(array.shape, dtype=bool), "finite"
+    if array.ndim != 1 or not len(array) or not is_valid.all() or not np.isfinite(array).all():
         raise ValueError(
             f"thresholds with by={by!r} must be a list of numbers, {rule}, got {thresholds!r}. "
             'Leave them out for 10 %, 20 %, … 100 % of the features with by="fraction".'
@@ -279,7 +295,7 @@ def _scale(values: Floats, normalize: bool, model: BlackBox) -> float:
     if model.predicts_probabilities:
         raise ValueError("normalize=True is for numbers, but the model predicts probabilities.")
     deviation = float(values.std())
-    if np.ptp(values) == 0:  # whatever the last bit of their mean is
+    if np.ptp(values) == 0:  # The standard deviation may be a rounding error.
         raise ValueError(
             "normalize=True needs predictions that differ between the rows of X, but all are equal."
         )
@@ -287,17 +303,28 @@ def _scale(values: Floats, normalize: bool, model: BlackBox) -> float:
 
 
 class Plan(NamedTuple):
-    """What the measures need of one row."""
+    """Scores, rationales and queries of one row.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_units,)
+        Scores of the units.
+    lengths : sequence of int
+        Length of each rationale.
+    masks : ndarray of bool, shape (n_queries, n_parts)
+        Distinct masks of the removed parts.
+    without, only : ndarray of int, shape (n_rationales,)
+        For each rationale, the query without it and the query with nothing else; -1 for the row
+        itself.
+    units, left_out : ndarray of int
+        Units with an effect on the row, and the queries that leave them out.
+    """
 
     scores: Floats
     lengths: Sequence[int]
-    #: Distinct masks of what is removed.
     masks: Bools
-    #: Of each rationale, the mask that takes it away and the one that leaves only it; -1: nothing
-    #: is removed at all.
     without: Indices
     only: Indices
-    #: The units that make a difference, and the masks that leave them out.
     units: Indices
     left_out: Indices
 
@@ -310,21 +337,21 @@ def _rationale_lengths(
     only_positive: bool,
     dedupe: bool,
 ) -> Sequence[int]:
-    """How long each rationale is, in the order of the thresholds."""
+    """Return the length of each rationale, in the order of the thresholds."""
     n = len(scores)
     if by == "score":
-        # Chosen by its value: a threshold of -1 is meant.
+        # The caller chose the scores, so that a threshold of -1 includes negative scores.
         lengths = (scores[np.newaxis, :] > thresholds[:, np.newaxis]).sum(axis=1).tolist()  # type: ignore[index]
     else:
         if thresholds is None:
-            # In integers: no float noise decides how many features 30 % are.
+            # Integers avoid rounding errors of shares such as 30 %.
             counts = [(step * n) // _DEFAULT_STEPS for step in range(1, _DEFAULT_STEPS + 1)]
         elif by == "fraction":
             counts = [int(count) for count in np.floor(thresholds * n + 1e-9)]
         else:
             counts = [min(int(count), n) for count in thresholds]
-        most = int((scores > 0).sum()) if only_positive else n
-        lengths = [min(count, most) for count in counts]
+        max_length = int((scores > 0).sum()) if only_positive else n
+        lengths = [min(count, max_length) for count in counts]
         lengths = [length for length in lengths if length]
     if not dedupe:
         return lengths
@@ -332,47 +359,59 @@ def _rationale_lengths(
 
 
 def _plan(rows: Any, row: int, scores: Floats, lengths: Sequence[int], loo: bool) -> Plan:
-    """What one row needs: which units each rationale is, and the masks to query, each once."""
+    """Return the queries of one row, each mask once."""
     ranks = np.empty(len(scores), dtype=np.intp)
     ranks[descending(scores)] = np.arange(len(scores))
-    inside = ranks[np.newaxis, :] < np.array(lengths, dtype=np.intp)[:, np.newaxis]
-    wanted = [rows.parts(row, inside), rows.parts(row, ~inside)]
+    rationale_masks = ranks[np.newaxis, :] < np.array(lengths, dtype=np.intp)[:, np.newaxis]
+    mask_blocks = [rows.parts(row, rationale_masks), rows.parts(row, ~rationale_masks)]
     units, masks = rows.leave_one_out(row)
     if loo:
-        wanted.append(masks)
+        mask_blocks.append(masks)
     else:
         units = units[:0]
-    # By their bytes, as sets of bits: equal ones, and those that remove nothing, are not queried.
-    stacked = np.vstack(wanted)
+    # Masks are compared as bytes: equal masks, and those that remove nothing, are not queried.
+    stacked = np.vstack(mask_blocks)
     packed = np.packbits(stacked, axis=1)
-    known: dict[bytes, int] = {}
+    query_of_mask: dict[bytes, int] = {}
     if stacked.shape[1]:
-        known[bytes(packed.shape[1])] = -1
-    where = np.full(len(stacked), -1, dtype=np.intp)
-    kept: list[int] = []
+        query_of_mask[bytes(packed.shape[1])] = -1
+    query_numbers = np.full(len(stacked), -1, dtype=np.intp)
+    distinct_rows: list[int] = []
     if stacked.shape[1]:
         for number, key in enumerate(map(bytes, packed)):
-            if key not in known:
-                known[key] = len(kept)
-                kept.append(number)
-            where[number] = known[key]
+            if key not in query_of_mask:
+                query_of_mask[key] = len(distinct_rows)
+                distinct_rows.append(number)
+            query_numbers[number] = query_of_mask[key]
     n = len(lengths)
-    return Plan(scores, lengths, stacked[kept], where[:n], where[n : 2 * n], units, where[2 * n :])
+    return Plan(
+        scores,
+        lengths,
+        stacked[distinct_rows],
+        query_numbers[:n],
+        query_numbers[n : 2 * n],
+        units,
+        query_numbers[2 * n :],
+    )
 
 
 def _by_row(
-    model: BlackBox, inputs: Inputs, own_loo: bool, plan: Callable[[int], Plan], targets: Indices
+    model: BlackBox,
+    inputs: Inputs,
+    has_separate_loo: bool,
+    plan: Callable[[int], Plan],
+    targets: Indices,
 ) -> Iterator[tuple[int, Plan, Floats, tuple[Indices, Floats]]]:
-    """Each row with its plan, the predictions of its masks, and those of leaving units out."""
+    """Yield each row with its plan, the predictions of its masks, and the leave-one-out ones."""
     for rows, plans in _chunks(plan, len(inputs.rows), model.max_batch):
         blocks = [(row, step.masks) for row, step in zip(rows, plans, strict=True)]
         predictions = model.masked(inputs.rows, blocks, targets)
-        if own_loo:
+        if has_separate_loo:
             single = [inputs.loo_rows.leave_one_out(row) for row in rows]
             masks = [(row, masks) for row, (_, masks) in zip(rows, single, strict=True)]
             left_out = [
-                (units, left)
-                for (units, _), left in zip(
+                (units, predictions_without)
+                for (units, _), predictions_without in zip(
                     single, model.masked(inputs.loo_rows, masks, targets), strict=True
                 )
             ]
@@ -387,7 +426,7 @@ def _by_row(
 def _chunks(
     plan: Callable[[int], Plan], n_rows: int, max_batch: int
 ) -> Iterator[tuple[list[int], list[Plan]]]:
-    """Rows together until their masks fill some batches, or some memory."""
+    """Yield groups of rows whose masks fill some batches or the memory."""
     rows: list[int] = []
     plans: list[Plan] = []
     queries, size = 0, 0
@@ -419,12 +458,12 @@ def _measure(
 
 def _correlation(name: str, scores: Floats, loo: Floats, peak: float) -> float:
     if peak:
-        # The last digits depend on how many rows a model was given at once; ties must not.
+        # The last digits of predictions depend on the batch, but ties must not.
         loo = np.round(loo / peak, 12)
     if len(scores) < 2 or not np.ptp(scores) or not np.ptp(loo):
         return np.nan
     if name == "taucorr_loo":
-        if len(scores) == 2:  # where SciPy's p-value, which nobody needs, divides by zero
+        if len(scores) == 2:  # SciPy's p-value would divide by zero.
             return float(np.sign(np.diff(scores) * np.diff(loo))[0])
         return float(kendalltau(scores, loo, method="asymptotic").statistic)
     pair = (scores, loo)

@@ -1,7 +1,7 @@
-"""What attributions are measured on: the rows or texts, and the scores of each for its target.
+"""Inputs of the metrics of attributions: rows or texts, and their scores for the targets.
 
-Attributions come as their makers hand them over: arrays, frames, tensors, shap, LIME, our own.
-Nothing of theirs is imported: an explanation is known by the attributes that it has.
+Attributions can be arrays, frames, tensors, or explanations of shap, LIME and this package. Other
+packages are not imported: explanations are recognized by their attributes.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _REMEDY = "Pass one row of numbers for each row of X."
 
 @dataclass
 class Explained:
-    """Attributions, not yet cut down to the target of each row."""
+    """Attributions for all classes that they explain."""
 
-    #: Rows of numbers of shape (n,) or, per class, (n, n_classes); LIME has none of these.
+    #: Scores of each row, of shape (n,) or (n, n_classes); empty for LIME.
     rows: Sequence[Floats] = ()
-    #: What LIME knows of each row: weights of some units by the class that they speak of.
+    #: LIME's weights of some units of each row, by the explained class.
     weights: list[dict[int, list[tuple[int, float]]]] | None = None
-    #: One output, and nobody says of which class it speaks.
-    unclear: bool = False
-    #: LIME's explanation of a number rather than of a class.
-    of_numbers: bool = False
+    #: Whether the attributions have one output whose class is not stated.
+    is_ambiguous: bool = False
+    #: Whether LIME explains a number instead of a class.
+    explains_numbers: bool = False
     names: list[str] | None = None
     index: pd.Index | None = None
     pieces: list[Pieces] | None = None
@@ -57,7 +57,7 @@ class Explained:
         return len(self.rows) if self.weights is None else len(self.weights)
 
     def by_occurrence(self, row: int, scores: Floats) -> Floats:
-        """The scores of a text's units as scores of its words, in the order of the text."""
+        """Return the scores of the words of a text in their order, from the scores of its units."""
         if self.pieces is None:
             return scores
         units = self.pieces[row].units
@@ -66,11 +66,12 @@ class Explained:
 
     @property
     def per_class(self) -> bool:
+        """True if the attributions have a value for each class."""
         return self.weights is None and any(row.ndim == 2 for row in self.rows)
 
 
 def open_attributions(attributions: Any, n_rows: int) -> Explained:
-    """Read whatever holds attributions, for so many rows."""
+    """Read attributions of any supported type, and check the number of rows."""
     explained = _open(attributions, n_rows)
     if len(explained) != n_rows:
         raise ValueError(
@@ -100,9 +101,9 @@ def _open(attributions: Any, n_rows: int) -> Explained:
     if sparse.issparse(attributions):
         return Explained([row.toarray().ravel() for row in attributions.tocsr()])
     if hasattr(attributions, "values") and not callable(attributions.values):
-        given = getattr(attributions, "feature_names", None)
+        feature_names = getattr(attributions, "feature_names", None)
         inner = _open(attributions.values, n_rows)
-        inner.names = None if given is None else [str(name) for name in given]
+        inner.names = None if feature_names is None else [str(name) for name in feature_names]
         return inner
     if isinstance(attributions, (list, tuple)):
         return _list(list(attributions), n_rows)
@@ -121,7 +122,7 @@ def _list(items: list[Any], n_rows: int) -> Explained:
     if arrays and all(array.ndim == 0 for array in arrays):
         return Explained(_rows_of(np.array(arrays), n_rows))
     if arrays and all(array.ndim == 2 for array in arrays):
-        # Older explainers hand over one matrix for each class.
+        # Older explainers return one matrix for each class.
         shapes = {array.shape for array in arrays}
         by_class = len(shapes) == 1 and arrays[0].shape[0] == n_rows
         if by_class and len(arrays) == n_rows:
@@ -150,11 +151,11 @@ def _shap(explanation: Any, n_rows: int) -> Explained:
         else None
     )
     one_output = all(row.ndim == 1 for row in rows)
-    return Explained(rows, unclear=one_output, names=by_name, pieces=pieces, kind="shap")
+    return Explained(rows, is_ambiguous=one_output, names=by_name, pieces=pieces, kind="shap")
 
 
 def _is_single(values: Any, data: Any) -> bool:
-    """Whether an explanation was cut down to one row, ``explanation[0]``."""
+    """Return whether an explanation contains a single row, as ``explanation[0]`` does."""
     shape = (len(values),) if _is_object(values) else np.shape(values)
     if data is None or isinstance(data, (list, tuple)):
         return len(shape) == 1 and not _is_object(values)
@@ -188,7 +189,10 @@ def _lime(explanations: list[Any]) -> Explained:
             ]
             pieces.append(Pieces([str(piece) for piece in indexed.as_list], units))
     return Explained(
-        weights=weights, of_numbers=modes == {"regression"}, pieces=pieces or None, kind="LIME"
+        weights=weights,
+        explains_numbers=modes == {"regression"},
+        pieces=pieces or None,
+        kind="LIME",
     )
 
 
@@ -224,7 +228,7 @@ def _rows_of(values: Any, n_rows: int) -> Sequence[Floats]:
 
 
 def _is_object(values: Any) -> bool:
-    """Whether an array holds rows of different lengths."""
+    """Return whether an array holds rows of different lengths."""
     return getattr(values, "dtype", None) == np.dtype(object)
 
 
@@ -234,36 +238,54 @@ def scores_for_targets(
     targets: Indices,
     n_columns: int,
     *,
-    spoken_of: Indices | None,
-    chosen: bool,
+    explained_columns: Indices | None,
+    is_target_chosen: bool,
     X: Any = None,
 ) -> list[Floats]:
-    """One vector of scores for each row, as many as its size says.
+    """Return the scores of each row for its target.
 
-    `targets` are the columns whose predictions are measured, of `n_columns`; `spoken_of` are those
-    that attributions of one output speak of, and `chosen` says whether the caller chose the
-    targets. By the names of `X`, a frame, the scores are put in order.
+    Parameters
+    ----------
+    explained : Explained
+        The attributions.
+    sizes : sequence of int
+        Number of scores of each row.
+    targets : ndarray of int, shape (n_rows,)
+        Columns of the predictions that are measured.
+    n_columns : int
+        Number of columns of the predictions.
+    explained_columns : ndarray of int, optional
+        Columns that attributions with one output explain.
+    is_target_chosen : bool
+        Whether the caller set the targets.
+    X : DataFrame, optional
+        Table whose column names determine the order of the scores.
+
+    Returns
+    -------
+    list of ndarray
+        The scores.
     """
     if explained.weights is not None:
         return _lime_scores(explained, sizes, targets, n_columns)
     rows = explained.rows
     if explained.per_class:
         _check_classes(rows, n_columns)
-        if spoken_of is not None:
+        if explained_columns is not None:
             raise ValueError(
                 "explains must be left out, as the attributions have a value for each class."
             )
         rows = [row[:, target] for row, target in zip(rows, targets, strict=True)]
     else:
-        signs = _signs(explained, targets, n_columns, spoken_of, chosen)
+        signs = _signs(explained, targets, n_columns, explained_columns, is_target_chosen)
         if not (signs == 1).all():
             rows = [sign * row for sign, row in zip(signs, rows, strict=True)]
     for number, (row, size) in enumerate(zip(rows, sizes, strict=True)):
         if len(row) != size:
-            what = "tokens" if X is None else "features"
+            unit_name = "tokens" if X is None else "features"
             raise ValueError(
                 f"attributions must have one number for each feature or token, but row {number} "
-                f"has {len(row)} for {size} {what}."
+                f"has {len(row)} for {size} {unit_name}."
                 + (" text_tokens(model, X) shows the tokens." if X is None else "")
             )
     order = _order(explained, X)
@@ -288,27 +310,26 @@ def _signs(
     explained: Explained,
     targets: Indices,
     n_columns: int,
-    spoken_of: Indices | None,
-    chosen: bool,
+    explained_columns: Indices | None,
+    is_target_chosen: bool,
 ) -> Floats:
-    """What turns attributions of one class into those of the target: minus for the other of two."""
+    """Return the factor of each row: -1 if the attributions explain the other of two classes."""
     ones = np.ones(len(targets))
-    if spoken_of is None:
-        if explained.unclear and n_columns > 1 and not chosen:
+    if explained_columns is None:
+        if explained.is_ambiguous and n_columns > 1 and not is_target_chosen:
             raise ValueError(
-                "attributions are of a single output, and target is each row's predicted class. "
-                "Say which class the explanation speaks of by target=Target(explains=1), or "
-                "explains='target' if each row explains its own predicted class, or choose the "
-                "target."
+                "attributions have a single output, and target is each row's predicted class. "
+                "State the explained class by target=Target(explains=1), or explains='target' if "
+                "each row explains its own predicted class, or set the target."
             )
         return ones
-    other = spoken_of != targets
+    other = explained_columns != targets
     if other.any() and n_columns != 2:
         row = int(np.flatnonzero(other)[0])
         raise ValueError(
-            f"explains must be the target, as attributions of one class of {n_columns} tell "
-            f"nothing of another: row {row} explains column {int(spoken_of[row])}, its target is "
-            f"{int(targets[row])}. Set target, or explain each row's predicted class."
+            f"explains must be the target, as attributions of one of {n_columns} classes do not "
+            f"explain another: row {row} explains column {int(explained_columns[row])}, but its "
+            f"target is {int(targets[row])}. Set target, or explain each row's predicted class."
         )
     return np.where(other, -1.0, 1.0)
 
@@ -317,13 +338,13 @@ def _lime_scores(
     explained: Explained, sizes: Sequence[int], targets: Indices, n_columns: int
 ) -> list[Floats]:
     assert explained.weights is not None
-    found = []
+    row_scores = []
     for number, (weights, size) in enumerate(zip(explained.weights, sizes, strict=True)):
         target, sign = int(targets[number]), 1.0
-        if explained.of_numbers:
+        if explained.explains_numbers:
             target = 1
         elif target not in weights and n_columns == 2 and 1 - target in weights:
-            # A line through one probability of two is the mirrored line through the other.
+            # The linear model of the other of two probabilities has the opposite weights.
             target, sign = 1 - target, -1.0
         if target not in weights:
             raise ValueError(
@@ -338,22 +359,22 @@ def _lime_scores(
                     f"{size}. Explain the very rows that are passed as X."
                 )
             scores[unit] = sign * weight
-        found.append(scores)
-    return found
+        row_scores.append(scores)
+    return row_scores
 
 
 def _order(explained: Explained, X: Any) -> Indices | None:
-    """Where X's columns are among those of the attributions, if both have names."""
+    """Return the position of each column of X in the attributions, if both have names."""
     names = explained.names
     if names is None or not isinstance(X, pd.DataFrame):
         return None
-    wanted = [str(column) for column in X.columns]
-    if names == wanted:
+    column_names = [str(column) for column in X.columns]
+    if names == column_names:
         return None
-    if len(set(names)) == len(names) and set(names) == set(wanted):
-        return np.array([names.index(name) for name in wanted], dtype=np.intp)
+    if len(set(names)) == len(names) and set(names) == set(column_names):
+        return np.array([names.index(name) for name in column_names], dtype=np.intp)
     if explained.kind == "frame" and names != [str(i) for i in range(len(names))]:
-        strange = [name for name in names if name not in wanted] or names
+        strange = [name for name in names if name not in column_names] or names
         raise ValueError(
             f"attributions must have the columns of X, but {strange[0]!r} is none of them. Name "
             "the columns alike, or pass an array."
@@ -361,13 +382,13 @@ def _order(explained: Explained, X: Any) -> Indices | None:
     return None
 
 
-def _row_indices(index: pd.Index, wanted: pd.Index) -> Any:
-    if index.equals(wanted) or (
-        isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(wanted)))
+def _row_indices(index: pd.Index, target_index: pd.Index) -> Any:
+    if index.equals(target_index) or (
+        isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(target_index)))
     ):
-        return range(len(wanted))
-    if index.is_unique and wanted.is_unique and set(index) == set(wanted):
-        return index.get_indexer(wanted)
+        return range(len(target_index))
+    if index.is_unique and target_index.is_unique and set(index) == set(target_index):
+        return index.get_indexer(target_index)
     raise ValueError(
         "attributions must have the index of X, or none, but its labels are others. Pass the rows "
         "of X that were explained, or an array."
@@ -375,28 +396,44 @@ def _row_indices(index: pd.Index, wanted: pd.Index) -> Any:
 
 
 class Inputs(NamedTuple):
-    """What is removed from, and what was attributed to it."""
+    """Rows with their removal and their attributions.
 
-    #: What is queried: the model, or the last step of a pipeline.
+    Parameters
+    ----------
+    model : callable or estimator
+        The model, or the last step of a pipeline.
+    rows : TableRows, SparseRows or Texts
+        The rows.
+    loo_rows : TableRows, SparseRows or Texts
+        The rows for leave-one-out effects, for which texts may use another removal.
+    explained : Explained
+        The attributions.
+    table : Any
+        The table whose column names determine the order of the scores; None for texts.
+    """
+
     model: Any
     rows: Any
-    #: The same for leaving one out, which texts may do otherwise.
     loo_rows: Any
     explained: Explained
-    #: The table, by whose names scores are put in order; None for texts.
     table: Any
 
     def scores(
-        self, targets: Indices, n_columns: int, *, spoken_of: Indices | None, chosen: bool
+        self,
+        targets: Indices,
+        n_columns: int,
+        *,
+        explained_columns: Indices | None,
+        is_target_chosen: bool,
     ) -> list[Floats]:
-        """One vector of scores for each row; see :func:`scores_for_targets`."""
+        """Return the scores of each row for its target; see :func:`scores_for_targets`."""
         return scores_for_targets(
             self.explained,
             self.rows.sizes(),
             targets,
             n_columns,
-            spoken_of=spoken_of,
-            chosen=chosen,
+            explained_columns=explained_columns,
+            is_target_chosen=is_target_chosen,
             X=self.table,
         )
 
@@ -419,7 +456,7 @@ def open_inputs(model: Any, X: Any, attributions: Any, removal: Removal) -> Inpu
 
 
 def _last_step(predict_proba: Any, X: Any) -> tuple[Any, Any]:
-    """The last step of a pipeline of texts, and the columns that it sees."""
+    """Return the last step of a text pipeline, and the columns that it receives."""
     method = getattr(predict_proba, "__name__", None)
     owner = getattr(predict_proba, "__self__", predict_proba)
     owner = getattr(owner, "best_estimator_", owner)
@@ -448,11 +485,13 @@ def _texts(model: Any, texts: list[Any], attributions: Any, removal: Removal) ->
     else:
         tokens = text_tokens(model, texts, tokenizer=removal.tokenizer)
         pieces, join = [Pieces.of(row) for row in tokens], removal.join
-    rows, others = (
+    removed_texts, loo_texts = (
         Texts(pieces, join=join, mask_token=removal.mask_token if kind == "mask" else None)
         for kind in (how, single)
     )
-    return Inputs(model, rows, rows if how == single else others, explained, None)
+    return Inputs(
+        model, removed_texts, removed_texts if how == single else loo_texts, explained, None
+    )
 
 
 def _table(X: Any, removal: Removal) -> Any:
@@ -481,7 +520,7 @@ def _table(X: Any, removal: Removal) -> Any:
 
 
 def _check_pieces(explained: Explained, texts: list[Any]) -> None:
-    """An explanation that brings its own tokens must be of the very texts."""
+    """Raise unless an explanation with its own tokens explains these texts."""
     assert explained.pieces is not None
     for number, (pieces, text) in enumerate(zip(explained.pieces, texts, strict=True)):
         if isinstance(text, str):

@@ -1,4 +1,4 @@
-"""Maps of attributions: reading them, comparing them with the truth and with each other."""
+"""Attribution maps: comparison with the truth and with each other, and their complexity."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def dense_maps(name: str, maps: Any, *, remedy: str) -> Floats:
 
 
 def off_graph(values: Any) -> Any:
-    """Take a tensor off its graph and device; anything else stays as it is."""
+    """Return a tensor as an array; return other values unchanged."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         return values.detach().cpu().numpy()
     return values
 
 
 def numeric_array(name: str, values: Any) -> Floats:
-    """Return numbers of any container as floats."""
+    """Convert a container of numbers to an array of floats."""
     try:
         array = np.asarray(off_graph(values))
     except ValueError:
@@ -84,31 +84,31 @@ def numeric_array(name: str, values: Any) -> Floats:
 
 
 def descending(scores: Floats) -> NDArray[np.intp]:
-    """Indices from the highest score down; of equal scores the later comes first."""
-    # A stable sort: the order must not depend on the machine's sorting routine.
+    """Return the indices by decreasing score; of equal scores the later comes first."""
+    # A stable sort gives the same order on every machine.
     return np.argsort(scores, kind="stable")[::-1]
 
 
 def jensen_shannon_divergence(
     p: Any, q: Any, *, base: float = 2.0, zero: str = "max", signed: str = "clip"
 ) -> Any:
-    r"""Jensen-Shannon divergence of attribution maps, row by row.
+    r"""Compute the Jensen-Shannon divergence of attribution maps, row by row.
 
-    Use it to compare a map with another or with the truth where only the shares of the features
-    matter: the scale of either map does not.
+    Use it to compare a map with another map or with the truth. Only the shares of the features
+    matter, not the scale of either map.
 
     Parameters
     ----------
     p, q : array-like, DataFrame or explanation of shape (n_rows, n_features) or (n_features,)
         The maps. A single map is compared with all rows of the other.
     base : float, default=2.0
-        Base of the logarithm: 2 gives bits and a greatest value of 1, ``math.e`` gives nats and a
-        greatest value of ln 2.
+        Base of the logarithm: 2 gives bits and a maximum of 1, ``math.e`` gives nats and a
+        maximum of ln 2.
     zero : {"max", "uniform", "nan"}, default="max"
-        What a map without a single entry above 0 is worth beside one that has some: the greatest
-        value, the divergence with equal shares in its place, or NaN.
+        Divergence between a map without positive entries and another map: the largest value, the
+        divergence from equal shares, or NaN.
     signed : {"clip", "abs"}, default="clip"
-        Entries below 0 count nothing, or as much as positive ones.
+        Negative entries count as 0, or by their absolute value.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def jensen_shannon_divergence(
     Raises
     ------
     ValueError
-        If the maps do not fit together or are not finite; if an option is unknown.
+        If the shapes of the maps do not match, or they are not finite; if an option is unknown.
     TypeError
         If the maps do not hold numbers.
 
@@ -126,9 +126,8 @@ def jensen_shannon_divergence(
     -----
     With :math:`p` and :math:`q` divided by their sums and :math:`m = (p+q)/2` it is
     :math:`\frac12 KL(p \| m) + \frac12 KL(q \| m)`. SciPy's
-    ``scipy.spatial.distance.jensenshannon`` is its square root, in nats. Two maps that are both
-    zero say the same, so that their divergence is 0 under each policy. See :func:`zero_maps` for
-    how many there are.
+    ``scipy.spatial.distance.jensenshannon`` is its square root, in nats. Two zero maps
+    are equal, so that their divergence is 0 with each option. :func:`zero_maps` finds such maps.
 
     References
     ----------
@@ -153,34 +152,34 @@ def jensen_shannon_divergence(
     )
     single = left.ndim == right.ndim == 1
     left, right = _same_shape(left, right)
-    shares_p, none_p = _shares(left, uniform=zero == "uniform")
-    shares_q, none_q = _shares(right, uniform=zero == "uniform")
+    shares_p, is_zero_p = _shares(left, uniform=zero == "uniform")
+    shares_q, is_zero_q = _shares(right, uniform=zero == "uniform")
     middle = (shares_p + shares_q) / 2
     nats = (rel_entr(shares_p, middle) + rel_entr(shares_q, middle)).sum(axis=1) / 2
     # Rounding must not leave the range of the divergence.
     values = np.clip(nats, 0.0, np.log(2.0)) / np.log(base)
     if zero != "uniform":
-        values[none_p ^ none_q] = np.log(2.0) / np.log(base) if zero == "max" else np.nan
+        values[is_zero_p ^ is_zero_q] = np.log(2.0) / np.log(base) if zero == "max" else np.nan
     return float(values[0]) if single else values
 
 
 def zero_maps(attributions: Any, *, signed: str = "clip") -> NDArray[np.bool_]:
-    """Return which attribution maps say nothing at all.
+    """Return which attribution maps have no positive entry.
 
-    Use it beside :func:`jensen_shannon_divergence`, whose mean hides them or is made by them: the
-    share of zero maps belongs into every report of it.
+    Use it with :func:`jensen_shannon_divergence`: a report of its mean should state the share of
+    zero maps, which can hide in the mean or dominate it.
 
     Parameters
     ----------
     attributions : array-like, DataFrame or explanation of shape (n_rows, n_features)
         The maps.
     signed : {"clip", "abs"}, default="clip"
-        Entries below 0 count nothing, or as much as positive ones.
+        Negative entries count as 0, or by their absolute value.
 
     Returns
     -------
     ndarray of bool of shape (n_rows,)
-        True where no entry counts.
+        True for maps without positive entries.
 
     Examples
     --------
@@ -202,25 +201,25 @@ def top_k_accuracy(
     but_for: bool = False,
     random_state: Any = None,
 ) -> Floats:
-    """Whether the highest attributions of each row are exactly those of the relevant features.
+    """Check whether exactly the relevant features of each row have the highest attributions.
 
     Use it where the truth is a set of features, for instance those with a responsibility.
 
     Parameters
     ----------
     attributions : array-like, DataFrame or explanation of shape (n_rows, n_features)
-        The maps to judge.
+        The maps.
     relevant : array-like of shape (n_rows, n_features)
-        Marks of the relevant features, or their true responsibilities: relevant is what is
-        above 0.
+        Marks of the relevant features, or their true responsibilities: features with a value above
+        0 are relevant.
     ties : {"strict", "random", "expected"}, default="strict"
-        Where relevant and irrelevant features share the value at the border: no hit, a draw that
-        `random_state` decides, or the chance that a fair draw is a hit.
+        Result if relevant and irrelevant features have the same value at the boundary: no hit, a
+        random hit, or the probability of a hit under a random order of the tied features.
     but_for : bool, default=False
         Count as relevant only what has responsibility 1: a flip of the feature alone changes the
         decision.
     random_state : int, RandomState instance or None, default=None
-        Decides the draws of ``ties="random"``.
+        Seed of ``ties="random"``.
 
     Returns
     -------
@@ -235,9 +234,9 @@ def top_k_accuracy(
 
     Notes
     -----
-    A row with k relevant features is a hit if its k largest entries are these. Ties are never
-    broken by the order of the features: where irrelevant features come last, that alone raises
-    the accuracy.
+    A row with k relevant features is a hit if these have its k largest entries. Ties are never
+    broken by the order of the features, which would raise the accuracy if irrelevant features
+    come last.
 
     References
     ----------
@@ -274,11 +273,11 @@ def top_k_accuracy(
     hits = (lowest > highest).astype(np.float64)
     if ties != "strict":
         at_border = maps == lowest[:, np.newaxis]
-        # A fair order of the tied is right if the relevant among them come first.
+        # A random order of the tied features is a hit if the relevant ones come first.
         chance = 1 / binom(at_border.sum(axis=1), (at_border & members).sum(axis=1))
         tied = (lowest == highest) & members.any(axis=1)
         if ties == "random":
-            # One number for each row, so that rows without ties do not shift the others.
+            # One number per row keeps the draws of a row independent of ties in other rows.
             chance = check_random_state(random_state).uniform(size=len(maps)) < chance
         hits[tied] = chance[tied]
     hits[~members.any(axis=1)] = np.nan
@@ -290,7 +289,7 @@ def _positive_part(maps: Floats, signed: str) -> Floats:
 
 
 def _same_shape(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Two matrices of maps, a single map repeated for all rows of the other."""
+    """Return two matrices of maps; a single map is repeated for all rows of the other."""
     try:
         if left.shape[-1] != right.shape[-1]:
             raise ValueError
@@ -306,21 +305,21 @@ def _same_shape(left: Floats, right: Floats) -> tuple[Floats, Floats]:
 
 
 def _shares(maps: Floats, *, uniform: bool) -> tuple[Floats, NDArray[np.bool_]]:
-    """Rows that sum to one, and which of them are zero."""
+    """Return rows that sum to one, and which rows are zero."""
     peak = maps.max(axis=1, initial=0.0)
-    none = peak == 0
-    # By the largest entry first, so that neither sums overflow nor tiny maps vanish.
-    scaled = maps / np.where(none, 1.0, peak)[:, np.newaxis]
+    is_zero = peak == 0
+    # Division by the largest entry first avoids overflow and underflow.
+    scaled = maps / np.where(is_zero, 1.0, peak)[:, np.newaxis]
     if uniform:
-        scaled = np.where(none[:, np.newaxis], 1.0, scaled)
+        scaled = np.where(is_zero[:, np.newaxis], 1.0, scaled)
     total = scaled.sum(axis=1)
-    return scaled / np.where(total == 0, 1.0, total)[:, np.newaxis], none
+    return scaled / np.where(total == 0, 1.0, total)[:, np.newaxis], is_zero
 
 
 def attribution_agreement(
     attributions: Any, reference: Any, *, measure: str = "feature", top_k: int = 5
 ) -> Floats:
-    """How far two attributions of the same rows name the same features.
+    """Measure how well two attributions of the same rows agree on the important features.
 
     Use it to compare an explainer with a trusted one, or with the weights of a linear model.
 
@@ -329,12 +328,12 @@ def attribution_agreement(
     attributions, reference : array-like, DataFrame or explanation of shape (n_rows, n_features)
         The maps.
     measure : str, default="feature"
-        What must agree: ``"feature"``, the sets of the top features; ``"rank"``, also their
-        places; ``"sign"``, also their signs; ``"signed_rank"``, places and signs;
+        Kind of agreement: ``"feature"``, the sets of the top features; ``"rank"``, also their
+        ranks; ``"sign"``, also their signs; ``"signed_rank"``, ranks and signs;
         ``"rank_correlation"``, Spearman's correlation over all features; ``"pairwise"``, the order
         of each pair of features.
     top_k : int, default=5
-        How many features are at the top, at most all.
+        Number of top features; at most all features.
 
     Returns
     -------
@@ -344,7 +343,7 @@ def attribution_agreement(
     Raises
     ------
     ValueError
-        If the maps do not fit, are not finite, or an option is out of its range.
+        If the shapes of the maps do not match, they are not finite, or an option is invalid.
 
     Notes
     -----
@@ -389,15 +388,15 @@ def attribution_agreement(
     member = [np.zeros(left.shape, dtype=bool) for _ in tops]
     for marks, top in zip(member, tops, strict=True):
         np.put_along_axis(marks, top, True, axis=1)
-    both = member[0] & member[1]
-    return (both & signs if measure == "sign" else both).sum(axis=1) / k
+    shared_members = member[0] & member[1]
+    return (shared_members & signs if measure == "sign" else shared_members).sum(axis=1) / k
 
 
 def attribution_complexity(attributions: Any, *, base: float = 2.0) -> Floats:
-    """Entropy of the shares of the features: how many of them an attribution speaks of.
+    """Compute the entropy of the shares of the features: the effective number of features.
 
-    Use it beside faithfulness: of two equally faithful maps the one of lower entropy is easier
-    to read.
+    Use it together with faithfulness: of two equally faithful maps, the one with the lower entropy
+    is easier to read.
 
     Parameters
     ----------
@@ -430,20 +429,20 @@ def attribution_complexity(attributions: Any, *, base: float = 2.0) -> Floats:
     """
     base = check_number("base", base, above=1, finite=True, remedy="Pass 2 for bits.")
     maps = np.abs(np.atleast_2d(dense_maps("attributions", attributions, remedy=MAPS_REMEDY)))
-    shares, none = _shares(maps, uniform=False)
+    shares, is_zero = _shares(maps, uniform=False)
     values = -rel_entr(shares, np.ones_like(shares)).sum(axis=1) / np.log(base) + 0.0
-    values[none] = np.nan
+    values[is_zero] = np.nan
     return values
 
 
 def row_correlation(left: Floats, right: Floats) -> Floats:
-    """Pearson's correlation of each row with its partner; NaN where one of them is constant."""
+    """Return Pearson's correlation of the rows of two matrices; NaN for constant rows."""
     if left.shape[1] < 2:
         return np.full(len(left), np.nan)
-    # A constant row must not get a correlation out of the rounding of its mean.
+    # Rounding of the mean must not give a constant row a correlation.
     constant = (np.ptp(left, axis=1) == 0) | (np.ptp(right, axis=1) == 0)
     centered = [values - values.mean(axis=1, keepdims=True) for values in (left, right)]
-    # By the largest entry first: squares of small or great numbers leave the range of floats.
+    # Division by the largest entry first avoids overflow and underflow of the squares.
     scaled = [
         values / np.where(constant, 1.0, np.abs(values).max(axis=1))[:, np.newaxis]
         for values in centered
@@ -456,6 +455,7 @@ def row_correlation(left: Floats, right: Floats) -> Floats:
 
 
 def _same_order(left: Floats, right: Floats) -> float:
+    """Return the share of pairs of features with the same order in both maps."""
     first, second = np.triu_indices(len(left), k=1)
     return float(
         np.mean(np.sign(left[first] - left[second]) == np.sign(right[first] - right[second]))

@@ -1,4 +1,4 @@
-"""The black box of a measure of attributions: its queries, and which of its columns count."""
+"""Queries of the black box whose attributions are measured, and the columns of its targets."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 LINKS = ("identity", "softmax", "sigmoid")
-#: Probabilities of a single-precision model add up to one no better than this.
+#: Tolerance of the sum of probabilities, as of models in single precision.
 _SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Target:
-    """Which prediction of a model attributions are measured by.
+    """Prediction that the metrics of attributions measure.
 
-    Use it as `target` of :func:`faithfulness` and :func:`attribution_infidelity` where a class
-    alone does not say enough.
+    Use it as `target` of :func:`faithfulness` and :func:`attribution_infidelity` if more than a
+    class must be set.
 
     Parameters
     ----------
     label : label or int, or one for each row, default=None
-        The class whose probability is measured; by default the one predicted for the row.
+        The class whose probability is measured; by default the predicted class of the row.
     kind : {"auto", "column", "label"}, default="auto"
-        What `label` and `explains` name. By default integers are columns and others labels; with
-        classes that are other integers it must be said.
+        Meaning of `label` and `explains`. By default integers are columns and other values are
+        labels. It must be set if the classes are integers other than the columns.
     explains : label, int or "target", default=None
-        Of attributions of one output: the class that they speak of. The scores of rows whose target
-        is the other of two classes are negated. ``"target"`` says that each row speaks of its own
-        target, which is what arrays are taken for; a ``shap.Explanation`` must say it.
+        The class that attributions with one output explain. The scores of rows whose target is the
+        other of two classes are negated. With ``"target"`` each row explains its own target; this
+        is the default for arrays, but must be set for a ``shap.Explanation``.
     classes : array-like, default=None
-        Labels of the columns, where the estimator does not tell them.
+        Labels of the columns, if the estimator has no ``classes_``.
     link : {"softmax", "sigmoid", "identity"}, default=None
-        How predictions that are no probabilities are read: logits, the margin of the second of two
-        classes, or numbers as they are.
+        Link of predictions that are not probabilities: logits, the margin of the second of two
+        classes, or numbers without a link.
 
     Examples
     --------
@@ -76,12 +76,12 @@ class Target:
 
     @classmethod
     def of(cls, target: Any) -> Target:
-        """Return a target, or one by a label."""
+        """Return a target, or make one from a label."""
         return target if isinstance(target, cls) else cls(target)
 
     @property
-    def chosen(self) -> bool:
-        """Whether it is known of which class attributions of one output speak."""
+    def is_chosen(self) -> bool:
+        """True if the explained class of attributions with one output is known."""
         return self.label is not None or self._is_own
 
     @property
@@ -89,7 +89,7 @@ class Target:
         return isinstance(self.explains, str) and self.explains == "target"
 
     def columns(self, predictions: Floats, classes: Any) -> tuple[Indices, Indices | None]:
-        """The column of each row's target, and the one that its attributions speak of, if said."""
+        """Return the column of each row's target, and the explained column if it is set."""
         targets = _find_columns("target", self.label, self.kind, predictions, classes)
         if self.explains is None or self._is_own:
             return targets, None
@@ -97,7 +97,7 @@ class Target:
 
 
 class BlackBox:
-    """Predictions of a model as a matrix, one column for each class or one of numbers."""
+    """Queries of a model; predictions have one column for each class, or one of numbers."""
 
     def __init__(self, predict_proba: Any, target: Target, max_batch: int) -> None:
         self.link, self.max_batch = target.link, max_batch
@@ -109,6 +109,7 @@ class BlackBox:
 
     @property
     def predicts_probabilities(self) -> bool:
+        """True if predictions are probabilities of classes."""
         return self.n_columns > 1 and self.link != "identity"
 
     def __call__(self, inputs: Any, n: int) -> Floats:
@@ -126,7 +127,7 @@ class BlackBox:
                 raise TypeError(
                     f"predict_proba must not return labels, got {np.asarray(predictions)[:3]!r}. "
                     "Pass a function with one column for each class, such as lambda X: "
-                    "np.eye(2)[predict(X)], or say link='identity' if these are numbers."
+                    "np.eye(2)[predict(X)], or pass link='identity' if these are numbers."
                 )
             array = array[:, np.newaxis]
         if array.ndim != 2 or len(array) != n or not array.shape[1]:
@@ -153,7 +154,7 @@ class BlackBox:
         return array
 
     def originals(self, rows: Any) -> Floats:
-        """Predictions of the rows as they are."""
+        """Return the predictions of the unchanged rows."""
         starts = range(0, len(rows), self.max_batch)
         batches = [range(i, min(i + self.max_batch, len(rows))) for i in starts]
         return np.vstack([self(rows.originals(batch), len(batch)) for batch in batches])
@@ -161,8 +162,8 @@ class BlackBox:
     def masked(
         self, rows: Any, blocks: Sequence[tuple[int, Bools]], targets: Indices
     ) -> list[Floats]:
-        """Predictions for the target of each row under all its masks, many rows in one call."""
-        found = [np.empty(len(masks)) for _, masks in blocks]
+        """Return the predictions for the target of each row under all its masks, in batches."""
+        block_predictions = [np.empty(len(masks)) for _, masks in blocks]
         capacity = max(1, self.max_batch // rows.copies)
         batch: list[tuple[int, int, int]] = []
         free = capacity
@@ -174,11 +175,11 @@ class BlackBox:
                 free -= stop - start
                 start = stop
                 if not free:
-                    self._fill(rows, blocks, batch, targets, found)
+                    self._fill(rows, blocks, batch, targets, block_predictions)
                     batch, free = [], capacity
         if batch:
-            self._fill(rows, blocks, batch, targets, found)
-        return found
+            self._fill(rows, blocks, batch, targets, block_predictions)
+        return block_predictions
 
     def _fill(
         self,
@@ -186,14 +187,14 @@ class BlackBox:
         blocks: Sequence[tuple[int, Bools]],
         batch: Sequence[tuple[int, int, int]],
         targets: Indices,
-        found: list[Floats],
+        block_predictions: list[Floats],
     ) -> None:
         parts = [(blocks[index][0], blocks[index][1][start:stop]) for index, start, stop in batch]
         built = rows.build(parts)
         n, size = sum(len(masks) for _, masks in parts) * rows.copies, self.max_batch
         if n <= size:
             predictions = self(built, n)
-        else:  # a background is larger than a batch
+        else:  # A background is larger than a batch.
             built = built.iloc if hasattr(built, "iloc") else built
             slices = [slice(start, min(start + size, n)) for start in range(0, n, size)]
             predictions = np.vstack([self(built[part], part.stop - part.start) for part in slices])
@@ -201,8 +202,10 @@ class BlackBox:
         for index, first, last in batch:
             stop = start + (last - first) * rows.copies
             column = predictions[start:stop, targets[blocks[index][0]]]
-            # A background counts by the mean of its predictions, not by that of its mean.
-            found[index][first:last] = column.reshape(last - first, rows.copies).mean(axis=1)
+            # The prediction for a background is the mean over its rows.
+            block_predictions[index][first:last] = column.reshape(last - first, rows.copies).mean(
+                axis=1
+            )
             start = stop
 
     def _linked(self, array: Floats) -> Floats:
@@ -219,7 +222,7 @@ class BlackBox:
                     f"link='sigmoid' is for the margin of a two-class model, got {array.shape[1]} "
                     "columns. Use link='softmax'."
                 )
-            # Both sides by themselves: 1 - p would lose the digits of a small one.
+            # 1 - p would lose the digits of a small probability.
             return np.hstack([expit(-array), expit(array)])
         return array
 
@@ -227,20 +230,20 @@ class BlackBox:
         outside = (array < -1e-6) | (array > 1 + 1e-6)
         sums = array.sum(axis=1)
         if outside.any() or (np.abs(sums - 1) > _SUM_TOLERANCE).any():
-            found = (
+            problem = (
                 f"an entry of {float(array[outside][0]):g}"
                 if outside.any()
                 else f"a row that adds up to {float(sums[np.abs(sums - 1).argmax()]):g}"
             )
             raise ValueError(
                 "predict_proba must return probabilities that add up to 1, got "
-                f"{found}. Say link='softmax' for logits, or link='identity' to measure the "
-                "numbers as they are."
+                f"{problem}. Pass link='softmax' for logits, or link='identity' to measure the "
+                "numbers themselves."
             )
 
 
 def _function(model: Any, link: str | None) -> tuple[Any, Any]:
-    """The function to query, and the estimator behind it if there is one."""
+    """Return the function to query, and the estimator that it belongs to, if any."""
     if isinstance(model, type):
         raise TypeError(f"predict_proba must be a fitted model, got the class {model.__name__}.")
     owner = getattr(model, "__self__", None)
@@ -254,7 +257,7 @@ def _function(model: Any, link: str | None) -> tuple[Any, Any]:
         if name == "decision_function" and link is None:
             raise TypeError(
                 f"decision_function of {type(owner).__name__} returns margins, not probabilities. "
-                "Say link='sigmoid' for two classes, link='softmax' for more, or link='identity' "
+                "Pass link='sigmoid' for two classes, link='softmax' for more, or link='identity' "
                 "to measure the margins themselves."
             )
         return model, owner
@@ -279,7 +282,7 @@ def _task(model: Any) -> Any:
 
 
 def _is(check: Any, estimator: Any) -> bool:
-    """scikit-learn's check, for objects that need not be its estimators."""
+    """Apply a check of scikit-learn to an object that may not be an estimator."""
     try:
         return bool(check(estimator))
     except (AttributeError, TypeError):
@@ -287,7 +290,7 @@ def _is(check: Any, estimator: Any) -> bool:
 
 
 def _find_columns(name: str, target: Any, kind: str, predictions: Floats, classes: Any) -> Indices:
-    """The column that each row's `target` names; by default the predicted one."""
+    """Return the column of each row's target; by default the predicted one."""
     n_rows, n_columns = predictions.shape
     if target is None:
         return predictions.argmax(axis=1)
@@ -297,49 +300,49 @@ def _find_columns(name: str, target: Any, kind: str, predictions: Floats, classe
         raise ValueError(
             f"{name} must be left out, as the model predicts a single number, got {target!r}."
         )
-    wanted = np.asarray(target)
-    if wanted.ndim > 1 or (wanted.ndim == 1 and len(wanted) != n_rows):
+    class_values = np.asarray(target)
+    if class_values.ndim > 1 or (class_values.ndim == 1 and len(class_values) != n_rows):
         raise ValueError(
             f"{name} must be one class, or one for each of the {n_rows} rows, got shape "
-            f"{wanted.shape}."
+            f"{class_values.shape}."
         )
     if classes is not None and len(classes) != n_columns:
         raise ValueError(
             f"classes must name the {n_columns} columns of predict_proba, got {len(classes)}."
         )
-    whole = wanted.dtype.kind in "iu"
+    is_integer = class_values.dtype.kind in "iu"
     if kind == "auto":
         same = classes is not None and np.array_equal(classes, np.arange(n_columns))
-        if whole and classes is not None and not same and classes.dtype.kind in "iuf":
+        if is_integer and classes is not None and not same and classes.dtype.kind in "iuf":
             raise ValueError(
                 f"{name}={target!r} may be a column or a label, as the classes are "
-                f"{listed(classes.tolist())}. Say kind='column' or kind='label' in a Target."
+                f"{listed(classes.tolist())}. Pass a Target with kind='column' or kind='label'."
             )
-        kind = "column" if whole else "label"
-    found = _columns(wanted, whole, kind, n_columns, classes, name)
-    return np.broadcast_to(found, (n_rows,)).astype(np.intp)
+        kind = "column" if is_integer else "label"
+    columns = _columns(class_values, is_integer, kind, n_columns, classes, name)
+    return np.broadcast_to(columns, (n_rows,)).astype(np.intp)
 
 
 def _columns(
-    wanted: Any, whole: bool, kind: str, n_columns: int, classes: Any, name: str
+    class_values: Any, is_integer: bool, kind: str, n_columns: int, classes: Any, name: str
 ) -> Indices:
     if kind == "column":
-        if not whole or wanted.min() < 0 or wanted.max() >= n_columns:
+        if not is_integer or class_values.min() < 0 or class_values.max() >= n_columns:
             raise ValueError(
-                f"{name} must be columns from 0 to {n_columns - 1}, got {wanted.tolist()!r}. Say "
-                "kind='label' in a Target for labels."
+                f"{name} must be columns from 0 to {n_columns - 1}, got "
+                f"{class_values.tolist()!r}. Pass a Target with kind='label' for labels."
             )
-        return wanted
+        return class_values
     if classes is None:
         raise ValueError(
             f"{name} is given as a label, but the classes are not known. Pass the fitted "
             "estimator, or classes in the order of the columns."
         )
-    known = {label: column for column, label in enumerate(classes.tolist())}
-    unknown = [label for label in np.ravel(wanted).tolist() if label not in known]
+    column_of_label = {label: column for column, label in enumerate(classes.tolist())}
+    unknown = [label for label in np.ravel(class_values).tolist() if label not in column_of_label]
     if unknown:
         raise ValueError(
-            f"{name} must be among the classes {listed(list(known))}, got {unknown[0]!r}."
+            f"{name} must be among the classes {listed(list(column_of_label))}, got {unknown[0]!r}."
         )
-    columns = [known[label] for label in np.ravel(wanted).tolist()]
-    return np.array(columns, dtype=np.intp).reshape(wanted.shape)
+    columns = [column_of_label[label] for label in np.ravel(class_values).tolist()]
+    return np.array(columns, dtype=np.intp).reshape(class_values.shape)

@@ -1,4 +1,4 @@
-"""Plausibility: how well attributions agree with what people marked as the reason."""
+"""Plausibility: agreement of attributions with human rationales."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def plausibility(
     empty: str = "nan",
     average: str | None = None,
 ) -> Any:
-    r"""Measure how well attributions agree with rationales that people gave.
+    r"""Measure how well attributions agree with human rationales.
 
-    Use it where it is known which tokens or features should matter. A plausible explanation need
-    not be faithful to the model: see :func:`faithfulness` for that.
+    Use it if people marked which tokens or features should matter. A plausible explanation may
+    still be unfaithful to the model, which :func:`faithfulness` measures.
 
     Parameters
     ----------
@@ -44,30 +44,31 @@ def plausibility(
     rationales : array-like of shape (n_rows, n_features) or list of rows
         1 for each token or feature that people marked, else 0.
     top_k : int or "mean", default=5
-        How many of the highest scores are taken as the discrete explanation. ``"mean"`` is the
+        Number of the highest scores in the discrete explanation. ``"mean"`` is the
         average length of the rationales, rounded, at least 1.
     only_positive : bool, default=True
-        Whether scores that are not above 0 are left out of it afterwards, and count as 0 in the
-        curves.
+        Whether scores that are not positive are left out of the discrete explanation, and count as
+        0 in the curves.
     measures : sequence of str, default=None
-        Those of the Notes; by default the first three, with ``average="micro"`` the first two.
+        Names of measures, see the Notes; by default the first three, or the first two with
+        ``average="micro"``.
     target : int or array-like of shape (n_rows,), default=None
         The column of the class, where attributions have a value for each.
     empty : {"nan", "ferret"}, default="nan"
-        What the area is where nothing was marked: NaN, or 0.5 as in ferret.
+        Area under the curve without any marks: NaN, or 0.5 as in ferret.
     average : {"macro", "micro"}, default=None
-        Return single numbers: the means over the rows, NaN left out, or the measures of the counts
-        of all rows together.
+        Return single numbers: the means over the rows without NaN, or the measures of the summed
+        counts of all rows.
 
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
-        The measures, greater is better, all from 0 to 1; floats with `average`.
+        The measures, from 0 to 1, larger is better; floats with `average`.
 
     Raises
     ------
     ValueError
-        If the rows do not fit, rationales are not 0 or 1, or an option is unknown.
+        If the rows do not match, rationales are not 0 or 1, or an option is unknown.
     TypeError
         If attributions or rationales are not numbers.
 
@@ -80,8 +81,8 @@ def plausibility(
     * ``auprc`` is the area under the curve of precision over recall by trapezoids, as in ERASER
       and ferret, which is optimistic; ``average_precision``, by name, sums steps instead.
 
-    Of equal scores the later token comes first. If rationales of a whole data set are there, ERASER
-    takes their average length for `top_k`.
+    Of equal scores the later token comes first. ERASER uses the average length of all rationales of
+    a data set as `top_k`.
 
     References
     ----------
@@ -106,9 +107,9 @@ def plausibility(
     sizes = [len(row.units) for row in pieces] if pieces else [len(row) for row in marks]
     targets, n_columns = _targets(explained, target, len(marks))
     rows = scores_for_targets(
-        explained, sizes, targets, n_columns, spoken_of=None, chosen=True, X=None
+        explained, sizes, targets, n_columns, explained_columns=None, is_target_chosen=True, X=None
     )
-    # LIME has one weight for all occurrences of a word, but people mark some of them.
+    # LIME has one weight for all occurrences of a word, but marks are per occurrence.
     rows = [explained.by_occurrence(number, row) for number, row in enumerate(rows)]
     for number, (row, human) in enumerate(zip(rows, marks, strict=True)):
         if len(row) != len(human):
@@ -118,7 +119,9 @@ def plausibility(
             )
     k = _check_top_k(top_k, marks)
 
-    counts = np.zeros((len(marks), 3))  # of e and h, of e, of h
+    counts = np.zeros(
+        (len(marks), 3)
+    )  # Sizes of the intersection, the explanation and the rationale.
     areas = {name: np.full(len(marks), np.nan) for name in ("auprc", "average_precision")}
     for number, (scores, human) in enumerate(zip(rows, marks, strict=True)):
         top = descending(scores)[:k]
@@ -127,8 +130,8 @@ def plausibility(
         counts[number] = human[top].sum(), len(top), human.sum()
         if set(names) & set(areas):
             ranked = np.maximum(scores, 0.0) if only_positive else scores
-            found = _areas(ranked, human, 0.5 if empty == "ferret" else np.nan)
-            areas["auprc"][number], areas["average_precision"][number] = found
+            row_areas = _areas(ranked, human, 0.5 if empty == "ferret" else np.nan)
+            areas["auprc"][number], areas["average_precision"][number] = row_areas
     if average == "micro":
         totals = _overlap(counts.sum(axis=0, keepdims=True))
         return {name: float(totals[name][0]) for name in names}
@@ -139,18 +142,18 @@ def plausibility(
 
 
 def _overlap(counts: Floats) -> dict[str, Floats]:
-    both, chosen, human = counts.T
+    shared, chosen, human = counts.T
     iou, f1 = np.zeros(len(counts)), np.zeros(len(counts))
-    np.divide(both, chosen + human - both, out=iou, where=both > 0)
-    np.divide(2 * both, chosen + human, out=f1, where=both > 0)
+    np.divide(shared, chosen + human - shared, out=iou, where=shared > 0)
+    np.divide(2 * shared, chosen + human, out=f1, where=shared > 0)
     return {"token_iou": iou, "token_f1": f1}
 
 
-def _areas(scores: Floats, human: NDArray[np.bool_], nothing: float) -> tuple[float, float]:
-    """Areas under precision over recall, one point for each distinct score and one at recall 0."""
+def _areas(scores: Floats, human: NDArray[np.bool_], value_of_empty: float) -> tuple[float, float]:
+    """Return the areas under the precision-recall curve by trapezoids and by steps."""
     total = int(human.sum())
     if not total:
-        return nothing, np.nan
+        return value_of_empty, np.nan
     order = np.argsort(-scores, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
     hits = np.cumsum(human[order])[ends]
@@ -162,8 +165,8 @@ def _areas(scores: Floats, human: NDArray[np.bool_], nothing: float) -> tuple[fl
 
 
 def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else np.nan
+    observed_values = values[~np.isnan(values)]
+    return float(observed_values.mean()) if len(observed_values) else np.nan
 
 
 def _check_measures(measures: Sequence[str] | None, average: str | None) -> list[str]:
@@ -175,7 +178,7 @@ def _check_measures(measures: Sequence[str] | None, average: str | None) -> list
         if average == "micro" and name not in _COUNTED:
             raise ValueError(
                 f"measures with average='micro' must be made of counts, got {name!r}. Name "
-                "token_iou and token_f1 only, or say average='macro'."
+                "token_iou and token_f1 only, or pass average='macro'."
             )
     if not names:
         raise ValueError("measures must name at least one measure, got none.")
@@ -220,11 +223,11 @@ def _check_top_k(top_k: Any, marks: list[NDArray[np.bool_]]) -> int:
 
 
 def _targets(explained: Any, target: Any, n_rows: int) -> tuple[NDArray[np.intp], int]:
-    """The column of each row, where attributions have several."""
+    """Return the target column of each row, and the number of columns."""
     if explained.weights is not None:
         labels = {label for weights in explained.weights for label in weights}
         common = set.intersection(*(set(weights) for weights in explained.weights), labels)
-        if target is None and not explained.of_numbers:
+        if target is None and not explained.explains_numbers:
             if len(common) != 1 or len(labels) != 1:
                 raise ValueError(
                     f"target must be given, as LIME explains the classes {sorted(labels)}."

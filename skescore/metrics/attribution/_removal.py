@@ -1,4 +1,4 @@
-"""Taking features out of the rows of a table, or tokens out of texts."""
+"""Removal of features from the rows of a table, or of tokens from texts."""
 
 from __future__ import annotations
 
@@ -34,37 +34,37 @@ STATISTICS = ("mean", "median", "mode")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Removal:
-    """How features are taken out of rows, or tokens out of texts.
+    """Removal of features from rows, or of tokens from texts.
 
-    Use it as `removal` of :func:`faithfulness` and :func:`attribution_infidelity` where the value
-    alone does not say enough.
+    Use it as `removal` of :func:`faithfulness` and :func:`attribution_infidelity` if more than the
+    replacement must be set.
 
     Parameters
     ----------
     value : float, array-like, DataFrame or str, default=None
-        What replaces a removed feature of a table: a number, one for each feature, ``"mean"``,
+        Replacement of a removed feature of a table: a number, one for each feature, ``"mean"``,
         ``"median"`` or ``"mode"`` of `reference`, or rows of a background sample (also
         ``"background"`` with `reference`), over which the predictions are averaged. For texts
-        ``"delete"`` or ``"mask"``. By default 0 and ``"delete"``. Sparse rows know 0 only.
+        ``"delete"`` or ``"mask"``. By default 0 and ``"delete"``. Sparse rows allow only 0.
     reference : array-like or DataFrame, default=None
-        The rows that the named replacements are taken from.
+        The rows from which named replacements are computed.
     groups : list of lists, default=None
-        Columns that are removed together, by index or name, such as those of one category; their
-        scores are added up.
+        Columns that are removed together, by index or name, such as those of one category. Their
+        scores are summed.
     features : {"all", "changed"}, default="all"
-        The features that are looked at in a table: all, or those of a row that removal changes,
-        as befits bags of words.
+        The features of a table that are measured: all, or those of a row that removal changes,
+        which suits bags of words.
     align : {"tokens", "columns"}, default="tokens"
-        What attributions of texts belong to: tokens, or columns of what the last step of a
-        pipeline sees, set to 0.
+        Units of attributions of texts: tokens, or the columns that the last step of a pipeline
+        receives, which are removed by 0.
     tokenizer : callable, default=None
-        Splits a text into tokens; see :func:`text_tokens`.
+        Function that splits a text into tokens; see :func:`text_tokens`.
     join : str or None, default=" "
-        What tokens are joined by for the model; None passes lists of tokens.
+        Separator with which tokens are joined for the model; None passes lists of tokens.
     mask_token : str, default="[MASK]"
-        What replaces a masked token.
+        Replacement of a masked token.
     leave_one_out : {"delete", "mask"}, default=None
-        How a single token is left out, if other than `value` says.
+        Removal of single tokens, if it differs from `value`.
 
     Examples
     --------
@@ -93,12 +93,12 @@ class Removal:
 
     @classmethod
     def of(cls, removal: Any) -> Removal:
-        """Return a removal, or one by a value."""
+        """Return a removal, or make one from a value."""
         return removal if isinstance(removal, cls) else cls(removal)
 
 
-class _Rows:
-    """What dense and sparse tables share: columns pooled into units, and which of them matter."""
+class _UnitRows:
+    """Base of dense and sparse tables, whose columns are grouped into units."""
 
     copies = 1
 
@@ -111,7 +111,7 @@ class _Rows:
         raise NotImplementedError
 
     def columns(self, row: int) -> Indices:
-        """The columns that removal changes at all; queries about others would be a waste."""
+        """Return the columns of a row that removal changes."""
         raise NotImplementedError
 
     def sizes(self) -> list[int]:
@@ -128,19 +128,19 @@ class _Rows:
         return pooled[self._active(row)]
 
     def parts(self, row: int, removed: Bools) -> Bools:
-        """Marks of units as marks of the columns that matter."""
+        """Convert masks of units to masks of the columns that removal changes."""
         return removed[:, np.searchsorted(self._active(row), self.unit_of[self.columns(row)])]
 
     def leave_one_out(self, row: int) -> tuple[Indices, Bools]:
-        """The units that make a difference, and which columns go with each."""
+        """Return the units that removal changes, and the mask of the columns of each."""
         owners = self.unit_of[self.columns(row)]
         units = np.unique(owners)
         indices = np.searchsorted(self._active(row), units)
         return indices, owners[np.newaxis, :] == units[:, np.newaxis]
 
 
-class TableRows(_Rows):
-    """Rows of an array or a frame, removed features replaced by those of background rows."""
+class TableRows(_UnitRows):
+    """Rows of an array or a frame, whose removed features are replaced by background rows."""
 
     def __init__(self, X: Any, fill: Any, unit_of: Indices, changed_only: bool) -> None:
         super().__init__(unit_of, changed_only)
@@ -152,7 +152,7 @@ class TableRows(_Rows):
             )
         else:
             pairs = ((X[:, j], fill[:, j]) for j in range(X.shape[1]))
-        # Column by column: rows × background × columns at once would not fit for many rows.
+        # All rows, background rows and columns at once would need too much memory.
         self._changed = np.column_stack([_differs(*pair) for pair in pairs])
 
     def __len__(self) -> int:
@@ -165,7 +165,7 @@ class TableRows(_Rows):
         return self.X.iloc[list(rows)] if isinstance(self.X, pd.DataFrame) else self.X[list(rows)]
 
     def build(self, blocks: Sequence[tuple[int, Bools]]) -> Any:
-        """Each request once for every background row, these next to each other."""
+        """Return the rows of each query, one for every background row."""
         rows = np.concatenate([np.full(len(masks), row) for row, masks in blocks])
         marks = np.zeros((len(rows), self.X.shape[1]), dtype=bool)
         start = 0
@@ -173,30 +173,32 @@ class TableRows(_Rows):
             marks[start : start + len(masks), self.columns(row)] = masks
             start += len(masks)
         rows, marks = np.repeat(rows, self.copies), np.repeat(marks, self.copies, axis=0)
-        behind = np.tile(np.arange(self.copies), len(rows) // self.copies)
+        fill_rows = np.tile(np.arange(self.copies), len(rows) // self.copies)
         if isinstance(self.X, pd.DataFrame):
-            return self._frame(rows, marks, behind)
-        return np.where(marks, self.fill[behind], self.X[rows])
+            return self._frame(rows, marks, fill_rows)
+        return np.where(marks, self.fill[fill_rows], self.X[rows])
 
-    def _frame(self, rows: Indices, marks: Bools, behind: Indices) -> pd.DataFrame:
+    def _frame(self, rows: Indices, marks: Bools, fill_rows: Indices) -> pd.DataFrame:
         columns = {}
         for j in range(self.X.shape[1]):
-            own, other = self.X.iloc[:, j], self.fill.iloc[:, j]
-            if _is_plain(own) and _is_plain(other):
+            column, fill_column = self.X.iloc[:, j], self.fill.iloc[:, j]
+            if _is_plain(column) and _is_plain(fill_column):
                 columns[j] = pd.Series(
-                    np.where(marks[:, j], other.to_numpy()[behind], own.to_numpy()[rows])
+                    np.where(
+                        marks[:, j], fill_column.to_numpy()[fill_rows], column.to_numpy()[rows]
+                    )
                 )
             else:
-                values = own.to_numpy(dtype=object)[rows]
-                values[marks[:, j]] = other.to_numpy(dtype=object)[behind][marks[:, j]]
-                columns[j] = pd.Series(values, dtype=own.dtype)
+                values = column.to_numpy(dtype=object)[rows]
+                values[marks[:, j]] = fill_column.to_numpy(dtype=object)[fill_rows][marks[:, j]]
+                columns[j] = pd.Series(values, dtype=column.dtype)
         frame = pd.DataFrame(columns)
         frame.columns = self.X.columns
         return frame
 
 
-class SparseRows(_Rows):
-    """Rows of a sparse matrix, where removing is to leave an entry out."""
+class SparseRows(_UnitRows):
+    """Rows of a sparse matrix, from which removed entries are deleted."""
 
     def __init__(self, X: Any, unit_of: Indices, changed_only: bool) -> None:
         super().__init__(unit_of, changed_only)
@@ -216,11 +218,13 @@ class SparseRows(_Rows):
     def build(self, blocks: Sequence[tuple[int, Bools]]) -> Any:
         data, indices, lengths = [], [], []
         for row, masks in blocks:
-            kept = ~masks
+            stored_masks = ~masks
             begin, end = self.X.indptr[row], self.X.indptr[row + 1]
-            data.append(np.broadcast_to(self.X.data[begin:end], kept.shape)[kept])
-            indices.append(np.broadcast_to(self.X.indices[begin:end], kept.shape)[kept])
-            lengths.append(kept.sum(axis=1))
+            data.append(np.broadcast_to(self.X.data[begin:end], stored_masks.shape)[stored_masks])
+            indices.append(
+                np.broadcast_to(self.X.indices[begin:end], stored_masks.shape)[stored_masks]
+            )
+            lengths.append(stored_masks.sum(axis=1))
         pointers = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
         return type(self.X)(
             (np.concatenate(data), np.concatenate(indices), pointers),
@@ -228,15 +232,15 @@ class SparseRows(_Rows):
         )
 
 
-def _differs(own: Any, fill: Any) -> Bools:
-    """Which entries of a column are not the same as all those that would replace them."""
+def _differs(column: Any, fill: Any) -> Bools:
+    """Return which entries of a column differ from their replacements."""
     distinct = pd.unique(pd.Series(fill))
-    if len(distinct) > 1:  # no entry is the same as two different ones
-        return np.ones(len(own), dtype=bool)
-    missing = pd.isna(own)
+    if len(distinct) > 1:  # No entry is equal to two different values.
+        return np.ones(len(column), dtype=bool)
+    missing = pd.isna(column)
     if pd.isna(distinct[0]):
         return ~missing
-    return missing | ~np.asarray(own == distinct[0], dtype=bool)
+    return missing | ~np.asarray(column == distinct[0], dtype=bool)
 
 
 def _is_plain(column: pd.Series) -> bool:
@@ -244,9 +248,9 @@ def _is_plain(column: pd.Series) -> bool:
 
 
 def find_fill(removal: Any, reference: Any, X: Any) -> Any:
-    """Background rows in the shape of X: an array or a frame of shape (n_background, n_features).
+    """Return the background rows as an array or frame of shape (n_background, n_features).
 
-    A single number, one for each feature, and a statistic are a background of one row.
+    A number, one number per feature, and a statistic are a background of one row.
     """
     frame = isinstance(X, pd.DataFrame)
     if isinstance(removal, str):
@@ -275,7 +279,7 @@ def find_fill(removal: Any, reference: Any, X: Any) -> Any:
 
 
 def _like(value: Any, X: Any, name: str) -> Any:
-    """Rows with the columns of X, in their order."""
+    """Return rows with the columns of X, in their order."""
     n_features = X.shape[1]
     if sparse.issparse(value):
         value = value.toarray()
@@ -301,9 +305,9 @@ def _statistic(sample: Any, name: str) -> Any:
     for j in range(table.shape[1]):
         column = table.iloc[:, j]
         if name == "mode":
-            # Of equally frequent values the smallest, whatever the order of the rows.
-            found = column.mode(dropna=True)
-            columns.append(found.iloc[:1].reset_index(drop=True))
+            # Of equally frequent values, the smallest does not depend on the order of the rows.
+            modes = column.mode(dropna=True)
+            columns.append(modes.iloc[:1].reset_index(drop=True))
         elif not pd.api.types.is_numeric_dtype(column):
             raise TypeError(
                 f"removal={name!r} needs numbers, but column {table.columns[j]!r} holds "
@@ -322,22 +326,22 @@ def _statistic(sample: Any, name: str) -> Any:
 
 
 def _fitting(fill: pd.DataFrame, X: pd.DataFrame) -> pd.DataFrame:
-    """The fill in the types of X's columns where nothing is lost by it."""
+    """Convert the fill to the types of X's columns where this loses nothing."""
     columns = {}
     for j in range(X.shape[1]):
-        own, other = X.iloc[:, j], fill.iloc[:, j].reset_index(drop=True)
-        if _is_plain(own):
-            columns[j] = pd.Series(_as_numbers(other, own.dtype, X.columns[j]))
+        target_column, fill_column = X.iloc[:, j], fill.iloc[:, j].reset_index(drop=True)
+        if _is_plain(target_column):
+            columns[j] = pd.Series(_as_numbers(fill_column, target_column.dtype, X.columns[j]))
         else:
-            _check_fits(own, other, X.columns[j])
-            columns[j] = other
+            _check_fits(target_column, fill_column, X.columns[j])
+            columns[j] = fill_column
     out = pd.DataFrame(columns)
     out.columns = X.columns
     return out
 
 
 def _as_numbers(values: Any, dtype: Any, column: Any) -> Any:
-    """Numbers in the type of a column: a model must not see other types than in training."""
+    """Convert numbers to the type of a column, which the model was trained with."""
     array = np.asarray(values)
     if array.dtype.kind not in "iufb":
         try:
@@ -355,25 +359,25 @@ def _as_numbers(values: Any, dtype: Any, column: Any) -> Any:
     return array.astype(np.float64)
 
 
-def _check_fits(own: pd.Series, other: pd.Series, column: Any) -> None:
-    """Whether a column that is not of plain numbers can hold what would replace its values."""
-    values = [value for value in other if not pd.isna(value)]
-    if hasattr(own.dtype, "categories"):
-        strange = [value for value in values if value not in set(own.dtype.categories)]
-    elif pd.api.types.is_numeric_dtype(own):
+def _check_fits(target_column: pd.Series, fill_column: pd.Series, name: Any) -> None:
+    """Raise a TypeError if a column that is not numeric cannot hold its replacements."""
+    values = [value for value in fill_column if not pd.isna(value)]
+    if hasattr(target_column.dtype, "categories"):
+        strange = [value for value in values if value not in set(target_column.dtype.categories)]
+    elif pd.api.types.is_numeric_dtype(target_column):
         strange = [value for value in values if not isinstance(value, (int, float, np.number))]
     else:
-        known = {type(value) for value in own}
-        strange = [value for value in values if type(value) not in known]
+        allowed_types = {type(value) for value in target_column}
+        strange = [value for value in values if type(value) not in allowed_types]
     if strange:
         raise TypeError(
-            f"removal={strange[0]!r} cannot stand in column {column!r} of {own.dtype}. Use "
+            f"removal={strange[0]!r} cannot stand in column {name!r} of {target_column.dtype}. Use "
             "removal='mode' with reference, or a background sample."
         )
 
 
 def find_units(groups: Any, X: Any) -> Indices:
-    """The unit of each column: its group, or the column by itself, numbered as they come."""
+    """Return the unit of each column: its group, or a unit of its own."""
     n_features = X.shape[1]
     if groups is None:
         return np.arange(n_features)
@@ -388,8 +392,8 @@ def find_units(groups: Any, X: Any) -> Indices:
     for number, group in enumerate(groups):
         for column in group:
             j = names.index(column) if column in names else column
-            whole = isinstance(j, (int, np.integer)) and not isinstance(j, bool)
-            if not whole or not 0 <= j < n_features:
+            is_index = isinstance(j, (int, np.integer)) and not isinstance(j, bool)
+            if not is_index or not 0 <= j < n_features:
                 raise ValueError(
                     f"groups must hold columns of X, got {column!r} in group {number}. Use names "
                     f"of a frame or indices from 0 to {n_features - 1}."
@@ -397,27 +401,34 @@ def find_units(groups: Any, X: Any) -> Indices:
             if unit_of[j] >= 0:
                 raise ValueError(f"groups must not share columns, but {column!r} is in two groups.")
             unit_of[j] = number
-    # Numbered by their first column, so that ties are ordered as the columns are.
+    # Units are numbered by their first column, so that ties follow the order of the columns.
     labels = np.where(unit_of < 0, len(groups) + np.arange(n_features), unit_of)
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 
 class Pieces(NamedTuple):
-    """A text as its explainer cut it: joined without blanks, the pieces are the text again."""
+    """Pieces of a text, whose concatenation is the text.
+
+    Parameters
+    ----------
+    pieces : list of str
+        The pieces.
+    units : list of ndarray of int
+        Indices of the pieces of each unit; pieces without a unit are never removed.
+    """
 
     pieces: list[str]
-    #: Which pieces go together as one unit; whatever is in none is never removed.
     units: list[Indices]
 
     @classmethod
     def of(cls, tokens: list[str]) -> Pieces:
-        """Every token is a unit."""
+        """Make every token a unit."""
         return cls(tokens, [np.array([i], dtype=np.intp) for i in range(len(tokens))])
 
 
 def is_text(X: Any) -> bool:
-    """Whether X is a collection of texts or of lists of tokens, rather than a table."""
+    """Return whether X is a collection of texts or of lists of tokens, not a table."""
     if hasattr(X, "columns") or (hasattr(X, "dtype") and getattr(X, "ndim", 1) != 1):
         return False
     if not hasattr(X, "__len__") or not len(X):
@@ -436,33 +447,34 @@ def text_tokens(
 ) -> list[list[str]]:
     """Split texts into the tokens that :func:`faithfulness` removes.
 
-    Use it to see which tokens attributions have to be aligned to, one number for each.
+    Use it to find the tokens for which attributions need one number each.
 
     Parameters
     ----------
     model : estimator or callable
         A scikit-learn pipeline with a vectorizer, or its ``predict_proba``.
     texts : sequence of str or of lists of str
-        The texts; lists of tokens stay as they are.
+        The texts; lists of tokens are not split.
     tokenizer : callable, default=None
-        Splits a text into tokens. By default the vectorizer's own one, after its preprocessing.
+        Function that splits a text into tokens; by default the preprocessing and the tokenizer of
+        the vectorizer.
 
     Returns
     -------
     list of lists of str
-        The tokens of each text in their order, repeated ones included.
+        The tokens of each text in their order, including repeated tokens.
 
     Raises
     ------
     TypeError
-        If `texts` is a single text, or holds something else.
+        If `texts` is a single text, or contains other objects.
     ValueError
         If there is no tokenizer and the model has no vectorizer of words.
 
     Notes
     -----
-    Stop words are tokens like others: the model knows how to ignore them. N-grams are not tokens;
-    they go when one of their words does.
+    Stop words are tokens, too; the model ignores them. N-grams are not tokens; removing one of
+    their words removes them.
 
     Examples
     --------
@@ -477,25 +489,25 @@ def text_tokens(
     if isinstance(texts, str):
         raise TypeError("X must be a list of texts, got a single text. Pass [text].")
     split: Callable[[str], Sequence[str]] | None = None
-    found = []
+    token_lists = []
     for number, text in enumerate(texts):
         if isinstance(text, str):
             split = split or tokenizer or _vectorizer_tokenizer(model)
-            found.append([str(token) for token in split(text)])
+            token_lists.append([str(token) for token in split(text)])
         elif isinstance(text, (list, tuple, np.ndarray)) and all(
             isinstance(token, str) for token in text
         ):
-            found.append([str(token) for token in text])
+            token_lists.append([str(token) for token in text])
         else:
             raise TypeError(
                 f"X must hold texts or lists of tokens, got {text!r:.80} in row {number}."
             )
-    return found
+    return token_lists
 
 
 def _vectorizer_tokenizer(model: Any) -> Callable[[str], Sequence[str]]:
     owner = getattr(model, "__self__", model)
-    # A search predicts by the pipeline that it found to be the best.
+    # A fitted search predicts with its best pipeline.
     pipeline = getattr(owner, "best_estimator_", owner)
     steps = [step for _, step in getattr(pipeline, "steps", [])]
     for step in steps:
@@ -510,7 +522,7 @@ def _vectorizer_tokenizer(model: Any) -> Callable[[str], Sequence[str]]:
 
 
 class Texts:
-    """Texts as units that can be deleted or masked, one by one or together."""
+    """Texts whose units can be deleted or masked."""
 
     copies = 1
 
@@ -523,14 +535,14 @@ class Texts:
         return len(self.rows)
 
     def sizes(self) -> list[int]:
-        """How many attributions each text needs."""
+        """Return the number of units of each text."""
         return [len(row.units) for row in self.rows]
 
     def unit_scores(self, row: int, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return scores
 
     def parts(self, row: int, removed: Bools) -> Bools:
-        """Every unit of a text is a part of its own."""
+        """Return the masks of units, which are the parts of a text."""
         return removed
 
     def leave_one_out(self, row: int) -> tuple[NDArray[np.intp], Bools]:
@@ -541,19 +553,24 @@ class Texts:
         return [self._text(self.rows[row].pieces) for row in rows]
 
     def build(self, blocks: Sequence[tuple[int, Bools]]) -> list[Any]:
-        """Texts without the units that are marked."""
+        """Return texts without the units of each mask."""
         return [self._without(self.rows[row], mask) for row, masks in blocks for mask in masks]
 
     def _without(self, row: Pieces, mask: Bools) -> Any:
-        taken = {int(i) for unit in np.flatnonzero(mask) for i in row.units[unit]}
+        removed_pieces = {int(i) for unit in np.flatnonzero(mask) for i in row.units[unit]}
         if self.mask_token is None:
-            return self._text([piece for i, piece in enumerate(row.pieces) if i not in taken])
+            return self._text(
+                [piece for i, piece in enumerate(row.pieces) if i not in removed_pieces]
+            )
         return self._text(
-            [self._masked(piece) if i in taken else piece for i, piece in enumerate(row.pieces)]
+            [
+                self._masked(piece) if i in removed_pieces else piece
+                for i, piece in enumerate(row.pieces)
+            ]
         )
 
     def _masked(self, piece: str) -> str:
-        """The mask in place of the word, with the blanks around it that explainers keep."""
+        """Replace a word by the mask token, and keep the blanks around it."""
         core = piece.strip()
         assert self.mask_token is not None
         return piece.replace(core, self.mask_token, 1) if core else piece

@@ -1,4 +1,4 @@
-"""Infidelity and sensitivity: attributions beside random removals, and beside close rows."""
+"""Infidelity and sensitivity: attributions under random removals, and of similar rows."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def attribution_infidelity(
     max_batch: int = 8192,
     random_state: int = 0,
 ) -> Floats:
-    r"""How badly sums of attributions foretell what random removals do to the prediction.
+    r"""Measure the error of attributions as predictors of the effect of random removals.
 
-    Use it beside :func:`faithfulness`, which only looks at the highest scores: here the sizes must
-    be right as well.
+    Use it together with :func:`faithfulness`, which only depends on the highest scores; the
+    infidelity depends on the sizes of all scores.
 
     Parameters
     ----------
@@ -46,34 +46,34 @@ def attribution_infidelity(
     attributions : array-like, DataFrame or explanation
         Their attributions.
     removal : Removal, float, array-like, DataFrame or str, default=None
-        What replaces a removed feature, as for :func:`faithfulness`.
+        Replacement of removed features, as for :func:`faithfulness`.
     target : Target, label or int, or one for each row, default=None
         The class whose probability is measured, as for :func:`faithfulness`.
     n_samples : int, default=64
-        Sets of features that are removed from each row.
+        Number of random sets of features that are removed from each row.
     scale : bool, default=True
-        Whether each map is first brought to the unit of the predictions, by the factor of at least
-        0 that suits it best; False for maps that add up to the prediction, such as Shapley values.
+        Whether each map is scaled by the nonnegative factor with the smallest error; False for
+        maps in the unit of the prediction, such as Shapley values.
     max_batch : int, default=8192
-        The greatest number of rows in one call of the model.
+        Largest number of rows in one call of the model.
     random_state : int, default=0
         Seed of the removed sets.
 
     Returns
     -------
     ndarray of shape (n_rows,)
-        Mean squared errors; 0 is best. NaN for a row of which nothing can be removed.
+        Mean squared errors; 0 is best. NaN for a row without removable features.
 
     Raises
     ------
     ValueError, TypeError
-        As :func:`faithfulness` raises them, and if `n_samples` or `random_state` is no such number.
+        As for :func:`faithfulness`, and if `n_samples` or `random_state` is invalid.
 
     Notes
     -----
     :math:`\frac1n \sum_S \bigl(\beta \sum_{i \in S} \phi_i - (f(x) - f(x_{\setminus S}))\bigr)^2`
-    over random sets S: a size from 1 to all is drawn first, then so many features. This is the
-    infidelity of Yeh et al. for removals and attributions that stand for whole effects.
+    over random sets S: first a size is drawn, from 1 to all features, and then a set of this size.
+    This is the infidelity of Yeh et al. for removals and attributions of whole effects.
 
     References
     ----------
@@ -97,34 +97,41 @@ def attribution_infidelity(
     inputs = open_inputs(predict_proba, X, attributions, Removal.of(removal))
     rows, model = inputs.rows, BlackBox(inputs.model, target, max_batch)
     base = model.originals(rows)
-    targets, spoken_of = target.columns(base, model.classes)
-    scores_of = inputs.scores(targets, model.n_columns, spoken_of=spoken_of, chosen=target.chosen)
+    targets, explained_columns = target.columns(base, model.classes)
+    scores_of = inputs.scores(
+        targets,
+        model.n_columns,
+        explained_columns=explained_columns,
+        is_target_chosen=target.is_chosen,
+    )
     values = base[np.arange(len(rows)), targets]
-    found = np.full(len(rows), np.nan)
-    # Some rows at a time, as all their masks are alive together.
+    infidelities = np.full(len(rows), np.nan)
+    # The rows are processed in chunks to limit the memory of their masks.
     length = max(1, 4 * max_batch // n_samples)
     for start in range(0, len(rows), length):
         chunk = range(start, min(start + length, len(rows)))
         scores = [rows.unit_scores(row, scores_of[row]) for row in chunk]
         removed = [
-            _random_sets(len(own), n_samples, [random_state, row])
-            for row, own in zip(chunk, scores, strict=True)
+            _random_sets(len(row_scores), n_samples, [random_state, row])
+            for row, row_scores in zip(chunk, scores, strict=True)
         ]
         blocks = [(row, rows.parts(row, sets)) for row, sets in zip(chunk, removed, strict=True)]
         predictions = model.masked(rows, blocks, targets)
-        for row, own, sets, left in zip(chunk, scores, removed, predictions, strict=True):
+        for row, row_scores, sets, predictions_without in zip(
+            chunk, scores, removed, predictions, strict=True
+        ):
             if not sets.shape[1]:
                 continue
-            expected, effect = sets @ own, values[row] - left
+            expected, effect = sets @ row_scores, values[row] - predictions_without
             if scale:
                 size = float(expected @ expected)
                 expected *= max(0.0, float(expected @ effect)) / size if size > 0 else 0.0
-            found[row] = np.mean((expected - effect) ** 2)
-    return found
+            infidelities[row] = np.mean((expected - effect) ** 2)
+    return infidelities
 
 
 def _random_sets(n: int, n_sets: int, seed: list[int]) -> NDArray[np.bool_]:
-    """Sets of a random size from 1 to n."""
+    """Draw sets of a random size from 1 to n."""
     generator = np.random.default_rng(seed)
     if not n:
         return np.zeros((n_sets, 0), dtype=np.bool_)
@@ -142,25 +149,25 @@ def attribution_sensitivity(
     n_samples: int = 10,
     random_state: int = 0,
 ) -> Floats:
-    r"""How much an attribution may change when its row hardly does.
+    r"""Measure the largest relative change of an attribution under small changes of its row.
 
-    Use it to see whether an explanation can be trusted beyond the digits of a row: an explainer
-    that is faithful but not stable explains noise.
+    Use it to check whether an explanation is stable: an explainer that is faithful but not stable
+    explains noise.
 
     Parameters
     ----------
     explainer : callable
-        From rows to attributions, such as ``BReX(model, random_state=0).explain``.
+        Function from rows to attributions, such as ``BReX(model, random_state=0).explain``.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows. Columns that hold no numbers stay as they are, and so do missing values.
+        The rows. Columns without numbers and missing values are not changed.
     radius : float, default=0.02
-        How far each number is moved, at most, in standard deviations of its column.
+        Largest change of each number, in standard deviations of its column.
     reference : array-like or DataFrame, optional
-        Where the standard deviations are taken from; `X` if not given.
+        Rows for the standard deviations; by default `X`.
     n_samples : int, default=10
-        How many moved rows each row is compared with.
+        Number of changed rows with which each row is compared.
     random_state : int, default=0
-        Seed of the moves.
+        Seed of the changes.
 
     Returns
     -------
@@ -170,13 +177,13 @@ def attribution_sensitivity(
     Raises
     ------
     ValueError
-        If there are no numbers to move, or a parameter is out of its range.
+        If there are no numeric columns, or a parameter is out of its range.
 
     Notes
     -----
     :math:`\max_{x'} \lVert \phi(x') - \phi(x) \rVert_2 / \lVert \phi(x) \rVert_2` over random
-    rows x' of the neighborhood, a lower bound of the maximum over all. It depends on what the
-    model does nearby as well: at a border of its decisions every good explanation changes.
+    rows x' of the neighborhood, a lower bound of the maximum. It also depends on the
+    model: near a decision boundary every faithful explanation changes.
 
     References
     ----------
@@ -192,16 +199,18 @@ def attribution_sensitivity(
     check_integer("n_samples", n_samples, 1)
     check_integer("random_state", random_state, 0)
     check_number("radius", radius, above=0, finite=True, remedy="0.02 is the default.")
-    framed = isinstance(X, pd.DataFrame)
-    frame = X if framed else pd.DataFrame(np.asarray(X))
+    is_frame = isinstance(X, pd.DataFrame)
+    frame = X if is_frame else pd.DataFrame(np.asarray(X))
     if reference is None:
-        others = frame
+        reference_frame = frame
     else:
-        others = reference if isinstance(reference, pd.DataFrame) else pd.DataFrame(reference)
-    if others.shape[1] != frame.shape[1]:
+        reference_frame = (
+            reference if isinstance(reference, pd.DataFrame) else pd.DataFrame(reference)
+        )
+    if reference_frame.shape[1] != frame.shape[1]:
         raise ValueError(
-            f"reference must have the {frame.shape[1]} columns of X, got {others.shape[1]}. Pass "
-            "rows such as those of the training."
+            f"reference must have the {frame.shape[1]} columns of X, got "
+            f"{reference_frame.shape[1]}. Pass rows such as those of the training."
         )
     numeric = [
         j
@@ -209,16 +218,16 @@ def attribution_sensitivity(
         if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
     ]
     if not numeric:
-        raise ValueError("X must have a column of numbers to move, got none.")
-    own = frame.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan)
-    std = np.nanstd(others.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan), axis=0)
-    before = _maps(explainer, X if framed else frame.to_numpy())
+        raise ValueError("X must have a numeric column, got none.")
+    numbers = frame.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan)
+    std = np.nanstd(reference_frame.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan), axis=0)
+    before = _maps(explainer, X if is_frame else frame.to_numpy())
     size = np.linalg.norm(before, axis=1)
     largest = np.zeros(len(before))
     for number in range(n_samples):
         generator = np.random.default_rng([random_state, number])
-        moved = own + radius * std * generator.uniform(-1, 1, own.shape)
-        if framed:
+        moved = numbers + radius * std * generator.uniform(-1, 1, numbers.shape)
+        if is_frame:
             columns = dict(zip(numeric, moved.T, strict=True))
             rows: Any = pd.concat(
                 [

@@ -520,7 +520,7 @@ def test_the_target_in_all_its_forms() -> None:
     )
     assert found([scores[:, :, k] for k in range(3)]) == expected
     assert found(chosen, target=Target(explains="target")) == expected
-    with pytest.raises(ValueError, match="nothing of another"):
+    with pytest.raises(ValueError, match="explains must be the target"):
         found(chosen, target=Target(explains="a"))
     # Labels that are other numbers may be mistaken for columns.
     numbered = LogisticRegression().fit(X, X.argmax(axis=1) + 1)

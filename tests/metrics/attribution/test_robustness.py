@@ -122,7 +122,7 @@ def test_wrong_options_of_sensitivity_are_named(options: dict[str, Any]) -> None
 def test_wrong_inputs_are_named() -> None:
     with pytest.raises(ValueError, match="n_samples must be an integer"):
         attribution_infidelity(linear, X, X, target=Target(link="identity"), n_samples=0)
-    with pytest.raises(ValueError, match="X must have a column of numbers"):
+    with pytest.raises(ValueError, match="X must have a numeric column"):
         attribution_sensitivity(np.asarray, pd.DataFrame({"a": ["x"]}))
     with pytest.raises(ValueError, match="reference must have the 4 columns"):
         attribution_sensitivity(np.asarray, X, reference=X[:, :2])
