@@ -183,7 +183,7 @@ def make_attribution_scorer(
             f"explainer must be a function of an estimator and rows, got {explainer!r}. Wrap "
             "others: lambda estimator, X: ..."
         )
-    owned = {"measures", "return_details", "average", "correlation"} & set(options)
+    owned = {"measures", "return_details", "average"} & set(options)
     if owned:
         raise TypeError(f"{sorted(owned)[0]} is the scorer's own business. Leave it out.")
     function = plausibility if measure in PLAUSIBILITY else faithfulness

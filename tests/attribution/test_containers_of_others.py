@@ -17,6 +17,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skescore.metrics.attribution import (
+    Rationales,
     Removal,
     Target,
     faithfulness,
@@ -123,7 +124,11 @@ def test_a_shap_explanation_of_numbers(iris: pd.DataFrame) -> None:
     model = LinearRegression().fit(X, y)
     explanation = shap.LinearExplainer(model, X)(X.iloc[::30])
     found = faithfulness(
-        model, X.iloc[::30], explanation, removal=Removal("mean", reference=X), only_positive=False
+        model,
+        X.iloc[::30],
+        explanation,
+        removal=Removal("mean", reference=X),
+        rationales=Rationales(only_positive=False),
     )
     # The attribution of a linear model is what leaving the feature out changes.
     assert found["taucorr_loo"].tolist() == [1.0] * 5
@@ -216,7 +221,10 @@ def test_a_lime_explanation_of_a_number(iris: pd.DataFrame) -> None:
     for feature, weight in one.local_exp[1]:
         scores[0, feature] = weight
     assert np.sign(scores[0]).tolist() == np.sign(model.coef_).tolist()
-    settings = {"removal": Removal("mean", reference=data[:, :3]), "only_positive": False}
+    settings = {
+        "removal": Removal("mean", reference=data[:, :3]),
+        "rationales": Rationales(only_positive=False),
+    }
     same(
         faithfulness(model, data[:1, :3], one, **settings),
         faithfulness(model, data[:1, :3], scores, **settings),
@@ -231,7 +239,7 @@ def test_lime_explanations_of_texts(moods: Pipeline, bow: bool) -> None:
         text, moods.predict_proba, labels=(0,), num_samples=500
     )
     found, details = faithfulness(
-        moods, [text], one, by="count", thresholds=[1], return_details=True
+        moods, [text], one, rationales=Rationales([1], by="count"), return_details=True
     )
     scores = details["scores"][0]
     # With a bag of words both "bad" are one unit, which goes with all its occurrences.

@@ -163,7 +163,7 @@ def test_a_regressor_is_scored_by_its_numbers() -> None:
     data, y = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(data, y)
     scorer = make_attribution_scorer(
-        "pearsoncorr_loo", lambda model, rows: rows * model.coef_, normalize=True
+        "pearsoncorr_loo", lambda model, rows: rows * model.coef_, target=Target(normalize=True)
     )
     assert scorer(model, data[:30], y[:30]) == pytest.approx(1.0)
 

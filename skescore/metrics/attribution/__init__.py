@@ -7,7 +7,7 @@ the black box on rows without the most important features.
 
 from __future__ import annotations
 
-from skescore.metrics.attribution._faithfulness import FAITHFULNESS, faithfulness
+from skescore.metrics.attribution._faithfulness import FAITHFULNESS, Rationales, faithfulness
 from skescore.metrics.attribution._maps import (
     attribution_agreement,
     attribution_complexity,
@@ -26,6 +26,7 @@ from skescore.metrics.attribution._robustness import (
 __all__ = [
     "FAITHFULNESS",
     "PLAUSIBILITY",
+    "Rationales",
     "Removal",
     "Target",
     "attribution_agreement",

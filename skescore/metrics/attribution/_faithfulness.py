@@ -7,30 +7,26 @@ rationales of a row are equal if their lengths are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
+from skescore._text import short_repr
 from skescore._validation import check_choice, check_integer
 from skescore.metrics.attribution._inputs import Inputs, open_inputs
 from skescore.metrics.attribution._maps import descending, row_correlation
 from skescore.metrics.attribution._model import BlackBox, Target
 from skescore.metrics.attribution._removal import Removal
 
-__all__ = ["CORRELATIONS", "FAITHFULNESS", "faithfulness"]
+__all__ = ["FAITHFULNESS", "Rationales", "faithfulness"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
-#: Names of the correlations with the leave-one-out effects.
-CORRELATIONS = {
-    "kendall": "taucorr_loo",
-    "spearman": "spearmancorr_loo",
-    "pearson": "pearsoncorr_loo",
-}
 #: Names of all measures, and whether larger values are better.
 FAITHFULNESS = {
     "aopc_compr": True,
@@ -41,10 +37,110 @@ FAITHFULNESS = {
     "prediction_gap_important": True,
     "prediction_gap_unimportant": False,
 }
-BY = ("fraction", "count", "score")
+_DEFAULT_MEASURES = ("aopc_compr", "aopc_suff", "taucorr_loo")
 _DEFAULT_STEPS = 10
 #: Largest size of the masks that are kept in memory, in bytes.
 _MASK_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rationales:
+    """Sizes of the rationales: sets of features with the highest scores.
+
+    Use it as `rationales` of :func:`faithfulness`.
+
+    Parameters
+    ----------
+    thresholds : array-like, default=None
+        Sizes of the rationales; by default 10 %, 20 %, … 100 % of the features.
+    by : {"fraction", "count", "score"}, default="fraction"
+        Unit of the thresholds: shares of the features, numbers of features, or scores above which
+        features belong to the rationale.
+    only_positive : bool, default=True
+        Whether features with scores that are not positive are left out of rationales; always False
+        with ``by="score"``.
+    dedupe : bool, default=True
+        Whether equal rationales at successive thresholds count once.
+
+    Examples
+    --------
+    >>> from skescore.metrics.attribution import Rationales, faithfulness
+    >>> X = [[1.0, 2.0, 3.0]]
+    >>> rationales = Rationales([1, 2], by="count")
+    >>> measures = faithfulness(lambda X: X.sum(axis=1), X, X, rationales=rationales)
+    >>> measures["aopc_compr"].tolist()
+    [4.0]
+    """
+
+    thresholds: Any = None
+    by: str = "fraction"
+    only_positive: bool = True
+    dedupe: bool = True
+
+    def __post_init__(self) -> None:
+        check_choice("by", self.by, ("fraction", "count", "score"))
+        object.__setattr__(self, "thresholds", _read_thresholds(self.thresholds, self.by))
+
+    __repr__ = short_repr
+
+    def lengths(self, scores: Floats) -> Sequence[int]:
+        """Return the length of each rationale of a row, in the order of the thresholds.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_units,)
+            Scores of the row.
+
+        Returns
+        -------
+        sequence of int
+            The lengths.
+        """
+        n = len(scores)
+        if self.by == "score":
+            # The caller chose the scores, so that a threshold of -1 includes negative scores.
+            lengths = (scores[np.newaxis, :] > self.thresholds[:, np.newaxis]).sum(axis=1).tolist()
+        else:
+            if self.thresholds is None:
+                # Integers avoid rounding errors of shares such as 30 %.
+                counts = [(step * n) // _DEFAULT_STEPS for step in range(1, _DEFAULT_STEPS + 1)]
+            elif self.by == "fraction":
+                counts = [int(count) for count in np.floor(self.thresholds * n + 1e-9)]
+            else:
+                counts = [min(int(count), n) for count in self.thresholds]
+            max_length = int((scores > 0).sum()) if self.only_positive else n
+            lengths = [min(count, max_length) for count in counts]
+            lengths = [length for length in lengths if length]
+        if not self.dedupe:
+            return lengths
+        return [length for i, length in enumerate(lengths) if not i or length != lengths[i - 1]]
+
+
+def _read_thresholds(thresholds: Any, by: str) -> Floats | None:
+    """Return valid thresholds as an array; None for the default thresholds."""
+    if thresholds is None:
+        if by == "fraction":
+            return None
+        raise ValueError(
+            f"thresholds must be given with by={by!r}, got None. Pass for instance [1, 2, 5] for "
+            "counts, [0.1, 0.5] for scores."
+        )
+    try:
+        array = np.asarray(thresholds, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array([np.nan])
+    if by == "fraction":
+        is_valid, rule = (array > 0) & (array <= 1), "above 0 and at most 1"
+    elif by == "count":
+        is_valid, rule = (array >= 1) & (array == np.floor(array)), "whole numbers of at least 1"
+    else:
+        is_valid, rule = np.ones(array.shape, dtype=bool), "finite"
+    if array.ndim != 1 or not len(array) or not is_valid.all() or not np.isfinite(array).all():
+        raise ValueError(
+            f"thresholds with by={by!r} must be a list of numbers, {rule}, got {thresholds!r}. "
+            'Leave them out for 10 %, 20 %, … 100 % of the features with by="fraction".'
+        )
+    return array
 
 
 def faithfulness(
@@ -55,12 +151,7 @@ def faithfulness(
     removal: Any = None,
     target: Any = None,
     measures: Sequence[str] | None = None,
-    correlation: str = "kendall",
-    thresholds: Any = None,
-    by: str = "fraction",
-    only_positive: bool = True,
-    dedupe: bool = True,
-    normalize: bool = False,
+    rationales: Rationales | None = None,
     max_batch: int = 8192,
     return_details: bool = False,
 ) -> Any:
@@ -81,8 +172,8 @@ def faithfulness(
     attributions : array-like, DataFrame, tensor or explanation
         One number for each feature or token of each row, larger for features that support the
         target: of shape (n_rows, n_features) or, per class, (n_rows, n_features, n_classes); a list
-        of rows of any length for texts; a ``shap.Explanation``; LIME's explanation or a list of them;
-        captum's tensors; an :class:`skescore.attribution.Attribution`.
+        of rows of any length for texts; a ``shap.Explanation``; one or more explanations of LIME;
+        tensors of captum; an :class:`skescore.attribution.Attribution`.
     removal : Removal, float, array-like, DataFrame or str, default=None
         What replaces a removed feature: a number, one for each feature, rows of a background
         sample, or ``"delete"`` or ``"mask"`` for texts; by default 0 and ``"delete"``. A
@@ -93,20 +184,8 @@ def faithfulness(
         the scale of numbers.
     measures : sequence of str, default=None
         Names of measures, see the Notes; by default the first three.
-    correlation : {"kendall", "spearman", "pearson"}, default="kendall"
-        The correlation with leaving one out among the default measures.
-    thresholds : array-like, default=None
+    rationales : Rationales, default=None
         Sizes of the rationales; by default 10 %, 20 %, … 100 % of the features.
-    by : {"fraction", "count", "score"}, default="fraction"
-        Whether thresholds are shares of the features, numbers of features, or scores that those
-        of a rationale exceed.
-    only_positive : bool, default=True
-        Whether features that do not speak for the target are left out of rationales; always
-        False with ``by="score"``.
-    dedupe : bool, default=True
-        Whether equal rationales at successive thresholds count once.
-    normalize : bool, default=False
-        Divide differences of numbers by the standard deviation of the model's predictions on X.
     max_batch : int, default=8192
         Largest number of rows in one call of the model.
     return_details : bool, default=False
@@ -173,8 +252,8 @@ def faithfulness(
     >>> {name: values.round(2).tolist() for name, values in found.items()}
     {'aopc_compr': [0.65, 0.49, 0.4], 'aopc_suff': [0.0, 0.0, 0.0], 'taucorr_loo': [1.0, 1.0, 1.0]}
     """
-    measure_names = _check_measures(measures, correlation)
-    sizes_of = _check_thresholds(thresholds, by)
+    measure_names = _check_measures(measures)
+    rationales = rationales or Rationales()
     remedy = "It is how many rows the model takes at once."
     check_integer("max_batch", max_batch, 1, remedy=remedy)
     target = Target.of(target)
@@ -190,7 +269,7 @@ def faithfulness(
         is_target_chosen=target.is_chosen,
     )
     values = base[np.arange(n_rows), targets]
-    scale = _scale(values, normalize, model)
+    scale = _scale(values, target.normalize, model)
     needs_loo = any(name.endswith("_loo") for name in measure_names)
     needs_rationales = any(not name.endswith("_loo") for name in measure_names)
     has_separate_loo = needs_loo and inputs.loo_rows is not rows
@@ -199,9 +278,7 @@ def faithfulness(
         scores = rows.unit_scores(row, scores_of[row])
         lengths: Sequence[int] = []
         if needs_rationales:
-            lengths = _rationale_lengths(
-                scores, sizes_of, by, only_positive=only_positive, dedupe=dedupe
-            )
+            lengths = rationales.lengths(scores)
         return _plan(rows, row, scores, lengths, needs_loo and not has_separate_loo)
 
     measure_values: dict[str, Floats] = {name: np.full(n_rows, np.nan) for name in measure_names}
@@ -243,15 +320,10 @@ def faithfulness(
     return measure_values, {**summary, **details}
 
 
-def _check_measures(measures: Sequence[str] | None, correlation: str) -> list[str]:
-    check_choice("correlation", correlation, tuple(CORRELATIONS))
+def _check_measures(measures: Sequence[str] | None) -> list[str]:
+    """Return the names of the measures, each once."""
     if measures is None:
-        return ["aopc_compr", "aopc_suff", CORRELATIONS[correlation]]
-    if correlation != "kendall":
-        raise ValueError(
-            f"correlation={correlation!r} is for the default measures. Name "
-            f"{CORRELATIONS[correlation]!r} in measures instead."
-        )
+        return list(_DEFAULT_MEASURES)
     if isinstance(measures, str):
         measures = [measures]
     for name in measures:
@@ -259,34 +331,6 @@ def _check_measures(measures: Sequence[str] | None, correlation: str) -> list[st
     if not measures:
         raise ValueError("measures must name at least one measure, got none.")
     return list(dict.fromkeys(measures))
-
-
-def _check_thresholds(thresholds: Any, by: str) -> Floats | None:
-    """Return valid thresholds as an array; None for the default thresholds."""
-    check_choice("by", by, BY)
-    if thresholds is None:
-        if by == "fraction":
-            return None
-        raise ValueError(
-            f"thresholds must be given with by={by!r}, got None. Pass for instance [1, 2, 5] for "
-            "counts, [0.1, 0.5] for scores."
-        )
-    try:
-        array = np.asarray(thresholds, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.array([np.nan])
-    if by == "fraction":
-        is_valid, rule = (array > 0) & (array <= 1), "above 0 and at most 1"
-    elif by == "count":
-        is_valid, rule = (array >= 1) & (array == np.floor(array)), "whole numbers of at least 1"
-    else:
-        is_valid, rule = np.ones(array.shape, dtype=bool), "finite"
-    if array.ndim != 1 or not len(array) or not is_valid.all() or not np.isfinite(array).all():
-        raise ValueError(
-            f"thresholds with by={by!r} must be a list of numbers, {rule}, got {thresholds!r}. "
-            'Leave them out for 10 %, 20 %, … 100 % of the features with by="fraction".'
-        )
-    return array
 
 
 def _scale(values: Floats, normalize: bool, model: BlackBox) -> float:
@@ -327,35 +371,6 @@ class Plan(NamedTuple):
     only: Indices
     units: Indices
     left_out: Indices
-
-
-def _rationale_lengths(
-    scores: Floats,
-    thresholds: Floats | None,
-    by: str,
-    *,
-    only_positive: bool,
-    dedupe: bool,
-) -> Sequence[int]:
-    """Return the length of each rationale, in the order of the thresholds."""
-    n = len(scores)
-    if by == "score":
-        # The caller chose the scores, so that a threshold of -1 includes negative scores.
-        lengths = (scores[np.newaxis, :] > thresholds[:, np.newaxis]).sum(axis=1).tolist()  # type: ignore[index]
-    else:
-        if thresholds is None:
-            # Integers avoid rounding errors of shares such as 30 %.
-            counts = [(step * n) // _DEFAULT_STEPS for step in range(1, _DEFAULT_STEPS + 1)]
-        elif by == "fraction":
-            counts = [int(count) for count in np.floor(thresholds * n + 1e-9)]
-        else:
-            counts = [min(int(count), n) for count in thresholds]
-        max_length = int((scores > 0).sum()) if only_positive else n
-        lengths = [min(count, max_length) for count in counts]
-        lengths = [length for length in lengths if length]
-    if not dedupe:
-        return lengths
-    return [length for i, length in enumerate(lengths) if not i or length != lengths[i - 1]]
 
 
 def _plan(rows: Any, row: int, scores: Floats, lengths: Sequence[int], loo: bool) -> Plan:

@@ -48,6 +48,9 @@ class Target:
     link : {"softmax", "sigmoid", "identity"}, default=None
         Link of predictions that are not probabilities: logits, the margin of the second of two
         classes, or numbers without a link.
+    normalize : bool, default=False
+        Divide differences of numbers by the standard deviation of the predictions of X. Only
+        :func:`faithfulness` supports it.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class Target:
     explains: Any = None
     classes: Any = None
     link: str | None = None
+    normalize: bool = False
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, ("auto", "column", "label"))

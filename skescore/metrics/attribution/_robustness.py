@@ -94,6 +94,8 @@ def attribution_infidelity(
     check_integer("max_batch", max_batch, 1)
     check_integer("random_state", random_state, 0)
     target = Target.of(target)
+    if target.normalize:
+        raise ValueError("normalize=True of a Target is for faithfulness. Use scale=True instead.")
     inputs = open_inputs(predict_proba, X, attributions, Removal.of(removal))
     rows, model = inputs.rows, BlackBox(inputs.model, target, max_batch)
     base = model.originals(rows)

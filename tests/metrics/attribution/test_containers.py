@@ -17,7 +17,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skescore.metrics.attribution import Removal, Target, faithfulness, plausibility, text_tokens
+from skescore.metrics.attribution import (
+    Rationales,
+    Removal,
+    Target,
+    faithfulness,
+    plausibility,
+    text_tokens,
+)
 
 TEXTS = ["good film, good cast", "bad film", "good story", "bad, bad cast"]
 
@@ -209,12 +216,12 @@ def test_a_word_of_lime_goes_with_all_its_occurrences(moods: Any) -> None:
         TEXTS[0], ["good", "film", "good", "cast"], {1: [(0, 0.8), (2, -0.2), (1, 0.1)]}
     )
     found, details = faithfulness(
-        moods, TEXTS[:1], one, by="count", thresholds=[1], return_details=True
+        moods, TEXTS[:1], one, rationales=Rationales([1], by="count"), return_details=True
     )
     assert details["scores"][0].tolist() == [0.8, 0.1, -0.2]
     before, after = moods.predict_proba([TEXTS[0], "film cast"])[:, 1]
     assert found["aopc_compr"][0] == pytest.approx(before - after)
-    mirrored = faithfulness(moods, TEXTS[:1], one, target=0, by="count", thresholds=[1])
+    mirrored = faithfulness(moods, TEXTS[:1], one, target=0, rationales=Rationales([1], by="count"))
     # Against the other class the cast speaks most, and the film not at all.
     before, after = moods.predict_proba([TEXTS[0], "good film good"])[:, 0]
     assert mirrored["aopc_compr"][0] == pytest.approx(before - after)

@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skescore.metrics.attribution import (
     FAITHFULNESS,
+    Rationales,
     Removal,
     Target,
     attribution_infidelity,
@@ -88,7 +89,9 @@ def test_negative_scores_are_no_rationale_but_count_in_the_correlation() -> None
     assert np.isnan(found["prediction_gap_important"]).all()
     assert found["taucorr_loo"][0] == pytest.approx(2 / math.sqrt(6))
     assert details["queries"].tolist() == [1 + 3]
-    signed = faithfulness(model, [[1, 1, 1]], [[-2, -1, -3]], only_positive=False)
+    signed = faithfulness(
+        model, [[1, 1, 1]], [[-2, -1, -3]], rationales=Rationales(only_positive=False)
+    )
     # The order is b, a, c: without b, ba, bac f is 0.3, 0.3, 0.1.
     assert signed["aopc_compr"][0] == pytest.approx((0.6 + 0.6 + 0.8) / 3)
 
@@ -106,14 +109,16 @@ def test_numbers_have_no_worst_sufficiency() -> None:
 def test_differences_of_numbers_in_units_of_their_spread() -> None:
     X = [[3.0, 4.0], [1.0, 0.0]]  # 11 and 1: the standard deviation is 5
     plain = faithfulness(additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL)
-    normalized = faithfulness(additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL, normalize=True)
+    normalized = faithfulness(
+        additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL, target=Target(normalize=True)
+    )
     for name in ALL:
         scale = 1 if name.endswith("_loo") else 5
         np.testing.assert_allclose(normalized[name] * scale, plain[name])
     with pytest.raises(ValueError, match="predictions that differ"):
-        faithfulness(additive(1, 2), X[:1], [[3, 8]], normalize=True)
+        faithfulness(additive(1, 2), X[:1], [[3, 8]], target=Target(normalize=True))
     with pytest.raises(ValueError, match="probabilities"):
-        faithfulness(two_classes(sums), [[1, 1, 1]], [[1, 1, 1]], normalize=True)
+        faithfulness(two_classes(sums), [[1, 1, 1]], [[1, 1, 1]], target=Target(normalize=True))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +142,11 @@ def test_thresholds_of_each_kind() -> None:
 
     def lengths(**options: Any) -> list[int]:
         _, details = faithfulness(
-            additive(1, 2, 3, 4, 5), np.ones((1, 5)), scores, return_details=True, **options
+            additive(1, 2, 3, 4, 5),
+            np.ones((1, 5)),
+            scores,
+            rationales=Rationales(**options),
+            return_details=True,
         )
         return details["lengths"][0].tolist()
 
@@ -154,7 +163,7 @@ def test_thresholds_of_each_kind() -> None:
         additive(*range(100)),
         np.ones((1, 100)),
         np.ones((1, 100)),
-        thresholds=[0.1, 0.29],
+        rationales=Rationales([0.1, 0.29]),
         return_details=True,
     )
     assert details["lengths"][0].tolist() == [10, 29]
@@ -276,7 +285,11 @@ def test_what_does_not_matter(seed: int, n: int, features: str, dedupe: bool) ->
 
     X = rng.integers(0, 3, size=(5, n)).astype(float)
     scores = rng.permuted(np.tile(np.arange(n) - 1.0, (5, 1)), axis=1)
-    options = {"removal": Removal(features=features), "dedupe": dedupe, "measures": ALL}
+    options = {
+        "removal": Removal(features=features),
+        "rationales": Rationales(dedupe=dedupe),
+        "measures": ALL,
+    }
     expected = faithfulness(model, X, scores, **options)
 
     def check(found: dict[str, np.ndarray], order: Any = slice(None)) -> None:
@@ -524,7 +537,7 @@ def test_the_target_in_all_its_forms() -> None:
         found(chosen, target=Target(explains="a"))
     # Labels that are other numbers may be mistaken for columns.
     numbered = LogisticRegression().fit(X, X.argmax(axis=1) + 1)
-    with pytest.raises(ValueError, match="Say kind='column' or kind='label'"):
+    with pytest.raises(ValueError, match="kind='column' or kind='label'"):
         faithfulness(numbered, rows, chosen, target=1)
     by_label = faithfulness(numbered, rows, chosen, target=Target(1, kind="label"))
     by_column = faithfulness(numbered, rows, chosen, target=Target(0, kind="column"))
@@ -656,15 +669,6 @@ def labeled(X: Any) -> list[str]:
         ({"removal": Removal("mean", reference=np.full((2, 3), np.nan))}, ValueError, "column 0"),
         ({"measures": ["aopc"]}, ValueError, "aopc_compr"),
         ({"measures": []}, ValueError, "at least one"),
-        ({"measures": "taucorr_loo", "correlation": "pearson"}, ValueError, "pearsoncorr_loo"),
-        ({"correlation": "cosine"}, ValueError, "'cosine'"),
-        ({"thresholds": [0.5, 1.5]}, ValueError, "at most 1"),
-        ({"thresholds": []}, ValueError, "list of numbers"),
-        ({"thresholds": "10%"}, ValueError, "'10%'"),
-        ({"by": "count"}, ValueError, "thresholds must be given"),
-        ({"by": "count", "thresholds": [1.5]}, ValueError, "whole numbers"),
-        ({"by": "score", "thresholds": [math.nan]}, ValueError, "finite"),
-        ({"by": "size"}, ValueError, "'size'"),
         ({"removal": Removal(groups=[[0, 1], [1, 2]])}, ValueError, "share columns, but 1"),
         ({"removal": Removal(groups=[[0, 3]])}, ValueError, "got 3 in group 0"),
         ({"removal": Removal(groups=[["a"]])}, ValueError, "got 'a'"),
@@ -679,6 +683,23 @@ def labeled(X: Any) -> list[str]:
 def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         faithfulness(**{**GOOD, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"thresholds": [0.5, 1.5]}, "at most 1"),
+        ({"thresholds": []}, "list of numbers"),
+        ({"thresholds": "10%"}, "'10%'"),
+        ({"by": "count"}, "thresholds must be given"),
+        ({"by": "count", "thresholds": [1.5]}, "whole numbers"),
+        ({"by": "score", "thresholds": [math.nan]}, "finite"),
+        ({"by": "size"}, "'size'"),
+    ],
+)
+def test_rationales_refuse_wrong_thresholds(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Rationales(**changes)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from skescore.metrics.attribution import (
+    Rationales,
     Removal,
     faithfulness,
     jensen_shannon_divergence,
@@ -64,7 +65,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "top_k_3": {},
     # ferret deletes the single tokens even where it masks rationales.
     "mask": {"removal": Removal("mask", join=None, leave_one_out="delete")},
-    "by_count_1_2_3": {"by": "count", "thresholds": [1, 2, 3]},
+    "by_count_1_2_3": {"rationales": Rationales([1, 2, 3], by="count")},
 }
 
 
@@ -148,8 +149,7 @@ def test_all_word_models_at_once_are_measured_as_one_by_one(max_batch: int) -> N
         [case["scores"] for case in cases],
         target=[case["target"] for case in cases],
         removal=Removal(join=None),
-        by="count",
-        thresholds=[1, 2, 3],
+        rationales=Rationales([1, 2, 3], by="count"),
         max_batch=max_batch,
     )
     expected = [case["expected"].get("by_count_1_2_3") for case in cases]

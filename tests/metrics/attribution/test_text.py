@@ -14,7 +14,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skescore.metrics.attribution import Removal, Target, faithfulness, plausibility, text_tokens
+from skescore.metrics.attribution import (
+    Rationales,
+    Removal,
+    Target,
+    faithfulness,
+    plausibility,
+    text_tokens,
+)
 
 TEXTS = [
     "A wonderful film: good story, good cast!",
@@ -138,7 +145,7 @@ def test_a_mask_keeps_words_apart() -> None:
     ).fit(["is good", "is not", "not good"], [1, 0, 0])
     text = [["is", "not", "good"]]
     scores = [[0.0, 1.0, 0.0]]
-    options: dict[str, Any] = {"target": 1, "by": "count", "thresholds": [1]}
+    options: dict[str, Any] = {"target": 1, "rationales": Rationales([1], by="count")}
     base, good, none = model.predict_proba(["is not good", "is good", "nothing here"])[:, 1]
     deleted = faithfulness(model, text, scores, **options)
     masked = faithfulness(model, text, scores, removal="mask", **options)
@@ -235,8 +242,7 @@ def test_attributions_of_columns_are_measured_on_the_columns() -> None:
         slopes,
         removal=Removal(align="columns"),
         target="liked",
-        by="count",
-        thresholds=[1],
+        rationales=Rationales([1], by="count"),
         return_details=True,
     )
     assert len(details["scores"][0]) == len(first)
