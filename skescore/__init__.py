@@ -27,7 +27,7 @@ _HOMES = {
     "ITERExtractor": "extractors",
     "OptimalListExtractor": "extractors",
     "OptimalTreeExtractor": "extractors",
-    "PSyKEExtractor": "extractors",
+    "PSyKEExtractor": "extractors.psyke",
     "REALExtractor": "extractors",
     "RuleSet": "rules",
     "TrepanExtractor": "extractors",

@@ -29,7 +29,6 @@ from skescore.extractors.cream import (
 from skescore.extractors.gridex._gridex import GridExExtractor
 from skescore.extractors.gridex._gridrex import GridRExExtractor
 from skescore.extractors.iter import ITERExtractor
-from skescore.extractors.psyke._psyke import PSyKEExtractor
 from skescore.extractors.real._real import REALExtractor
 from skescore.extractors.trepan import TrepanExtractor
 
@@ -54,7 +53,6 @@ __all__ = [
     "OptimalListExtractor",
     "OptimalTreeExtractor",
     "Oracle",
-    "PSyKEExtractor",
     "REALExtractor",
     "ResultCache",
     "SurrogateExtractor",
