@@ -23,7 +23,7 @@ from skescore.tuning._limits import SearchLimits
 
 @dataclass(frozen=True)
 class Candidate:
-    """An extractor with some hyper-parameters, and what was measured on each fold.
+    """An extractor with hyper-parameters and its results on each fold.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Candidate:
         return cls(extractor, params, trial, read_folds(folds), read_all_rows(all_rows))
 
     def mean(self, name: str) -> float:
-        """Average of a measure over the folds.
+        """Return the mean of a measure over the folds.
 
         Parameters
         ----------
@@ -97,17 +97,17 @@ class Candidate:
 
 
 class Candidates(Sequence[Candidate]):
-    """Candidates that were measured on the same folds.
+    """Candidates with results on the same folds.
 
     Parameters
     ----------
     candidates : iterable of Candidate
-        In the order in which ties are broken: of equally good ones the earlier wins.
+        Candidates; of equally good ones the earlier wins.
 
     Raises
     ------
     ValueError
-        If they were not measured on the same number of folds.
+        If their numbers of folds differ.
 
     Examples
     --------
@@ -138,8 +138,8 @@ class Candidates(Sequence[Candidate]):
         Parameters
         ----------
         studies : dict of str to optuna.Study, sequence of them, or one
-            Studies by extractor. Trials that failed, were pruned, repeat an earlier one or hold a
-            measure that is undefined are left out.
+            Studies by extractor. Trials are ignored if they failed, were pruned, repeat an earlier
+            one or have an undefined measure.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class Candidates(Sequence[Candidate]):
         Returns
         -------
         Candidates
-            In their order.
+            Candidates in the same order.
         """
         candidates = []
         for extractor_trials in trials.values():
@@ -203,43 +203,43 @@ class Candidates(Sequence[Candidate]):
         return str(find_view("candidates.html")(self))
 
     def within(self, limits: SearchLimits) -> Candidates:
-        """Give the candidates that keep to limits.
+        """Return the candidates that keep the limits.
 
         Parameters
         ----------
         limits : SearchLimits
-            What they have to keep to.
+            The limits.
 
         Returns
         -------
         Candidates
-            In their order.
+            Candidates in the same order.
         """
         return Candidates(c for c in self if limits.allow(c.folds, c.all_rows))
 
     def measure(self, name: str) -> np.ndarray:
-        """Give a measure of every candidate on every fold.
+        """Return a measure of every candidate on every fold.
 
         Parameters
         ----------
         name : str
-            Such as ``"loss"``.
+            Name of the measure, such as ``"loss"``.
 
         Returns
         -------
         ndarray of float, shape (n_candidates, n_folds)
-            The numbers.
+            Values of the measure.
         """
         rows = [[float(fold[name]) for fold in candidate.folds] for candidate in self]
         return np.array(rows, dtype=float).reshape(len(self), -1)
 
     def means(self, name: str) -> np.ndarray:
-        """Give the mean of a measure over the folds, for every candidate.
+        """Return the mean of a measure over the folds for every candidate.
 
         Parameters
         ----------
         name : str
-            Such as ``"loss"``, or ``"incompleteness"``: one minus completeness by volume.
+            Name of the measure, or ``"incompleteness"``: one minus the completeness by volume.
 
         Returns
         -------
@@ -257,7 +257,7 @@ class Candidates(Sequence[Candidate]):
         completeness: str = "volume",
         **weights: float,
     ) -> np.ndarray:
-        """Score every candidate on every fold with some weights, without another extraction.
+        """Return the scores of all candidates on each fold for other weights, without extraction.
 
         Parameters
         ----------
@@ -267,8 +267,8 @@ class Candidates(Sequence[Candidate]):
         completeness : {"volume", "instances"}, default="volume"
             How completeness is measured, for ICE and Q.
         **weights : float
-            ``psi`` of FiRe, ``phi`` and ``rho`` of ICE; 1 where none is given. Those of other
-            scores are not looked at.
+            ``psi`` of FiRe, ``phi`` and ``rho`` of ICE; 1 by default. Weights of other scores are
+            ignored.
 
         Returns
         -------
@@ -293,20 +293,20 @@ class Candidates(Sequence[Candidate]):
         completeness: str = "volume",
         **weights: float,
     ) -> np.ndarray:
-        """Score what was measured on each fold, weighed with the rules of all rows on these rows.
+        """Return the .632 scores of all candidates on each fold, see :func:`mixed_score`.
 
-        Candidates are judged by it, see :func:`skescore.tuning.mixed_score`.
+        The winner of a search is selected by these scores.
 
         Parameters
         ----------
         score, completeness, **weights
-            As of :meth:`scores`.
+            See :meth:`scores`.
 
         Returns
         -------
         ndarray of float, shape (n_candidates, n_folds)
-            The scores; NaN where nothing was measured on all rows, and the worst (infinite) where
-            there are no rules of all rows or a measure of them is undefined.
+            The scores; NaN without a result on all rows, and the worst (infinite) where the
+            extraction from all rows failed or a measure is undefined.
 
         Raises
         ------
@@ -341,12 +341,12 @@ class Candidates(Sequence[Candidate]):
         return scores
 
     def table(self) -> pd.DataFrame:
-        """Show the candidates with the means over the folds.
+        """Return the candidates with the means of their measures over the folds.
 
         Returns
         -------
         pandas.DataFrame
-            One row per candidate, in their order.
+            One row per candidate, in the same order.
         """
         rows = [
             {"extractor": candidate.extractor}
@@ -371,7 +371,7 @@ def _is_measured(result: FoldResult, names: Iterable[str] = ()) -> bool:
 
 
 def as_candidates(candidates: Any) -> Candidates:
-    """Candidates of a search or a list; at least one, with a fold at least."""
+    """Return the candidates of a search or a list; raise an error if there are none."""
     if isinstance(candidates, BaseEstimator):
         check_is_fitted(candidates)
     checked_candidates = getattr(candidates, "candidates_", candidates)

@@ -1,4 +1,4 @@
-"""An Optuna objective: hyper-parameters in, cross-validated score of the rules out."""
+"""Optuna objective: the cross-validated score of an extractor with some hyper-parameters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from skescore.tuning.spaces import Space, as_search_space, check_space, extracto
 
 @dataclass(eq=False)
 class Fold:
-    """One split: a black box fitted on the training rows, and held-out rows to score on."""
+    """A split with a black box fitted on the training rows, and held-out rows for scoring."""
 
     black_box: CachedBlackBox
     X_train: Any
@@ -55,7 +55,7 @@ class Fold:
 
 
 def target_or_predictions(black_box: Any, X: Any, y: Any) -> Any:
-    """Give y, or a fitted black box's predictions in its place, so that fidelity is scored."""
+    """Return y, or the predictions of a fitted black box if there is no y."""
     return Oracle(black_box, like=X).query(X) if y is None else plain_target(y)
 
 
@@ -93,7 +93,7 @@ def make_folds(
 def fold_of_all_rows(
     black_box: Any, X: Any, y: Any, *, fitted: bool, sample_weight: np.ndarray | None = None
 ) -> Fold:
-    """Take all rows to extract from and to score on, which is what the final rules are made of."""
+    """Return a split whose training rows and scored rows are all rows, as for the final rules."""
     model = black_box if fitted else fit_weighted(black_box, X, y, sample_weight)
     row_indices = np.arange(len(y))
     X, y = _safe_indexing(X, row_indices), _safe_indexing(y, row_indices)
@@ -101,7 +101,7 @@ def fold_of_all_rows(
 
 
 def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
-    """Held-out performance of the black box itself, averaged over the folds."""
+    """Return the mean held-out performance of the black box over the folds."""
     names = ("accuracy", "f1_weighted") if task == "classification" else ("r2",)
     result = {}
     for name in names:
@@ -126,20 +126,20 @@ def evaluate_on_fold(
     measures: Mapping[str, Any] | None = None,
     knowledge: RuleScorer | None = None,
 ) -> FoldResult:
-    """Extract on the training rows of a fold and score on the others.
+    """Extract rules from the training rows of a fold and score them on the held-out rows.
 
     Parameters
     ----------
     extractor : extractor
-        Cloned; its black box is replaced by the fold's.
+        The extractor; a clone with the black box of the fold is fitted.
     fold : Fold
         The split.
     scorer : callable
-        Gives the score of a fitted extractor.
+        Scorer of a fitted extractor.
     measures : dict of str to callable, optional
         Further scorers.
     knowledge : RuleScorer, optional
-        That of ``knowledge_like`` the scorer, where other processes may know fewer scores.
+        Scorer of all measures; needed where other processes know fewer registered scores.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def evaluate_on_fold(
     """
     knowledge = knowledge_like(scorer) if knowledge is None else knowledge
     score_names = [spec.scorer_name for spec in knowledge.specs]
-    # The black box goes first: its own is not to be cloned, the fold's clones as itself.
+    # The black box is replaced before cloning, because clones share a cached black box.
     candidate = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -159,8 +159,8 @@ def evaluate_on_fold(
         else:
             candidate.fit(fold.X_train, sample_weight=fold.train_weight)
         seconds = time.perf_counter() - begin
-        # Its own questions: what reaches the black box depends on who asked before.
-        oracle = getattr(candidate, "oracle_", None)  # not every package's extractor counts
+        # Queries of this extractor: the cache also answers queries of earlier ones.
+        oracle = getattr(candidate, "oracle_", None)  # extractors of other packages may not count
         calls, rows = (math.nan, math.nan) if oracle is None else (oracle.n_calls, oracle.n_rows)
         evaluation = evaluate_rules(
             candidate,
@@ -194,10 +194,10 @@ def evaluate_on_fold(
 
 
 def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
-    """What a scorer says of the held-out rows; their weights go to whoever takes some."""
+    """Call a scorer on the held-out rows, with their weights if it takes some."""
     options = {}
     if fold.test_weight is not None:
-        # A scorer of scikit-learn takes them for its metric, which may not.
+        # A scorer of scikit-learn passes weights to its metric, which may not accept them.
         metric = getattr(scorer, "_score_func", scorer)
         if "sample_weight" in inspect.signature(metric).parameters:
             options["sample_weight"] = fold.test_weight
@@ -205,7 +205,7 @@ def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
 
 
 def knowledge_like(scorer: Any) -> RuleScorer:
-    """All measures, those of the scorer itself with its own settings: they make up its score."""
+    """Return a scorer of all measures that uses the settings of this scorer for its own parts."""
     score_scorers = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
     return make_knowledge_scorer(
         reference=getattr(scorer, "reference", "data"), scorers=score_scorers
@@ -213,15 +213,14 @@ def knowledge_like(scorer: Any) -> RuleScorer:
 
 
 class ExtractorObjective:
-    """Cross-validated score of an extractor's rules, for an Optuna study of your own.
+    """Optuna objective that returns the cross-validated score of an extractor's rules.
 
-    The black box is fitted once per fold and asked once about the same rows, whatever the number
-    of trials. Every trial keeps, as user attributes, the mean over the folds of ``performance``,
-    ``loss`` (FiRe's), ``loss_q``, ``n_rules``, ``size`` (as the score counts it),
-    ``completeness_volume``, ``completeness_instances``, ``seconds``,
-    ``black_box_calls`` and ``black_box_rows``, and in ``folds`` the same per fold, so that other
-    scores can be computed without another extraction. A trial whose hyper-parameters have been
-    tried before in the study is not extracted again; ``same_as`` names the earlier trial.
+    The black box is fitted once per fold and queried once on the same rows, whatever the number of
+    trials. Every trial stores the means of all measured quantities over the folds as user
+    attributes (:func:`skescore.scorers.measured_quantities`), and the results on each fold as
+    ``folds``, so that other scores can be computed without another extraction. Rules are not
+    extracted again for hyper-parameters that were tried before; ``same_as`` is the number of the
+    earlier trial.
 
     Parameters
     ----------
@@ -233,8 +232,8 @@ class ExtractorObjective:
         The target that scores compare with. With None the black box must be fitted, and its own
         predictions stand for the target (fidelity).
     extractor : str or extractor, default="cart"
-        A registered name, or an extractor whose parameters outside of `space` are kept; what was
-        set on it is not searched by default.
+        A registered name, or an extractor. Its parameters outside of `space` are kept; those that
+        differ from their defaults are not searched by default.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better, so the study must
         maximize. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
@@ -246,16 +245,17 @@ class ExtractorObjective:
     space : dict of str to optuna distribution, optional
         The hyper-parameters to search; by default :func:`search_space` of the extractor.
     measures : sequence of str or callable, default=()
-        Further scorers whose means each trial keeps, such as ``"mean_rule_c2"``.
+        Further scorers whose means each trial stores, such as ``"mean_rule_c2"``.
     random_state : int, RandomState instance or None, default=None
-        Handed to the extractor, if it takes one.
+        Seed of the extractor, if it takes one.
 
     Raises
     ------
     TypeError
-        If the black box is no classifier or regressor, or `scoring` or `space` cannot be used.
+        If the black box is neither a classifier nor a regressor, or `scoring` or `space` cannot be
+        used.
     ValueError
-        If a name is unknown, or `space` names what the extractor does not have.
+        If a name is unknown, or `space` contains a parameter that the extractor does not have.
 
     Examples
     --------
@@ -315,27 +315,27 @@ class ExtractorObjective:
         measures: Sequence[Any] = (),
         name: str,
     ) -> ExtractorObjective:
-        """Make an objective on folds that others share, as a search of several extractors does.
+        """Make an objective on existing folds, which several objectives can share.
 
         Parameters
         ----------
         folds : list of Fold
-            With their black boxes.
+            Folds with their black boxes.
         prototype : extractor
             Its parameters outside of `space` are kept.
         space : dict of str to optuna distribution
             The hyper-parameters to search.
         objective : SearchObjective
-            What candidates are compared by.
+            Objective of the search.
         measures : sequence of str or callable, default=()
             Further scorers.
         name : str
-            What to call the extractor.
+            Name of the extractor.
 
         Returns
         -------
         ExtractorObjective
-            Like any other.
+            The objective.
         """
         new_objective = cls.__new__(cls)
         measured = measured_beside(objective, measures)
@@ -361,7 +361,7 @@ class ExtractorObjective:
         self._known: dict[tuple[str, str], tuple[int, list[FoldResult]]] = {}
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
-        """Ask a trial for one value of every hyper-parameter.
+        """Suggest a value of every hyper-parameter for a trial.
 
         Parameters
         ----------
@@ -376,7 +376,7 @@ class ExtractorObjective:
         return as_search_space(self.space).suggest(trial)
 
     def candidate(self, params: dict[str, Any]) -> Any:
-        """Make the extractor with some parameters, not fitted.
+        """Return an unfitted copy of the extractor with some parameters.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class ExtractorObjective:
         return clone(self.prototype).set_params(**params)
 
     def evaluate(self, params: dict[str, Any]) -> list[FoldResult]:
-        """Extract and score with some parameters on every fold.
+        """Extract rules with some parameters on every fold, and score them.
 
         Parameters
         ----------
@@ -415,9 +415,9 @@ class ExtractorObjective:
         study = getattr(trial, "study", None)
         self._check_directions(study)
         params = self.suggest(trial)
-        # The number of an earlier trial says something in its own study only.
+        # Trial numbers are unique within a study only.
         key = getattr(study, "study_name", ""), params_key(params)
-        if key in self._known:  # small spaces repeat themselves; the prediction would be the same
+        if key in self._known:  # small spaces repeat themselves
             first, results = self._known[key]
             return self.record(trial, results, same_as=first)
         results = []
@@ -440,18 +440,18 @@ class ExtractorObjective:
         same_as: int | None = None,
         all_rows: FoldResult | None = None,
     ) -> float | tuple[float, ...]:
-        """Keep what was measured in a trial.
+        """Store the results of a trial.
 
         Parameters
         ----------
         trial : optuna.trial.Trial
             The trial.
         results : list of FoldResult
-            What :meth:`evaluate` gave.
+            Results on the folds, see :meth:`evaluate`.
         same_as : int, optional
-            Number of the trial that measured it.
+            Number of the trial with the same hyper-parameters.
         all_rows : FoldResult, optional
-            The same of the rules that are extracted from all rows, on these rows.
+            Result of the rules that are extracted from all rows, on these rows.
 
         Returns
         -------
@@ -461,7 +461,7 @@ class ExtractorObjective:
         Raises
         ------
         optuna.TrialPruned
-            If one of them is undefined.
+            If a value is undefined.
         """
         if same_as is not None:
             trial.set_user_attr("same_as", same_as)
@@ -480,21 +480,21 @@ class ExtractorObjective:
         return values if self.objective.minimized else values[0]
 
     def stopped(self, trial: Any, results: list[FoldResult], n_folds: int) -> optuna.TrialPruned:
-        """Keep what was measured before a trial was stopped, and make the exception that says so.
+        """Store the results of a pruned trial, and return the exception to raise.
 
         Parameters
         ----------
         trial : optuna.trial.Trial
             The trial.
         results : list of FoldResult
-            What was measured on the first folds.
+            Results on the first folds.
         n_folds : int
             Number of all folds.
 
         Returns
         -------
         optuna.TrialPruned
-            To be raised.
+            The exception.
         """
         self._keep(trial, results)
         trial.set_user_attr(STOPPED, len(results))
@@ -528,19 +528,19 @@ class ExtractorObjective:
 
 
 def params_key(params: dict[str, Any]) -> str:
-    """Text that is equal for equal parameters."""
+    """Return a text that is equal for equal parameters."""
     return json.dumps(params, sort_keys=True, default=repr)
 
 
 def measured_beside(
     objective: SearchObjective, measures: Sequence[Any] | Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The further scorers whose values candidates keep, those of the objective first."""
+    """Return the further scorers by name, first those that the objective needs."""
     return objective.measures | check_measures(measures)
 
 
 def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """Name the further scorers whose values candidates keep."""
+    """Return the further scorers by name."""
     if isinstance(measures, str):
         raise TypeError(
             f"measures must be a sequence of scorers, such as ('mean_rule_c2',), got {measures!r}."
@@ -552,12 +552,12 @@ def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any
         scorer = check_scoring(measure)
         name = name_of(measure, scorer)
         if name in named_scorers or name in (*measured_quantities(), *COLUMNS, *_ATTRIBUTES):
-            raise ValueError(f"measures must have names of their own, got {name!r} once more.")
+            raise ValueError(f"measures must have names that are not in use, got {name!r} again.")
         named_scorers[name] = scorer
     return named_scorers
 
 
-#: Marks a trial that was stopped between folds, by their number.
+#: User attribute of a trial that was pruned: the number of folds that it was evaluated on.
 STOPPED = "stopped_after"
 #: Names of user attributes of trials that are not columns of the leaderboard.
 _ATTRIBUTES = ("folds", "all_rows", "warnings")

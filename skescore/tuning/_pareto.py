@@ -1,4 +1,4 @@
-"""Trade-offs: which candidates no other beats in everything, and where the front bends."""
+"""Pareto fronts, their hypervolume and their knee."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _NOISE = 1e-12
 
 
 def pareto_mask(losses: Any) -> np.ndarray:
-    """Return which points no other point dominates: at most as large in all, smaller in one.
+    """Return which points are on the Pareto front: no other point dominates them.
 
-    Use it for any table of losses; :func:`pareto_front` does it for candidates of a search.
+    A point dominates another one if it is at most as large in all columns and smaller in one.
+    :func:`pareto_front` finds the front of the candidates of a search.
 
     Parameters
     ----------
     losses : array-like of shape (n_points, n_objectives)
-        Every column is minimized; negate what is maximized. Infinities are compared as such.
+        Every column is minimized; negate columns to maximize. Infinite values are allowed.
 
     Returns
     -------
@@ -39,9 +40,9 @@ def pareto_mask(losses: Any) -> np.ndarray:
 
     Notes
     -----
-    In order of the columns, a point can only be dominated by an earlier one. Two objectives then
-    need one running minimum, so that sorting is the whole cost; more take one comparison of all
-    that is left per point of the front.
+    In lexicographic order a point can only be dominated by an earlier one. Two objectives need
+    one running minimum, so sorting dominates the cost. More objectives need one comparison with all
+    remaining points per point of the front.
 
     Examples
     --------
@@ -66,16 +67,16 @@ def pareto_mask(losses: Any) -> np.ndarray:
 
 
 def hypervolume(losses: Any, reference: Any) -> float:
-    """Measure how much of the space of losses a front dominates: one number for a whole front.
+    """Return the volume that a front dominates: one number for a whole front.
 
-    Use it to compare fronts of the same data, with the same reference: greater is better.
+    Use it to compare fronts of the same data with the same reference; greater is better.
 
     Parameters
     ----------
     losses : array-like of shape (n_points, n_objectives)
         One, two or three columns, all minimized. Dominated points change nothing.
     reference : array-like of shape (n_objectives,)
-        The worst values that count. Points that are not below it in every column add nothing.
+        Worst values that count. Points that are not below it in every column are ignored.
 
     Returns
     -------
@@ -89,8 +90,9 @@ def hypervolume(losses: Any, reference: Any) -> float:
 
     Notes
     -----
-    The measure of the union of all boxes from a point to the reference. Two objectives are summed
-    as steps of a staircase; with three, slices along the last are staircases of the first two.
+    The hypervolume is the volume of the union of all boxes from a point to the reference. With two
+    objectives it is the area under a staircase; with three it is summed over slices along the last
+    one.
 
     Examples
     --------
@@ -127,7 +129,7 @@ def hypervolume(losses: Any, reference: Any) -> float:
 
 
 def knee(losses: Any) -> int:
-    """Find the point where a front bends: the best compromise as long as no weights are known.
+    """Return the knee of a front: a compromise between the objectives without weights.
 
     Parameters
     ----------
@@ -146,14 +148,12 @@ def knee(losses: Any) -> int:
 
     Notes
     -----
-    Each objective is scaled to the range that it has on the front, from 0 for the best to 1 for
-    the worst, so that units do not matter; one that is the same on the whole front is left out.
-    The knee is the point with the smallest Euclidean distance to the ideal, which is 0 in every
-    objective. If there are several, the one that is best in the first objective wins, then in
-    the second, and so on. So of a front of one point it is that point, and of one of two points,
-    which are equally far if they differ in two objectives, the one with the smaller first
-    objective. The ends of a front move its range: the knee is a suggestion, not a property of
-    the best candidate.
+    Each objective is scaled to its range on the front, from 0 for the best to 1 for the worst;
+    objectives that are constant on the front are ignored. The knee is the point with the smallest
+    Euclidean distance to 0. Ties are broken by the first objective, then the second, and so on. Of
+    two points that differ in two objectives, the knee is the one with the smaller first objective.
+    The range depends on the ends of the front, so the knee is a suggestion, not a property of the
+    candidate.
 
     Examples
     --------
@@ -167,13 +167,13 @@ def knee(losses: Any) -> int:
         )
     rows = np.flatnonzero(pareto_mask(values))
     front = values[rows]
-    with np.errstate(over="ignore"):  # of ends at the limits of floats; refused below
+    with np.errstate(over="ignore"):  # values near the largest float are refused below
         low, width = front.min(axis=0), np.ptp(front, axis=0)
     if not np.isfinite(width).all():
         raise ValueError("losses must span a range that a float can hold to have a knee.")
     varies = width > _NOISE * np.abs(front).max(axis=0)
     scaled = (front[:, varies] - low[varies]) / width[varies]
-    # Rounded, since equally far points must be recognized as such whatever their units.
+    # Rounded, so that rounding errors do not break ties.
     distance = np.round((scaled**2).sum(axis=1), 12)
     return int(rows[np.lexsort((*front.T[::-1], distance))[0]])
 
@@ -184,20 +184,20 @@ def pareto_front(
     *,
     completeness: str = "volume",
 ) -> pd.DataFrame:
-    """Show the candidates of a search that no other beats in every objective.
+    """Return the best trade-offs of a search: the Pareto front of its candidates.
 
     Parameters
     ----------
     candidates : Candidates, sequence of Candidate or fitted search
-        What was tried, with what was measured; means over the folds are compared.
+        Candidates with their results; means over the folds are compared.
     objectives : sequence of str, default=("loss", "n_rules", "incompleteness")
-        What is minimized: of ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``, ``"size"`` (as the
+        Objectives to minimize: ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``, ``"size"`` (as the
         score counts rules), ``"incompleteness"`` (one minus `completeness`),
         ``"incompleteness_instances"`` (one minus the share of rows), ``"seconds"``,
         ``"black_box_calls"``, ``"black_box_rows"``, and of losses of
         :data:`skescore.scorers.SET_MEASURES` and ``"instability"``, if they were measured.
     completeness : {"volume", "instances"}, default="volume"
-        How completeness is measured: by the share of the domain or of the rows.
+        Completeness as a share of the domain's volume or of the rows.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def pareto_front(
         One row per candidate on the front, fewest rules first: extractor, the objectives,
         ``n_rules``, ``performance``, ``completeness_volume``, ``completeness_instances``,
         ``params``, ``trial`` and whether it is the :func:`knee`. Of candidates that are equal
-        in all objectives the earliest stands for all.
+        in all objectives the first is included.
 
     Raises
     ------
@@ -214,8 +214,7 @@ def pareto_front(
 
     Notes
     -----
-    Values that differ by less than 1e-12 of the largest are taken as equal: rounding makes no
-    trade-off.
+    Values that differ by less than 1e-12 of the largest one count as equal.
 
     Examples
     --------
@@ -252,8 +251,8 @@ def pareto_front(
     unknown = [name for name in names if not np.isfinite(measured[name]).all()]
     if unknown:
         raise ValueError(
-            f"objectives {unknown!r} were not measured for every candidate, so that they cannot "
-            "be compared; leave them out."
+            f"objectives {unknown!r} were not measured for every candidate, so they cannot "
+            "be compared. Leave them out."
         )
     losses = _without_noise(np.column_stack([measured[name] for name in names]))
     rows = np.flatnonzero(pareto_mask(losses))
@@ -271,7 +270,7 @@ def pareto_front(
 
 
 def check_objectives(objectives: Any) -> tuple[str, ...]:
-    """Raise unless objectives are different known names; give them as a tuple."""
+    """Return the objectives as a tuple; raise an error unless they are different known names."""
     losses = minimized_quantities()
     is_list = isinstance(objectives, Sequence) and not isinstance(objectives, str)
     names = tuple(objectives) if is_list else ()
@@ -296,14 +295,14 @@ def _mean_losses(candidates: Candidates, name: str, completeness: str) -> np.nda
 
 
 def _without_noise(losses: np.ndarray) -> np.ndarray:
-    """Losses to twelve digits of the largest of each column."""
+    """Round the losses to twelve digits of the largest one in each column."""
     largest = np.abs(losses).max(axis=0)
     unit = np.where(largest > 0, largest, 1.0) * _NOISE
     return np.round(losses / unit) * unit
 
 
 def _staircase(points: np.ndarray, corner: np.ndarray) -> float:
-    """Area between points that may dominate each other and a corner that is above all."""
+    """Return the area between points and a corner above all of them."""
     front = points[pareto_mask(points)]
     front = front[np.argsort(front[:, 0])]
     depths = -np.diff(np.append(corner[1], front[:, 1]))

@@ -1,4 +1,4 @@
-"""ExtractorSearchCV: the best rules of a black box, whatever extractor makes them."""
+"""Search for the extractor and hyper-parameters with the best rules."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from skescore.tuning.runner import (
 from skescore.tuning.spaces import Space, check_space, extractor_name, search_space, starting_points
 from skescore.tuning.storage import open_storage, search_identity
 
-#: So many of the best candidates are extracted from all rows where trials used a sample.
+#: Number of candidates to extract from all rows if trials used a sample.
 _FINALISTS = 3
 #: Rows whose values are permuted to find features that the black box does not use.
 _MAX_PERMUTED_ROWS = 2000
@@ -78,14 +78,14 @@ def _has_classes(search: ExtractorSearchCV) -> bool:
 
 
 class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
-    """Search extractors and their hyper-parameters for the rules that score best.
+    """Search extractors and their hyper-parameters for the rules with the best score.
 
-    One Optuna study per extractor; candidates are compared by cross-validation on held-out rows,
-    and the winner is refitted on all rows. The black box is fitted once per fold and once on all
-    rows, for the winner as well, and queried once on the same rows. Extractors that cannot catch up
-    get no more trials, and the leaderboard says why. Whatever the search was after, the whole
-    trade-off between loss, size and completeness can be looked at, and other weights tried, without
-    another extraction.
+    Each extractor has an Optuna study. Candidates are compared by cross-validation on held-out
+    rows, and the winner is refitted on all rows. The black box is fitted once per fold and once on
+    all rows, and queried once on the same rows. Extractors that cannot catch up get no more trials;
+    the leaderboard gives the reason. Whatever the search optimized, the trade-off between loss,
+    size and completeness is available afterwards, and other weights can be tried without another
+    extraction.
 
     Parameters
     ----------
@@ -93,148 +93,145 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         The black box: a scikit-learn classifier or regressor; a fitted one in
         ``FrozenEstimator``.
     extractors : sequence of str, classes or extractors, optional
-        Names of :func:`skescore.registry.extractor_names`: built-in ones, PSyKE's own such as
-        ``"psyke:gridex"``, and registered ones; extractor classes, which have the space of their
-        name or ``search_space(n_rows, y, task)`` of their own; or extractors, of which what differs
-        from the defaults is kept and the rest is searched. None tries all built-in ones that suit
-        the task and the columns; the first `n_trials` of them if there are more.
+        Names of :func:`skescore.registry.extractor_names`, such as ``"cart"`` or
+        ``"psyke:gridex"``; extractor classes, with the search space of their name or of their
+        method ``search_space(n_rows, y, task)``; or extractors, whose parameters that differ from
+        the defaults are kept while the others are searched. None tries all built-in extractors that
+        suit the task and the columns, at most `n_trials` of them.
     scoring : str, callable or sequence of str, default="ice"
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. Several names out of
         ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"``,
-        ``"incompleteness_instances"``, ``"instability"`` (one minus how alike the rules of two
-        halves of the rows are) and the losses of :data:`skescore.scorers.SET_MEASURES` are
+        ``"incompleteness_instances"``, ``"instability"`` (one minus the similarity of the rules of
+        two halves of the rows) and the losses of :data:`skescore.scorers.SET_MEASURES` are
         minimized together, for the whole front.
     n_trials : int or None, default=50
-        Trials in all; at least one per extractor. With a storage those that are there already
+        Total number of trials, at least one per extractor. Trials that the storage already holds
         count. None needs a `timeout`.
     timeout : float or None, default=None
-        Seconds after which no further trial starts, and those at work are stopped: they fail with
-        an :class:`skescore.extractors.ExtractionTimeoutError`. Fitting black boxes before, and the
-        winner after, is not counted. With it, results depend on the machine's speed.
+        Seconds after which no further trial starts. Running trials are stopped and fail with an
+        :class:`skescore.extractors.ExtractionTimeoutError`. Fitting the
+        black boxes and the winner is not included. Results then depend on the speed of the
+        machine.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.
     spaces : dict of str to dict, optional
-        Search space per extractor, in place of :func:`search_space`.
+        Search space per extractor, instead of :func:`search_space`.
     measures : sequence of str or callable, default=()
         Further scorers that become columns of the leaderboard, such as ``"mean_rule_c2"``.
     allocation : {"halving", "even"}, default="halving"
-        ``"halving"`` divides the trials in rounds, each among half as many extractors as the one
-        before, and stops those whose best parts together could not beat the leader on held-out
-        rows. ``"even"`` gives each the same number. With fewer than two trials per extractor, or no
-        more than two, both are the same.
+        ``"halving"`` divides the trials into rounds. Each round is shared by half as many
+        extractors as the one before, and extractors whose best parts in combination cannot beat
+        the leader on held-out rows are stopped. ``"even"`` gives each extractor the same number.
+        With at most two trials per extractor, both are the same.
     standard_errors : float, optional
-        How far below the best the winner may be, in standard errors of the differences on the
-        folds: of the candidates within, which are as good as the best as far as one can tell, the
-        one with the fewest rules wins, then the best. 0 lets the best win, lucky or not. By
-        default 0.5, but 0 where `max_rules` says how many rules may be and the score is one of
-        predictions alone.
-        Candidates are judged by held-out rows and by the rules that they extract from all rows, on
-        these rows (see Notes), so that the winner's `score` may be below that of others.
+        Largest distance of the winner from the best candidate, in standard errors of the
+        differences on the folds. Of the candidates within this distance, the one with the fewest
+        rules wins, then the best. With 0 the best wins, even if by luck. By default 0.5, but 0 if
+        `max_rules` is set and the score is one of predictions alone.
+        Candidates are compared by held-out rows and by the rules extracted from all rows (see
+        Notes), so the winner's `score` may be lower than that of others.
     class_weight : "balanced" or dict, optional
-        Weighs rows by their class, as in scikit-learn, on top of the `sample_weight` of
-        :meth:`fit`: ``"balanced"`` gives each class the same weight in all.
+        Weights of classes, as in scikit-learn, multiplied by the `sample_weight` of :meth:`fit`.
+        ``"balanced"`` gives every class the same total weight.
     features : sequence of str or int, optional
-        Features that rules may use, by name or index, of all extractors; the black box always sees
-        all columns.
+        Features that the rules of all extractors may use, by name or index. The black box always
+        gets all columns.
     max_rows : int or None, default=5_000
-        Of more rows, trials are measured on a sample of so many, stratified by class and drawn by
-        `random_state`; the best three candidates are then extracted from all rows, and the one
-        whose rules score best there wins. None always takes all rows, as does a `cv` of given
-        splits.
+        Largest number of rows for trials. Of more rows a sample is drawn by `random_state`,
+        stratified by class. The best three candidates are then extracted from all rows, and the one
+        with the best score there wins. None always takes all rows, as does a `cv` of fixed splits.
     max_rules : float, optional
-        Most rules that the winner may have. Samplers are told by Optuna's constraints, unless
-        `sampler` or `studies` are given; where `scoring` is a measure of predictions, which does
-        not look at size, trees of so many leaves are tried first. If no candidate keeps to it, a
-        warning says so and the best of all wins.
+        Largest number of rules that the winner may have. The default sampler gets it as a
+        constraint. If `scoring` is a measure of predictions alone, which ignores the size, trees
+        with this number of leaves are tried first. If no candidate keeps the limit, the best of all
+        wins, with a warning.
     min_performance : float, optional
-        Least mean performance on held-out rows that the winner may have, likewise: that of the
-        leaderboard's column ``performance``.
+        Smallest mean performance on held-out rows that the winner may have: the leaderboard's
+        column ``performance``. It is treated like `max_rules`.
     refit : bool, str or callable, default=True
         Fit the best extractor on all rows; needed to predict. With several measures the best is
         the knee of the front, or the one with the best score of this name.
     n_jobs : int or None, default=None
-        Processes that evaluate candidates at the same time, and what black boxes may use to be
-        fitted if their own `n_jobs` is None. Results do not depend on it, unless several searches
-        share a storage.
+        Number of processes that evaluate candidates, and `n_jobs` of black boxes whose own is
+        None. Results do not depend on it, unless several searches share a storage.
     random_state : int, RandomState instance or None, default=None
         Seed of the samplers and extractors. Pass an int for the same result on every run.
     sampler : optuna sampler, optional
         Copied for each study; by default a tree-structured Parzen estimator.
     pruner : optuna pruner or "bound", optional
-        Stops a trial between two folds. ``"bound"`` stops one only if flawless rules on the other
-        folds could not make its held-out mean the best; it needs ICE, FiRe or Q as `scoring`. By
-        default every trial is seen through, as stopped ones are missing from the trade-off.
+        Prunes a trial between two folds. ``"bound"`` prunes it only if perfect rules on the
+        remaining folds could not make its held-out mean the best; it needs ICE, FiRe or Q as
+        `scoring`. By default no trial is pruned, as pruned ones are missing from the trade-off.
     storage : str, path or optuna storage, optional
-        Where trials are kept, see :func:`skescore.tuning.open_storage`: a search that was broken
-        off goes on, and several processes or machines that call `fit` with the same data share
-        the work. By default in memory.
+        Storage of the trials, see :func:`skescore.tuning.open_storage`. An interrupted search is
+        resumed, and several processes or machines that call `fit` with the same data share the
+        work. By default trials are in memory.
     study_name : str, default="skescore"
-        Studies in a storage are called after it and their extractor: ``"skescore/cart"``.
+        Prefix of the names of studies in a storage: ``"skescore/cart"``.
     studies : dict of str to optuna.Study, optional
-        Studies of your own by extractor, which keep their samplers and pruners. (Optuna's studies
-        have a pruner by default.)
+        User's studies by extractor, which keep their samplers and pruners. (Studies of Optuna have
+        a pruner by default.)
     callbacks : callable or sequence of callable, optional
-        Called as ``callback(study, trial)`` after every trial; ``study.stop()`` stops the trials
-        of that extractor.
+        Functions ``callback(study, trial)`` to call after every trial; ``study.stop()`` ends the
+        trials of that extractor.
     progress_bar : bool, default=False
-        Show a bar on a terminal or in a notebook.
+        Show a progress bar on a terminal or in a notebook.
 
     Attributes
     ----------
     best_extractor_ : extractor
         The winner, fitted on all rows. Only with `refit`.
     best_estimator_ : extractor
-        The same, by the name that scikit-learn's searches use.
+        The winner, by the name that scikit-learn's searches use.
     best_index_ : int
-        Its row of ``leaderboard_`` and ``cv_results_``: the first.
+        Row of the winner in ``leaderboard_`` and ``cv_results_``: always 0.
     best_name_ : str
-        Its registered name.
+        Registered name of the winner.
     best_params_ : dict
-        Its hyper-parameters.
+        Hyper-parameters of the winner.
     best_score_ : float
-        Its mean cross-validated score.
+        Mean cross-validated score of the winner.
     standard_errors_ : float
-        The `standard_errors` by which it was chosen.
+        The `standard_errors` that were used.
     picked_ : bool
-        Whether it was picked with :meth:`choose`, not chosen by the search.
+        True if the user picked the winner with :meth:`choose`.
     rules_ : RuleSet
-        Its rules.
+        Rules of the winner.
     extractors_ : tuple of str
         The extractors that were tried.
     n_rows_sampled_ : int or None
-        Number of rows that trials were measured on, if not on all; see `max_rows`.
+        Number of rows in the sample for trials; None if they used all rows. See `max_rows`.
     data_ : SearchData
         Rows, target, groups and weights of :meth:`fit`, which :meth:`choose`,
         :meth:`held_out_scores`, reports and certificates use. The rows are referenced, not copied;
         a pickled search contains them.
     leaderboard_ : pandas.DataFrame
-        One row per trial, the winner, then the best scores: extractor, score and its standard
-        deviation over the folds, performance, loss, n_rules, both completenesses, further measures,
-        seconds of an extraction and queries (means over the folds), score of the rules of all rows
-        on these rows, whether it is as good as the best as far as one can tell, parameters, trial
-        number, state, number of the trial that it repeats, why the extractor was stopped, and
-        error.
+        One row per trial: first the winner, then by score. Columns: extractor, score and its
+        standard deviation over the folds, means of the measured quantities and further measures
+        over the folds, score of the rules of all rows on these rows, whether the candidate is
+        within `standard_errors` of the best, parameters, trial number, state, number of the trial
+        that it repeats, reason for which the extractor was stopped, and error.
     cv_results_ : dict of str to array
-        The same by the names that scikit-learn's searches use: ``params``, ``param_extractor``,
+        The leaderboard by the names of scikit-learn's searches: ``params``, ``param_extractor``,
         ``param_...``, ``mean_test_score``, ``std_test_score``, ``split0_test_score`` ...,
-        ``rank_test_score`` (by score alone) and ``mean_fit_time``, row by row as the leaderboard.
+        ``rank_test_score`` (by score alone) and ``mean_fit_time``, in the same order.
     extractor_seed_ : int
-        Seed that the extractors have.
+        Seed of the extractors.
     pareto_front_ : pandas.DataFrame
-        The candidates that no other beats in loss, rules and incompleteness (or in the measures of
-        `scoring`), with the knee marked.
+        The best trade-offs between loss, rules and incompleteness (or the measures of `scoring`),
+        with the knee marked.
     knee_ : pandas.Series
-        The front's knee: a compromise as long as no weights are known.
+        The knee of the front: a compromise if no weights are known.
     candidates_ : Candidates
-        All finished candidates with what was measured on each fold.
+        All finished candidates with their results on each fold.
     stopped_ : dict of str to str
-        Extractors that got fewer trials than others, and why.
+        Extractors that got fewer trials than others, with the reasons.
     studies_ : dict of str to optuna.Study
         The studies by extractor.
     black_box_quality_ : dict of str to float
-        Held-out performance of the black box itself; perfect by definition without y.
+        Held-out performance of the black box; perfect by definition without y.
     search_seconds_ : float
-        Time that the search took, without the refit.
+        Wall time of the search without the refit.
     classes_ : ndarray of shape (n_classes,)
         Class labels. Classification only.
     n_features_in_ : int
@@ -242,23 +239,22 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Of equally good candidates the one with fewer rules wins, then the one whose extractor is named
-    first, then the earlier trial. Rules of all rows are made of those candidates alone that no
-    earlier one equals on every fold in all that scores are made of; others do not win.
+    Of equally good candidates the one with fewer rules wins, then the one whose extractor comes
+    first, then the earlier trial. Rules of all rows are extracted only for candidates that no
+    earlier one equals or beats on every fold in all parts of scores; the others cannot win.
 
-    What was measured on the held-out rows of a fold weighs 0.632, the same of the rules of all rows
+    Measures on the held-out rows of a fold have the weight 0.632, those of the rules of all rows
     0.368, as in the .632 estimator (Efron, Estimating the error rate of a prediction rule, 1983):
-    held-out rows alone judge with much noise where rows are few. Of ICE, FiRe and Q it is what they
-    are made of that is weighed and then scored; where the rules of a fold are more or fewer than
-    those of all rows, the lower one counts of this and of the weighed mean of both scores. Other
-    scores are weighed themselves.
+    held-out rows alone are noisy where rows are few. For ICE, FiRe and Q the parts of the score are
+    combined and then scored. Where a fold has more or fewer rules than all rows, the lower one of
+    this score and the weighted mean of both scores counts. Other scores are combined themselves.
 
-    A black box that is handed over fitted may have learned the labels of held-out rows. Extractors
-    that query it much (Trepan, REAL, ITER) then look better than they are: pass it unfitted, or no
-    y, so that fidelity is scored.
+    A black box that the user fitted may know the labels of held-out rows. Extractors with many
+    queries (Trepan, REAL, ITER) then look better than they are. Pass the black box unfitted, or no
+    y, to score fidelity.
 
-    An interrupt (Ctrl-C) ends the search, keeps what was finished, refits the best of it and is
-    raised again: in a notebook the search can be used as if it had ended.
+    An interrupt (Ctrl-C) ends the search, refits the best of the finished candidates and is raised
+    again: in a notebook the search can be used as if it had ended.
 
     Examples
     --------
@@ -345,13 +341,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,), optional
-            The target. Without it the black box must be fitted, and candidates are compared with
-            its predictions (fidelity).
+            The target. Without it the black box must be fitted, and its predictions are the target
+            (fidelity).
         groups : array-like of shape (n_rows,), optional
             Groups of rows that a splitter such as ``GroupKFold`` keeps together.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows: for the black box, for extraction (as repeated rows) and for what
-            is measured on held-out rows. A scorer of one's own gets them where it has a parameter
+            Weights of the rows for the black box, for extraction (as repeated rows) and for
+            measures on held-out rows. A user's scorer gets them if it has a parameter
             `sample_weight`.
 
         Returns
@@ -365,7 +361,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             If input or parameters cannot be used, no trial succeeded, or the storage holds another
             search of that name.
         KeyboardInterrupt
-            If it was interrupted; the attributes then tell what was found so far.
+            If the search was interrupted; the attributes hold the results so far.
         """
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may stand for this one
@@ -391,7 +387,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.search_seconds_ = time.perf_counter() - begin
             self._keep(runner, objective, interrupted=interrupt is not None)
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
-            raise interrupt  # there is nothing to choose from
+            raise interrupt
         self._choose(objective)
         self.picked_ = False
         if sampled_rows is not None and (self.refit or interrupt is None):
@@ -481,13 +477,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return idle_features
 
     def _workers(self) -> Any:
-        """Where black boxes are fitted: those that leave their `n_jobs` open take the search's."""
+        """Return a context in which black boxes without `n_jobs` of their own use the search's."""
         return (
             contextlib.nullcontext() if self.n_jobs is None else parallel_config(n_jobs=self.n_jobs)
         )
 
     def _sample(self, y: Any, task: str) -> np.ndarray | None:
-        """The rows that trials are measured on; None for all."""
+        """Draw the rows for trials; return None if trials use all rows."""
         check_integer("max_rows", self.max_rows, 10, optional=True, remedy="None takes all rows.")
         given_splits = not isinstance(self.cv, Integral) and not hasattr(self.cv, "split")
         if self.max_rows is None or len(y) <= self.max_rows or (given_splits and self.cv):
@@ -508,7 +504,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return np.sort(np.concatenate(parts))
 
     def _judge_finalists(self, all_rows: Fold) -> None:
-        """Extract the best candidates from all rows, and let the best of them there win."""
+        """Extract the best candidates from all rows, and make the best of them the winner."""
         board, scorer = self.leaderboard_, self._objective().scorer
         different_outcomes = board[
             (board["state"] == "complete") & ~board.duplicated(subset=_OUTCOME)
@@ -521,7 +517,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             try:
                 extractor = self.make_candidate(board.loc[finalist])
                 scores.append(evaluate_on_fold(extractor, all_rows, scorer)["score"])
-            except Exception:  # no worse than in a trial: it does not win
+            except Exception:  # as in a trial, it cannot win
                 scores.append(np.nan)
         board.loc[finalists, "score_on_all_rows"] = scores
         if np.isnan(scores).all():
@@ -583,7 +579,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"row must be a candidate of this search, which has no trial {row['trial']!r} of "
                 f"{row['extractor']!r}. Pass a row of leaderboard_ or pareto_front_."
             )
-        other_candidates = board[~chosen].sort_values(  # the former winner goes back to its place
+        other_candidates = board[~chosen].sort_values(  # sort the former winner in again
             ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
         )
         self.leaderboard_ = pd.concat([board[chosen], other_candidates], ignore_index=True)
@@ -595,7 +591,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _check_extractors(self, task: str, X: Any) -> dict[str, Any]:
-        """What is tried, by its name in the leaderboard: names, classes and instances."""
+        """Return the extractors to try by their names in the leaderboard."""
         extractors = self.extractors
         if extractors is None:
             suitable = suitable_extractors(
@@ -636,7 +632,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return extractors_by_name
 
     def _make_extractor(self, name: str) -> Any:
-        """The extractor of a name around the black box, as it was given if it was."""
+        """Make the extractor of a name, with the user's parameters, around the black box."""
         source = self._given.get(name, name)
         if isinstance(source, str):
             extractor = make_extractor(source, self.estimator)
@@ -648,13 +644,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return extractor
         if "features" not in extractor.get_params(deep=False):
             raise ValueError(
-                f"features={self.features!r} cannot be asked of {name!r}, which has no such "
+                f"features={self.features!r} is not supported by {name!r}, which has no such "
                 "parameter. Leave it out of extractors, or drop columns from X."
             )
         return extractor.set_params(features=self.features)
 
     def _check_parameters(self) -> SearchObjective:
-        """Raise for parameters that cannot be used; give what candidates are compared by."""
+        """Check the parameters, and return the objective."""
         self._check_budget()
         for parameter in ("spaces", "studies"):
             unknown = set(getattr(self, parameter) or {}) - set(self.extractors_)
@@ -663,7 +659,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_choice("allocation", self.allocation, ("halving", "even"))
         check_number("standard_errors", self.standard_errors, 0.0, finite=True, optional=True)
         objective = self._objective()
-        size_is_settled = self.max_rules is not None and not objective.weighs_size
+        size_is_settled = self.max_rules is not None and not objective.depends_on_size
         self.standard_errors_ = 0.0 if size_is_settled else 0.5
         if self.standard_errors is not None:
             self.standard_errors_ = float(self.standard_errors)
@@ -711,7 +707,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
 
     def _objective(self) -> SearchObjective:
-        """What candidates are compared by; of several measures, also the score beside them."""
+        """Return the objective; with several measures also the score that `refit` chooses."""
         chosen = isinstance(self.refit, str) or callable(self.refit)
         return SearchObjective.of(self.scoring, self.refit if chosen else "ice")
 
@@ -719,10 +715,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return [self.callbacks] if callable(self.callbacks) else list(self.callbacks or ())
 
     def _check_rows(self, X: Any, y: Any, task: str) -> Any:
-        """Check the rows as each extractor will, before time is spent; give the target."""
+        """Check the rows as each extractor will, and return the checked target."""
         for name in self.extractors_:
             probe = self._make_extractor(name)
-            if not hasattr(probe, "check_input"):  # not made of our base class
+            if not hasattr(probe, "check_input"):  # extractors of other packages
                 probe = make_extractor("cart", self.estimator)
             _, checked = probe.check_input(X, y, task)
         self.n_features_in_ = probe.n_features_in_
@@ -731,7 +727,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return checked
 
     def _make_spaces(self, X: Any, y: Any, task: str) -> dict[str, Space]:
-        """The caller's space of each extractor, or the one that suits the data."""
+        """Return the search space of each extractor: the user's, or the default for the data."""
         spaces = {}
         for name, extractor in self._given.items():
             space = (self.spaces or {}).get(name)
@@ -749,8 +745,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         all_rows: Fold,
         spaces: dict[str, Space],
     ) -> Studies:
-        """A study for each extractor, where the search keeps them."""
-        # Workers that share a storage must make the same rules, also where nobody named a seed.
+        """Make a study for each extractor in the storage of the search."""
+        # Workers that share a storage must make the same rules even without a seed.
         shared_seed = self.storage is not None and self.random_state is None
         random = check_random_state(
             zlib.crc32(self.study_name.encode()) if shared_seed else self.random_state
@@ -760,7 +756,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         settings: dict[str, Any] = {}
         if storage is not None or self.studies:
             settings = {
-                "scoring": f"{', '.join(objective.metric_names)} by {objective.shown}",
+                "scoring": f"{', '.join(objective.metric_names)} by {objective.scorer_text}",
                 **search_identity(self.estimator, folds, all_rows),
                 "measures": list(measured_beside(objective, self.measures)),
                 "seed": self.extractor_seed_,
@@ -772,7 +768,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             for name, space in spaces.items()
         }
         n_trials_each = (self.n_trials or 20 * len(objectives)) // len(objectives)
-        max_rules = None if objective.weighs_size else (self.max_rules or math.inf)
+        max_rules = None if objective.depends_on_size else (self.max_rules or math.inf)
         points = {
             name: starting_points(
                 self._given[name], space, np.asarray(y), task, max_rules=max_rules
@@ -829,7 +825,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         is_complete = board["state"] == "complete"
         if self._limits and not board.loc[is_complete, "within_limits"].any():
             warnings.warn(
-                f"No candidate has {self._limits}, so the best of all was taken: it has "
+                f"No candidate has {self._limits}. The best of all was taken: it has "
                 f"{board.iloc[0]['n_rules']:.3g} rules and a performance of "
                 f"{board.iloc[0]['performance']:.3g}. Allow more, or try more candidates.",
                 UserWarning,
@@ -852,7 +848,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def pareto_front_(self) -> pd.DataFrame:
-        """The candidates that no other beats, fewest rules first."""
+        """The best trade-offs, fewest rules first."""
         check_is_fitted(self, "leaderboard_")
         return pareto_front(self.candidates_, self._front_names())
 
@@ -869,7 +865,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def cv_results_(self) -> dict[str, Any]:
-        """The leaderboard as scikit-learn's searches tell it; see the attributes of the class."""
+        """The leaderboard in the format of scikit-learn's searches."""
         check_is_fitted(self, "leaderboard_")
         board = self.leaderboard_
         n_folds = max((len(c.folds) for c in self.candidates_), default=0)
@@ -914,12 +910,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         completeness: str = "volume",
         **weights: float,
     ) -> pd.Series:
-        """Find the candidate that wins with other weights or limits, without another extraction.
+        """Return the candidate that wins with other weights or limits, without another extraction.
 
-        It is chosen as the search chooses its winner (see `standard_errors`). Use it to try weights
-        after a search, or to say in words what you want: five rules at most, the best of those that
-        predict well enough. :func:`skescore.tuning.winning_regions` tells which weights matter, by
-        the means on held-out rows alone.
+        The candidate is chosen like the winner of the search (see `standard_errors`). Use this
+        method to try weights after a search, or to set limits: at most five rules, or a sufficient
+        performance. :func:`skescore.tuning.winning_regions` shows which weights matter, by the
+        means on held-out rows alone.
 
         Parameters
         ----------
@@ -927,10 +923,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             The score, ``"ice"``, ``"fire"`` or ``"q"``; by default the one that has these weights,
             and without any weights that of the search, or ICE.
         max_rules : float, optional
-            Most rules that it may have: those of all rows where they are known, else the mean over
-            the folds.
+            Largest number of rules: of those extracted from all rows if there are some, otherwise
+            the mean over the folds.
         min_performance : float, optional
-            Least mean performance on held-out rows.
+            Smallest mean performance on held-out rows.
         completeness : {"volume", "instances"}, default="volume"
             How completeness is measured, for ICE and Q.
         **weights : float
@@ -945,8 +941,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If weights of several scores are given, or one is out of its range, or there is no
-            finished candidate whose measures are all known, or none within the limits.
+            If the weights belong to several scores, a weight is out of its range, or no finished
+            candidate has all measures and keeps the limits.
         """
         check_is_fitted(self, "leaderboard_")
         limits = SearchLimits(max_rules=max_rules, min_performance=min_performance)
@@ -958,8 +954,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         choice |= spec.check_weights(weights)
         if not len(self.candidates_):
             raise ValueError(
-                "best_for needs a finished candidate whose measures are all known, and there is "
-                "none: see the leaderboard for what failed."
+                "best_for needs a finished candidate with all measures, but there is none. See the "
+                "column 'error' of leaderboard_."
             )
         candidates = self.candidates_.within(limits)
         if not len(candidates):
@@ -979,7 +975,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return table.iloc[order[best]]
 
     def make_candidate(self, row: Any) -> Any:
-        """Make the extractor of a row of the leaderboard, the front or :meth:`best_for`.
+        """Make the unfitted extractor of a row of the leaderboard, the front or :meth:`best_for`.
 
         Parameters
         ----------
@@ -989,7 +985,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         extractor
-            Around the black box, not fitted.
+            Extractor with the black box of the search.
         """
         check_is_fitted(self, "leaderboard_")
         if isinstance(row, Candidate):
@@ -1006,15 +1002,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         groups: Any = None,
         sample_weight: Any = None,
     ) -> np.ndarray:
-        """Score rules of further extractors as the search scored its candidates.
+        """Return the cross-validated scores of extractors, computed as those of candidates.
 
-        Use it to compare extractors that were not searched with the winner: on the same splits,
-        each black box fitted and rules found on the training rows alone.
+        Use it to compare the winner with extractors that were not searched, on the same splits.
+        Black boxes are fitted and rules extracted on the training rows of each split.
 
         Parameters
         ----------
         candidates : sequence of mapping, Series, Candidate or extractor
-            What :meth:`make_candidate` takes, or extractors.
+            Rows as for :meth:`make_candidate`, or extractors.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
             Other rows than those of the search; `y`, `groups` and `sample_weight` go with them.
         y : array-like of shape (n_rows,), optional
@@ -1069,7 +1065,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _seeded(self, name: str) -> Any:
-        """An extractor with the search's seed, unless it was given with one of its own."""
+        """Make an extractor with the seed of the search, unless the user set another one."""
         extractor = self._make_extractor(name)
         if extractor.get_params(deep=False).get("random_state", self) is None:
             extractor.set_params(random_state=self.extractor_seed_)
@@ -1083,7 +1079,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def best_estimator_(self) -> Any:
-        """The same as ``best_extractor_``, by the name that scikit-learn's searches use."""
+        """The winner, by the name that scikit-learn's searches use."""
         return self._winner()
 
     @property
@@ -1092,36 +1088,36 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self._winner().rules_
 
     def plot(self, kind: str = "trade_off", *, ax: Any = None, **options: Any) -> Any:
-        """Draw what the search has found; see :mod:`skescore.plots`.
+        """Draw a plot of the search; see :mod:`skescore.plots`.
 
         Parameters
         ----------
         kind : str, default="trade_off"
             ``"trade_off"``: all candidates with the front (:func:`skescore.plots.pareto_plot`);
             ``"scores"``: the best of each extractor (:func:`skescore.plots.score_bars`);
-            ``"winners"``: who wins for which weights (:func:`skescore.plots.winner_map`);
+            ``"winners"``: the winner for all weights (:func:`skescore.plots.winner_map`);
             ``"sensitivity"``: scores along a weight (:func:`skescore.plots.score_sensitivity`);
             ``"rules"``: the winner's rules (:func:`skescore.plots.parallel_rules`).
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         **options
-            Of that function.
+            Options of that function.
 
         Returns
         -------
         matplotlib.axes.Axes
-            What was drawn on.
+            The axes with the plot.
 
         Raises
         ------
         ValueError
-            If there is no such picture.
+            If there is no such kind.
         """
         check_is_fitted(self, "leaderboard_")
         return find_view("search.plot")(self, kind, ax=ax, **options)
 
     def _html_repr(self) -> str:
-        """For notebooks; what scikit-learn shows of an estimator goes below what was found."""
+        """Return HTML for notebooks: the results, and below them the parameters."""
         diagram: str = super()._html_repr()
         if not hasattr(self, "best_extractor_"):
             return diagram
@@ -1145,7 +1141,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def oracle_(self) -> Any:
-        """Queries the winner's black box."""
+        """Oracle of the winner, which queries the black box."""
         return self._winner().oracle_
 
     def predict(self, X: Any) -> np.ndarray:
@@ -1165,7 +1161,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_has_classes)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities of the winner's rule that each row is assigned to.
+        """Return the class probabilities of the rule that each row is assigned to.
 
         Parameters
         ----------
@@ -1175,12 +1171,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of ``classes_``.
+            Probabilities in the order of ``classes_``.
         """
         return self._winner().predict_proba(X)
 
     def covers(self, X: Any) -> np.ndarray:
-        """Return for which rows some rule of the winner holds.
+        """Return which rows at least one rule of the winner covers.
 
         Parameters
         ----------
@@ -1213,12 +1209,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return float(self._objective().scorer(winner, X, y))
 
     def fidelity(self, X: Any) -> float:
-        """Accuracy or R² of the winner's rules against the black box's own predictions.
+        """Return the accuracy or R² of the winner's rules for the predictions of the black box.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows, on which the black box is queried.
+            The rows, for which the black box is queried.
 
         Returns
         -------
@@ -1234,12 +1230,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def coverage_(self) -> float:
-        """Share of the training rows that some rule of the winner covers."""
+        """Share of the training rows that at least one rule of the winner covers."""
         return self._winner().coverage_
 
     @property
     def completeness_(self) -> float:
-        """Share of the domain's volume that some rule of the winner covers."""
+        """Share of the domain's volume that at least one rule of the winner covers."""
         return self._winner().completeness_
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -1247,23 +1243,23 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # in rules; a black box may refuse them
+        tags.input_tags.allow_nan = True  # rules support NaN, the black box may not
         try:
             inner = get_tags(self.estimator)
-        except (AttributeError, TypeError):  # reported by fit, which can explain it
+        except (AttributeError, TypeError):  # fit raises an error that explains it
             return tags
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags = inner.classifier_tags
         tags.regressor_tags = inner.regressor_tags
-        if tags.classifier_tags is not None:  # whatever the black box can do, rules have one output
+        if tags.classifier_tags is not None:  # rules have one output
             tags.classifier_tags.multi_label = False
         tags.target_tags.required = not is_fitted(self.estimator)
         return tags
 
 
 def _score_with(weights: Mapping[str, Any]) -> ScoreSpec:
-    """The one score that has all of these weights."""
-    all_weights(weights)  # names those that no score has
+    """Return the only score that has all of these weights."""
+    all_weights(weights)  # raises an error for unknown weights
     matching_specs = [
         s for s in SCORE_SPECS.values() if weights and set(weights) <= set(s.weight_names)
     ]

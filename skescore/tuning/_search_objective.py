@@ -26,16 +26,16 @@ from skescore.tuning._fold_result import FoldResult, mean_of
 
 @dataclass(frozen=True)
 class SearchObjective:
-    """What candidates are compared by.
+    """The score or the measures that a search optimizes.
 
     Parameters
     ----------
     scorer : callable
-        Gives the score of a candidate on held-out rows; greater is better.
+        Scorer of a candidate on held-out rows; greater is better.
     name : str
-        What to call that score.
+        Name of that score.
     minimized : tuple of str, default=()
-        Names of measures to minimize together; none to maximize the score.
+        Names of measures to minimize together; empty to maximize the score.
     """
 
     scorer: Any
@@ -44,19 +44,19 @@ class SearchObjective:
 
     @classmethod
     def of(cls, scoring: Any, choose_by: Any = "ice") -> SearchObjective:
-        """Read the parameter `scoring`.
+        """Make the objective from the parameter `scoring` of a search.
 
         Parameters
         ----------
         scoring : str, callable or sequence of str
             A score, or the names of measures to minimize together.
         choose_by : str or callable, default="ice"
-            The score that is kept beside several measures.
+            The score that is stored in addition to several measures.
 
         Raises
         ------
         TypeError, ValueError
-            If it is unknown, or is known to give several numbers.
+            If the score is unknown or returns several numbers.
         """
         if isinstance(scoring, str) or not isinstance(scoring, Sequence):
             scorer = check_scoring(scoring)
@@ -66,7 +66,7 @@ class SearchObjective:
         for name in names:
             if name not in losses:
                 raise ValueError(
-                    f"scoring names {name!r}, which is no measure to minimize. "
+                    f"scoring names {name!r}, which is not a measure that can be minimized. "
                     f"{did_you_mean(str(name), losses)} A single score is given by its name "
                     "alone: scoring='ice'."
                 )
@@ -80,28 +80,28 @@ class SearchObjective:
 
     @property
     def measures(self) -> dict[str, RuleScorer]:
-        """Scorers of rule sets that the values of a trial come from."""
+        """Scorers of rule sets that the values of a trial need."""
         names = [SET_AXES[axis].scorer_name for axis in self.minimized if axis in SET_AXES]
         return {name: SET_SCORERS[name] for name in names}
 
     @property
     def directions(self) -> list[Literal["minimize", "maximize"]]:
-        """Directions of an Optuna study after it."""
+        """Directions of an Optuna study with this objective."""
         return ["minimize" for _ in self.minimized] or ["maximize"]
 
     @property
     def metric_names(self) -> list[str]:
-        """What to call the values of a trial."""
+        """Names of the values of a trial."""
         return list(self.minimized) or [self.name]
 
     @property
-    def weighs_size(self) -> bool:
-        """Whether it looks at how many rules there are; measures of predictions do not."""
+    def depends_on_size(self) -> bool:
+        """True unless the score is one of predictions alone, which ignores the number of rules."""
         return bool(self.minimized) or not isinstance(self.scorer, PerformanceScorer)
 
     @property
-    def shown(self) -> str:
-        """The scorer as text, the same in every process."""
+    def scorer_text(self) -> str:
+        """Text that identifies the scorer in every process."""
         if isinstance(self.scorer, RuleScorer):
             return repr(self.scorer)
         kind = self.scorer if hasattr(self.scorer, "__qualname__") else type(self.scorer)
@@ -109,31 +109,33 @@ class SearchObjective:
 
     @property
     def best_possible(self) -> float | None:
-        """The greatest score that any rules can have on a fold; None if that is not known."""
+        """Largest score that any rules can have on a fold; None if it is unknown."""
         spec = spec_of(self.scorer)
         if spec is None:
             return None
         settings = self.scorer.settings
-        # A size of the caller's own may be below one.
+        # A size that the user defines may be below one.
         best = float(spec.signed(spec.best(settings, any_size=settings["size"] not in SIZES)))
         return float(settings["undefined"]) if settings["undefined"] > best else best
 
     def with_all_rows(self, folds: Sequence[FoldResult], all_rows: FoldResult | None) -> np.ndarray:
-        """Score what was measured on each fold, weighed with the rules of all rows on these rows.
+        """Return the .632 score of a candidate for each fold.
+
+        It combines the score on held-out rows with that of the rules of all rows on these rows.
 
         Parameters
         ----------
         folds : sequence of FoldResult
             Score and measures on the held-out rows of each fold.
         all_rows : FoldResult or None
-            The same on all rows, or why there are none; None if that was not tried.
+            Result on all rows, possibly a failure; None if the rules were not extracted.
 
         Returns
         -------
         ndarray of float, shape (n_folds,)
-            Greater is better; NaN where nothing was measured on all rows, and minus infinity where
-            there are no rules of all rows. What scores are made of is weighed where that is known,
-            see :func:`mixed_score`, else the scores themselves.
+            Greater is better; NaN without a result on all rows, and minus infinity where the
+            extraction from all rows failed. The parts of a score are combined where they are known,
+            see :func:`mixed_score`, otherwise the scores themselves.
         """
         if all_rows is None:
             return np.full(len(folds), np.nan)
@@ -141,7 +143,7 @@ class SearchObjective:
         if np.isnan(on_all_rows):
             return np.full(len(folds), -np.inf)
         scores = np.array([fold["score"] for fold in folds], dtype=float)
-        with np.errstate(invalid="ignore"):  # of infinite scores of the caller's own
+        with np.errstate(invalid="ignore"):  # the user's scores may be infinite
             weighed_scores = mixed(scores, np.array(on_all_rows))
         weighed_scores[np.isnan(weighed_scores)] = -np.inf
         of_parts = score_of_parts(self.scorer)
@@ -152,7 +154,7 @@ class SearchObjective:
             {n: np.array([one.get(n) for one in results], float) for n in names}
             for results in (folds, [all_rows])
         )
-        # Elsewhere a score is made of something else, such as a number that stands in for it.
+        # Elsewhere the score is not computed from its parts, such as where `undefined` replaces it.
         follows = _follows(score, held_out, scores)
         follows &= _follows(score, final_parts, np.array([on_all_rows]))
         if follows.any():
@@ -161,7 +163,7 @@ class SearchObjective:
         return weighed_scores
 
     def values(self, folds: Sequence[FoldResult]) -> tuple[float, ...]:
-        """The values of a trial, of which some may be NaN."""
+        """Return the values of a trial; undefined ones are NaN."""
         if not self.minimized:
             return (mean_of(folds, "score"),)
         losses = minimized_quantities(costs=False)
@@ -173,14 +175,14 @@ class SearchObjective:
 
 
 def spec_of(scorer: Any) -> ScoreSpec | None:
-    """The row of a scorer's score; None of a scorer that has none."""
+    """Return the specification of a scorer's score; None if it has none."""
     return scorer.spec if isinstance(scorer, RuleScorer) else None
 
 
 def score_of_parts(
     scorer: Any,
 ) -> tuple[tuple[str, ...], Callable[[Mapping[str, np.ndarray]], np.ndarray]] | None:
-    """What a score is made of and how, greater being better; None if that is not known."""
+    """Return the names of the parts of a score and its formula; None if they are unknown."""
     spec = spec_of(scorer)
     if spec is None:
         return None
@@ -199,7 +201,7 @@ def _follows(
     parts: Mapping[str, np.ndarray],
     scores: np.ndarray,
 ) -> np.ndarray:
-    """Where the parts give these scores."""
+    """Return where the parts reproduce these scores."""
     follows_mask = np.all([np.isfinite(values) for values in parts.values()], axis=0)
     if follows_mask.any():
         recomputed_scores = score({name: values[follows_mask] for name, values in parts.items()})
@@ -210,7 +212,7 @@ def _follows(
 
 
 def check_scoring(scoring: Any) -> Any:
-    """Turn a name into a scorer of one number."""
+    """Return the scorer of one number that `scoring` names."""
     if isinstance(scoring, Mapping) and len(scoring) != 1:
         raise ValueError(
             f"scoring must hold one score, {{'name': scorer}}, got {list(scoring)}. Pass the "
@@ -223,15 +225,15 @@ def check_scoring(scoring: Any) -> Any:
 
 
 def name_of(scoring: Any, scorer: Any) -> str:
-    """What to call a score that was given as a name or a scorer."""
+    """Return the name of a score that the user passed as a name or a scorer."""
     if isinstance(scoring, str | Mapping):
         return scoring if isinstance(scoring, str) else str(next(iter(scoring)))
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", None) or "score")
 
 
 def several_scores(scorer: Any) -> TypeError:
-    """The error for a scorer that gives a dict where candidates must be put in one order."""
+    """Return the error for a scorer that returns a dict although candidates must be ranked."""
     return TypeError(
-        f"scoring must give one number per candidate, but {scorer!r} gives a dict: choose one of "
-        "its scores, for example scoring='ice'."
+        f"scoring must return one number per candidate, but {scorer!r} returns a dict: choose one "
+        "of its scores, for example scoring='ice'."
     )

@@ -6,32 +6,32 @@ import numpy as np
 
 
 def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
-    """Give what candidates are judged by: held-out rows and all rows, if all rows are known.
+    """Return the scores by which candidates are selected: .632 scores where they are known.
 
     Parameters
     ----------
     scores : ndarray of shape (n_candidates, n_folds)
-        On the held-out rows of each fold; greater is better.
+        Scores on the held-out rows of each fold; greater is better.
     with_all_rows : ndarray of shape (n_candidates, n_folds)
-        The same, weighed with all rows by :func:`mixed_score`; NaN where nothing was measured on
-        all rows, minus infinity where there are no rules of all rows.
+        .632 scores, see :func:`mixed_score`; NaN without a result on all rows, minus infinity
+        where the extraction from all rows failed.
 
     Returns
     -------
     ndarray of shape (n_candidates, n_folds)
-        These scores. Candidates that were not measured on all rows have minus infinity if each of
-        them is equalled on every fold by one that was; else all have their `scores`. Those without
-        rules of all rows never win.
+        The .632 scores, if every candidate without a result on all rows is matched or exceeded on
+        every fold by one with a result; otherwise `scores`. Candidates that cannot win have minus
+        infinity.
     """
     failed = np.asarray(np.isneginf(with_all_rows).any(axis=1))
     is_unmeasured = np.asarray(np.isnan(with_all_rows).any(axis=1))
     has_final_rules = ~failed & ~is_unmeasured
     noise = 1e-12 * max(1.0, float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)))
-    # What is infinite on a fold does not win anyway.
+    # Candidates with an infinite score on a fold cannot win.
     for candidate_index in np.flatnonzero(is_unmeasured & np.isfinite(scores).all(axis=1)):
         if not (scores[has_final_rules] >= scores[candidate_index] - noise).all(axis=1).any():
             return np.where(failed[:, np.newaxis], -np.inf, scores)
-    if not has_final_rules.any():  # nothing has rules of all rows
+    if not has_final_rules.any():  # no candidate has rules of all rows
         return scores
     return np.where(has_final_rules[:, np.newaxis], with_all_rows, -np.inf)
 
@@ -39,25 +39,25 @@ def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
 def choose_winner(
     scores: np.ndarray, size: np.ndarray, queries: np.ndarray, standard_errors: float
 ) -> int:
-    """Choose a candidate: the smallest of those that are as good as the best, as far as one knows.
+    """Return the smallest of the candidates that are not clearly worse than the best.
 
     Parameters
     ----------
     scores : ndarray of shape (n_candidates, n_folds)
         Greater is better.
     size : ndarray of shape (n_candidates,)
-        How much there is to read.
+        Sizes of the rule sets.
     queries : ndarray of shape (n_candidates,)
-        Rows on which the black box was queried; undefined ones count as infinitely many.
+        Numbers of queried rows; an undefined one counts as infinite.
     standard_errors : float
-        Candidates whose mean is less than so many standard errors (of the differences on the
-        folds) below the best count as good as it.
+        A candidate counts as good as the best if its mean is lower by at most this number of
+        standard errors of the differences on the folds.
 
     Returns
     -------
     int
-        Of equally small candidates the one with the best mean, then the one that queried least,
-        then the first.
+        Index of the candidate. Of equally small ones the one with the best mean, then the one with
+        the fewest queries, then the first.
 
     Notes
     -----
@@ -71,9 +71,9 @@ def choose_winner(
 
 
 def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
-    """Give the places of the candidates that are as good as the best, see :func:`choose_winner`."""
+    """Return the indices of the candidates as good as the best, see :func:`choose_winner`."""
     finite_indices = np.flatnonzero(np.isfinite(scores).all(axis=1))
-    if not len(finite_indices):  # scores of one's own may be infinite
+    if not len(finite_indices):  # the user's scores may be infinite
         return np.array([np.nan_to_num(scores.sum(axis=1), nan=-np.inf).argmax()])
     scores = scores[finite_indices]
     means = scores.mean(axis=1)
@@ -86,6 +86,6 @@ def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
 
 
 def _rounded(means: np.ndarray) -> np.ndarray:
-    """Means without their last bits, which hang on the order of the sums."""
+    """Round means, as their last bits depend on the order of the sums."""
     scale = max(1.0, float(np.abs(means[np.isfinite(means)]).max(initial=0.0)))
     return (means / scale).round(12) * scale

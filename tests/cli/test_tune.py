@@ -38,7 +38,7 @@ from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.registry import extractor_label
 from skescore.rules import RuleSet
 from skescore.scorers import get_rule_scorer, make_fire_scorer, make_ice_scorer, make_q_scorer
-from skescore.tuning import ExtractorObjective, ExtractorSearchCV, FoldEvaluator
+from skescore.tuning import ExtractorObjective, ExtractorSearchCV, FoldEvaluator, FoldResult
 
 #: A quick search; without --extractors all that suit the data would be tried.
 SHORT = (
@@ -624,7 +624,7 @@ def test_failed_trials_are_counted_and_explained(monkeypatch, run):
         given = extractor.get_params(deep=False)
         here = [n for text, n in seen.items() if _is_part_of(text, given)]
         if 1 in here:
-            return {"failure": "ValueError: the moon is full"}
+            return FoldResult({}, failure="ValueError: the moon is full")
         return evaluate(self, extractor, fold)
 
     monkeypatch.setattr(ExtractorObjective, "suggest", note)

@@ -24,6 +24,7 @@ from skescore.scorers import ice
 from skescore.tuning import (
     ExtractorSearchCV,
     FoldEvaluator,
+    FoldResult,
     Workers,
     evaluate_on_fold,
     make_folds,
@@ -71,10 +72,9 @@ def test_a_failure_is_a_result_and_ends_nothing(n_jobs: int) -> None:
     with Workers(evaluator_of(), n_jobs) as workers:
         broken = GridExExtractor(BLACK_BOX, n_slices=0)
         failed, fine = workers.run([(broken, 0), (CARTExtractor(BLACK_BOX), 0)])
-    assert failed == {
-        "failure": "ValueError: n_slices must be an integer from 1 to 1000000, got 0."
-    }
-    assert "failure" not in fine
+    text = "ValueError: n_slices must be an integer from 1 to 1000000, got 0."
+    assert failed == FoldResult({}, failure=text)
+    assert not fine.failure
     assert fine["score"] > 0.5
 
 
