@@ -57,22 +57,21 @@ class SearchSpace(dict[str, BaseDistribution]):
         The ranges, in the order in which they are shown.
     conditions : mapping of str to mapping, optional
         For a parameter, the values of other parameters with which alone it is active:
-        ``{"threshold": {"depth": (2, 3)}}``. All must hold.
+        ``{"threshold": {"depth": (2, 3)}}``. All conditions of a parameter must hold.
     title : str, default=""
-        What the space is for; shown above it.
+        Title above the printed space.
 
     Raises
     ------
     TypeError
-        If something is no distribution, or conditions are no mappings.
+        If a value is not a distribution, or conditions are not mappings.
     ValueError
-        If a condition names what is not in the space, or parameters wait for each other.
+        If a condition names a parameter that is not in the space, or conditions are circular.
 
     Notes
     -----
-    Values in conditions are compared by ``==``. A parameter whose condition names one that has
-    been taken out of the space is active whatever that one is. A parameter that depends on one
-    that is not active is not active either.
+    Values in conditions are compared by ``==``. A condition on a parameter that was removed from
+    the space is ignored. A parameter that depends on an inactive one is inactive.
 
     Examples
     --------
@@ -129,7 +128,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         name : str
             A parameter of the space.
         params : mapping of str to value
-            The parameters that it may depend on.
+            Parameters that it may depend on.
 
         Returns
         -------
@@ -147,12 +146,12 @@ class SearchSpace(dict[str, BaseDistribution]):
         Parameters
         ----------
         params : mapping of str to value
-            Parameters, of which some may not matter with the values of others.
+            Parameters, some of which may be inactive.
 
         Returns
         -------
         dict of str to value
-            Those that do.
+            The active ones.
         """
         active: dict[str, Any] = {}
         for name in self._parents_first():
@@ -166,12 +165,12 @@ class SearchSpace(dict[str, BaseDistribution]):
         Parameters
         ----------
         params : mapping of str to value
-            Some parameters of the space, or all.
+            Parameters of the space.
 
         Returns
         -------
         bool
-            False if one is not in the space or out of its range, or off its steps.
+            False if a parameter is not in the space, or its value is not in the distribution.
         """
         return all(name in self and _lies_in(self[name], v) for name, v in params.items())
 
@@ -186,14 +185,14 @@ class SearchSpace(dict[str, BaseDistribution]):
         Returns
         -------
         dict of str to value
-            What the trial suggests, in the order of the space.
+            Suggested values in the order of the space.
 
         Raises
         ------
         TypeError
-            If something in the space is no distribution.
+            If a value of the space is not a distribution.
         ValueError
-            If parameters wait for each other.
+            If conditions are circular.
         """
         params: dict[str, Any] = {}
         for name in self._parents_first():
@@ -217,7 +216,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         Parameters
         ----------
         **distributions : optuna distribution
-            By name. Conditions stay.
+            Distributions by name. Conditions are unchanged.
 
         Returns
         -------
@@ -252,7 +251,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         Parameters
         ----------
         **values : int, float, bool, str or None
-            By name; new parameters may be among them. They are still part of every candidate.
+            Values by name, also of new parameters. They remain part of every candidate.
 
         Returns
         -------
@@ -269,7 +268,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         name : str
             The parameter.
         **values : sequence of values
-            By parameter, the values with which alone `name` is active, in place of earlier ones.
+            Values of each parameter for which `name` is active; they replace earlier ones.
 
         Returns
         -------
@@ -289,17 +288,17 @@ class SearchSpace(dict[str, BaseDistribution]):
         Parameters
         ----------
         n_values : int, default=3
-            Values per numeric parameter, at least 1: both ends and others evenly between them, on
-            the parameter's own scale; 1 takes the middle. Whole numbers are rounded, equal ones
-            given once. Of choices all are taken.
+            Values per numeric parameter, at least 1: both ends and evenly spaced values between
+            them on the parameter's scale; 1 takes the middle. Integers are rounded, without
+            repetitions. All choices of a categorical parameter are included.
         prefix : str, default=""
             Put before each name, such as ``"extractor__"`` for a step of a pipeline.
 
         Returns
         -------
         dict or list of dict
-            Values by parameter. Where there are conditions, one dict per combination of them, so
-            that no two candidates differ in what does not matter.
+            Values by parameter. With conditions, one dict per combination of them, so that no
+            candidates differ only in inactive parameters.
         """
         if isinstance(n_values, bool) or not isinstance(n_values, Integral) or n_values < 1:
             raise ValueError(f"n_values must be an integer of at least 1, got {n_values!r}.")
@@ -320,9 +319,9 @@ class SearchSpace(dict[str, BaseDistribution]):
         Returns
         -------
         dict or list of dict
-            By parameter a distribution as of SciPy, log-uniform where the scale is, or a list of
-            choices. Where there are conditions, one dict per combination of them, of which
-            scikit-learn takes each equally often.
+            Distributions like those of SciPy, log-uniform on a logarithmic scale, or lists of
+            choices. With conditions, one dict per combination of them; scikit-learn samples all
+            dicts with equal probability.
         """
         return self._by_branch(prefix, _all_values, _random_values)
 
@@ -337,7 +336,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         Returns
         -------
         dict of str to optuna distribution
-            Conditions are lost: parameters are drawn even where they change nothing.
+            Distributions by name, without conditions: inactive parameters are drawn as well.
         """
         return {prefix + name: distribution for name, distribution in self.items()}
 
@@ -426,7 +425,7 @@ class SearchSpace(dict[str, BaseDistribution]):
             )
         if not isinstance(self[other], CategoricalDistribution | IntDistribution):
             raise ValueError(
-                f"{name!r} can only wait for a choice or a whole number, but {other!r} is "
+                f"{name!r} can only depend on a categorical or integer parameter, but {other!r} is "
                 f"{self[other]!r}."
             )
         self._conditions.setdefault(name, {})[other] = tuple(values)
@@ -434,18 +433,18 @@ class SearchSpace(dict[str, BaseDistribution]):
 
     def _parents_first(self) -> list[str]:
         """Return the parameters, each after those in its conditions."""
-        waits_for = self.conditions
+        parents = self.conditions
         order: list[str] = []
 
-        def visit(name: str, waiting: tuple[str, ...]) -> None:
-            if name in waiting:
+        def visit(name: str, descendants: tuple[str, ...]) -> None:
+            if name in descendants:
                 raise ValueError(
-                    f"{name!r} is active only if {' and '.join(map(repr, waits_for[name]))} is, "
-                    "and the other way round; take one of the conditions away."
+                    f"{name!r} is active only if {' and '.join(map(repr, parents[name]))} is, "
+                    "and vice versa; remove one of the conditions."
                 )
             if name not in order:
-                for other in waits_for.get(name, ()):
-                    visit(other, (*waiting, name))
+                for other in parents.get(name, ()):
+                    visit(other, (*descendants, name))
                 order.append(name)
 
         for name in self:
@@ -459,7 +458,7 @@ def as_search_space(space: Mapping[str, BaseDistribution]) -> SearchSpace:
     Parameters
     ----------
     space : mapping of str to optuna distribution
-        A :class:`SearchSpace` is given back as it is.
+        Distributions; a :class:`SearchSpace` is returned unchanged.
 
     Returns
     -------
@@ -469,7 +468,7 @@ def as_search_space(space: Mapping[str, BaseDistribution]) -> SearchSpace:
     Raises
     ------
     TypeError
-        If it is no mapping, or something in it is no distribution.
+        If it is not a mapping of distributions.
 
     Examples
     --------
@@ -481,7 +480,7 @@ def as_search_space(space: Mapping[str, BaseDistribution]) -> SearchSpace:
     if not isinstance(space, Mapping):
         raise TypeError(
             "space must be a dict of parameter names and Optuna distributions, such as "
-            f"search_space('cart', X, y) gives, got {space!r}."
+            f"the result of search_space('cart', X, y), got {space!r}."
         )
     return SearchSpace(space)
 
@@ -513,7 +512,7 @@ def _takes(extractor: Any, name: str) -> bool:
 class _WholeLogUniform:
     """Integers with uniform logarithms, for random searches.
 
-    As Optuna does, a number k stands for the interval from k - 1/2 to k + 1/2.
+    As in Optuna, an integer k represents the interval from k - 1/2 to k + 1/2.
     """
 
     def __init__(self, low: int, high: int) -> None:
@@ -540,7 +539,7 @@ def _suggest(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistrib
     if isinstance(d, FloatDistribution):
         return trial.suggest_float(name, d.low, d.high, step=d.step, log=d.log)
     _check_distribution(name, distribution)
-    raise TypeError(f"space[{name!r}] is of a kind that cannot be drawn from: {distribution!r}.")
+    raise TypeError(f"space[{name!r}] has an unsupported type of distribution: {distribution!r}.")
 
 
 def _check_distribution(name: str, distribution: Any) -> None:
@@ -670,34 +669,34 @@ _Points = list[dict[str, Any]]
 def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> SearchSpace:
     """Return the hyper-parameters of an extractor and their ranges for some data.
 
-    Print it to see where a search would look; change it by its methods or as a dict.
+    Print the result to see the ranges; change it by its methods or as a dict.
 
     Parameters
     ----------
     extractor : str, class or extractor
-        A registered name, or an extractor. One that is not built in has the space that it was
-        registered with, or that its class gives by ``search_space(n_rows, y, task)``, a class
-        method or static method: a plain dict of distributions or a :class:`SearchSpace`. What
-        differs from its default on an instance is not searched.
+        A registered name, a class or an instance, whose changed parameters are not searched. The
+        space of an extractor that is not built in comes from its registration, or from a class or
+        static method ``search_space(n_rows, y, task)`` that returns a dict of distributions or a
+        :class:`SearchSpace`.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows; their number bounds sizes.
+        The rows; their number limits the size of rules.
     y : array-like of shape (n_rows,)
         The target; its standard deviation scales thresholds.
     task : {"classification", "regression"}, optional
-        By default regression for a float target, classification for any other.
+        By default regression for a float target, otherwise classification.
 
     Returns
     -------
     SearchSpace
-        A dict of optuna distributions by parameter, with conditions. It may be changed freely and
-        handed to :class:`ExtractorObjective`; its methods give what other searches take.
+        Optuna distributions by parameter, with conditions, for :class:`ExtractorObjective`; its
+        methods convert it for other searches. It can be changed.
 
     Raises
     ------
     ValueError
-        If there is no search space of that name, or no such task.
+        If there is no such extractor or task.
     TypeError
-        If an installed package's extractor gives something else than a space.
+        If the search space of an installed package's extractor is invalid.
     ImportError
         If an installed package's extractor cannot be imported.
 
@@ -745,29 +744,29 @@ def starting_points(
 ) -> list[dict[str, Any]]:
     """Return good initial hyper-parameters that lie in a space.
 
-    A search tries them before its sampler draws. Among them are the extractor's defaults, or what
-    comes to the same in the space's parameters; only thresholds that an extractor takes from the
-    black box's predictions are those of the target.
+    A search tries them before its sampler draws. They include the extractor's defaults, or equal
+    settings in the parameters of the space; thresholds that an extractor derives from the black
+    box's predictions are derived from the target instead.
 
     Parameters
     ----------
     extractor : str, class or extractor
-        As for :func:`search_space`; one that is not known has none.
+        As for :func:`search_space`; an unknown one has no starting points.
     space : dict of str to optuna distribution
-        The space. Points with a value outside of it are left out; what a point says of parameters
-        that are not in the space, or not active, is left out of the point.
+        The space. Points with a value outside of it are skipped; values of inactive parameters and
+        of those that are not in the space are removed.
     y : array-like of shape (n_rows,)
         The target.
     task : {"classification", "regression"}
-        What the rules are for.
+        The task.
     max_rules : float, optional
-        For scores that do not look at the number of rules, such as accuracy: how many there may
-        be. Trees of so many leaves then come first. None for scores that weigh size.
+        Limit of the number of rules for scores that do not depend on it, such as accuracy. Trees
+        with this number of leaves come first then. None for scores that weigh size.
 
     Returns
     -------
     list of dict
-        Different points, the most promising first.
+        Distinct points, the most promising first.
 
     Examples
     --------
@@ -849,8 +848,9 @@ def _search_of_class(name: str, kind: Any, registered: Any = None) -> _Search:
         return as_search_space(own_space).copy()  # the caller may keep a reference
 
     def points(problem: _Problem) -> list[dict[str, Any]]:
-        has_some = hasattr(kind, "starting_points")
-        return list(kind.starting_points(problem.n_outputs)) if has_some else []
+        if not hasattr(kind, "starting_points"):
+            return []
+        return list(kind.starting_points(problem.n_outputs))
 
     return _Search(space, points)
 

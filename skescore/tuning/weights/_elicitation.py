@@ -67,41 +67,41 @@ class _Part:
 class WeightElicitation:
     """Find a person's preferred candidate, and weights for it, by a few comparisons.
 
-    Use it when nobody can say what phi, rho or psi should be, but everybody can choose between two
-    rule sets. Only candidates that win for some weights are ever asked about.
+    Use it when suitable values of phi, rho or psi are unknown, but a person can choose between two
+    rule sets. Only candidates that win for some weights are compared.
 
     Parameters
     ----------
     candidates : Candidates, sequence of Candidate or fitted search
-        What was measured.
+        Measured candidates.
     score : {"ice", "fire"}, default="ice"
-        The score whose weights are looked for.
+        The score whose weights are searched.
     within : (float, float) or dict of str to (float, float), optional
         Least and greatest weight, as in :func:`winning_regions`.
     completeness : {"volume", "instances"}, default="volume"
-        How completeness is measured, for ICE.
+        Kind of completeness, for ICE.
     indifference : float, default=0.02
-        The answer ``"either"`` says that the scores differ by no more than this share.
+        Largest relative difference of the scores after the answer ``"either"``.
 
     Attributes
     ----------
     winner : Candidate
-        Who wins for the weights that are left; of several the one that wins for most of them.
+        Candidate that wins for most of the remaining weights.
     remaining : list of int
-        Indices of all who win for some of the weights that are left, ascending.
+        Ascending indices of the candidates that win for some of the remaining weights.
     weights : dict of str to float
-        Weights in the middle of those that are left and for which the winner wins.
+        Center of the remaining weights for which the winner wins.
     history : list of (Question, str)
         Questions and answers so far.
 
     Notes
     -----
-    All weights that agree with the answers are kept: steps of psi, which are exact, or pixels of a
+    The remaining weights are those that agree with all answers: exact steps of psi, or pixels of a
     raster of 200 by 200 over the logarithms of phi and rho, as in :func:`winning_regions`. When few
-    pixels are left, they are cut into finer ones. The next question is the pair of possible winners
-    after whose answer the fewest of them are left in the worse case, and of such pairs the one that
-    halves the area of the log-weights best. So the number of questions grows like the logarithm of
-    the number of winners.
+    pixels remain, the raster is refined. The next question is the pair of possible winners whose
+    answer leaves the fewest winners in the worse case; ties are broken by the pair that divides the
+    remaining area most evenly. So the number of questions grows logarithmically with the number of
+    winners.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class WeightElicitation:
         Returns
         -------
         Question or None
-            None when one winner is left, or when all pairs of those that are left have been asked.
+            None if there is a single winner, or if all pairs of possible winners were compared.
         """
         part = self._parts[-1]
         members, of_cell = np.unique(part.winners, return_inverse=True)
@@ -195,7 +195,7 @@ class WeightElicitation:
         Parameters
         ----------
         choice : {"first", "second", "either"}
-            The answer; ``"either"`` if they are about equally good.
+            The answer; ``"either"`` for candidates of about equal quality.
         pair : (int, int), optional
             Indices of the first and the second candidate; by default those of
             :meth:`next_question`.
@@ -203,17 +203,16 @@ class WeightElicitation:
         Raises
         ------
         ValueError
-            If there is no such choice or pair or nothing left to ask, or if no weights agree with
-            this answer and all earlier ones. Then nothing has changed.
+            If the choice or the pair is invalid, if there is no question left, or if no weights
+            agree with all answers. The answer is not recorded then.
         """
         check_choice("choice", choice, _CHOICES)
         if pair is None:
             question = self.next_question()
             if question is None:
                 raise ValueError(
-                    f"There is no question left to answer {choice!r} to: see `winner`. Pass "
-                    "pair=... to compare two candidates all the same, or call undo() to take an "
-                    "answer back."
+                    f"There is no question left for the answer {choice!r}: see `winner`. Pass "
+                    "pair=... to compare two candidates, or call undo() to remove an answer."
                 )
         else:
             question = self._question(*self._checked(pair))
@@ -229,7 +228,7 @@ class WeightElicitation:
             earlier = "and the earlier answers" if self.history else "within the range"
             raise ValueError(
                 f"No weights agree with {choice!r} to {str(question)!r} {earlier}. Call undo() to "
-                "take the last answer back, answer 'either', or allow more with within=... or "
+                "remove the last answer, answer 'either', or allow more with within=... or "
                 "indifference=..."
             )
         self._parts.append(part)
@@ -241,10 +240,10 @@ class WeightElicitation:
         Raises
         ------
         ValueError
-            If there is none.
+            If there is no answer.
         """
         if not self.history:
-            raise ValueError("There is no answer to take back: history is empty.")
+            raise ValueError("There is no answer to remove: history is empty.")
         self.history.pop()
         self._parts.pop()
 

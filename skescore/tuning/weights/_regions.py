@@ -40,24 +40,24 @@ def winning_regions(
 ) -> WinningRegions:
     r"""Compute the weights for which each candidate of a search wins.
 
-    Use it before deciding for weights: often one candidate wins for all that seem sensible, or two
-    candidates remain, and the choice is between them and no longer between numbers.
+    Use it before choosing weights: often one candidate wins for all sensible weights, or the choice
+    is between two candidates.
     :func:`skescore.plots.winner_map` draws it.
 
     Parameters
     ----------
     candidates : Candidates, sequence of Candidate or fitted search
-        What was measured. As in the search, the score of a candidate is the mean over the folds of
-        its scores on them.
+        Measured candidates. As in the search, the score of a candidate is the mean of its scores on
+        the folds.
     score : {"ice", "fire"}, default="ice"
         ICE has the weights phi and rho, FiRe has psi.
     within : (float, float) or dict of str to (float, float), optional
         Least and greatest weight, or for ICE one pair for ``"phi"`` and one for ``"rho"``; from
         0.1 to 10 for ICE and to 100 for FiRe by default.
     completeness : {"volume", "instances"}, default="volume"
-        How completeness is measured, for ICE.
+        Kind of completeness, for ICE.
     resolution : int, default=200
-        Pixels of the raster of ICE along either weight.
+        Number of pixels of the raster of ICE along each weight.
 
     Returns
     -------
@@ -67,22 +67,21 @@ def winning_regions(
     Raises
     ------
     TypeError, ValueError
-        If there are no candidates, or a name, weight or measure is out of its range.
+        If there are no candidates, or a parameter is invalid.
 
     Notes
     -----
-    Of equally good candidates (to a relative 1e-12) the one with fewer rules wins, then the earlier
-    one. Shares are of the logarithmic range, in which doubling a weight counts like halving it.
+    Ties (up to a relative 1e-12) are won by the candidate with fewer rules or the earlier one.
+    Shares refer to the logarithmic range, in which doubling a weight counts like halving it.
 
     *FiRe* is a step function of psi: :math:`\lceil r/\psi \rceil` changes at
-    :math:`\psi = r, r/2, r/3, \dots` only, where it has the lower value already. So the table is
-    exact: intervals closed below and open above.
+    :math:`\psi = r, r/2, r/3, \dots` only, and has the lower value there. So the table is
+    exact, with intervals that are closed below and open above.
 
-    *ICE* is judged in the centers of the pixels of a raster over :math:`\log\varphi` and
-    :math:`\log\rho`. By default a pixel is 1.023 times as far as it begins, and shares are known to
+    *ICE* is evaluated at the centers of the pixels of a raster over :math:`\log\varphi` and
+    :math:`\log\rho`. By default, the ends of a pixel have the ratio 1.023 and shares are exact to
     about 0.001; a region narrower than a pixel may be missed. Intervals of one weight at a fixed
-    value of the other do not depend on the raster: they end at zeros of the difference of two
-    scores.
+    value of the other do not depend on the raster: they end where two scores are equal.
 
     References
     ----------
@@ -123,7 +122,7 @@ def winning_regions(
 class WinningRegions:
     """Winners by weights, from :func:`winning_regions`.
 
-    Use the function to make one; its parameters are those of the function.
+    It is created by the function, with the same parameters.
 
     Attributes
     ----------
@@ -136,20 +135,20 @@ class WinningRegions:
         edges, and its extent ``phi_low``, ``phi_high``, ``rho_low`` and ``rho_high``, known to a
         pixel. Measures are means over the folds.
     nowhere : pandas.DataFrame
-        The other candidates, why they win nowhere within the range, and by whom they are beaten
-        if it is one candidate for all weights.
+        The other candidates, the reason why they win for no weights in the range, and the candidate
+        that beats them if it is the same for all weights.
     raster : ndarray of int, shape (resolution, resolution)
         For ICE, the index of the candidate that wins in each pixel: phi by rows, rho by columns.
     edges : dict of str to ndarray
-        By weight, the edges of the pixels, or of the steps of psi.
+        Edges of the pixels by weight, or of the steps of psi.
     candidates : Candidates
         The candidates.
     score : str
-        What decides.
+        Name of the score.
     within : dict of str to (float, float)
         Range of each weight.
     resolution : int
-        Pixels of the raster along either weight.
+        Number of pixels of the raster along each weight.
     """
 
     def __init__(
@@ -180,7 +179,7 @@ class WinningRegions:
     def raster(self) -> np.ndarray:
         """Winner of each pixel; see the attributes of the class."""
         if self.score == "fire":
-            raise AttributeError("FiRe has steps of psi in place of a raster: see table and edges.")
+            raise AttributeError("FiRe has steps of psi instead of a raster: see table and edges.")
         winners = self._weighing.members[best_of(self._cells.goodness)]
         return winners.reshape(self.resolution, self.resolution)
 

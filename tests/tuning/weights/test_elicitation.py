@@ -146,7 +146,7 @@ def test_answers_are_taken_back(score: str) -> None:
     for state in reversed(states):
         dialogue.undo()
         assert (dialogue.remaining, str(dialogue.next_question()), dialogue.weights) == state
-    with pytest.raises(ValueError, match="no answer to take back"):
+    with pytest.raises(ValueError, match="no answer to remove"):
         dialogue.undo()
 
 
