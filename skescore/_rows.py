@@ -1,4 +1,4 @@
-"""Rows of tables: repeat them by weight, select them in their container, order them by content."""
+"""Rows of tables: repeat them by weight, select them, order them by content, and average them."""
 
 from __future__ import annotations
 
@@ -95,3 +95,13 @@ def content_order(*columns: np.ndarray) -> np.ndarray:
     for column in columns:
         keys = combine(keys, np.unique(column, return_inverse=True)[1])
     return np.argsort(keys, kind="stable")
+
+
+def weighted_mean(values: np.ndarray, weights: np.ndarray | None) -> float:
+    """Return the weighted mean of numbers; the mean of equal numbers is exactly that number."""
+    return float(values[0] if values.min() == values.max() else np.average(values, weights=weights))
+
+
+def deviations_from_mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the deviations of numbers from their weighted mean; exactly 0 for equal numbers."""
+    return np.asarray(values - weighted_mean(values, weights))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
+from skescore._rows import deviations_from_mean
 from skescore._validation import (
     check_choice,
     check_number,
@@ -20,7 +21,6 @@ from skescore._validation import (
 )
 from skescore.certificates._bounds import bound_weighted_f1
 from skescore.metrics import PREDICTION_METRICS
-from skescore.metrics._prediction import centered
 from skescore.optimal import KINDS, Cuts, SearchSpace, SolverLimits
 from skescore.rules import Fallback, RowTable, RuleSet
 from skescore.scorers import SCORE_SPECS, RuleScorer, ScoreSpec, evaluate_rules, get_rule_scorer
@@ -297,7 +297,7 @@ class CertificateProblem:
         else:
             has_weight = weights > 0
             y, weights = self.target[has_weight], weights[has_weight]
-            rows["squares"] = float((weights * centered(y, weights) ** 2).sum())
+            rows["squares"] = float((weights * deviations_from_mean(y, weights) ** 2).sum())
         return rows
 
     @cached_property

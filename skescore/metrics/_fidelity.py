@@ -21,6 +21,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import _safe_indexing
 
 from skescore._random import child_generator
+from skescore._rows import deviations_from_mean
 from skescore._validation import (
     TASKS,
     check_choice,
@@ -31,7 +32,7 @@ from skescore._validation import (
     row_weights,
     whole_labels,
 )
-from skescore.metrics._prediction import centered, prediction_performance
+from skescore.metrics._prediction import prediction_performance
 from skescore.metrics._rule_counts import Flags, Floats, checked_weights, one_per_row
 from skescore.rules import Fallback, RuleSet, as_ruleset, convert_rows
 
@@ -575,7 +576,7 @@ def group_fidelity(
         values = np.asarray(box == rules, dtype=np.float64)
     else:
         box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
-        check_labels = np.average(np.abs(centered(box, weights)), weights=weights)
+        check_labels = np.average(np.abs(deviations_from_mean(box, weights)), weights=weights)
         error = np.abs(box - rules)
         # A constant is met or not.
         values = (

@@ -15,6 +15,7 @@ import pandas as pd
 from sklearn.metrics import median_absolute_error as sk_median_absolute_error
 
 from skescore._names import PREDICTION_METRIC_NAMES
+from skescore._rows import deviations_from_mean, weighted_mean
 from skescore._scores import UNCOVERED
 from skescore._text import did_you_mean
 from skescore._validation import (
@@ -78,21 +79,11 @@ def balanced_accuracy(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) 
     return float(_balanced_accuracy_of_counts(*(count[occurs] for count in counts)))
 
 
-def mean_of(values: np.ndarray, weights: Weights) -> float:
-    """Compute the mean; the mean of equal numbers is exactly that number."""
-    return float(values[0] if values.min() == values.max() else np.average(values, weights=weights))
-
-
-def centered(values: np.ndarray, weights: Weights) -> np.ndarray:
-    """Compute deviations from the mean; exactly 0 for equal numbers."""
-    return np.asarray(values - mean_of(values, weights))
-
-
 def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     """Compute the share of the variance that the predictions explain; NaN for a single row."""
     if len(y_true) < 2:
         return math.nan
-    errors, deviations = (y_true - y_pred) ** 2, centered(y_true, weights) ** 2
+    errors, deviations = (y_true - y_pred) ** 2, deviations_from_mean(y_true, weights) ** 2
     if weights is not None:
         errors, deviations = weights * errors, weights * deviations
     residual, total = float(errors.sum()), float(deviations.sum())
@@ -441,7 +432,7 @@ def _measure(
     if len(y_true) == 0:
         return math.nan
     if task == "regression" and not has_rule.all():
-        stand_in = mean_of(y_true, weights) if default is None else default
+        stand_in = weighted_mean(y_true, weights) if default is None else default
         y_pred = np.where(has_rule, y_pred, stand_in)
     if callable(metric):
         if task == "classification":

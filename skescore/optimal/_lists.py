@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from skescore._deadline import check_deadline
 from skescore._processes import parallel
+from skescore._rows import weighted_mean
 from skescore._validation import check_instance
-from skescore.metrics._prediction import mean_of
 from skescore.optimal._cuts import Tests
 from skescore.optimal._frontier import Frontier
 from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
@@ -278,7 +278,7 @@ class _ListSquaredErrors:
         self, y: np.ndarray, weights: np.ndarray, groups: np.ndarray, n_groups: int
     ) -> None:
         self._weights = np.bincount(groups, weights, n_groups)
-        y = y - mean_of(y, weights)
+        y = y - weighted_mean(y, weights)
         self._sums = np.bincount(groups, weights * y, n_groups)
         means = self._sums / self._weights
         self.unavoidable_loss = float((weights * (y - means[groups]) ** 2).sum())

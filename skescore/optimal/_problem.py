@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore._rows import weighted_mean
 from skescore._validation import (
     check_choice,
     check_integer,
@@ -20,7 +21,6 @@ from skescore._validation import (
     row_weights,
     whole_labels,
 )
-from skescore.metrics._prediction import mean_of
 from skescore.optimal._cuts import Cuts, candidate_cuts, column_names
 from skescore.rules import RowTable, RuleSet, RuleStatistics
 
@@ -227,7 +227,7 @@ class TrainingRows:
             loss = float(np.delete(counts, best).sum())
             return self.classes[best], loss, RuleStatistics(total, tuple(counts.tolist()))
         used = weights if total > 0 else np.ones_like(weights)
-        mean = mean_of(y, used)
+        mean = weighted_mean(y, used)
         spread = math.sqrt(float(np.average((y - mean) ** 2, weights=used)))
         value = mean
         if self.loss == "absolute_error":

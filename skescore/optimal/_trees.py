@@ -21,8 +21,8 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
+from skescore._rows import deviations_from_mean
 from skescore._validation import check_instance
-from skescore.metrics._prediction import centered
 from skescore.optimal._cuts import Cuts
 from skescore.optimal._frontier import Frontier
 from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
@@ -416,7 +416,7 @@ class _SquaredLoss:
 
     def __init__(self, y: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
         n_points = int(group.max()) + 1
-        y = centered(y, weights if weights.any() else None)
+        y = deviations_from_mean(y, weights if weights.any() else None)
         low, high = y.min(), y.max()
 
         def sum_by_point(values: np.ndarray) -> np.ndarray:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skescore._rows import deviations_from_mean
 from skescore.datasets import Dataset
 from skescore.metrics import redundancy, rule_overlap, rule_report
-from skescore.metrics._prediction import centered
 from skescore.rules import AtLeast, Condition, RuleSet, truth_table
 from skescore.rules._text import feature_name, format_label
 from skescore.rules.exporters._sentences import last_sentence, premise_words
@@ -67,7 +67,11 @@ def quality_on(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
         y = data.y.to_numpy(float)
         errors = np.abs(y - np.asarray(predicted, dtype=float))
         is_predicted = ~silent
-        around = float((centered(y[is_predicted], None) ** 2).sum()) if is_predicted.any() else 0.0
+        around = (
+            float((deviations_from_mean(y[is_predicted], None) ** 2).sum())
+            if is_predicted.any()
+            else 0.0
+        )
         quality["error"] = float(errors[is_predicted].mean()) if is_predicted.any() else None
         quality["r2"] = 1 - float((errors[is_predicted] ** 2).sum()) / around if around else None
         quality["always"] = {"text": None, "error": float(np.abs(y - y.mean()).mean())}

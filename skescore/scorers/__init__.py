@@ -21,7 +21,7 @@ from skescore.scorers._attributions import (
     AttributionScorer,
     make_attribution_scorer,
 )
-from skescore.scorers._evaluation import RuleEvaluation, evaluate_rules
+from skescore.scorers._evaluation import SIZES, RuleEvaluation, evaluate_rules
 from skescore.scorers._predictions import (
     PERFORMANCE_SCORERS,
     PerformanceScorer,
@@ -47,7 +47,7 @@ from skescore.scorers._rules import (
     register_installed_scores,
     register_score,
 )
-from skescore.scorers._set_measures import SET_MEASURES, SetMeasure
+from skescore.scorers._set_measures import SET_AXES, SET_MEASURES, SetMeasure
 from skescore.scorers._survival import SurvivalScorer, make_survival_scorer
 
 __all__ = [
@@ -55,8 +55,10 @@ __all__ = [
     "PERFORMANCE_SCORERS",
     "SCORERS",
     "SCORE_SPECS",
+    "SET_AXES",
     "SET_MEASURES",
     "SET_SCORERS",
+    "SIZES",
     "UNCOVERED",
     "AttributionReport",
     "AttributionScorer",

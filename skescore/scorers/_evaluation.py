@@ -28,9 +28,10 @@ from skescore.metrics._prediction import metric_of_sums
 from skescore.rules import Fallback, RowTable, RuleSet, SurvivalRules, as_ruleset, convert_rows
 from skescore.rules.importers import options_from_rows
 
-__all__ = ["RuleEvaluation", "evaluate_rules"]
+__all__ = ["SIZES", "RuleEvaluation", "evaluate_rules"]
 
 Size = str | Callable[[RuleSet], float]
+#: What a size of rules may count, by name.
 SIZES = ("rules", "conditions", "literals", "terms")
 REFERENCES = ("data", "black_box")
 Value = TypeVar("Value")
@@ -326,38 +327,25 @@ def evaluate_rules(
     model, transform, to_outer = unwrap(estimator)
     X = convert_rows(X)
     X_inner = transform(X)
-    try:
-        ruleset = as_ruleset(model, **options_from_rows(model, X_inner))
-    except TypeError as error:
-        raise TypeError(
-            f"{type(estimator).__name__} has no rule set to score: pass a fitted extractor, a "
-            "decision tree, or a Pipeline or search (refit=True) that ends in one. Ensembles of "
-            "extractors have no single rule set."
-        ) from error
+    ruleset = _read_rules(estimator, model, X_inner)
     if isinstance(estimator, RuleSet) and estimator.fallback is None and len(estimator):
-        # Rows without a rule are masked in the measures; predict needs some value for them.
+        # The measures mask uncovered rows, but predict needs a value for them.
         stand_in = 0.0 if estimator.task == "regression" else (estimator.classes or (None,))[0]
         estimator = estimator.replace(fallback=Fallback(stand_in))
     X_rules = rows_of_rules(ruleset, X_inner)
-    # Extractors read a frame as they did when they were fitted.
+    # Extractors read columns of a frame as in fit.
     has_covers = hasattr(model, "covers") and not isinstance(model, RuleSet)
     covered = model.covers(X_inner) if has_covers else ruleset.covers(X_rules)
     n_rows = len(covered)
     if n_rows == 0:
         raise ValueError("X must hold at least one row to score rules on, got 0 rows.")
     y_pred = np.empty(n_rows, dtype=object)
-    if len(ruleset):  # steps of others may work in place
+    if len(ruleset):  # Steps of a pipeline may work in place.
         y_pred = np.asarray(estimator.predict(X if estimator is model else own_rows(X)))
     if black_box is None:
         black_box = _query_of(model)
     if reference == "black_box":
-        if black_box is None:
-            raise TypeError(
-                f"reference='black_box' needs an extractor that knows its black box (oracle_), but "
-                f"{type(model).__name__} does not; pass black_box=model.predict, or use "
-                "reference='data' with y from the black box."
-            )
-        y_true = np.asarray(to_outer(black_box(X_inner)))
+        y_true = np.asarray(to_outer(_require_black_box(black_box, model)(X_inner)))
     elif y is None:
         raise ValueError("reference='data' compares with y, but y is None; pass y.")
     else:
@@ -382,6 +370,29 @@ def evaluate_rules(
     return RuleEvaluation(
         ruleset, X_rules, y_true, y_pred, covered, default, weights, model, X_inner, black_box
     )
+
+
+def _read_rules(estimator: Any, model: Any, X: Any) -> RuleSet:
+    """Convert the model that holds the rules of an estimator to a rule set."""
+    try:
+        return as_ruleset(model, **options_from_rows(model, X))
+    except TypeError as error:
+        raise TypeError(
+            f"{type(estimator).__name__} has no rule set to score: pass a fitted extractor, a "
+            "decision tree, or a Pipeline or search (refit=True) that ends in one. Ensembles of "
+            "extractors have no single rule set."
+        ) from error
+
+
+def _require_black_box(black_box: Callable[[Any], Any] | None, model: Any) -> Callable[[Any], Any]:
+    """Return the black box, or raise an error if there is none."""
+    if black_box is None:
+        raise TypeError(
+            f"reference='black_box' needs an extractor that knows its black box (oracle_), but "
+            f"{type(model).__name__} does not; pass black_box=model.predict, or use "
+            "reference='data' with y from the black box."
+        )
+    return black_box
 
 
 def _query_of(model: Any) -> Callable[[Any], Any] | None:

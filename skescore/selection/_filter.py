@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from skescore._validation import as_numbers
 from skescore.metrics import RuleMeasure, confusion
-from skescore.metrics._confusion import Flags
 from skescore.rules import RuleSet
 
 __all__ = ["select_rules", "significant_rules"]
@@ -159,5 +158,5 @@ def significant_rules(
     return _select_flagged(ruleset, counts.significant(alpha, correction, untested=untested))
 
 
-def _select_flagged(ruleset: RuleSet, flags: Flags) -> RuleSet:
+def _select_flagged(ruleset: RuleSet, flags: np.ndarray) -> RuleSet:
     return ruleset.replace(rules=[ruleset.rules[index] for index in np.flatnonzero(flags)])

@@ -23,8 +23,7 @@ from skescore.rules import Domain, RowTable, Rule, RuleSet, RuleStatistics
 from skescore.rules._volumes import sampling_stream, subtract, volume_outside
 from skescore.rules.simplification import RuleRows, Step
 from skescore.rules.simplification._on_rows import mark_uncovered
-from skescore.scorers import COMPLETENESSES, RuleScorer, ScoreSpec, get_rule_scorer
-from skescore.scorers._evaluation import SIZES
+from skescore.scorers import COMPLETENESSES, SIZES, RuleScorer, ScoreSpec, get_rule_scorer
 
 __all__ = ["prune"]
 

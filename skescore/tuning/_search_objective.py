@@ -11,15 +11,15 @@ import numpy as np
 from skescore._text import did_you_mean
 from skescore.scorers import (
     COMPLETENESSES,
+    SET_AXES,
     SET_SCORERS,
+    SIZES,
     PerformanceScorer,
     RuleScorer,
     ScoreSpec,
     get_rule_scorer,
     minimized_quantities,
 )
-from skescore.scorers._evaluation import SIZES
-from skescore.scorers._set_measures import SET_AXES
 from skescore.tuning._estimator_632 import mixed, mixed_score
 from skescore.tuning._fold_result import FoldResult, mean_of
 

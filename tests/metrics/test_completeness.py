@@ -317,7 +317,7 @@ def test_non_intervals_on_constant_features() -> None:
     ).low == pytest.approx(1.0, abs=1e-3)
 
 
-def test_boxes_beside_the_constant_do_not_count_among_non_intervals() -> None:
+def test_volume_ignores_boxes_outside_constant_feature() -> None:
     domain = Domain((0, 0, 7), (1, 1, 7))
     beside = [Interval(2, upper=6.5)]
     share = volume_completeness(rule_set(beside, [TRIANGLE], domain=domain), n_samples=20_000)

@@ -302,7 +302,7 @@ def regression(*rules: tuple[list[Any], Any]) -> RuleSet:
     return RuleSet([Rule(*rule) for rule in rules], ["x"], task="regression")
 
 
-def test_labels_on_the_border_are_inside_whatever_their_last_bits() -> None:
+def test_confusion_counts_border_labels_as_inside() -> None:
     # Two labels lie exactly one spread from their mean, which rounding may deny.
     rng = np.random.default_rng(0)
     for a, b in rng.normal(size=(200, 2)) * 10.0 ** rng.integers(-8, 8, (200, 1)):
@@ -320,7 +320,7 @@ def test_equal_labels_have_no_spread() -> None:
         assert np.isnan(counts.p_values()).all()
 
 
-def test_an_affine_output_is_judged_row_by_row_by_the_spread_of_the_labels() -> None:
+def test_confusion_judges_linear_output_per_row() -> None:
     x = np.arange(10.0)
     rules = regression(([], 4.5), ([], LinearOutput(0.0, [(0, 1.0)])))
     counts = confusion(rules, x[:, None], x)

@@ -194,7 +194,7 @@ def test_penalizing_never_helps(name: str, given_rows: dict[str, Any]) -> None:
 # --- callables -----------------------------------------------------------------------------------
 
 
-def test_a_callable_gets_labels_and_a_wrong_one_where_no_rule_answers() -> None:
+def test_callable_metric_gets_wrong_label_for_uncovered_rows() -> None:
     seen = []
 
     def agreement(y_true: np.ndarray, y_pred: np.ndarray) -> float:
@@ -212,7 +212,7 @@ def test_a_callable_gets_labels_and_a_wrong_one_where_no_rule_answers() -> None:
 
 @settings(max_examples=30)
 @given(given_rows=rows("classification"))
-def test_a_callable_counts_rows_without_a_rule_like_a_named_measure(
+def test_callable_metric_equals_named_metric_on_uncovered_rows(
     given_rows: dict[str, Any],
 ) -> None:
     truth, covered = given_rows["y_true"], given_rows["covered"]
@@ -221,7 +221,7 @@ def test_a_callable_counts_rows_without_a_rule_like_a_named_measure(
     assert same(named, prediction_performance(metric=sk.accuracy_score, **given_rows))
 
 
-def test_a_callable_of_scikit_learn_may_count_rows_without_a_rule() -> None:
+def test_scikit_learn_metric_counts_uncovered_rows() -> None:
     """It must be given labels in a type that it knows."""
     y_true, y_pred = np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])
     covered = np.array([True, True, True, False])
@@ -252,7 +252,7 @@ def test_a_callable_loss_is_taken_as_it_is() -> None:
     assert value == 0.75  # not 1 less it, as for a named performance
 
 
-def test_a_callable_cannot_be_told_of_a_wrong_row_where_there_is_one_label_only() -> None:
+def test_callable_metric_needs_two_labels_for_uncovered_rows() -> None:
     with pytest.raises(ValueError, match=r"no wrong label .* uncovered='ignore'"):
         prediction_performance(
             ["a", "a"],

@@ -103,7 +103,7 @@ def test_values_of_the_engine(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_engine_by_default_but_for_correlations_that_it_hides(case: dict[str, Any]) -> None:
+def test_defaults_equal_engine_except_for_correlations(case: dict[str, Any]) -> None:
     odd = set()
     for name, expected in measured(case).items():
         value = quiet(name, *columns_of(case), **positive_of(case, name))
@@ -325,7 +325,7 @@ def test_measures_of_confidence_by_loops(table: Any, data: Any) -> None:
 
 @settings(max_examples=30)
 @given(tables(st.integers(0, 1)))
-def test_scikit_learns_functions_of_classes_are_what_the_table_says(table: Any) -> None:
+def test_class_metrics_equal_named_scikit_learn_functions(table: Any) -> None:
     y, z, w = table
     for name in (*BINARY, *CLASSES):
         theirs = PERFORMANCE_METRICS[name].scikit_learn
@@ -340,7 +340,7 @@ def test_scikit_learns_functions_of_classes_are_what_the_table_says(table: Any) 
 
 
 @given(tables(QUARTERS))
-def test_scikit_learns_functions_of_numbers_are_what_the_table_says(table: Any) -> None:
+def test_number_metrics_equal_named_scikit_learn_functions(table: Any) -> None:
     y, z, w = table
     for name in NUMBERS:
         if theirs := PERFORMANCE_METRICS[name].scikit_learn:
@@ -466,7 +466,7 @@ def test_sure_and_right_is_the_best(name: str) -> None:
 
 
 @pytest.mark.parametrize("same_number", [0.1, 1 / 3, 1e30, 1e-30, -7.7])
-def test_a_truth_that_never_varies_whatever_the_last_bit_of_its_mean_is(same_number: float) -> None:
+def test_constant_truth_has_no_variance_despite_rounding(same_number: float) -> None:
     y = [same_number] * 3
     for name in ("normalized_absolute_error", "root_relative_squared_error"):
         assert performance_value(name, y, [*y[:2], same_number / 2]) == math.inf

@@ -136,7 +136,7 @@ def test_labels_far_from_zero_keep_their_digits() -> None:
     assert found.P.tolist() == expected.P.tolist()
 
 
-def test_a_rule_whose_labels_are_close_together_far_from_those_of_others() -> None:
+def test_rule_counts_are_exact_for_narrow_distant_labels() -> None:
     X, y, _ = rows(NUMBERS)
     near = X[:, 0] <= 2
     y = np.where(near, 1e9 + y / 64, y)  # no center is near both
@@ -186,7 +186,7 @@ def test_equal_labels_have_neither_variance_nor_deviation() -> None:
     assert evaluate_rules(NUMBERS, counts).performance("r2", "penalize") == 0.0
 
 
-def test_a_metric_of_ones_own_is_given_each_pair_of_classes_with_its_weight() -> None:
+def test_callable_metric_gets_weighted_pairs_of_classes() -> None:
     def errors(y_true: Any, y_pred: Any, sample_weight: Any) -> float:
         return float(((y_true != y_pred) * sample_weight).sum() / sample_weight.sum())
 

@@ -79,7 +79,7 @@ def test_every_finite_value_of_rulekit(name):
 
 
 @pytest.mark.parametrize("name", RULEKIT["names"])
-def test_what_is_not_finite_in_rulekit_has_a_limit_or_is_undefined(name):
+def test_measures_infinite_in_rulekit_have_limit_or_nan(name):
     for case in RULEKIT["edge"]:
         expected = case["values"][RULEKIT["names"].index(name)]
         if isinstance(expected, str) and case["counts"] != [0, 0, 0, 0]:
@@ -232,7 +232,7 @@ def tables(most):
 GRID = np.array(list(tables(4)), dtype=float)
 
 
-def test_all_small_tables_by_the_textbook_and_undefined_where_they_should_be():
+def test_measures_of_small_tables_equal_textbook_formulas():
     columns = GRID.T
     ours = {name: rule_quality(name, *columns) for name in RULE_MEASURES}
     for row, counts in enumerate(GRID.astype(int).tolist()):

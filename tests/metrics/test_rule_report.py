@@ -232,7 +232,7 @@ def test_bad_input(iris: Any) -> None:
         rule_report(rules, X, y[:-1])
 
 
-def test_p_values_are_corrected_as_holm_does_unless_asked_otherwise() -> None:
+def test_report_corrects_p_values_by_holm_by_default() -> None:
     X = np.arange(20.0)[:, None]
     y = np.repeat(["a", "b"], 10)
     rules = RuleSet(

@@ -199,7 +199,7 @@ def test_two_rows_by_hand():
     assert variance_p_value(1.0, 1.0, 3) == pytest.approx(1 - math.exp(-1))
 
 
-def test_equal_labels_are_certain_and_wild_ones_are_not_significant():
+def test_variance_p_value_of_equal_and_spread_labels():
     assert variance_p_value(1.0, 0.0, 5) == 0.0
     assert variance_p_value(1.0, 1e9, 5) == 1.0
     assert variance_p_value(1e-300, 1e300, 5) == 1.0
@@ -291,7 +291,7 @@ def test_benjamini_hochberg_as_scipy_has_it(values):
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.randoms())
-def test_corrections_do_not_care_about_the_order_and_forgive_nothing(values, random):
+def test_corrections_ignore_order_and_never_lower_p_values(values, random):
     shuffled = list(range(len(values)))
     random.shuffle(shuffled)
     for correction in CORRECTIONS:

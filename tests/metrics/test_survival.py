@@ -467,7 +467,7 @@ def test_the_choice_of_the_p_value_matters() -> None:
         survival_report(rules, X, y, alpha=1.5)
 
 
-def test_report_of_ordered_rules_counts_the_rows_that_they_answer() -> None:
+def test_report_of_ordered_rules_counts_assigned_rows() -> None:
     X, y = patients(300)
     rules = SurvivalRules.fit(age_rules((20, 50), (20, 80), ordered=True), X, y)
     report = survival_report(rules, X, y)

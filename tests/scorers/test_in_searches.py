@@ -166,7 +166,7 @@ def test_a_dict_of_scorers() -> None:
         assert results["mean_test_fire"][position] == pytest.approx(np.mean(expected))
 
 
-def test_the_scorer_of_many_scores_refits_the_best_by_one_of_them() -> None:
+def test_knowledge_scorer_refits_by_one_score() -> None:
     grid = {"max_leaf_nodes": [3, 4, 12], "min_samples_leaf": [1, 15]}
     search = GridSearchCV(cart(), grid, scoring=knowledge, cv=FOLDS, refit="ice").fit(X, LABELS)
     results = search.cv_results_
@@ -294,7 +294,7 @@ def test_workers_in_other_processes_give_the_same_scores() -> None:
         assert one[f"mean_test_{name}"].tolist() == two[f"mean_test_{name}"].tolist()
 
 
-def test_an_estimator_without_rules_fails_the_search_with_our_message() -> None:
+def test_search_reports_estimator_without_rules() -> None:
     with pytest.raises(TypeError, match="LogisticRegression has no rule set"):
         cross_val_score(LogisticRegression(), X, LABELS, scoring=ice, error_score="raise")
 

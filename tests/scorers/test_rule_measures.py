@@ -272,7 +272,7 @@ def test_fidelity_needs_no_truth() -> None:
     assert scorer(model, X_IRIS) == make_rule_scorer("precision")(model, X_IRIS, answers)
 
 
-def test_a_transformed_target_is_refused_rather_than_counted_in_wrong_units() -> None:
+def test_rule_scorer_refuses_transformed_target() -> None:
     rows, y = load_diabetes(return_X_y=True)
     inner = CARTExtractor(LinearRegression(), max_leaf_nodes=4, random_state=0)
     model = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(rows, y)

@@ -474,7 +474,7 @@ def test_without_rules_losses_are_undefined(make: Any) -> None:
     assert make(undefined=-7.0)(NO_RULES, X_CLASSES, Y_CLASSES) == -7.0
 
 
-def test_where_no_row_is_covered_fire_is_defined_as_all_wrong_and_q_is_not() -> None:
+def test_without_covered_rows_fire_is_defined_and_q_is_nan() -> None:
     assert neg_fire(CLASSES, FAR, ["a", "b"]) == pytest.approx(fire(1.0, 2))
     with pytest.warns(UndefinedMetricWarning, match="0 covered"):
         assert math.isnan(neg_q(CLASSES, FAR, ["a", "b"]))
@@ -505,7 +505,7 @@ def test_the_answer_where_no_rule_holds_does_not_count(policy: str) -> None:
         assert knowledge(other, X, y) == knowledge(rules, X, y)
 
 
-def test_without_a_fallback_the_mean_of_y_stands_for_a_missing_number() -> None:
+def test_mean_of_y_replaces_missing_fallback() -> None:
     bare = NUMBERS.replace(fallback=None)
     assert neg_fire(bare, X_NUMBERS, Y_NUMBERS) == pytest.approx(fire((6 + 17.25 - 15) / 4, 2))
     assert ice(bare, X_NUMBERS, Y_NUMBERS) == pytest.approx(ice_by_hand(COVERED_R2, 2, 1 / 2))
@@ -747,7 +747,7 @@ def test_numbers_cannot_be_compared_with_anything_else(y: Any) -> None:
         ice(NUMBERS, X_NUMBERS, y)
 
 
-def test_a_label_that_no_rule_knows_is_an_error_of_the_rules_only() -> None:
+def test_label_unknown_to_rules_counts_as_error() -> None:
     y = ["a", "c", "b", "a", "c"]
     assert neg_fire(CLASSES, X_CLASSES, y) == pytest.approx(fire(3 / 5, 2))
 
@@ -863,7 +863,7 @@ def test_a_scorer_knows_the_rows_of_its_scores() -> None:
     assert get_rule_scorer("mean_rule_coverage").specs == ()
 
 
-def test_rows_where_a_linear_rule_lacks_a_value_are_named_by_their_place_in_the_table() -> None:
+def test_error_names_rows_that_linear_rules_cannot_predict() -> None:
     rules = RuleSet(
         [Rule([Interval(0, lower=0.0)], LinearOutput(1.0, [(1, 2.0)]))],
         ["x", "z"],

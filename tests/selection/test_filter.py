@@ -59,7 +59,7 @@ def test_all_else_stays_as_it_is() -> None:
     assert none.predict(X).tolist() == ["c"] * 5
 
 
-def test_where_a_measure_is_undefined_rules_go_unless_told_otherwise() -> None:
+def test_select_rules_drops_undefined_measures_by_default() -> None:
     rules = RuleSet(
         [Rule([Interval(0, lower=99)], "a"), Rule([], "a")],
         ["x"],
@@ -169,9 +169,7 @@ def test_bad_input(leaves: RuleSet) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_selecting_by_a_share_keeps_what_selecting_by_all_of_it_keeps(
-    leaves: RuleSet, seed: int
-) -> None:
+def test_select_rules_by_share_equals_selecting_by_total(leaves: RuleSet, seed: int) -> None:
     """A rule stays or goes by itself, so that two selections make one in any order."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, len(IRIS.data), 50)

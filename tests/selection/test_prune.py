@@ -206,7 +206,7 @@ def is_best_single_step(scorer: Any, ruleset: RuleSet, X: np.ndarray, y: np.ndar
 
 @settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 1000))
-def test_no_removal_or_shorter_rule_with_categories_and_missing_values_is_better(seed: int) -> None:
+def test_pruned_rules_are_locally_optimal_with_missing_values(seed: int) -> None:
     rng = np.random.default_rng(seed)
     colors = ("blue", "green", "red", "white")
     rules = []
@@ -243,7 +243,7 @@ def test_no_removal_or_shorter_rule_with_categories_and_missing_values_is_better
 
 
 @pytest.mark.slow
-def test_rules_whose_volume_is_an_estimate_score_no_worse_when_pruned() -> None:
+def test_pruning_with_estimated_volumes_never_lowers_score() -> None:
     rng = np.random.default_rng(0)
     rules = []
     for _ in range(60):
@@ -274,7 +274,7 @@ def test_rules_whose_volume_is_an_estimate_score_no_worse_when_pruned() -> None:
     assert pruned == prune(ruleset, X, y)
 
 
-def test_a_merged_rule_that_ties_with_another_may_stand_in_either_place() -> None:
+def test_tied_merged_rule_may_take_either_position() -> None:
     low = Interval(1, upper=1)
     rules = [
         Rule((), "b", RuleStatistics(5, (2, 3))),
@@ -306,7 +306,7 @@ def test_never_worse_and_always_the_same(
 
 @settings(deadline=None, max_examples=20)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
-def test_a_followed_score_leads_where_the_same_score_leads_that_is_called_each_time(
+def test_incremental_score_prunes_like_recomputed_score(
     problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
 ) -> None:
     ruleset, X, y = problem
@@ -400,7 +400,7 @@ def test_values_of_categories_are_conditions_too() -> None:
     assert pruned.predict(X).tolist() == ["a", "a", "b", "b"]
 
 
-def test_rules_without_a_domain_are_measured_around_the_rows_by_name() -> None:
+def test_rules_without_domain_use_bounding_box_of_rows() -> None:
     X = pd.DataFrame({"color": ["red", "blue"] * 5, "a": range(10), "b": [0.0, 90.0] * 5})
     y = np.array(["p", "q"] * 5)
     rules = RuleSet(
