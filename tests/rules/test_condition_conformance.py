@@ -220,7 +220,7 @@ def test_checker_of_certificates_agrees():
     answers = []
     for condition in CONDITIONS:
         (rule,) = json.loads(one_rule(condition).to_json())["rules"]
-        values = [[_check._value(value) for value in row] for row in ROWS]
+        values = [[_check._json_value(value) for value in row] for row in ROWS]
         held = [all(_check._holds(c, row) for c in rule["if"]) for row in values]
         answers.append(held)
     assert_all_agree(answers)

@@ -121,25 +121,25 @@ def test_interval_text(bounds, text, literals):
     assert condition.to_text(["a", "b", "c", "größe"]) == text.replace("x3", "größe")
 
 
-def test_intervals_without_a_common_number_leave_missing_values():
+def test_intersect_returns_missing_without_common_number():
     low, high = Interval(3, upper=1, missing=True), Interval(3, lower=1, missing=True)
     assert low.intersect(high) == Missing(3)
     with pytest.raises(ValueError, match="could never hold"):
         low.intersect(Interval(3, lower=1))
 
 
-def test_rounding_does_not_make_an_interval_look_empty():
+def test_interval_accepts_bounds_next_to_each_other():
     assert str(Interval(0, 1.00001, 1.00002)) == "1.00001 < x0 ≤ 1.00002"
 
 
 @pytest.mark.parametrize("side", ["lower", "upper"])
-def test_flag_of_a_free_side_says_nothing(side):
+def test_interval_ignores_flags_of_free_sides(side):
     one, other = (Interval(0, **{f"{side}_closed": flag}) for flag in (True, False))
     assert one == other
     assert hash(one) == hash(other)
 
 
-def test_bounds_become_python_numbers():
+def test_interval_converts_bounds_to_python():
     condition = Interval(np.int64(1), np.float32(0.5), np.int8(3), np.True_, np.False_)
     assert condition == Interval(1, 0.5, 3.0, True, False)
     kinds = [type(v) for v in dataclasses.astuple(condition)]
@@ -185,7 +185,7 @@ def test_bounds_become_python_numbers():
         (lambda: Rule([Interval(0, 2), Interval(0, 0, 1)], 1), ValueError, "could never hold"),
     ],
 )
-def test_what_cannot_be_a_condition(make, error, text):
+def test_conditions_reject_invalid_parameters(make, error, text):
     with pytest.raises(error, match=text):
         make()
 
@@ -242,7 +242,7 @@ def test_one_of_on_plain_arrays(column, values):
     assert held(OneOf(0, values, missing=True), column) == either
 
 
-def test_texts_that_meet_numbers_are_told():
+def test_one_of_warns_about_mixed_types():
     for column in (np.array([NAN, 1.0]), np.array([1, 2]), np.array([True])):
         with pytest.warns(UserWarning, match=r"compare x0 with texts such as '1', but it holds"):
             assert not held(OneOf(0, ["1"]), column)[-1]
@@ -255,7 +255,7 @@ def test_texts_that_meet_numbers_are_told():
     assert held(OneOf(0, [1]), np.array(["1", 1], dtype=object)) == [False, True]
 
 
-def test_one_of_is_a_set():
+def test_one_of_ignores_order_and_repetitions():
     condition = OneOf(0, ["b", 10, 9, "a", "b", np.float64(2.5), np.str_("a")])
     assert condition == OneOf(0, ("a", "b", 2.5, 9, 10))
     assert condition.values == (2.5, 9, 10, "a", "b")
@@ -324,7 +324,7 @@ def test_linear_compares_the_sum(coefficients, bounds):
     assert held(condition, *np.array(rows).T) == expected
 
 
-def test_linear_has_one_form():
+def test_linear_merges_repeated_terms():
     condition = Linear([(3, 1), (1, 0.5), (3, 1), (2, 0)], upper=1)
     assert condition == Linear(((1, 0.5), (3, 2.0)), upper=1.0)
     assert hash(condition) == hash(Linear(((1, 0.5), (3, 2.0)), upper=1.0))
@@ -338,7 +338,7 @@ def test_linear_has_one_form():
 @pytest.mark.parametrize(
     "condition", [Interval(0, 1), Linear([(0, 1)], 1), AtLeast(1, [Interval(0, 1)])]
 )
-def test_text_is_not_compared_with_numbers(condition):
+def test_interval_rejects_text_columns(condition):
     with pytest.raises(ValueError, match="compares feature 0 with numbers, but it holds object"):
         condition.holds(lambda j: np.array(["a", 1.0], dtype=object))
 
@@ -346,7 +346,7 @@ def test_text_is_not_compared_with_numbers(condition):
 # --- conjunctions ----------------------------------------------------------------------------
 
 
-def test_conjunction_has_one_form():
+def test_normalize_returns_one_form():
     given_conditions = [
         OneOf(0, ["a"]),
         Interval(2, 1),
@@ -388,7 +388,7 @@ def test_conjunction_has_one_form():
         ([Interval(0, missing=True), Interval(1)], []),
     ],
 )
-def test_conditions_on_one_feature_agree_on_missing_values(given_conditions, expected):
+def test_normalize_aligns_missing_flags(given_conditions, expected):
     for order in itertools.permutations(given_conditions):
         assert Rule(order, 1).conditions == tuple(expected)
 
@@ -398,7 +398,7 @@ def test_conditions_on_one_feature_agree_on_missing_values(given_conditions, exp
     [[Missing(3, negated=True)], [Interval(3, 1)], [OneOf(3, ["a"])]],
     ids=["known", "interval", "one of"],
 )
-def test_a_value_is_missing_or_known(others):
+def test_missing_and_its_negation_are_complements(others):
     for order in itertools.permutations([Missing(3), *others]):
         with pytest.raises(ValueError, match="Feature 3 would have to be missing and known"):
             Rule(order, 1)
@@ -416,7 +416,7 @@ def conditions_on_one_feature(draw):
 
 
 @given(conditions=conditions_on_one_feature())
-def test_the_one_form_holds_on_the_same_rows(conditions):
+def test_normalize_preserves_truth(conditions):
     holds = np.ones(len(COLUMN), dtype=bool)
     for condition in conditions:
         if not condition.is_trivial:
@@ -448,7 +448,7 @@ ONE_OF_EACH = [
 
 
 @pytest.mark.parametrize("condition", ONE_OF_EACH, ids=lambda c: type(c).__name__)
-def test_conditions_do_not_change(condition):
+def test_conditions_are_immutable(condition):
     for field in dataclasses.fields(condition):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(condition, field.name, 1)
@@ -457,7 +457,7 @@ def test_conditions_do_not_change(condition):
 
 
 @pytest.mark.parametrize("condition", ONE_OF_EACH, ids=lambda c: type(c).__name__)
-def test_copies_are_equal(condition):
+def test_conditions_equal_their_copies(condition):
     for twin in (
         pickle.loads(pickle.dumps(condition)),
         copy.deepcopy(condition),

@@ -20,7 +20,7 @@ LARGEST = sys.float_info.max
     column=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5),
     margin=st.sampled_from([0.0, 1e-9, 0.1]),
 )
-def test_a_domain_holds_its_rows(column, margin):
+def test_domain_contains_its_rows(column, margin):
     domain = Domain.around(np.array(column)[:, None], margin)
     assert domain.lower[0] <= min(column) <= max(column) <= domain.upper[0]
     span = max(column) / 2 - min(column) / 2
@@ -30,7 +30,7 @@ def test_a_domain_holds_its_rows(column, margin):
             assert bound == end
 
 
-def test_domain():
+def test_domain_reports_ranges():
     domain = Domain([0, np.float32(1)], (2, 1))
     assert domain == Domain((0.0, 1.0), (2.0, 1.0))
     assert hash(domain) == hash(Domain((0.0, 1.0), (2.0, 1.0)))
@@ -51,12 +51,12 @@ def test_domain():
         (["0"], [1], TypeError, "lower must be a number, got '0'"),
     ],
 )
-def test_what_is_no_domain(lower, upper, error, text):
+def test_domain_rejects_invalid_bounds(lower, upper, error, text):
     with pytest.raises(error, match=text):
         Domain(lower, upper)
 
 
-def test_a_domain_knows_the_share_of_missing_values():
+def test_domain_stores_missing_shares():
     X = np.array([[0.0, math.nan, 1.0], [math.nan, math.nan, 0.0], [2.0, math.nan, 1.0]])
     domain = Domain.around(np.vstack([X, [4.0, math.nan, 0.0]]), 0.0, {2: ["no", "yes"]})
     assert domain.missing == (0.25, 1.0, 0.0)
@@ -77,7 +77,7 @@ def test_a_domain_knows_the_share_of_missing_values():
         ((math.nan, 0), "missing must be a number, got nan"),
     ],
 )
-def test_shares_of_missing_values(missing, text):
+def test_domain_rejects_invalid_missing_shares(missing, text):
     with pytest.raises(ValueError, match=text):
         Domain((0, 0), (1, 1), missing=missing)
 
@@ -93,12 +93,12 @@ def test_shares_of_missing_values(missing, text):
         (("a", "default", (1, math.inf)), ValueError, "class_counts must be a finite number"),
     ],
 )
-def test_what_is_no_fallback(arguments, error, text):
+def test_fallback_rejects_invalid_parameters(arguments, error, text):
     with pytest.raises(error, match=text):
         Fallback(*arguments)
 
 
-def test_fallback_values_become_pythons():
+def test_fallback_converts_values_to_python():
     fallback = Fallback(np.str_("a"), "abstain", np.array([1, 2]), np.int64(-1))
     assert fallback == Fallback("a", "abstain", (1.0, 2.0), -1)
     assert hash(fallback) == hash(Fallback("a", "abstain", (1.0, 2.0), -1))
@@ -115,7 +115,7 @@ def test_fallback_values_become_pythons():
         (Fallback(True), None, "must predict a number, got True"),
     ],
 )
-def test_what_does_not_fit_the_classes(fallback, classes, text):
+def test_fallback_rejects_unknown_classes(fallback, classes, text):
     with pytest.raises(ValueError, match=text):
         fallback.check(classes)
 
@@ -145,7 +145,7 @@ def test_default_abstain_label(classes, label):
         ([-1.0, 1.0], "would predict -1, which is one of the classes"),
     ],
 )
-def test_no_abstain_label_left(classes, text):
+def test_abstention_fails_without_free_label(classes, text):
     with pytest.raises(ValueError, match=text):
         Fallback(classes[0], "abstain").abstention(classes)
 
@@ -178,7 +178,7 @@ def test_labels_keep_their_type(labels, kind):
 # --- categories ---
 
 
-def test_categories_have_a_unit_of_length_each():
+def test_domain_gives_categories_unit_length():
     X = np.array([[0.0, 1.5], [2.0, 2.5]])
     domain = Domain.around(X, margin=0.0, categories={0: ("a", "b", "c")})
     assert domain == Domain((0, 1.5), (3, 2.5), [(0, ["a", "b", "c"])])
@@ -198,12 +198,12 @@ def test_categories_have_a_unit_of_length_each():
         ([(0, ["a", "b", "c"]), (0, ["a", "b", "c"])], "once at most"),
     ],
 )
-def test_categories_that_do_not_fit(categories, message):
+def test_domain_rejects_invalid_categories(categories, message):
     with pytest.raises(ValueError, match=message):
         Domain((0,), (3,), categories)
 
 
-def test_categories_in_json():
+def test_domain_categories_survive_json():
     rules = RuleSet(
         [Rule([OneOf(0, ["a"])], 1.0)],
         ["letter"],
@@ -218,7 +218,7 @@ def test_categories_in_json():
 
 @pytest.mark.parametrize("shape", [(3, 2), (5000, 1), (4099, 7), (40, 600)])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_the_range_of_long_narrow_arrays(shape, order):
+def test_domain_around_long_narrow_arrays(shape, order):
     X = np.asarray(np.random.default_rng(0).normal(size=shape), order=order)
     domain = Domain.around(X, margin=0.0)
     assert domain.lower == tuple(X.min(axis=0))

@@ -24,7 +24,7 @@ ROWS = pd.DataFrame(
 )
 
 
-def test_numbers_texts_and_listed_numbers():
+def test_domain_around_reads_numbers_and_categories():
     domain = RULES.domain_around(ROWS)
     assert domain.lower[0] == pytest.approx(1)
     assert domain.upper == pytest.approx((3, 2, 3))
@@ -32,7 +32,7 @@ def test_numbers_texts_and_listed_numbers():
     assert domain.missing == (0.25, 0.25, 0.0)
 
 
-def test_conditions_within_conditions_count_as_well():
+def test_domain_around_reads_nested_conditions():
     rules = RuleSet(
         [Rule([AtLeast(1, [OneOf(0, [5]), Interval(1, upper=0)]), Linear([(2, 1)], upper=1)], 1)],
         ["a", "b", "c"],
@@ -43,7 +43,7 @@ def test_conditions_within_conditions_count_as_well():
     assert domain.ranges == pytest.approx((2, 1, 0))
 
 
-def test_scores_of_rules_on_names_need_no_domain():
+def test_scorers_derive_the_domain():
     # (0 to 2 of 1 to 3) and red, of 2 values: 1/4; else code 1 or 2 of 3 values: 3/4 * 2/3.
     scored = evaluate_rules(RULES, ROWS.dropna().iloc[[0]], ["a"])
     assert scored.volume == pytest.approx(1)
@@ -53,14 +53,14 @@ def test_scores_of_rules_on_names_need_no_domain():
     assert scored.instances == pytest.approx(3 / 4)
 
 
-def test_texts_that_are_compared_with_numbers():
+def test_domain_around_rejects_text_as_numbers():
     with pytest.raises(ValueError, match="compare feature 'size' with numbers"):
         RULES.domain_around(ROWS.assign(size=list("abcd")))
     with pytest.raises(ValueError, match="got 0 rows"):
         RULES.domain_around(ROWS.iloc[:0])
 
 
-def test_columns_that_no_rule_uses_are_never_checked():
+def test_domain_around_ignores_unused_columns():
     odd = {
         "times": pd.to_datetime(["2020-01-01", None, "2021-01-01", "2022-01-01"]),
         "lists": pd.Series([[1], {}, None, object()], dtype=object),
@@ -81,7 +81,7 @@ def test_columns_that_no_rule_uses_are_never_checked():
         rules.replace(rules=[Rule([OneOf(3, ["a"])], "a")]).domain_around(rows)
 
 
-def test_weights_count_as_repeated_rows() -> None:
+def test_domain_around_weights_equal_repetitions() -> None:
     rows = ROWS.assign(size=[1.0, np.nan, 9.0, 3.0])
     repeated = rows.iloc[[0, 0, 1, 3]]
     found = RULES.domain_around(rows, [2, 1, 0, 1])

@@ -113,7 +113,7 @@ ROWS = st.tuples(
 ).map(list)
 
 
-def test_a_missing_value_may_become_known_and_none_goes_missing() -> None:
+def test_counterfactual_fills_but_never_removes_values() -> None:
     rules = RuleSet(
         [Rule([Missing(0)], "a"), Rule([Interval(1, upper=2, missing=True)], "b")],
         NAMES,
@@ -132,7 +132,7 @@ def test_a_missing_value_may_become_known_and_none_goes_missing() -> None:
 
 
 @given(rules=rule_sets(), row=ROWS)
-def test_what_is_said_is_so(rules: RuleSet, row: list[Any]) -> None:
+def test_explanation_agrees_with_predictions(rules: RuleSet, row: list[Any]) -> None:
     said = rules.explain(row)
     rows = pd.DataFrame([row], columns=NAMES).astype({"length": float, "color": object})
     assert same(said.prediction, rules.predict(rows)[0])
@@ -166,7 +166,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(rules=rule_sets(), row=ROWS)
-def test_the_changed_row_really_gets_another_answer(rules: RuleSet, row: list[Any]) -> None:
+def test_counterfactual_changes_the_prediction(rules: RuleSet, row: list[Any]) -> None:
     said = rules.explain(row)
     found = said.counterfactual
     if found is None:
@@ -196,7 +196,7 @@ def slow_nearest(rules: RuleSet, row: list[float]) -> float:
     row=st.tuples(st.integers(0, 10), st.integers(0, 10)),
     ordered=st.booleans(),
 )
-def test_no_single_feature_does_it_with_less(boxes: Any, row: Any, ordered: bool) -> None:
+def test_counterfactual_is_cheapest_single_change(boxes: Any, row: Any, ordered: bool) -> None:
     rules = RuleSet(
         [Rule([one, two], output) for one, two, output in boxes],
         ["x", "y"],
@@ -220,7 +220,7 @@ def test_no_single_feature_does_it_with_less(boxes: Any, row: Any, ordered: bool
         assert found.distance >= slow_nearest(rules, list(row)) - 0.05 - 1e-12
 
 
-def test_iris_tree_by_hand() -> None:
+def test_explanation_of_iris_tree() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, upper=2.5)], "setosa"),
@@ -258,7 +258,7 @@ def test_iris_tree_by_hand() -> None:
     )
 
 
-def test_votes_and_categories_by_hand() -> None:
+def test_explanation_of_votes_and_categories() -> None:
     rules = RuleSet(
         [
             Rule([OneOf(2, ["red"])], "a", weight=2),
@@ -283,7 +283,7 @@ def test_votes_and_categories_by_hand() -> None:
     assert "sums: a 2, b 1.75" in str(said)
 
 
-def test_two_changes_where_one_is_not_enough() -> None:
+def test_counterfactual_combines_two_changes() -> None:
     rules = RuleSet(
         [Rule([Interval(0, 4), Interval(1, 2)], "b"), Rule([], "a")],
         ["x", "y"],
@@ -296,7 +296,7 @@ def test_two_changes_where_one_is_not_enough() -> None:
     assert found.distance == pytest.approx(0.42)
 
 
-def test_a_rule_in_front_must_be_left_as_well() -> None:
+def test_counterfactual_leaves_earlier_rules() -> None:
     # To enter the second rule is not enough, since the first holds wherever x is small.
     rules = RuleSet(
         [
@@ -313,7 +313,7 @@ def test_a_rule_in_front_must_be_left_as_well() -> None:
     assert (found.prediction, found.rule, len(found.changes)) == ("b", 1, 3)
 
 
-def test_nothing_to_change() -> None:
+def test_explanation_without_counterfactual() -> None:
     always = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     assert always.explain([1]).counterfactual is None
     assert "no change found" in str(always.explain([1]))
@@ -322,7 +322,7 @@ def test_nothing_to_change() -> None:
     assert (said.prediction, said.fallback, said.counterfactual) == (2.0, True, None)
 
 
-def test_the_nearest_rule_and_what_fails_of_it() -> None:
+def test_explanation_of_nearest_rule() -> None:
     rules = RuleSet(
         [Rule([Interval(0, 6), Interval(1, upper=3)], "b"), Rule([Interval(0, upper=1)], "a")],
         ["x", "y"],
@@ -335,7 +335,7 @@ def test_the_nearest_rule_and_what_fails_of_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ["mean", None])
-def test_trees_of_real_data(kind: str | None) -> None:
+def test_explanation_of_real_trees(kind: str | None) -> None:
     diabetes, iris = load_diabetes(), load_iris()
     trees: list[tuple[Any, np.ndarray]] = [
         (
@@ -379,13 +379,13 @@ ONE = RuleSet([Rule([Interval(0, 2)], "b")], NAMES, task="classification", fallb
     ],
     ids=lambda x: type(x).__name__,
 )
-def test_one_row_in_any_dress(x: Any) -> None:
+def test_explain_accepts_every_row_container(x: Any) -> None:
     said = ONE.explain(x)
     assert isinstance(said, Explanation)
     assert (said.row, said.rule) == ({"length": 3.0}, 0)
 
 
-def test_no_fallback_means_no_answer() -> None:
+def test_explain_rejects_uncovered_row_without_fallback() -> None:
     rules = ONE.replace(fallback=None, classes=["a", "b"])
     assert rules.explain([3, 1, "red"]).counterfactual is None  # to leave is no other answer
     with pytest.raises(ValueError, match="no fallback"):
@@ -402,12 +402,12 @@ def test_no_fallback_means_no_answer() -> None:
         (3.0, "two-dimensional"),
     ],
 )
-def test_what_is_refused(x: Any, words: str) -> None:
+def test_explain_rejects_invalid_rows(x: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ONE.explain(x)
 
 
-def test_rule_sets_explain_themselves():
+def test_ruleset_explain_returns_explanations():
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a"), Rule([], "b")], ["x"], task="classification"
     )
@@ -415,7 +415,7 @@ def test_rule_sets_explain_themselves():
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1.7e308, -1.7e308])
-def test_values_without_end_are_explained(value):
+def test_explain_handles_huge_values(value):
     low, high = Interval(0, upper=0.5, upper_closed=True), Interval(0, lower=0.5)
     domain, task = Domain((0.0,), (1.0,)), "classification"
     rules = RuleSet([Rule((low,), "a"), Rule((high,), "b")], ["x"], task=task, domain=domain)

@@ -18,7 +18,7 @@ RULES = RuleSet([Rule([Interval(0, upper=0.1)], "ä")], ["größe"], task="class
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bound=st.floats(allow_nan=False, allow_infinity=False), label=st.text())
-def test_what_is_loaded_is_what_was_saved(tmp_path: Path, bound: float, label: str) -> None:
+def test_load_returns_saved_rules(tmp_path: Path, bound: float, label: str) -> None:
     label = label.encode("utf-8", "ignore").decode()
     rules = RuleSet([Rule([Interval(0, upper=bound)], label)], ["x"], task="classification")
     rules.save(tmp_path / "rules.json")
@@ -27,7 +27,7 @@ def test_what_is_loaded_is_what_was_saved(tmp_path: Path, bound: float, label: s
     assert [path.name for path in tmp_path.iterdir()] == ["rules.json"]
 
 
-def test_a_byte_order_mark_is_no_part_of_the_rules(tmp_path: Path) -> None:
+def test_load_skips_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "windows.json"
     path.write_text(RULES.to_json(), encoding="utf-8-sig")
     assert RuleSet.load(str(path)) == RULES
@@ -44,21 +44,21 @@ def test_a_byte_order_mark_is_no_part_of_the_rules(tmp_path: Path) -> None:
         (b"", "holds no rules of RuleSet.save: "),
     ],
 )
-def test_other_files_are_told_apart(tmp_path: Path, content: bytes, told: str) -> None:
+def test_load_rejects_other_files(tmp_path: Path, content: bytes, told: str) -> None:
     path = tmp_path / "other.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=told):
         RuleSet.load(path)
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_load_reports_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no file .*none.json; name one of"):
         RuleSet.load(tmp_path / "none.json")
     with pytest.raises(ValueError, match=r"is a folder without rules\.json"):
         RuleSet.load(tmp_path)
 
 
-def test_one_rule_that_speaks_of_missing_values_makes_it_the_second_version():
+def test_json_version_depends_on_missing_values():
     plain, missing = (Rule([Interval(0, 1, missing=gaps)], 1.0) for gaps in (False, True))
     for rules, version in (([plain], 1), ([plain, missing], 2), ([missing, plain], 2)):
         text = RuleSet(rules, ["a"], task="regression").to_json()
@@ -76,7 +76,7 @@ def json_of(output="1", conditions="[]"):
     )
 
 
-def test_numbers_beyond_all_floats_and_deep_nests_are_refused():
+def test_json_rejects_huge_numbers_and_deep_nesting():
     assert RuleSet.from_json(json_of("1")).rules[0].output == 1
     for output in ("1" + "0" * 400, "-1" + "0" * 400):
         with pytest.raises(ValueError, match="no larger than the largest float"):

@@ -226,17 +226,17 @@ def cases(draw, kinds, max_rules=8):
 
 
 @given(case=cases(intervals))
-def test_boxes(case):
+def test_match_boxes(case):
     assert_same(*case)
 
 
 @given(case=cases(conditions))
-def test_all_kinds_of_conditions(case):
+def test_match_all_kinds_of_conditions(case):
     assert_same(*case)
 
 
 @given(case=cases(conditions), chunk=st.integers(1, 7))
-def test_rows_in_chunks(case, chunk):
+def test_match_in_chunks(case, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_CHUNK", chunk)
         assert_same(*case)
@@ -271,7 +271,7 @@ SINGLE = [
 
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("n_cuts", [2, 200])
-def test_single_precision_is_compared_as_the_numbers_it_holds(closed, n_cuts):
+def test_match_compares_single_precision_exactly(closed, n_cuts):
     pairs = [(low, high) for low in SINGLE for high in SINGLE if low < high]
     rules = [
         Rule([Interval(0, low, high, closed, not closed), Interval(1, low)], i % 2)
@@ -290,7 +290,7 @@ def test_single_precision_is_compared_as_the_numbers_it_holds(closed, n_cuts):
 
 
 @given(case=cases(conditions), chunk=st.integers(1, 7), n_jobs=st.sampled_from([2, 3, -1]))
-def test_threads_change_nothing(case, chunk, n_jobs):
+def test_predict_is_equal_with_threads(case, chunk, n_jobs):
     ruleset, X = case
     expected = ruleset.assign(X)
     with pytest.MonkeyPatch.context() as patch:
@@ -298,7 +298,7 @@ def test_threads_change_nothing(case, chunk, n_jobs):
         assert (ruleset.assign(X, n_jobs=n_jobs) == expected).all()
 
 
-def test_threads_predict_and_complain_alike(monkeypatch):
+def test_predict_raises_equally_with_threads(monkeypatch):
     monkeypatch.setattr(kernels, "_CHUNK", 10)
     rules = [Rule([Interval(0, i, i + 1)], f"class {i % 3}") for i in range(40)]
     X = np.random.default_rng(0).uniform(-5, 45, (300, 1))
@@ -318,7 +318,7 @@ def test_threads_predict_and_complain_alike(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [pa.Table, pa.RecordBatch])
-def test_columns_of_arrow_that_no_rule_uses_are_left_alone(kind):
+def test_match_skips_unused_arrow_columns(kind):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 2)).astype(np.float32)
     texts = rng.choice(["red", "blue"], 50)
@@ -341,7 +341,7 @@ def test_columns_of_arrow_that_no_rule_uses_are_left_alone(kind):
 
 
 @pytest.mark.parametrize("n_rules", [5, 64, 150])
-def test_look_ups_of_several_features(n_rules):
+def test_match_with_joint_lookup_tables(n_rules):
     """Features are looked up together as long as the table is small."""
     rng = np.random.default_rng(n_rules)
     ends = np.sort(rng.integers(0, 6, (n_rules, 9, 2)), axis=2) + np.array([0, 0.5])
@@ -361,14 +361,14 @@ def test_look_ups_of_several_features(n_rules):
 
 
 @given(case=cases(conditions), block=st.integers(1, 3))
-def test_rules_in_blocks(case, block):
+def test_match_with_blocks_of_rules(case, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_BLOCK", block)
         assert_same(*case)
 
 
 @given(case=cases(intervals))
-def test_bisection_finds_what_counting_finds(case):
+def test_bisection_agrees_with_comparisons(case):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_COMPARED_THRESHOLDS", 1)
         assert_same(*case)
@@ -393,7 +393,7 @@ def random_boxes(generator, n_rules, n_features, n_cuts):
 
 @pytest.mark.parametrize("n_rules", [1, 63, 64, 65, 128, 129, 200])
 @pytest.mark.parametrize("ordered", [True, False])
-def test_rules_of_several_words(n_rules, ordered):
+def test_match_more_rules_than_one_word(n_rules, ordered):
     generator = np.random.default_rng(n_rules)
     boxes, X = random_boxes(generator, n_rules, 3, 12)
     counts = generator.integers(0, 3, (n_rules, 2))
@@ -414,7 +414,7 @@ def test_rules_of_several_words(n_rules, ordered):
 
 
 @pytest.mark.parametrize("n_cuts", [90, 96, 97, 98, 255, 256, 300])
-def test_many_cuts_on_one_feature(n_cuts):
+def test_match_many_thresholds_of_one_feature(n_cuts):
     generator = np.random.default_rng(n_cuts)
     edges = np.arange(n_cuts, dtype=float)
     shape = (n_cuts, 1)
@@ -433,7 +433,7 @@ def test_many_cuts_on_one_feature(n_cuts):
 
 
 @pytest.mark.parametrize("n_rules", [1025, 2049])
-def test_a_few_more_rules_than_fill_blocks(n_rules):
+def test_match_with_partly_filled_block(n_rules):
     rules = [Rule([Interval(0, i, i + 1)], float(i)) for i in range(n_rules)]
     ruleset = RuleSet(rules, ["x"], task="regression", fallback=Fallback(-1.0))
     X = np.array([[0.5], [1023.5], [n_rules - 0.5], [n_rules + 0.5]])
@@ -441,7 +441,7 @@ def test_a_few_more_rules_than_fill_blocks(n_rules):
     assert ruleset.assign(X).tolist() == [0, 1023, n_rules - 1, -1]
 
 
-def test_more_rules_than_one_word_with_non_intervals():
+def test_match_many_rules_with_non_intervals():
     generator = np.random.default_rng(0)
     premises = [[OneOf(1, [i % 3]), Interval(0, upper=i / 10)] for i in range(140)]
     premises[70] = [AtLeast(2, [Interval(0, 2), OneOf(1, [1, 2]), Linear([(0, 1), (1, 1)], 9)])]
@@ -455,7 +455,7 @@ def test_more_rules_than_one_word_with_non_intervals():
     assert_same(ruleset, X)
 
 
-def test_no_rules_and_no_rows():
+def test_match_without_rules_or_rows():
     empty = RuleSet([], ["x"], task="regression", fallback=Fallback(4.5))
     assert_same(empty, np.zeros((3, 1)))
     assert_same(empty, np.zeros((0, 1)))
@@ -465,7 +465,7 @@ def test_no_rules_and_no_rows():
     assert_same(always, np.array([[NAN], [1.0]]))
 
 
-def test_missing_values_satisfy_no_condition():
+def test_match_rejects_missing_values_by_default():
     ruleset = RuleSet(
         [Rule([Interval(0, upper=1)], 0), Rule([Interval(1, lower=0)], 1), Rule([], 2)],
         ["a", "b"],
@@ -491,7 +491,7 @@ def test_missing_values_satisfy_no_condition():
     ],
     ids=["objects", "string", "category"],
 )
-def test_conditions_that_missing_values_satisfy(colors):
+def test_match_accepts_missing_values_if_declared(colors):
     ruleset = RuleSet(
         [
             Rule([Interval(0, upper=30, missing=True)], 0),
@@ -522,7 +522,7 @@ def test_conditions_that_missing_values_satisfy(colors):
     ]
 
 
-def test_infinity_is_above_the_largest_number():
+def test_match_distinguishes_infinity_from_largest_float():
     premises = [
         [Interval(0, upper=LARGEST)],
         [Interval(0, lower=LARGEST)],
@@ -565,14 +565,14 @@ def unordered(*seen):
         ([("a", None), ("b", None)], 0),
     ],
 )
-def test_the_purest_answers_then_most_rows_then_the_first(seen, winner):
+def test_assignment_prefers_purity_then_rows(seen, winner):
     assert unordered(*seen).assign([[0.0]]).tolist() == [winner]
     assert unordered(*seen).replace(ordered=True).assign([[0.0]]).tolist() == [0]
     # Where no two rules hold together there is nothing to weigh.
     assert unordered(*seen).replace(disjoint=True).assign([[0.0]]).tolist() == [0]
 
 
-def test_unordered_regression_prefers_most_rows():
+def test_assignment_of_regression_prefers_rows():
     seen = [RuleStatistics(3), RuleStatistics(8), RuleStatistics(8)]
     ruleset = RuleSet(
         [Rule([], i, s) for i, s in enumerate(seen)], ["x"], task="regression", ordered=False
@@ -584,7 +584,7 @@ def test_unordered_regression_prefers_most_rows():
 
 
 @given(data=st.data(), n_flags=st.integers(0, 200))
-def test_bits_survive_packing(data, n_flags):
+def test_unpack_bits_inverts_pack_bits(data, n_flags):
     n_rows = data.draw(st.integers(0, 3))
     seed = data.draw(st.integers(0, 2**32 - 1))
     flags = np.random.default_rng(seed).random((n_rows, n_flags)) < 0.1
@@ -621,7 +621,7 @@ def slow_distances(boxes, row, scale):
 
 
 @given(seed=st.integers(0, 2**32 - 1), n_rules=st.integers(1, 70), scale=st.sampled_from([0, 1, 2]))
-def test_nearest_box_is_the_nearest(seed, n_rules, scale):
+def test_nearest_box_agrees_with_loop(seed, n_rules, scale):
     generator = np.random.default_rng(seed)
     boxes, X = random_boxes(generator, n_rules, 3, 7)
     X[:, :2] *= 3
@@ -636,7 +636,7 @@ def test_nearest_box_is_the_nearest(seed, n_rules, scale):
             assert index == distances.index(least)
 
 
-def test_nearest_policy_asks_the_nearest_box_in_units_of_the_ranges():
+def test_nearest_policy_scales_by_domain_ranges():
     premises = [[Interval(0, upper=1)], [Interval(1, lower=100)], [Interval(0, 8)]]
     ruleset = RuleSet(
         [Rule(p, i) for i, p in enumerate(premises)],
@@ -654,7 +654,7 @@ def test_nearest_policy_asks_the_nearest_box_in_units_of_the_ranges():
     assert without_domain.predict(X).tolist() == [0, 0, 2, 0, 1]
 
 
-def test_nearest_in_chunks_and_with_missing_and_infinite_values():
+def test_nearest_box_with_missing_and_infinite_values():
     boxes = BoxTable(
         np.array([[0.0, 0.0], [5.0, -INF]]),
         np.array([[1.0, 1.0], [6.0, INF]]),
@@ -665,7 +665,7 @@ def test_nearest_in_chunks_and_with_missing_and_infinite_values():
     assert nearest_box(boxes, X, np.ones(2)).tolist() == [0, 0, 1, 0, 1] * 3
 
 
-def test_a_known_value_is_a_range_away_from_missing():
+def test_nearest_policy_penalizes_observed_values():
     ruleset = RuleSet(
         [
             Rule([Missing(0)], "gone"),
@@ -684,7 +684,7 @@ def test_a_known_value_is_a_range_away_from_missing():
     assert ruleset.predict(X).tolist() == ["low", "low", "low", "both", "gone", "gone"]
 
 
-def test_nearest_does_not_look_at_columns_of_text():
+def test_nearest_policy_ignores_text_columns():
     ruleset = RuleSet(
         [Rule([OneOf(1, ["red"]), Interval(0, upper=1)], "a"), Rule([Interval(0, 5)], "b")],
         ["x", "color", "comment"],
@@ -704,7 +704,9 @@ def test_nearest_does_not_look_at_columns_of_text():
     st.lists(st.sampled_from("pqr"), min_size=1),
     st.booleans(),
 )
-def test_reasoning_on_values_by_enumeration(v: list[str], n: bool, w: list[str], m: bool) -> None:
+def test_implies_exclude_united_by_enumeration(
+    v: list[str], n: bool, w: list[str], m: bool
+) -> None:
     one, other = OneOf(0, v, n), OneOf(0, w, m)
     values = np.array(["p", "q", "r", "unseen", None], dtype=object)
     a, b = (c.holds(lambda _: values) for c in (one, other))
@@ -721,9 +723,7 @@ def test_reasoning_on_values_by_enumeration(v: list[str], n: bool, w: list[str],
     st.lists(st.floats(-5, 5), min_size=1, max_size=6),
     st.lists(st.floats(-5, 5), min_size=1, max_size=6),
 )
-def test_moments_of_joined_rules_are_those_of_all_values(
-    one: list[float], other: list[float]
-) -> None:
+def test_combined_statistics_pool_moments(one: list[float], other: list[float]) -> None:
     parts = [
         RuleStatistics(len(v), mean=float(np.mean(v)), standard_deviation=float(np.std(v)))
         for v in (one, other)
@@ -735,7 +735,7 @@ def test_moments_of_joined_rules_are_those_of_all_values(
     assert both.standard_deviation == pytest.approx(np.std(one + other), abs=1e-7)
 
 
-def test_nothing_is_claimed_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_covering_check_fails_without_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = [
         Rule([Interval(0, upper=2), Interval(1, upper=2)], "b"),
         Rule([Interval(0, upper=2), Interval(1, 2)], "b"),
@@ -764,7 +764,7 @@ def test_nothing_is_claimed_when_the_steps_run_out(monkeypatch: pytest.MonkeyPat
     free=st.sampled_from(["neither", "lower", "upper"]),
     value=st.floats(-1e6, 1e6),
 )
-def test_bounds_before_a_map_part_numbers_as_those_after_it(mean, scale, ends, flags, free, value):
+def test_affine_map_preserves_comparisons(mean, scale, ends, flags, free, value):
     low = -math.inf if free == "lower" else ends[0]
     high = math.inf if free == "upper" else ends[1]
     assume(low < high or all(flags))
@@ -780,7 +780,7 @@ def test_bounds_before_a_map_part_numbers_as_those_after_it(mean, scale, ends, f
     assert before.holds(column(x))[0] == after.holds(column((x - mean) / scale))[0]
 
 
-def test_units_of_answers():
+def test_affine_map_converts_outputs():
     units = Units.of({"a": (1.0, 2.0), "b": (0.5, 4.0), "target": (10.0, 3.0)})
     assert units.output(2.0) == 16.0
     assert units.number("a", 3.0) == 7.0
@@ -795,7 +795,7 @@ def test_units_of_answers():
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0])
-def test_scales_are_above_zero(scale):
+def test_affine_map_rejects_nonpositive_scales(scale):
     with pytest.raises(ValueError, match=f"got the scale {scale} for 'a'"):
         Units.of({"a": (0.0, scale)})
 
@@ -811,7 +811,7 @@ def within(region, x: float) -> bool:
 
 
 @given(regions, regions)
-def test_sets_of_numbers(one, other):
+def test_match_sets_of_numbers(one, other):
     for x in np.arange(-1, 7, 0.5).tolist():
         assert within(_without(one), x) == (not within(one, x))
         assert within(_common(one, other), x) == (within(one, x) and within(other, x))
@@ -849,7 +849,7 @@ def test_half_open_bounds_are_exact(bounds, flags):
     assert [start <= v < stop for v in VALUES] == expected
 
 
-def test_intervals_and_back():
+def test_box_table_round_trips_intervals():
     rules = [
         (Interval(1, 0, 1, True, False),),
         (),
@@ -878,18 +878,18 @@ def test_intervals_and_back():
         ([0.0], [NAN], True, "upper=nan"),
     ],
 )
-def test_empty_boxes(lower, upper, closed, text):
+def test_box_table_rejects_empty_boxes(lower, upper, closed, text):
     with pytest.raises(ValueError, match=text):
         box_table(lower, upper, closed)
 
 
-def test_missing_values_beyond_both_sides_are_no_flag():
+def test_box_table_clears_flags_of_unbounded_sides():
     boxes = BoxTable([[-INF, 0.0]], [[INF, 1.0]], [[0, 0]], [[0, 1]], [[True, True]])
     assert boxes.missing.tolist() == [[False, True]]
     assert not boxes.missing.flags.writeable
 
 
-def test_rows_without_a_rule_are_told_wherever_they_are():
+def test_predict_reports_uncovered_rows():
     rules = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
     X = np.zeros((65_540, 1))  # more than are looked at at once
     X[-1] = np.nan
@@ -897,14 +897,14 @@ def test_rows_without_a_rule_are_told_wherever_they_are():
         rules.predict(X)
 
 
-def test_shapes_must_agree():
+def test_box_table_rejects_unequal_shapes():
     with pytest.raises(ValueError, match=r"one shape .* got \(1, 2\), \(1, 3\)"):
         BoxTable(np.zeros((1, 2)), np.ones((1, 3)), np.ones((1, 2)), np.ones((1, 2)))
     with pytest.raises(ValueError, match="one shape"):
         BoxTable(np.zeros(2), np.ones(2), np.ones(2), np.ones(2))
 
 
-def test_arrays_do_not_change():
+def test_box_table_arrays_are_read_only():
     lower = np.zeros((1, 1))
     boxes = BoxTable(lower, lower + 1, np.zeros((1, 1)), np.ones((1, 1)))
     outputs = np.array([0])
@@ -924,7 +924,7 @@ def test_arrays_do_not_change():
                 array[...] = 0
 
 
-def test_conclusions_make_rules():
+def test_conclusions_build_rules():
     boxes = box_table([[0.0], [1.0]], [[1.0], [INF]])
     labeled = Conclusions(
         np.array([1, 0]), n_rows=np.array([2, 3]), class_counts=np.array([[0, 2], [2, 1]])
@@ -948,7 +948,7 @@ def test_conclusions_make_rules():
     assert Conclusions(np.array([1.0, 2.0])).rule(1, boxes, None) == Rule([Interval(0, 1)], 2.0)
 
 
-def test_shares():
+def test_conclusions_compute_class_probabilities():
     conclusions = Conclusions(
         np.array([0, 1, 1]),
         n_rows=np.array([4, 0, 2]),
@@ -983,12 +983,12 @@ def test_shares():
         (Conclusions(np.array([0, NAN])), None, "Output 1 must be a finite number, got nan"),
     ],
 )
-def test_arrays_must_fit(conclusions, n_classes, text):
+def test_conclusions_reject_wrong_shapes(conclusions, n_classes, text):
     with pytest.raises(ValueError, match=text):
         conclusions.check(2, n_classes)
 
 
-def test_linear_rules_need_no_number():
+def test_conclusions_accept_linear_outputs():
     Conclusions(np.array([0, NAN]), linear={1: LinearOutput(1)}).check(2, None)
 
 
@@ -1042,14 +1042,14 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("X", CONTAINERS.values(), ids=CONTAINERS.keys())
-def test_every_container_gives_the_same_answers(X):
+def test_match_is_equal_for_all_containers(X):
     assert RULES.match(X).tolist() == MATCHES
     assert RULES.assign(X).tolist() == [0, 2, 1, 1]
     assert RULES.covers(X).tolist() == [True] * 4
     assert RULES.predict(X).tolist() == [0, 2, 1, 1]
 
 
-def test_short_floats_are_compared_as_the_numbers_they_are():
+def test_match_compares_short_floats_exactly():
     rules = RuleSet([Rule([Interval(0, upper=0.1)], 1)], ["a"], task="regression")
     short = np.array([[0.1], [math.nextafter(0.1, 0)]], dtype=np.float32)
     assert float(short[0, 0]) > 0.1
@@ -1058,7 +1058,7 @@ def test_short_floats_are_compared_as_the_numbers_they_are():
     assert rules.covers([[0.1]]).tolist() == [True]
 
 
-def test_flags_are_numbers():
+def test_match_reads_booleans_as_numbers():
     rules = RuleSet([Rule([Interval(0, 0.5), OneOf(1, [False])], 1)], ["a", "b"], task="regression")
     X = np.array([[True, False], [True, True], [False, False]])
     assert rules.covers(X).tolist() == [True, False, False]
@@ -1110,7 +1110,7 @@ FRAME = pd.DataFrame(MIXED, columns=["color", "size"])
         "polars nulls",
     ],
 )
-def test_text_and_numbers_with_missing_values(X):
+def test_match_object_columns_with_missing_values(X):
     assert COLORED.match(X).tolist() == [
         [True, False, False],
         [False, False, True],
@@ -1120,18 +1120,18 @@ def test_text_and_numbers_with_missing_values(X):
     ]
 
 
-def test_numbers_among_texts_stay_numbers_in_lists():
+def test_match_keeps_numbers_in_mixed_lists():
     rules = RuleSet([Rule([OneOf(1, [1]), OneOf(0, ["1"])], 0)], ["a", "b"], task="regression")
     assert rules.covers([["1", 1], ["1", 2], ["2", 1]]).tolist() == [True, False, False]
 
 
-def test_whole_numbers_with_missing_values():
+def test_match_integers_with_missing_values():
     rules = RuleSet([Rule([Interval(0, 1)], 0)], ["a"], task="regression")
     assert rules.covers(pd.DataFrame({"a": [1, 2, None]}, dtype="Int64")).tolist() == [0, 1, 0]
     assert rules.covers(pl.DataFrame({"a": [1, 2, None]})).tolist() == [0, 1, 0]
 
 
-def test_rows_that_are_no_rows():
+def test_row_table_rejects_invalid_rows():
     for X, text in [
         ([1.0, 2.0, 3.0], r"two-dimensional .*got shape \(3,\).*X.reshape\(1, -1\)"),
         (np.zeros((2, 2, 3)), r"two-dimensional .*got shape \(2, 2, 3\)"),
@@ -1155,12 +1155,12 @@ def test_rows_that_are_no_rows():
         RULES.predict(coo_array(np.ones(3)))
 
 
-def test_columns_that_no_rule_needs_may_be_there_twice():
+def test_row_table_ignores_repeated_unused_columns():
     X = pd.DataFrame([[9, *ROWS[0], 9]], columns=["more", *NAMES, "more"])
     assert RULES.assign(X).tolist() == [0]
 
 
-def test_long_lists_of_names_are_cut_short():
+def test_row_table_shortens_names_in_messages():
     rules = RuleSet([], [f"f{j}" for j in range(40)], task="regression")
     with pytest.raises(ValueError, match="'f11' and 28 more"):
         rules.covers(np.zeros((1, 3)))
@@ -1175,19 +1175,19 @@ def test_long_lists_of_names_are_cut_short():
         pl.DataFrame([["tall", 1.0, 0]], schema=NAMES, orient="row"),
     ],
 )
-def test_text_where_rules_compare_numbers(X):
+def test_match_rejects_text_for_intervals(X):
     with pytest.raises(ValueError, match="compare feature 'length' with numbers, but X holds"):
         RULES.predict(X)
 
 
-def test_text_where_inner_conditions_compare_numbers():
+def test_match_rejects_text_for_nested_intervals():
     rules = RuleSet([Rule([AtLeast(1, [Interval(0, 1)])], 1)], ["a"], task="regression")
     with pytest.raises(ValueError, match=r"feature 0 with numbers, .*'tall'.*Convert that column"):
         rules.covers([["tall"]])
 
 
 @pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[s]", complex, "V3", "S3"])
-def test_what_is_neither_number_nor_label(kind):
+def test_match_rejects_unknown_types(kind):
     X = np.zeros((2, 1), dtype=kind)
     for condition in (Interval(0, 1), OneOf(0, [1])):
         rules = RuleSet([Rule([condition], 1)], ["a"], task="regression")
@@ -1196,7 +1196,7 @@ def test_what_is_neither_number_nor_label(kind):
 
 
 @pytest.mark.parametrize("negated", [False, True])
-def test_a_table_puts_conditions_to_the_values_of_text_once(negated):
+def test_row_table_evaluates_text_conditions_once(negated):
     texts = np.array(["a", "b", None, "a", np.nan, "c"], dtype=object)
     table = RowTable(pd.DataFrame({"t": texts, "n": np.arange(6.0)}), ["t", "n"])
     for condition in (OneOf(0, ["a", "d"], negated), Missing(0, negated), Interval(1, 1, 3)):
@@ -1206,7 +1206,7 @@ def test_a_table_puts_conditions_to_the_values_of_text_once(negated):
         assert table.holds(condition, rows).tolist() == wanted[rows].tolist()
 
 
-def test_a_table_gives_columns_and_rows():
+def test_row_table_returns_columns_and_rows():
     table = RowTable(pd.DataFrame(ROWS, columns=NAMES)[NAMES[::-1]], NAMES)
     assert len(table) == 4
     assert table.column(1)[1:3].tolist() == [4.0, 3.0]
@@ -1218,7 +1218,7 @@ def test_a_table_gives_columns_and_rows():
 
 
 @pytest.mark.parametrize("kind", ["table", "batch"])
-def test_tables_of_arrow_are_read_by_name(kind):
+def test_row_table_reads_arrow_by_name(kind):
     pa = pytest.importorskip("pyarrow")
     made = (pa.table if kind == "table" else pa.RecordBatch.from_pydict)(
         {"b": [1.0, 9.0], "c": ["x", "y"], "a": [5.0, 0.0]}
@@ -1232,7 +1232,7 @@ def test_tables_of_arrow_are_read_by_name(kind):
     assert rules.predict(made.to_pandas()).tolist() == ["high", "low"]
 
 
-def test_tables_that_nobody_knows_are_refused_rather_than_read_by_position():
+def test_row_table_rejects_unknown_table_types():
     class Strange:
         columns = ("b", "a")
 
@@ -1250,7 +1250,7 @@ def test_tables_that_nobody_knows_are_refused_rather_than_read_by_position():
 
 @pytest.mark.parametrize("kind", [csr_array, csc_matrix, coo_array])
 @pytest.mark.parametrize("number", [float, np.float32, np.int64])
-def test_sparse_rows_are_those_of_the_whole_table(kind, number):
+def test_row_table_reads_sparse_rows(kind, number):
     rng = np.random.default_rng(0)
     dense = (rng.integers(-3, 4, (500, 40)) * (rng.random((500, 40)) < 0.2)).astype(number)
     rules = [
@@ -1271,7 +1271,7 @@ def test_sparse_rows_are_those_of_the_whole_table(kind, number):
         ruleset.predict(kind(dense[:, 1:]))
 
 
-def test_masked_values_are_missing():
+def test_row_table_reads_masked_numbers_as_missing():
     rows = np.ma.MaskedArray([[1.0, 5.0], [9.0, 0.0]], [[False, False], [True, False]])
     rules = RuleSet([Rule((Interval(0, lower=0.0),), 1.0)], ["a", "b"], task="regression")
     assert rules.covers(rows).tolist() == [True, False]
@@ -1279,7 +1279,7 @@ def test_masked_values_are_missing():
 
 
 @pytest.mark.parametrize("kind", [str, object, np.dtypes.StringDType()])
-def test_masked_texts_are_missing(kind):
+def test_row_table_reads_masked_texts_as_missing(kind):
     rows = np.ma.MaskedArray(np.array([["a"], ["b"], ["b"]], dtype=kind), [[0], [0], [1]])
     known = Rule((OneOf(0, ("a",), negated=True),), "no")
     rules = RuleSet([known, Rule((Missing(0),), "gone")], ["c"], task="classification")
@@ -1295,14 +1295,14 @@ def test_masked_texts_are_missing(kind):
         pl.DataFrame({"a": [0.1, 2.0, None]}),
     ],
 )
-def test_sets_of_numbers_find_exact_decimals(values):
+def test_match_sets_with_exact_decimals(values):
     rules = RuleSet(
         [Rule([OneOf(0, [0.1, 2])], 1.0), Rule([Missing(0)], 2.0)], ["a"], task="regression"
     )
     assert rules.match(values).tolist() == [[True, False], [True, False], [False, True]]
 
 
-def test_whole_numbers_of_128_bits_and_texts_of_numpy_have_gaps():
+def test_row_table_reads_wide_integers_and_numpy_texts():
     wide = pl.DataFrame({"a": [2**53, 2**53 + 1, None]}, schema={"a": pl.Int128})
     texts = np.array([["x"], ["y"], [None]], dtype=np.dtypes.StringDType(na_object=None))
     for X, value in ((wide, 2**53 + 1), (texts, "y")):
@@ -1311,14 +1311,14 @@ def test_whole_numbers_of_128_bits_and_texts_of_numpy_have_gaps():
         assert found.tolist() == [[False, False], [True, False], [False, True]]
 
 
-def test_masked_whole_numbers_beyond_all_floats_are_exact():
+def test_row_table_keeps_large_masked_integers_exact():
     rows = np.ma.MaskedArray([[2**53], [2**53 + 1], [2**53 + 1]], [[0], [0], [1]])
     rules = RuleSet([Rule((OneOf(0, (2**53 + 1,)),), 1.0)], ["a"], task="regression")
     assert rules.covers(rows).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64, object])
-def test_sets_of_whole_numbers_beyond_all_floats_are_exact(kind):
+def test_match_sets_with_large_integers_exactly(kind):
     one = OneOf(0, (2**53 + 1,))
     column = np.array([2**53, 2**53 + 1, 2**53 + 2], dtype=kind)
     expected = [int(value) == 2**53 + 1 for value in column]
@@ -1329,7 +1329,7 @@ def test_sets_of_whole_numbers_beyond_all_floats_are_exact(kind):
     assert mixed.covers(column[:, None]).tolist() == expected
 
 
-def test_whole_numbers_beyond_all_floats_are_exact_beside_gaps():
+def test_row_table_keeps_large_nullable_integers_exact():
     values = [2**53, 2**53 + 1, None]
     column = pd.Series(values, dtype="Int64", name="a")
     tables = {
@@ -1346,7 +1346,7 @@ def test_whole_numbers_beyond_all_floats_are_exact_beside_gaps():
         assert rules.covers(X).tolist() == [False, True, False], name
 
 
-def test_the_nearest_box_is_found_where_squares_are_no_floats():
+def test_nearest_box_without_overflow():
     for far in (1e-200, 1e160, LARGEST / 4):
         rules = [Rule([Interval(0, -far, far)], 0.0), Rule([Interval(0, 3 * far, 4 * far)], 1.0)]
         nearest = RuleSet(rules, ["a"], task="regression", fallback=Fallback(9.0, "nearest"))
@@ -1369,7 +1369,7 @@ def test_the_nearest_box_is_found_where_squares_are_no_floats():
     assert nearest.predict([[-LARGEST, -0.4 * LARGEST]]).tolist() == [1.0]
 
 
-def test_nullable_numbers_with_a_gap():
+def test_match_nullable_numbers_with_missing_value():
     rules = [Rule([Interval(0, upper=2)], "few"), Rule([Missing(0)], "none"), Rule([], "many")]
     rules = RuleSet(rules, ["x"], task="classification")
     for kind in ("Int64", "Float64", "UInt8"):
@@ -1378,7 +1378,7 @@ def test_nullable_numbers_with_a_gap():
 
 
 @pytest.mark.parametrize("labels", [[2**53 + 1, 0.5], [2**63, 2**53 + 1], ["a", "a\0"]])
-def test_labels_come_back_as_they_are(labels):
+def test_predict_preserves_label_types(labels):
     first, second = labels
     rules = [Rule((Interval(0, upper=0.0),), first), Rule((), second)]
     found = RuleSet(rules, ["a"], task="classification").predict([[-1.0], [1.0]])

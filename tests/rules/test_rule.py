@@ -33,7 +33,7 @@ def test_linear_output_text(output, text):
     assert str(output) == text
 
 
-def test_linear_output_has_one_form():
+def test_linear_output_merges_terms():
     output = LinearOutput(np.float32(1), [(1, 0), (np.int64(2), 1.0), (0, 3), (2, 1.0)])
     assert output == LinearOutput(1.0, ((0, 3.0), (2, 2.0)))
     assert hash(output) == hash(LinearOutput(1.0, ((0, 3.0), (2, 2.0))))
@@ -52,7 +52,7 @@ def test_linear_output_evaluates():
 # --- statistics ------------------------------------------------------------------------------
 
 
-def test_whole_counts_are_ints():
+def test_statistics_convert_whole_counts_to_int():
     seen = RuleStatistics(np.float64(50.0), np.array([49.0, 0.5, 0.0]), np.float32(0.5), 0)
     assert seen == RuleStatistics(50, (49, 0.5, 0), 0.5, 0.0)
     kinds = [type(v) for v in (seen.n_rows, *seen.class_counts, seen.mean, seen.standard_deviation)]
@@ -92,7 +92,7 @@ def test_whole_counts_are_ints():
         (lambda: Rule([Interval(0, 1), Interval(0, upper=1)], 1), ValueError, "feature 0 could"),
     ],
 )
-def test_what_cannot_be(make, error, text):
+def test_rule_rejects_invalid_parameters(make, error, text):
     with pytest.raises(error, match=text):
         make()
 
@@ -100,7 +100,7 @@ def test_what_cannot_be(make, error, text):
 # --- rules -----------------------------------------------------------------------------------
 
 
-def test_conditions_are_brought_into_one_form():
+def test_rule_normalizes_conditions():
     rule = Rule(iter([OneOf(2, ["red"]), Interval(1, 3), Interval(0), Interval(1, upper=5)]), "a")
     assert rule.conditions == (Interval(1, 3, 5), OneOf(2, ["red"]))
     assert rule == Rule((Interval(1, 3, 5), OneOf(2, ["red"])), "a")
@@ -115,12 +115,12 @@ def test_conditions_are_brought_into_one_form():
     ("output", "kind"),
     [(np.int64(3), int), (np.float32(0.5), float), (np.True_, bool), (np.str_("a"), str)],
 )
-def test_outputs_become_pythons(output, kind):
+def test_rule_converts_outputs_to_python(output, kind):
     assert type(Rule([], output).output) is kind
     assert Rule([], output).output == output
 
 
-def test_holds_where_all_conditions_hold():
+def test_rule_holds_where_all_conditions_hold():
     columns = [np.array([1.0, 2.0, math.nan, 1.0]), np.array([0.0, 0.0, 0.0, 9.0])]
     rule = Rule([Interval(0, upper=1), Interval(1, upper=5)], 1)
     assert rule.holds(lambda j: columns[j], 4).tolist() == [True, False, False, False]
@@ -169,18 +169,18 @@ def test_holds_where_all_conditions_hold():
         (Rule([], 3.0, RuleStatistics(10, mean=3.0)), {}, "ALWAYS 3   [10 rows]"),
     ],
 )
-def test_text(rule, settings, text):
+def test_rule_text(rule, settings, text):
     assert rule.to_text(NAMES, **settings) == text
 
 
-def test_the_example_of_the_house():
+def test_rule_text_of_documented_example():
     rule = Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0)))
     text = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]"
     assert rule.to_text(["petal length (cm)"]) == text
     assert str(rule) == text.replace("petal length (cm)", "x0")
 
 
-def test_purity():
+def test_rule_purity():
     counted = Rule([], "a", RuleStatistics(10, (2, 6)))
     assert counted.purity() == 0.75
     assert counted.purity(0) == 0.25
@@ -198,7 +198,7 @@ def test_purity():
     ],
     ids=lambda v: type(v).__name__,
 )
-def test_rules_do_not_change_and_copies_are_equal(value):
+def test_rule_is_immutable_and_copyable(value):
     for field in dataclasses.fields(value):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(value, field.name, None)
@@ -209,7 +209,7 @@ def test_rules_do_not_change_and_copies_are_equal(value):
         assert hash(twin) == hash(value)
 
 
-def test_rules_differ_in_each_part():
+def test_rule_equality_compares_all_parts():
     rule = Rule([Interval(0, 1)], "a", RuleStatistics(3))
     others = [
         Rule([Interval(0, 2)], "a", RuleStatistics(3)),

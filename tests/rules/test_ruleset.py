@@ -114,7 +114,7 @@ def asked(ruleset):
 
 
 @each
-def test_rule_sets_do_not_change(ruleset):
+def test_ruleset_is_immutable(ruleset):
     for name in ("rules", "feature_names", "task", "classes", "_rules", "boxes", "note"):
         with pytest.raises(AttributeError, match="cannot be changed"):
             setattr(ruleset, name, ())
@@ -138,7 +138,7 @@ def test_rule_sets_do_not_change(ruleset):
     ],
     ids=["pickle", "copy", "deepcopy", "replace", "rules", "json", "slice"],
 )
-def test_copies_are_equal(ruleset, twin):
+def test_ruleset_equals_its_copies(ruleset, twin):
     before = twin(ruleset)
     asked(ruleset)
     after = twin(ruleset)
@@ -150,7 +150,7 @@ def test_copies_are_equal(ruleset, twin):
 
 
 @each
-def test_what_is_remembered_is_not_stored(ruleset):
+def test_ruleset_pickle_omits_caches(ruleset):
     # Otherwise joblib.Memory would compute anew after each question.
     fresh = pickle.loads(pickle.dumps(ruleset))
     stored, hashed = pickle.dumps(fresh), joblib.hash(fresh)
@@ -160,7 +160,7 @@ def test_what_is_remembered_is_not_stored(ruleset):
     assert joblib.hash(pickle.loads(pickle.dumps(fresh))) == hashed
 
 
-def test_unpickled_arrays_are_locked():
+def test_ruleset_unpickled_arrays_are_read_only():
     fresh = pickle.loads(pickle.dumps(by_boxes()))
     with pytest.raises(ValueError, match="read-only"):
         fresh.boxes.lower[1, 0] = -5
@@ -168,7 +168,7 @@ def test_unpickled_arrays_are_locked():
         fresh.conclusions.outputs[0] = 1
 
 
-def test_arrays_and_rules_make_equal_sets():
+def test_ruleset_from_boxes_equals_ruleset_of_rules():
     assert by_boxes() == by_rules()
     assert hash(by_boxes()) == hash(by_rules())
     assert {by_boxes(): "found"}[by_rules()] == "found"
@@ -194,7 +194,7 @@ def test_arrays_and_rules_make_equal_sets():
         {"fallback": Fallback("c", "nearest", (3, 3, 4))},
     ],
 )
-def test_sets_differ_in_each_part(change):
+def test_ruleset_equality_compares_all_parts(change):
     for ruleset in (by_rules(), by_boxes()):
         changed = ruleset.replace(**change)
         assert changed != by_rules()
@@ -202,12 +202,12 @@ def test_sets_differ_in_each_part(change):
         assert ruleset == by_rules()
 
 
-def test_other_things_are_not_equal():
+def test_ruleset_differs_from_other_types():
     assert by_rules() != by_rules().rules
     assert by_rules() != "rules"
 
 
-def test_replace_leaves_arrays_alone():
+def test_ruleset_replace_keeps_arrays():
     boxes = by_boxes()
     assert boxes.replace(fallback=None).boxes is boxes.boxes
     with pytest.raises(TypeError, match="color"):
@@ -221,7 +221,7 @@ def test_replace_leaves_arrays_alone():
 
 
 @each
-def test_sequence(ruleset):
+def test_ruleset_is_a_sequence(ruleset):
     rules = list(ruleset)
     assert len(rules) == len(ruleset)
     assert [ruleset[i] for i in range(len(ruleset))] == rules
@@ -239,7 +239,7 @@ def test_sequence(ruleset):
     assert ruleset[::-1].rules == ruleset.rules[::-1]
 
 
-def test_sizes():
+def test_ruleset_counts_conditions_and_terms():
     ruleset = by_boxes()
     assert (len(ruleset), ruleset.n_conditions, ruleset.n_literals) == (2, 3, 4)
     assert ruleset.n_terms == sum(rule.n_terms for rule in ruleset) >= 4
@@ -251,7 +251,7 @@ def test_sizes():
     assert (len(empty), empty.n_conditions, empty.n_literals, empty.n_features) == (0, 0, 0, 0)
 
 
-def test_classes_are_found_in_the_outputs():
+def test_ruleset_derives_classes_from_outputs():
     def classes(*outputs, fallback=None):
         rules = [Rule([], output) for output in outputs]
         return RuleSet(rules, ["x"], task="classification", fallback=fallback).classes
@@ -316,7 +316,7 @@ def test_classes_are_found_in_the_outputs():
         ),
     ],
 )
-def test_what_is_no_rule_set(change, error, text):
+def test_ruleset_rejects_invalid_parameters(change, error, text):
     with pytest.raises(error, match=text):
         by_rules(**change)
 
@@ -330,12 +330,12 @@ def test_what_is_no_rule_set(change, error, text):
         (Rule([], LinearOutput(0, [(2, 1)])), "Rule 1 uses feature 2"),
     ],
 )
-def test_what_is_no_regression_rule(rule, text):
+def test_ruleset_rejects_invalid_regression_rules(rule, text):
     with pytest.raises(ValueError, match=text):
         regression(rules=[rule])
 
 
-def test_arrays_must_fit():
+def test_from_boxes_rejects_unfitting_arrays():
     boxes, conclusions = by_boxes().boxes, by_boxes().conclusions
 
     def make(b=boxes, c=conclusions, names=NAMES, **settings):
@@ -403,7 +403,7 @@ def test_labels_keep_their_type(classes, kind, policy):
         ((3, "a"), None, -1, "O"),
     ],
 )
-def test_abstaining(classes, label, answer, kind):
+def test_predict_abstains_where_uncovered(classes, label, answer, kind):
     ruleset = RuleSet(
         [Rule([Interval(0, upper=0)], classes[0])],
         ["x"],
@@ -421,7 +421,7 @@ def test_abstaining(classes, label, answer, kind):
     assert ruleset.predict_proba([[-1], [7]]).tolist() == [[1, 0], [0.5, 0.5]]
 
 
-def test_abstaining_needs_a_label():
+def test_abstaining_requires_a_free_label():
     def make(classes, label=None):
         return RuleSet(
             [Rule([Interval(0, upper=0)], classes[0])],
@@ -440,7 +440,7 @@ def test_abstaining_needs_a_label():
         make((-1, 1), label=1)
 
 
-def test_regression_answers():
+def test_predict_regression():
     X = [[0.5, 9.0], [2.0, 1.0], [3.0, NAN], [9.0, 0.0]]
     for fallback, last in [
         (Fallback(-7), -7.0),
@@ -456,7 +456,7 @@ def test_regression_answers():
         integers.predict_proba([[1.0]])
 
 
-def test_linear_answers_of_arrays():
+def test_predict_linear_outputs_of_arrays():
     outputs = np.array([1.5, NAN])
     ruleset = RuleSet.from_boxes(
         regression().boxes,
@@ -468,7 +468,7 @@ def test_linear_answers_of_arrays():
     assert ruleset.predict(np.array([[2, 1]], dtype=np.uint8)).tolist() == [4.0]
 
 
-def test_rows_without_an_answer():
+def test_predict_rejects_uncovered_rows():
     for ruleset in (by_rules(fallback=None), by_boxes(fallback=None)):
         assert ruleset.predict([[0.0, 0.0]]).tolist() == ["a"]
         for method in (ruleset.predict, ruleset.predict_proba):
@@ -484,7 +484,7 @@ def test_rows_without_an_answer():
         regression().predict([[9.0, 9.0]])
 
 
-def test_shares():
+def test_predict_proba_uses_class_counts():
     X = [[0.0, 0.0], [1.5, 6.0], [9.0, 9.0]]
     expected = [[0.75, 0.25, 0], [0, 1, 0], [0.3, 0.3, 0.4]]
     assert by_rules().predict_proba(X).tolist() == expected
@@ -499,7 +499,7 @@ def test_shares():
     assert counted_nothing.predict_proba(X).tolist() == [[0, 1, 0]] * 3
 
 
-def test_no_rules_fall_back():
+def test_predict_without_rules_uses_fallback():
     for policy in ("default", "nearest"):
         ruleset = RuleSet([], ["x"], task="classification", fallback=Fallback("a", policy))
         assert ruleset.predict([[1], [2]]).tolist() == ["a", "a"]
@@ -510,7 +510,7 @@ def test_no_rules_fall_back():
     ).tolist() == [1.0, 1.0]
 
 
-def test_missing_values_get_the_fallback():
+def test_predict_missing_values_uses_fallback():
     assert by_boxes().predict([[NAN, NAN]]).tolist() == ["c"]
     assert by_boxes().predict(pd.DataFrame([[1.0, NAN]], columns=NAMES)).tolist() == ["a"]
 
@@ -518,7 +518,7 @@ def test_missing_values_get_the_fallback():
 # --- shown -----------------------------------------------------------------------------------
 
 
-def test_repr_says_what_it_is():
+def test_ruleset_repr():
     assert repr(by_rules()).splitlines() == [
         "<RuleSet: 2 ordered rules for classification on 2 features>",
         *str(by_rules()).splitlines(),
@@ -527,7 +527,7 @@ def test_repr_says_what_it_is():
     assert repr(one).startswith("<RuleSet: 1 unordered rule for regression on 1 feature>\n")
 
 
-def test_a_rule_is_written_as_it_stands_in_its_set():
+def test_rule_of_a_set_is_written_with_names():
     made = [
         Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0))),
         Rule([], "other"),
@@ -553,7 +553,7 @@ def test_a_rule_is_written_as_it_stands_in_its_set():
     assert str(ruleset[0]) == line
 
 
-def test_a_missing_value_spoils_only_the_answers_that_need_it():
+def test_predict_linear_output_with_missing_values():
     rules = RuleSet(
         [
             Rule([Interval(0, upper=1)], LinearOutput(1.0, [(1, 2.0), (2, -1.0)])),
@@ -566,7 +566,7 @@ def test_a_missing_value_spoils_only_the_answers_that_need_it():
     np.testing.assert_array_equal(rules.predict(rows), [6.0, np.nan, 5.0, 5.0])
 
 
-def test_classes_get_other_names():
+def test_with_class_names_renames_classes():
     rules = RuleSet(
         [Rule([Interval(0, upper=30)], 0), Rule([], 1)],
         ["age"],

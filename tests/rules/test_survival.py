@@ -53,7 +53,7 @@ def interval_rules(*bounds: tuple[float, float], ordered: bool) -> RuleSet:
 # --- curves --------------------------------------------------------------------------------------
 
 
-def test_published_curve() -> None:
+def test_curve_agrees_with_published_example() -> None:
     # Values as printed in D. G. Kleinbaum, M. Klein: Survival analysis, chapter 2.
     curve = SurvivalCurve.of(TREATED, TREATED_EVENT)
     published = {6: 0.8571, 7: 0.8067, 10: 0.7529, 13: 0.6902, 16: 0.6275, 22: 0.5378, 23: 0.4482}
@@ -68,7 +68,7 @@ def test_published_curve() -> None:
 
 
 @given(outcomes)
-def test_curves_are_those_of_plain_loops(rows: list[tuple[int, bool]]) -> None:
+def test_curve_agrees_with_loop(rows: list[tuple[int, bool]]) -> None:
     curve = SurvivalCurve.of(*zip(*rows, strict=True))
     moments = np.arange(-1, 14) + 0.5 * (len(rows) % 2)
     expected = [share_alive(rows, when) for when in moments]
@@ -79,9 +79,7 @@ def test_curves_are_those_of_plain_loops(rows: list[tuple[int, bool]]) -> None:
 
 
 @given(outcomes, st.randoms())
-def test_a_curve_knows_its_rows_whatever_their_order(
-    rows: list[tuple[int, bool]], random: Any
-) -> None:
+def test_curve_ignores_order_of_rows(rows: list[tuple[int, bool]], random: Any) -> None:
     curve = SurvivalCurve.of(*zip(*rows, strict=True))
     time, event = curve.outcomes()
     assert sorted(zip(time, event, strict=True)) == sorted(rows)
@@ -92,7 +90,7 @@ def test_a_curve_knows_its_rows_whatever_their_order(
     assert hash(again) == hash(curve)
 
 
-def test_curves_stay_as_they_are() -> None:
+def test_curve_is_immutable() -> None:
     curve = SurvivalCurve.of([3, 1], [True, False])
     for same in (curve, pickle.loads(pickle.dumps(curve))):
         assert same == curve
@@ -102,14 +100,14 @@ def test_curves_stay_as_they_are() -> None:
     assert (curve == "a curve") is False
 
 
-def test_nothing_happens_to_censored_rows() -> None:
+def test_curve_of_censored_rows_is_constant() -> None:
     curve = SurvivalCurve.of([1, 2, 3], [False] * 3)
     assert curve.at([0, 2, 99]).tolist() == [1, 1, 1]
     assert str(curve) == "median survival not reached   [3 rows, 0 events]"
 
 
 @pytest.mark.parametrize("times", [[1.0, np.nan], ["1"], [True]])
-def test_times_to_look_at_are_numbers(times: Any) -> None:
+def test_curve_rejects_invalid_times(times: Any) -> None:
     with pytest.raises(ValueError, match="times must be numbers"):
         SurvivalCurve.of([1], [True]).at(times)
 
@@ -117,7 +115,7 @@ def test_times_to_look_at_are_numbers(times: Any) -> None:
 # --- outcomes ------------------------------------------------------------------------------------
 
 
-def test_outcomes_in_all_forms() -> None:
+def test_read_outcomes_accepts_all_forms() -> None:
     time, event = [2.5, 1.0, 4.0], [True, False, True]
     rows = list(zip(event, time, strict=True))
     forms = [
@@ -156,7 +154,9 @@ def test_outcomes_in_all_forms() -> None:
         (([1.0], [True]), ValueError, "got 1 for 2 rows"),
     ],
 )
-def test_outcomes_that_cannot_be_read(y: Any, error: type[Exception], message: str) -> None:
+def test_read_outcomes_rejects_invalid_outcomes(
+    y: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         read_outcomes(y, 2)
 
@@ -171,7 +171,7 @@ def test_outcomes_that_cannot_be_read(y: Any, error: type[Exception], message: s
     st.lists(st.tuples(st.integers(-2, 10), st.integers(-2, 10)), max_size=5),
     st.booleans(),
 )
-def test_answers_are_those_of_plain_loops(
+def test_predictions_agree_with_loop(
     rows: list[tuple[int, int, bool]], bounds: list[tuple[int, int]], ordered: bool
 ) -> None:
     if not any(event for *_, event in rows):
@@ -197,7 +197,7 @@ def test_answers_are_those_of_plain_loops(
     assert [c is None for c in rules.curves] == [not answers_of[i] for i in range(len(bounds))]
 
 
-def test_curves_of_rulekit() -> None:
+def test_curves_agree_with_rulekit() -> None:
     golden = json.loads(RULEKIT.read_text(encoding="utf-8"))
     ruleset = RuleSet.from_json(json.dumps(golden["ruleset"]))
     rules = SurvivalRules.fit(ruleset, golden["X"], (golden["time"], golden["event"]))
@@ -208,7 +208,7 @@ def test_curves_of_rulekit() -> None:
         np.testing.assert_allclose(values, curve["probabilities"], rtol=1e-12, atol=1e-15)
 
 
-def test_many_rows_are_answered_in_batches() -> None:
+def test_predict_in_batches() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 10, (20_000, 1))
     time, event = rng.exponential(5, 20_000).round(1), rng.random(20_000) < 0.7
@@ -223,7 +223,7 @@ def test_many_rows_are_answered_in_batches() -> None:
     )
 
 
-def test_the_mean_of_equal_curves_is_a_share() -> None:
+def test_mean_of_equal_curves_is_at_most_one() -> None:
     curve = SurvivalCurve.of([1.0, 2.0], [True, True])
     for n_rules in range(1, 30):  # for which n is n times one n-th above 1?
         ruleset = interval_rules(*[(0, 9)] * n_rules, ordered=False)
@@ -231,7 +231,7 @@ def test_the_mean_of_equal_curves_is_a_share() -> None:
         assert 1 - 1e-12 <= rules.predict_survival_function([[3.0]], [0.5])[0, 0] <= 1
 
 
-def test_any_rules_can_be_given_curves() -> None:
+def test_fit_accepts_any_rules() -> None:
     rng = np.random.default_rng(1)
     X = pd.DataFrame({"dose": rng.uniform(0, 10, 200), "age": rng.uniform(20, 80, 200)})
     time = rng.exponential(np.where(X["age"] > 50, 2, 9))
@@ -243,7 +243,7 @@ def test_any_rules_can_be_given_curves() -> None:
     assert medians == sorted(np.sort(time[rows])[(rows.sum() - 1) // 2] for rows in (older, ~older))
 
 
-def test_text_of_unordered_rules_and_of_rules_without_rows() -> None:
+def test_survival_rules_text() -> None:
     ruleset = interval_rules((0, 5), (50, 60), (1, 0), ordered=False)
     rules = SurvivalRules.fit(ruleset, [[1.0], [2.0], [9.0]], ([3.0, 4.0, 5.0], [1, 0, 0]))
     assert str(rules) == (
@@ -256,7 +256,7 @@ def test_text_of_unordered_rules_and_of_rules_without_rows() -> None:
     assert str(ordered).splitlines()[2] == "3. ELSE median survival 4   [1 row, 1 event]"
 
 
-def test_rules_can_be_kept_and_compared() -> None:
+def test_survival_rules_are_picklable_and_comparable() -> None:
     y = ([3.0, 4.0, 5.0], [1, 0, 1])
     rules = SurvivalRules.fit(interval_rules((0, 5), ordered=True), [[1.0], [2.0], [9.0]], y)
     assert pickle.loads(pickle.dumps(rules)) == rules
@@ -267,7 +267,7 @@ def test_rules_can_be_kept_and_compared() -> None:
         rules.curves = ()  # type: ignore[misc]
 
 
-def test_rules_that_cannot_be_made() -> None:
+def test_survival_rules_reject_invalid_input() -> None:
     ruleset = interval_rules((0, 5), ordered=True)
     with pytest.raises(ValueError, match="at least one event, got 2 censored rows"):
         SurvivalRules.fit(ruleset, [[1.0], [2.0]], ([1, 2], [0, 0]))

@@ -58,18 +58,18 @@ finite = st.floats(-1e308, 1e308)
         (1.2345678901e20, 2, "1.2345678901e+20"),
     ],
 )
-def test_numbers(value, decimals, text):
+def test_format_number(value, decimals, text):
     assert format_number(value, decimals) == text
 
 
 @given(value=finite)
-def test_four_digits_stay(value):
+def test_format_number_keeps_four_digits(value):
     assert float(format_number(value)) == pytest.approx(value, rel=5.001e-4, abs=5e-324)
 
 
 @given(value=st.floats(-1e9, 1e9), decimals=st.integers(0, 12))
 @example(value=67108864.484375, decimals=5)
-def test_decimals_stay(value, decimals):
+def test_format_number_keeps_given_decimals(value, decimals):
     text = format_number(value, decimals)
     # The text, and the difference, are floats themselves.
     assert abs(float(text) - value) <= 0.5000001 * 10.0**-decimals + 2 * math.ulp(value)
@@ -94,7 +94,7 @@ def test_decimals_stay(value, decimals):
         (2 / 3, "67 %"),
     ],
 )
-def test_percentages(share, text):
+def test_percent_text(share, text):
     assert percent_text(share) == text
 
 
@@ -103,7 +103,7 @@ def test_percentages(share, text):
 @example(0.995)
 @example(math.nextafter(0.99, 0))
 @example(0.01)
-def test_only_all_is_100_percent(share):
+def test_percent_text_is_100_only_if_exact(share):
     text = percent_text(share)
     assert (text == "100 %") == (share == 1)
     assert (text == "0 %") == (share == 0)
@@ -111,7 +111,7 @@ def test_only_all_is_100_percent(share):
         assert float(text.removesuffix(" %")) == pytest.approx(100 * share, abs=0.5001)
 
 
-def test_precision_follows_the_range():
+def test_decimals_for_range():
     assert decimals_for_range(0, 10) == 2
     assert decimals_for_range(0, 9.99) == 3
     assert decimals_for_range(0, 1e6) == -3
@@ -136,43 +136,43 @@ def test_precision_follows_the_range():
         (-math.inf, "-∞"),
     ],
 )
-def test_exact_numbers(value, text):
+def test_exact_number(value, text):
     assert exact_number(value) == plain_number(0, value) == text
 
 
 @given(value=st.floats(allow_nan=False, allow_infinity=False) | st.floats(-1e3, 1e3))
-def test_exact_numbers_are_read_as_they_were(value):
+def test_exact_number_round_trips(value):
     text = exact_number(value)
     assert float(text) == value
     assert len(text.replace(".", "").strip("-0")) <= max(len(repr(value)), 17)
 
 
-def test_bounds():
+def test_bounds_text():
     assert bounds_text("a", 1.0, 2.0, True, False, "{:.2f}".format) == "1.00 ≤ a < 2.00"
     assert bounds_text("a", -math.inf, math.inf, False, False, str) == "a is anything"
 
 
-def test_sums():
+def test_linear_text():
     assert linear_text([(0, 1), (1, -1), (2, 0.5)], ["1", "1", "0.5"]) == "x0 - x1 + 0.5·x2"
     assert linear_text([(1, -2.25)], ["2.25"], ["a", "b"]) == "-2.25·b"
 
 
 @pytest.mark.parametrize("label", ["a", "a b (c)", "§ 3", 1, 1.0, True, -3, 0.1 + 0.2])
-def test_labels_are_written_as_they_are(label):
+def test_format_label_keeps_plain_labels(label):
     assert format_label(label) == str(label)
 
 
 @pytest.mark.parametrize("text", ["", " a", "a, b", "{a}", "a\nb", "a;b"])
-def test_labels_that_could_be_misread_are_quoted(text):
+def test_format_label_quotes_ambiguous_labels(text):
     assert format_label(text) == json.dumps(text)
     assert "\n" not in format_label(text)
 
 
 @pytest.mark.parametrize("name", ["a", "petal length (cm)", "od280/od315", "α"])
-def test_usual_names_are_not_quoted(name):
+def test_feature_name_keeps_plain_names(name):
     assert feature_name([name], 0) == name
 
 
 @pytest.mark.parametrize("name", ["IF x > 3", "a\tb", "a = b", ""])
-def test_names_that_could_be_misread_are_quoted(name):
+def test_feature_name_quotes_ambiguous_names(name):
     assert feature_name([name], 0) == json.dumps(name)

@@ -175,7 +175,7 @@ def covered_cells(sets: list[np.ndarray], rules: list[int]) -> np.ndarray:
 
 @pytest.mark.parametrize("path", PATHS)
 @given(sets=value_sets())
-def test_rules_that_allow_sets_of_values(path: str, sets: list[np.ndarray]) -> None:
+def test_union_volume_of_products(path: str, sets: list[np.ndarray]) -> None:
     lower, upper, rule = boxes_of(sets)
     order = np.random.default_rng(len(lower)).permutation(len(lower))
     with forced(path):
@@ -186,7 +186,7 @@ def test_rules_that_allow_sets_of_values(path: str, sets: list[np.ndarray]) -> N
 
 
 @given(sets=value_sets(), first=st.integers(0, 5))
-def test_what_a_rule_holds_in_outside_of_others(sets: list[np.ndarray], first: int) -> None:
+def test_products_volume_outside_of_others(sets: list[np.ndarray], first: int) -> None:
     lower, upper, rule = boxes_of(sets)
     one = first % len(sets[0])
     own, others = rule == one, rule != one
@@ -198,7 +198,7 @@ def test_what_a_rule_holds_in_outside_of_others(sets: list[np.ndarray], first: i
     assert found == pytest.approx(expected.mean(), abs=1e-15)
 
 
-def test_what_takes_too_many_steps_is_not_told() -> None:
+def test_products_volume_is_none_beyond_limit() -> None:
     lower, upper = random_boxes(60, 10, 0.5, seed=1)
     one, others = slice(0, 1), slice(1, None)
     rule = np.arange(59)
@@ -206,7 +206,7 @@ def test_what_takes_too_many_steps_is_not_told() -> None:
     assert volume_outside(*boxes, limit=1) is None
 
 
-def test_volumes_less_than_all_floats_are_sampled_as_nothing() -> None:
+def test_sampled_volume_underflows_to_zero() -> None:
     low = np.repeat([[0.0], [0.1]], 400, axis=1)
     assert sampled_volume(low, low + 0.1, 10, 0.95, 0) == (0.0, 0.0, 0.0)
 
@@ -243,7 +243,7 @@ def test_union_volume_of_known_shapes(lower: object, upper: object, expected: fl
 
 
 @given(boxes=grid_boxes(max_boxes=15), data=st.data())
-def test_union_volume_does_not_depend_on_the_view(boxes: np.ndarray, data: st.DataObject) -> None:
+def test_union_volume_is_equal_for_array_views(boxes: np.ndarray, data: st.DataObject) -> None:
     lower, upper = boxes / SIDE
     value = union_volume(lower, upper).value
     order = data.draw(st.permutations(range(len(lower))))
@@ -282,7 +282,7 @@ def test_union_volume_adds_over_separate_groups() -> None:
     assert volume.value == pytest.approx(sum(parts) / 4, rel=1e-12)
 
 
-def test_declared_disjoint_boxes_are_added() -> None:
+def test_union_volume_sums_disjoint_boxes() -> None:
     edges = np.linspace(0, 1, 11)
     lower, upper = edges[:-1, None], edges[1:, None]
     assert union_volume(lower, upper, disjoint=True).value == pytest.approx(1.0, abs=1e-15)
@@ -291,12 +291,12 @@ def test_declared_disjoint_boxes_are_added() -> None:
         union_volume([*lower, [0.0]], [*upper, [0.1]], disjoint=True)
 
 
-def test_rounding_of_declared_disjoint_boxes_is_forgiven() -> None:
+def test_union_volume_tolerates_rounding_of_disjoint_boxes() -> None:
     lower, upper = [[0.0], [0.5 - 1e-10]], [[0.5], [1.0]]
     assert union_volume(lower, upper, disjoint=True).value == 1.0
 
 
-def test_volume_in_150_dimensions_by_logarithms() -> None:
+def test_union_volume_in_150_dimensions() -> None:
     lower = np.zeros((2, 150))
     upper = np.full((2, 150), 0.99)
     upper[1] = 0.98
@@ -311,7 +311,7 @@ def test_volume_in_150_dimensions_by_logarithms() -> None:
     assert union_volume(np.vstack([lower, flat]), np.vstack([upper, flat])) == volume
 
 
-def test_volume_in_1000_dimensions_underflows_to_zero() -> None:
+def test_union_volume_underflows_to_zero() -> None:
     lower = np.zeros((14, 1000))
     upper = np.full((14, 1000), 0.4)
     upper[np.arange(14), np.arange(14)] = 0.5
@@ -331,7 +331,7 @@ SAMPLED = [
 
 
 @pytest.mark.parametrize(("n_boxes", "n_features", "reach"), SAMPLED)
-def test_sampled_interval_holds_the_volume(n_boxes: int, n_features: int, reach: float) -> None:
+def test_sampled_interval_contains_the_volume(n_boxes: int, n_features: int, reach: float) -> None:
     boxes = random_boxes(n_boxes, n_features, reach, seed=11)
     exact = union_volume(*boxes)
     assert exact.exact
@@ -349,7 +349,7 @@ def test_sampled_interval_holds_the_volume(n_boxes: int, n_features: int, reach:
     assert held >= 38
 
 
-def test_a_tiny_union_is_sampled_with_small_relative_error() -> None:
+def test_sampled_volume_of_tiny_union_is_accurate() -> None:
     boxes = random_boxes(60, 20, 0.7, seed=11)
     exact = union_volume(*boxes).value
     assert 0.0 < exact < 0.002
@@ -359,7 +359,7 @@ def test_a_tiny_union_is_sampled_with_small_relative_error() -> None:
     assert volume.high - volume.low < 0.01 * exact
 
 
-def test_known_parts_are_added_to_a_sampled_one() -> None:
+def test_union_volume_adds_exact_and_sampled_parts() -> None:
     lower, upper = random_boxes(15, 7, 0.9, seed=11)
     lower[:, 0], upper[:, 0] = lower[:, 0] / 2, upper[:, 0] / 2
     alone = union_volume(lower, upper, max_fragments=1)
@@ -373,7 +373,7 @@ def test_known_parts_are_added_to_a_sampled_one() -> None:
     assert joined.high == pytest.approx(min(alone.high + 0.5, 1.0), abs=1e-12)
 
 
-def test_sampling_repeats_under_a_seed() -> None:
+def test_sampled_volume_is_reproducible() -> None:
     boxes = random_boxes(15, 7, 0.9, seed=11)
 
     def value(random_state: object) -> float:
@@ -393,7 +393,7 @@ def test_sampling_repeats_under_a_seed() -> None:
 # --- bad input -----------------------------------------------------------------------------------
 
 
-def test_boxes_too_entangled_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_union_volume_samples_entangled_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
     # Rules of 5 conditions "below 1/2" or "above 1/2" on 30 features: a formula of truth values.
     rng = np.random.default_rng(0)
     names, domain = [f"x{j}" for j in range(30)], Domain((0,) * 30, (1,) * 30)
@@ -427,7 +427,7 @@ def test_boxes_too_entangled_are_sampled(monkeypatch: pytest.MonkeyPatch) -> Non
 # --- sampling ---
 
 
-def test_points_are_not_those_of_data_made_with_the_same_seed() -> None:
+def test_point_stream_is_independent_of_data_seed() -> None:
     # Narrow boxes around rows drawn with seed 0, and points with seed 0 in the whole cube: points
     # of the same stream would all hit the boxes.
     points = np.random.default_rng(0).random((500, 2))
@@ -445,7 +445,7 @@ def test_clopper_pearson_agrees_with_scipy(hits: int, n_samples: int, confidence
 
 @pytest.mark.parametrize("n_samples", [1, 7, 20])
 @pytest.mark.parametrize("truth", [0.0, 0.01, 0.3, 0.5, 0.97, 1.0])
-def test_clopper_pearson_never_falls_short_of_its_confidence(n_samples: int, truth: float) -> None:
+def test_clopper_pearson_has_at_least_its_confidence(n_samples: int, truth: float) -> None:
     held = 0.0
     for hits in range(n_samples + 1):
         low, high = clopper_pearson(hits, n_samples, 0.9)
@@ -466,7 +466,7 @@ def test_clopper_pearson_never_falls_short_of_its_confidence(n_samples: int, tru
         ([[1, 1], [0, 0], [7, 7]], [[2, 2], [3, 3], [8, 8]]),
     ],
 )
-def test_sampled_volume_comes_near_to_counted_cells(
+def test_sampled_volume_agrees_with_counted_cells(
     lower: list[list[int]], upper: list[list[int]]
 ) -> None:
     low, high = np.array(lower) / 8, np.array(upper) / 8
@@ -484,7 +484,7 @@ def test_sampled_volume_comes_near_to_counted_cells(
     assert {type(number) for number in (value, bottom, top)} == {float}
 
 
-def test_a_stream_is_drawn_from_as_it_is() -> None:
+def test_sampled_volume_uses_given_generator() -> None:
     generator = np.random.default_rng(3)
     assert sampling_stream(generator) is generator
     state = np.random.RandomState(3)
@@ -498,7 +498,7 @@ def test_a_stream_is_drawn_from_as_it_is() -> None:
 
 @pytest.mark.parametrize("path", PAIR_PATHS)
 @given(boxes=grid_boxes(max_boxes=12), tolerance=st.sampled_from([0, 1, 2]))
-def test_overlapping_pairs_by_loops(path: str, boxes: np.ndarray, tolerance: int) -> None:
+def test_overlapping_pairs_agree_with_loop(path: str, boxes: np.ndarray, tolerance: int) -> None:
     lower, upper = boxes
     expected = [
         [i, j]
@@ -513,7 +513,7 @@ def test_overlapping_pairs_by_loops(path: str, boxes: np.ndarray, tolerance: int
 
 @pytest.mark.parametrize("path", PAIR_PATHS)
 @given(boxes=grid_boxes(max_boxes=12, max_features=2))
-def test_contained_in_other_by_loops(path: str, boxes: np.ndarray) -> None:
+def test_contained_in_other_agrees_with_loop(path: str, boxes: np.ndarray) -> None:
     lower, upper = boxes
     cells = [
         frozenset(itertools.product(*map(range, low, high)))
@@ -528,7 +528,7 @@ def test_contained_in_other_by_loops(path: str, boxes: np.ndarray) -> None:
 
 
 @given(boxes=grid_boxes(max_boxes=12), data=st.data())
-def test_adjacent_pairs_by_loops(boxes: np.ndarray, data: st.DataObject) -> None:
+def test_adjacent_pairs_agree_with_loop(boxes: np.ndarray, data: st.DataObject) -> None:
     lower, upper = np.sort(boxes // 3, axis=0)  # a coarse grid, so that many boxes touch
     n_features = lower.shape[1]
     flags: list[np.ndarray | None] = [None, None]
@@ -560,7 +560,7 @@ def test_adjacent_pairs_by_loops(boxes: np.ndarray, data: st.DataObject) -> None
         assert hull.prod() == sum((upper[one] - lower[one]).prod() for one in (i, j))
 
 
-def test_unbounded_boxes() -> None:
+def test_volumes_reject_unbounded_boxes() -> None:
     inf = math.inf
     lower, upper = [[-inf, 0], [2, 0], [-inf, -inf]], [[2, 1], [inf, 1], [0, inf]]
     assert adjacent_pairs(lower, upper).tolist() == [[0, 1, 0]]
@@ -574,14 +574,14 @@ def test_unbounded_boxes() -> None:
     ]
 
 
-def test_minus_zero_is_zero() -> None:
+def test_volumes_treat_minus_zero_as_zero() -> None:
     assert contained_in_other([[0.0], [-0.0]], [[1.0], [1.0]]).tolist() == [False, True]
     assert adjacent_pairs([[0.0], [-1.0]], [[1.0], [-0.0]]).tolist() == [[1, 0, 0]]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns"), [(16384, 4096), (1500, 1024)])
-def test_pairs_of_many_boxes_in_bounded_memory(
+def test_overlapping_pairs_use_bounded_memory(
     rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(volumes, "_ROWS", rows)
@@ -638,6 +638,6 @@ BOX = ([[0.0, 0.0]], [[0.5, 0.5]])
         (lambda: clopper_pearson(0, 1, 0.0), "`confidence` must lie.*got 0.0"),
     ],
 )
-def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:
+def test_volumes_reject_invalid_input(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()

@@ -44,7 +44,7 @@ ROWS = [[0.5, -1.0], [0.5, 1.0], [2.0, -1.0], [-1.0, -1.0], [math.nan, -1.0]]
 # --- by hand -----------------------------------------------------------------------------------
 
 
-def test_votes_add_up_and_ties_go_to_the_first_class():
+def test_votes_are_summed_and_ties_go_to_first_class():
     # 0.5 to 0.25; 0.5 to 0.5; only b; only a; no rule holds.
     assert VOTES.predict(ROWS).tolist() == ["a", "a", "b", "a", "b"]
     shares = VOTES.predict_proba(ROWS)
@@ -52,7 +52,7 @@ def test_votes_add_up_and_ties_go_to_the_first_class():
     assert shares[4].tolist() == [0, 1]
 
 
-def test_shares_divide_a_weight_by_the_class_counts():
+def test_probabilities_divide_weights_by_counts():
     both = VOTES.replace(voting="probabilities")
     # 0.5 * (2/3, 1/3) + 0.25 * (1/4, 3/4) = (0.396, 0.354)
     assert both.predict([[0.5, -1.0]]).tolist() == ["a"]
@@ -61,14 +61,14 @@ def test_shares_divide_a_weight_by_the_class_counts():
     assert both.predict([[0.5, 1.0]]).tolist() == ["b"]
 
 
-def test_log_odds_become_shares_by_the_logistic_function():
+def test_logistic_voting_returns_probabilities():
     odds = VOTES.replace(voting="logistic")
     first = odds.predict_proba([[0.5, -1.0]])[0]
     assert first[0] == pytest.approx(1 / (1 + math.exp(-0.25)))
     assert first.sum() == pytest.approx(1)
 
 
-def test_a_mean_is_weighted_and_a_sum_is_not_divided():
+def test_mean_and_sum_of_weighted_outputs():
     rules = [
         Rule([Interval(0, upper=1)], 10.0, weight=3),
         Rule([Interval(0, lower=0)], LinearOutput(1, [(1, 2)])),
@@ -81,7 +81,7 @@ def test_a_mean_is_weighted_and_a_sum_is_not_divided():
     assert total.predict(X).tolist() == [39, 9, 30, -7]
 
 
-def test_weights_that_sum_to_nothing_leave_a_mean_to_the_fallback():
+def test_mean_uses_fallback_for_zero_weights():
     rules = RuleSet(
         [Rule([], 1.0, weight=1), Rule([Interval(0, lower=0)], 5.0, weight=-1)],
         ["x"],
@@ -96,7 +96,7 @@ def test_weights_that_sum_to_nothing_leave_a_mean_to_the_fallback():
         rules.replace(fallback=None).predict([[1.0]])
 
 
-def test_a_weight_may_depend_on_the_row():
+def test_linear_weights_depend_on_the_row():
     rules = RuleSet(
         [Rule([], "no", weight=1.0), Rule([], "yes", weight=LinearOutput(0, [(0, 2.0)]))],
         ["x"],
@@ -108,13 +108,13 @@ def test_a_weight_may_depend_on_the_row():
     assert rules.predict_proba([[2.0]])[0, 1] == pytest.approx(1 / (1 + math.exp(-3)))
 
 
-def test_abstention():
+def test_voting_abstains_where_uncovered():
     silent = VOTES.replace(fallback=Fallback("b", "abstain"))
     assert silent.predict(ROWS).tolist()[-1] == "no rule"
     assert silent.predict_proba(ROWS)[-1].tolist() == [0.5, 0.5]
 
 
-def test_shares_that_are_none_give_the_winner_everything():
+def test_invalid_probabilities_give_winner_one():
     against = Rule([Interval(0, upper=1)], "a", weight=-1.0)
     nothing = Rule([Interval(0, lower=1)], "a", weight=0.0)
     rules = VOTES.replace(
@@ -194,7 +194,7 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
 
 
 @given(rule_sets(), st.lists(st.tuples(numbers, numbers | st.just(math.nan)), min_size=1))
-def test_answers_are_those_of_a_loop(ruleset: RuleSet, rows: list[tuple[float, float]]):
+def test_voting_agrees_with_loop(ruleset: RuleSet, rows: list[tuple[float, float]]):
     assert ruleset.predict(rows).tolist() == [loop(ruleset, list(row)) for row in rows]
     again = RuleSet.from_json(ruleset.to_json())
     assert again == ruleset
@@ -202,7 +202,7 @@ def test_answers_are_those_of_a_loop(ruleset: RuleSet, rows: list[tuple[float, f
     assert pickle.loads(pickle.dumps(ruleset)) == ruleset
 
 
-def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch):
+def test_voting_is_equal_for_blocks_of_rows(monkeypatch: pytest.MonkeyPatch):
     X = np.random.default_rng(0).uniform(-2, 3, (200, 2))
     before = VOTES.predict_proba(X)
     monkeypatch.setattr("skescore.rules._prediction._PAIRS", 20)
@@ -210,7 +210,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic"])
-def test_blocks_of_rules_change_nothing(voting: str, monkeypatch: pytest.MonkeyPatch):
+def test_voting_is_equal_for_blocks_of_rules(voting: str, monkeypatch: pytest.MonkeyPatch):
     rules = VOTES.rules * 7
     X = np.random.default_rng(0).uniform(-2, 3, (200, 2))
     before = VOTES.replace(rules=rules, voting=voting).predict_proba(X)
@@ -219,7 +219,7 @@ def test_blocks_of_rules_change_nothing(voting: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("voting", ["mean", "sum"])
-def test_blocks_of_rules_of_a_regression_change_nothing(
+def test_regression_voting_is_equal_for_blocks_of_rules(
     voting: str, monkeypatch: pytest.MonkeyPatch
 ):
     generator = np.random.default_rng(0)
@@ -235,7 +235,7 @@ def test_blocks_of_rules_of_a_regression_change_nothing(
     assert (RuleSet(rules, ["x", "y"], **settings).predict(X) == before).all()
 
 
-def test_memory_grows_with_the_number_of_rules_and_not_with_its_square():
+def test_voting_memory_is_linear_in_rules():
     cuts = np.linspace(0, 1, 20_001)
     boxes = BoxTable(cuts[:-1, None], cuts[1:, None], *[np.ones((20_000, 1), dtype=bool)] * 2)
     rules = RuleSet.from_boxes(
@@ -291,12 +291,12 @@ def test_rules_made_from_arrays_have_weights():
         ({"fallback": Fallback("a", "nearest")}, "choose policy='default' or 'abstain'"),
     ],
 )
-def test_settings_that_contradict_each_other(changes: dict[str, object], message: str):
+def test_voting_rejects_contradictory_settings(changes: dict[str, object], message: str):
     with pytest.raises(ValueError, match=message):
         VOTES.replace(**changes)
 
 
-def test_what_needs_one_answering_rule_says_so():
+def test_voting_rejects_operations_on_one_rule_per_row():
     with pytest.raises(ValueError, match="assign needs rules of which one predicts each row"):
         VOTES.assign(ROWS)
     with pytest.raises(ValueError, match="simplify needs rules"):
@@ -319,18 +319,18 @@ def test_weights_of_a_regression_are_numbers():
         RuleSet([Rule([], "a", weight=LinearOutput(0, [(3, 2)]))], ["x"], task="classification")
 
 
-def test_weights_are_shown_where_they_mean_something():
+def test_weights_are_written_only_with_voting():
     assert str(VOTES[0]) == "IF x ≤ 1 THEN a   [weight 0.5, 3 rows, 67 % of this class]"
     assert Rule([OneOf(0, ["r"])], "a").to_text() == "IF x0 = r THEN a"
 
 
-def test_a_frame_is_read_by_names():
+def test_voting_reads_frames_by_name():
     frame = pd.DataFrame(ROWS, columns=["x", "y"])[["y", "x"]]
     assert VOTES.predict(frame).tolist() == VOTES.predict(ROWS).tolist()
     assert len(RowTable(frame, VOTES.feature_names)) == len(ROWS)
 
 
-def test_files_with_the_earlier_words_are_read():
+def test_load_reads_earlier_names_of_voting():
     votes = VOTES.replace(voting="probabilities")
     assert RuleSet.from_json(votes.to_json().replace('"probabilities"', '"shares"')) == votes
     seen = RuleStatistics(3, mean=2.0, standard_deviation=0.5)
@@ -340,7 +340,7 @@ def test_files_with_the_earlier_words_are_read():
     assert RuleSet.from_json(written.replace('"standard_deviation"', '"spread"')) == numbers
 
 
-def test_an_infinite_weight_times_no_share_is_nothing():
+def test_infinite_weight_times_zero_share_is_zero():
     first = Rule([], "a", RuleStatistics(1, (1, 0)), LinearOutput(0.0, [(0, 1e308)]))
     rules = RuleSet(
         [first, Rule([], "b", RuleStatistics(1, (0, 1)), 1.0)],

@@ -181,7 +181,7 @@ def answers_of(ruleset: RuleSet, points: np.ndarray) -> tuple[list[Any], list[st
 
 @settings(deadline=None, max_examples=80)
 @given(ruleset=rule_sets())
-def test_no_answer_changes_on_the_domain_or_anywhere_without_one(ruleset: RuleSet) -> None:
+def test_simplify_preserves_predictions(ruleset: RuleSet) -> None:
     short = ruleset.simplify()
     points = points_of(ruleset)
     assert answers_of(short, points) == answers_of(ruleset, points)
@@ -193,7 +193,7 @@ def test_no_answer_changes_on_the_domain_or_anywhere_without_one(ruleset: RuleSe
         assert short.match(points).sum(axis=1).max(initial=0) <= 1
 
 
-def test_what_shorter_rules_make_possible_is_done_as_well() -> None:
+def test_simplify_repeats_until_stable() -> None:
     either = AtLeast(1, [Interval(0, upper=1), Interval(0, 2, lower_closed=False)])
     premises = [
         [Missing(0, negated=True)],
@@ -230,13 +230,13 @@ AGE = ["age"]
         (([OneOf(0, ["a"], missing=True)], [OneOf(0, ["a"], negated=True)]), []),
     ],
 )
-def test_neighbors_and_missing_values_become_one(premises, expected) -> None:
+def test_simplify_merges_neighbors_with_missing_values(premises, expected) -> None:
     rules = RuleSet([Rule(p, "a") for p in premises], AGE, task="classification")
     short = rules.simplify()
     assert [list(rule.conditions) for rule in short] == [expected]
 
 
-def test_numbers_that_nobody_called_missing_are_not_known() -> None:
+def test_simplify_keeps_bounds_that_exclude_missing_values() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=3)], "a"), Rule([Interval(0, 3)], "a")], AGE, task="classification"
     )
@@ -247,7 +247,7 @@ def test_numbers_that_nobody_called_missing_are_not_known() -> None:
     assert gaps.simplify().rules == (Rule([Missing(0, negated=True)], "a"),)
 
 
-def test_a_tree_that_tells_where_missing_values_go_ends_as_a_list() -> None:
+def test_simplify_tree_with_missing_values() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, upper=3, missing=True), Interval(1, upper=5)], "a"),
@@ -260,7 +260,7 @@ def test_a_tree_that_tells_where_missing_values_go_ends_as_a_list() -> None:
     assert [len(rule.conditions) for rule in rules.simplify()] == [2, 1, 0]
 
 
-def test_conditions_on_missing_values_go_where_rows_allow_it() -> None:
+def test_simplify_drops_missing_conditions_on_rows() -> None:
     rules = RuleSet(
         [Rule([Interval(0, 1, 3, missing=True), Missing(1)], "a"), Rule([Interval(0, 3)], "b")],
         ["x", "y"],
@@ -275,7 +275,7 @@ def test_conditions_on_missing_values_go_where_rows_allow_it() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(ruleset=rule_sets())
-def test_completeness_does_not_change(ruleset: RuleSet) -> None:
+def test_simplify_preserves_completeness(ruleset: RuleSet) -> None:
     pure = [rule for rule in ruleset.rules if not rule.non_intervals]
     if ruleset.domain is None or not pure:
         return
@@ -285,7 +285,7 @@ def test_completeness_does_not_change(ruleset: RuleSet) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_many_overlapping_boxes_in_many_dimensions(seed: int) -> None:
+def test_simplify_many_overlapping_boxes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     lower = rng.integers(0, 8, (60, 4)).astype(float)
     upper = lower + rng.integers(1, 8, (60, 4))
@@ -318,7 +318,7 @@ def classifier(rules: list[Rule], n_features: int = 2, **settings: Any) -> RuleS
     return RuleSet(rules, names, task="classification", classes=["a", "b"], **settings)
 
 
-def test_a_grid_collapses_to_its_two_halves() -> None:
+def test_simplify_merges_grid_to_halves() -> None:
     cells = np.array(list(itertools.product(range(4), repeat=3)), dtype=float)
     outputs = (cells[:, 0] < 2).astype(int)
     ruleset = RuleSet.from_boxes(
@@ -342,7 +342,7 @@ def test_a_grid_collapses_to_its_two_halves() -> None:
     ]
 
 
-def test_iris_tree_becomes_the_list_that_is_shortened_by_its_nodes() -> None:
+def test_simplify_iris_tree_to_list() -> None:
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
     domain = Domain.around(X)
@@ -354,7 +354,7 @@ def test_iris_tree_becomes_the_list_that_is_shortened_by_its_nodes() -> None:
     assert short.rules[-1].conditions == ()
 
 
-def test_faces_that_leave_a_float_between_them_are_not_joined() -> None:
+def test_simplify_keeps_boxes_with_a_float_between() -> None:
     def pair(closed: bool) -> RuleSet:
         left = Rule([Interval(0, 0, 1, upper_closed=False)], "a")
         return classifier([left, Rule([Interval(0, 1, 2, lower_closed=closed)], "a")], 1)
@@ -366,14 +366,14 @@ def test_faces_that_leave_a_float_between_them_are_not_joined() -> None:
     assert classifier(rules, 1).simplify().rules[0].conditions == (Interval(0, 0, 2),)
 
 
-def test_without_a_domain_no_merge_answers_rows_with_missing_values() -> None:
+def test_simplify_merges_never_accept_missing_values() -> None:
     rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "a")]
     assert classifier(rules, 1).simplify() == classifier(rules, 1)
     within = classifier(rules, 1, domain=Domain((0,), (2,))).simplify()
     assert [rule.conditions for rule in within.rules] == [()]
 
 
-def test_a_bound_inside_or_open_at_the_border_stays() -> None:
+def test_simplify_keeps_bounds_inside_the_domain() -> None:
     domain = Domain((0,), (2,))
     for condition, shorter in [
         (Interval(0, 1, 2), (Interval(0, 1),)),
@@ -386,7 +386,7 @@ def test_a_bound_inside_or_open_at_the_border_stays() -> None:
         assert short.rules[0].conditions == shorter
 
 
-def test_overlapping_rules_of_a_list_are_not_joined_across_another_output() -> None:
+def test_simplify_never_merges_across_other_outputs() -> None:
     inner = Rule([Interval(0, 1, 2)], "a")
     middle = Rule([Interval(0, 0, 4)], "b")
     touching = Rule([Interval(0, 2, 5)], "a")
@@ -403,7 +403,7 @@ def test_overlapping_rules_of_a_list_are_not_joined_across_another_output() -> N
     ]
 
 
-def test_what_earlier_rules_answer_together_need_not_be_ruled_out() -> None:
+def test_simplify_drops_bounds_covered_by_earlier_rules() -> None:
     domain = Domain((0, 0), (4, 4))
     rules = [
         Rule([Interval(0, upper=2), Interval(1, upper=2)], "a"),
@@ -419,13 +419,13 @@ def test_what_earlier_rules_answer_together_need_not_be_ruled_out() -> None:
     ]
 
 
-def test_statistics_of_joined_rules_add_up() -> None:
+def test_simplify_combines_statistics() -> None:
     seen = RuleStatistics(3, (1, 2)), RuleStatistics(5, (0, 5))
     rules = [Rule([Interval(0, 0, 1)], "b", seen[0]), Rule([Interval(0, 1, 2)], "b", seen[1])]
     assert classifier(rules, 1).simplify().rules[0].statistics == RuleStatistics(8, (1, 7))
 
 
-def test_a_rule_hands_its_rows_to_the_one_later_rule_that_answers_for_it() -> None:
+def test_simplify_passes_statistics_to_later_rule() -> None:
     rules = [
         Rule([Interval(0, 0, 1)], "b", RuleStatistics(3, (1, 2))),
         Rule([Interval(0, -1, 5)], "b", RuleStatistics(4, (0, 4))),
@@ -436,7 +436,7 @@ def test_a_rule_hands_its_rows_to_the_one_later_rule_that_answers_for_it() -> No
     ]
 
 
-def test_unordered_rules_are_not_joined_where_priority_would_change() -> None:
+def test_simplify_preserves_priority_of_unordered_rules() -> None:
     sure = RuleStatistics(10, (10, 0))
     rules = [
         Rule([Interval(0, 0, 2)], "a", sure),
@@ -450,7 +450,7 @@ def test_unordered_rules_are_not_joined_where_priority_would_change() -> None:
     assert len(ruleset.replace(rules=alike).simplify()) == 2
 
 
-def test_values_of_one_feature_are_joined_but_never_to_any_value() -> None:
+def test_simplify_unites_values_of_one_feature() -> None:
     def of(*conditions: OneOf) -> list[tuple[Condition, ...]]:
         rules = [Rule([Interval(0, upper=1), c], "a") for c in conditions]
         return [rule.conditions[1:] for rule in classifier(rules).simplify().rules]
@@ -467,7 +467,7 @@ def test_values_of_one_feature_are_joined_but_never_to_any_value() -> None:
     assert len(of(OneOf(1, ["p"], True), OneOf(1, ["q"], True))) == 2
 
 
-def test_values_are_joined_to_those_that_no_rule_between_has_seen() -> None:
+def test_simplify_unites_values_across_other_rules() -> None:
     narrow = Interval(0, lower=0.5)
     rules = [
         Rule([OneOf(1, ["p"])], "a"),
@@ -479,7 +479,7 @@ def test_values_are_joined_to_those_that_no_rule_between_has_seen() -> None:
     assert [rule.conditions for rule in short.rules][2:] == [(OneOf(1, ["q", "r"]),)]
 
 
-def test_numbers_and_texts_of_one_feature_exclude_nothing() -> None:
+def test_simplify_mixes_numbers_and_texts() -> None:
     rules = [Rule([OneOf(0, ["p"])], "a"), Rule([Interval(0, lower=1)], "b"), Rule([], "a")]
     assert classifier(rules, 1, ordered=True).simplify() == classifier(rules, 1, ordered=True)
 
@@ -494,12 +494,12 @@ def test_numbers_and_texts_of_one_feature_exclude_nothing() -> None:
     ],
     ids=["number", "text", "at least", "sum"],
 )
-def test_a_rule_whose_premise_an_earlier_one_implies_goes(first, second) -> None:
+def test_simplify_removes_implied_rules(first, second) -> None:
     rules = [Rule([second], "a"), Rule([first], "b"), Rule([], "a")]
     assert classifier(rules, ordered=True).simplify().rules == (Rule([], "a"),)
 
 
-def test_lists_lose_the_rules_that_end_as_their_very_last() -> None:
+def test_without_repeated_end_merges_last_rules() -> None:
     low, high = Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, lower=3)], "b")
     for rules, left in (
         ([low, high, Rule([], "b")], [low, Rule([], "b")]),
@@ -512,28 +512,28 @@ def test_lists_lose_the_rules_that_end_as_their_very_last() -> None:
         assert short is given if left is None else list(short.rules) == left
 
 
-def test_contradictory_and_doubled_values() -> None:
+def test_simplify_removes_contradictory_values() -> None:
     never = Rule([OneOf(0, ["p"]), OneOf(0, ["q"])], "a")
     doubled = Rule([OneOf(0, ["p"]), OneOf(0, ["p", "q"])], "b")
     short = classifier([never, doubled], 1).simplify()
     assert [rule.conditions for rule in short.rules] == [(OneOf(0, ["p"]),)]
 
 
-def test_a_rule_that_misses_a_constant_by_an_open_face_goes_on_to_count_as_volume() -> None:
+def test_simplify_keeps_rules_touching_a_constant() -> None:
     domain = Domain((0, 1), (4, 1))
     open_at = Rule([Interval(0, upper=2), Interval(1, upper=1, upper_closed=False)], "a")
     ruleset = classifier([open_at, Rule([Interval(0, 3)], "b")], domain=domain)
     assert volume_completeness(ruleset.simplify()).value == volume_completeness(ruleset).value
 
 
-def test_a_rule_that_misses_more_than_a_constant_goes() -> None:
+def test_simplify_removes_rules_outside_the_domain() -> None:
     rules = [Rule([Interval(0, upper=3, upper_closed=False), Interval(1, lower=9)], "a")]
     domain = Domain((3, 0), (3, 5))
     some = RuleSet(rules, ["x", "y"], task="classification", domain=domain, disjoint=True)
     assert len(some.simplify()) == 0
 
 
-def test_rules_are_joined_where_the_priority_of_both_together_decides_as_before() -> None:
+def test_simplify_merges_if_joint_priority_agrees() -> None:
     seen = [RuleStatistics(n, counts) for n, counts in ((4, (3, 1)), (2, (2, 0)), (4, (2, 2)))]
     rules = [
         Rule([], "b", seen[0]),
@@ -547,7 +547,7 @@ def test_rules_are_joined_where_the_priority_of_both_together_decides_as_before(
     assert joined.predict(points).tolist() == some.predict(points).tolist()
 
 
-def test_sets_without_anything_to_do_come_back_as_they_are() -> None:
+def test_simplify_returns_same_object_if_unchanged() -> None:
     empty = classifier([])
     assert empty.simplify() is empty
     one = classifier([Rule([Interval(0, 1, 2)], "a")])
@@ -601,9 +601,7 @@ def unexplained(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
 
 @pytest.mark.parametrize("policy", ["default", "nearest"])
 @pytest.mark.parametrize("tolerance", [0.01, 0.05, 0.2])
-def test_rows_left_to_the_fallback_count_by_how_far_its_answer_lies(
-    policy: str, tolerance: float
-) -> None:
+def test_simplify_on_rows_counts_errors_of_fallback(policy: str, tolerance: float) -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 5))
     y = X[:, 0] ** 2 + 3 * X[:, 1] * (X[:, 2] > 0) + 0.1 * rng.normal(size=300)
@@ -633,7 +631,7 @@ def lines(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray]:
 
 @settings(deadline=None, max_examples=60)
 @given(problem=lines(), tolerance=st.sampled_from([0.0, 0.02, 0.1, 0.4]))
-def test_never_more_unexplained_than_tolerated(
+def test_simplify_on_rows_bounds_unexplained_variance(
     problem: tuple[RuleSet, np.ndarray], tolerance: float
 ) -> None:
     ruleset, X = problem
@@ -646,7 +644,7 @@ def test_never_more_unexplained_than_tolerated(
 
 @settings(deadline=None, max_examples=50)
 @given(ruleset=rule_sets(), tolerance=st.sampled_from([0.0, 0.2, 0.5]), data=st.data())
-def test_counts_are_those_of_the_rows_or_unknown(
+def test_simplify_on_rows_recounts_statistics(
     ruleset: RuleSet, tolerance: float, data: st.DataObject
 ) -> None:
     points = points_of(ruleset, everywhere=True)
@@ -670,7 +668,7 @@ def test_counts_are_those_of_the_rows_or_unknown(
             assert sum(rule.statistics.class_counts) == rule.statistics.n_rows
 
 
-def test_a_rule_that_takes_over_rows_no_longer_claims_to_be_pure() -> None:
+def test_simplify_on_rows_drops_outdated_counts() -> None:
     rules = [
         Rule([Interval(0, 0, 1)], "b", RuleStatistics(50, (0, 50))),
         Rule([Interval(0, 1, 2)], "a", RuleStatistics(60, (60, 0))),
@@ -685,7 +683,7 @@ def test_a_rule_that_takes_over_rows_no_longer_claims_to_be_pure() -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(ruleset=rule_sets(), tolerance=st.sampled_from([0.0, 0.1, 0.3]), data=st.data())
-def test_answers_on_rows_stay_within_the_tolerance(
+def test_simplify_on_rows_respects_tolerance(
     ruleset: RuleSet, tolerance: float, data: st.DataObject
 ) -> None:
     constant = [r for r in ruleset.rules if not isinstance(r.output, LinearOutput)]
@@ -705,7 +703,7 @@ def test_answers_on_rows_stay_within_the_tolerance(
         assert short.match(points).sum(axis=1).max() <= 1
 
 
-def test_more_tolerance_gives_shorter_rules(iris: tuple[np.ndarray, RuleSet]) -> None:
+def test_simplify_on_rows_shortens_with_tolerance(iris: tuple[np.ndarray, RuleSet]) -> None:
     X, ruleset = iris
     sizes = []
     for tolerance in (0.0, 0.05, 0.4):
@@ -715,7 +713,7 @@ def test_more_tolerance_gives_shorter_rules(iris: tuple[np.ndarray, RuleSet]) ->
     assert len(ruleset) + ruleset.n_literals >= sizes[0] > sizes[1] > sizes[2]
 
 
-def test_rows_free_what_the_domain_cannot() -> None:
+def test_simplify_on_rows_goes_beyond_exact() -> None:
     domain = Domain((0, 0), (10, 10))
     ruleset = classifier([Rule([Interval(0, 1, 2), Interval(1, 3, 5)], "a")], domain=domain)
     assert ruleset.simplify() == ruleset
@@ -723,7 +721,7 @@ def test_rows_free_what_the_domain_cannot() -> None:
     assert [rule.conditions for rule in short.rules] == [(Interval(1, upper=5),)]
 
 
-def test_rules_lose_bounds_on_rows_as_far_as_they_stay_disjoint() -> None:
+def test_simplify_on_rows_keeps_rules_disjoint() -> None:
     cells = itertools.product(range(4), range(2))
     rules = [
         Rule([Interval(0, i, i + 1), Interval(1, j, j + 1)], "b" if (i, j) == (1, 1) else "a")
@@ -748,7 +746,7 @@ def test_rules_lose_bounds_on_rows_as_far_as_they_stay_disjoint() -> None:
         assert [str(rule) for rule in ruleset.simplify(X, 0.125)] == ["ALWAYS a"]
 
 
-def test_similar_numbers_are_joined_by_their_mean_answer() -> None:
+def test_simplify_on_rows_merges_similar_outputs() -> None:
     rules = [
         Rule([Interval(0, 0, 1)], 1.0),
         Rule([Interval(0, 1, 2)], 1.2),
@@ -762,7 +760,7 @@ def test_similar_numbers_are_joined_by_their_mean_answer() -> None:
     assert len(ruleset.simplify(X, 1e-6)) == 3
 
 
-def test_bounds_beyond_the_domain_tell_how_near_a_rule_is() -> None:
+def test_simplify_keeps_bounds_for_nearest_policy() -> None:
     rules = [
         Rule([Interval(0, lower=5, missing=True)], "a"),
         Rule([OneOf(0, [1, 2], missing=True)], "b"),
@@ -778,7 +776,7 @@ def test_bounds_beyond_the_domain_tell_how_near_a_rule_is() -> None:
     assert ruleset.simplify().predict([[5.0]]) == ruleset.predict([[5.0]]) == ["a"]
 
 
-def test_rows_that_neither_had_nor_get_a_rule_cost_nothing() -> None:
+def test_simplify_on_rows_ignores_uncovered_rows() -> None:
     rules = [Rule([Interval(0, lower=2, upper=4)], 4.0)]
     fallback = Fallback(1.0, policy="nearest")
     some = RuleSet(rules, ["x"], task="regression", fallback=fallback)
@@ -787,7 +785,7 @@ def test_rows_that_neither_had_nor_get_a_rule_cost_nothing() -> None:
     assert str(some.simplify(X, tolerance=0.3)[0]) == "IF x > 2 THEN 4"
 
 
-def test_a_step_that_others_have_made_dearer_waits_for_its_turn() -> None:
+def test_simplify_on_rows_requeues_costlier_steps() -> None:
     X, y = load_diabetes(return_X_y=True)
     X = X[:, :4]
     tree = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=6, random_state=0).fit(X, y))
@@ -798,7 +796,7 @@ def test_a_step_that_others_have_made_dearer_waits_for_its_turn() -> None:
     assert r2_score(some.predict(X), short.predict(X)) >= 0.5
 
 
-def test_nearest_rules_of_uncovered_rows_do_not_change() -> None:
+def test_simplify_on_rows_keeps_nearest_rules() -> None:
     fallback = Fallback("a", "nearest")
     rules = [
         Rule([Interval(0, 0, 1)], "a"),
@@ -813,18 +811,18 @@ def test_nearest_rules_of_uncovered_rows_do_not_change() -> None:
 
 
 @pytest.mark.parametrize("tolerance", [-0.1, 1.0, math.nan, math.inf])
-def test_impossible_tolerances(tolerance: float) -> None:
+def test_simplify_rejects_invalid_tolerance(tolerance: float) -> None:
     with pytest.raises(ValueError, match="tolerance must be a number of 0 or more and below 1"):
         classifier([]).simplify([[0.0, 0.0]], tolerance)
 
 
 @pytest.mark.parametrize("tolerance", ["0.1", True, None])
-def test_tolerances_of_a_wrong_type(tolerance: Any) -> None:
+def test_simplify_rejects_tolerance_of_wrong_type(tolerance: Any) -> None:
     with pytest.raises(TypeError, match="tolerance must be a number"):
         classifier([]).simplify([[0.0, 0.0]], tolerance)
 
 
-def test_tolerance_needs_rows() -> None:
+def test_simplify_rejects_tolerance_without_rows() -> None:
     with pytest.raises(ValueError, match=r"tolerance=0\.1 is a share of rows"):
         classifier([]).simplify(tolerance=0.1)
     with pytest.raises(ValueError, match="at least one row"):
@@ -835,7 +833,7 @@ def test_tolerance_needs_rows() -> None:
 
 @pytest.mark.parametrize("fallback", [None, Fallback(9.0), Fallback(9.0, "nearest")])
 @pytest.mark.parametrize("ordered", [True, False])
-def test_an_answer_that_is_missing_is_not_the_same_as_no_answer(
+def test_simplify_on_rows_separates_unknown_from_uncovered(
     fallback: Fallback | None, ordered: bool
 ) -> None:
     """A linear output gives NaN where a value is missing; without its rule others would predict."""
@@ -858,7 +856,7 @@ def test_an_answer_that_is_missing_is_not_the_same_as_no_answer(
         np.testing.assert_array_equal(found.predict(X), ruleset.predict(X))
 
 
-def test_small_differences_count_beside_answers_of_any_size():
+def test_simplify_on_rows_counts_small_differences():
     rules = RuleSet(
         [Rule([Interval(0, upper=0)], 1.5), Rule([Interval(0, 0, 1)], 0.5), Rule([], 1e300)],
         ["x"],
@@ -876,7 +874,7 @@ def test_small_differences_count_beside_answers_of_any_size():
 # --- what only some sets of rules show ------------------------------------------------------------
 
 
-def test_missing_values_of_boxes_without_numbers_stay_missing() -> None:
+def test_simplify_keeps_missing_only_rules() -> None:
     """The gaps of a column are a cell of their own, also where a rule has no number of it."""
     rules = [
         Rule([Interval(0, 0, 0, True, True)], "a"),
@@ -890,7 +888,7 @@ def test_missing_values_of_boxes_without_numbers_stay_missing() -> None:
     assert ruleset.simplify().predict(X).tolist() == ruleset.predict(X).tolist()
 
 
-def test_rules_of_missing_values_that_an_earlier_rule_takes_are_dropped() -> None:
+def test_simplify_removes_covered_missing_rules() -> None:
     rules = [
         Rule([OneOf(0, ["u"], missing=True)], "p"),
         Rule([Missing(0), OneOf(1, ["v"])], "q"),  # all of its rows are the first rule's

@@ -83,7 +83,7 @@ def rows(*, gaps):
 
 @settings(max_examples=60)
 @given(ruleset=lists())
-def test_the_same_predictions_by_one_rule_each(ruleset):
+def test_standalone_preserves_predictions(ruleset):
     # Without a domain, features of which no rule says "missing" are taken for known.
     X = rows(gaps=ruleset.domain is not None)
     alone = ruleset.standalone()
@@ -93,28 +93,28 @@ def test_the_same_predictions_by_one_rule_each(ruleset):
     assert (alone.predict(X) == ruleset.predict(X)).all()
 
 
-def test_what_two_lists_of_values_leave_may_be_what_is_missing():
+def test_standalone_intersects_lists_to_missing():
     rules = [Rule([OneOf(2, ["blue"])], "a"), Rule([OneOf(2, ["blue"], True)], "a"), Rule([], "b")]
     domain = Domain((0, 0, 0), (3, 3, 2), [(2, ("blue", "red"))], (0, 0, 0.1))
     alone = RuleSet(rules, NAMES, task="classification", domain=domain).standalone()
     assert alone.rules[-1].conditions == (Missing(2),)
 
 
-def test_what_earlier_rules_say_of_missing_values_is_left_out():
+def test_standalone_excludes_earlier_missing_values():
     rules = [Rule([OneOf(2, ["red"], missing=True)], "a"), Rule([Missing(2)], "b"), Rule([], "b")]
     alone = RuleSet(rules, NAMES, task="classification").standalone()
     assert [len(rule.conditions) for rule in alone] == [1, 1]
     assert Missing(2) not in [c for rule in alone for c in rule.conditions]
 
 
-def test_lists_and_ranges_of_numbers_part_one_feature():
+def test_standalone_splits_lists_and_ranges():
     rules = [Rule([OneOf(0, [1, 2])], "a"), Rule([Interval(0, lower=0.5)], "b"), Rule([], "a")]
     ruleset = RuleSet(rules, NAMES[:1], task="classification")
     X = np.arange(-1.0, 4.0)[:, None]
     assert ruleset.standalone().predict(X).tolist() == ruleset.predict(X).tolist()
 
 
-def test_what_is_one_premise_stays_one():
+def test_standalone_merges_parts_of_one_premise():
     rules = [
         Rule([Interval(0, upper=1), Interval(1, upper=1)], "a", RuleStatistics(3, (3, 0))),
         Rule([Interval(1, upper=1)], "b", RuleStatistics(4, (1, 3))),
