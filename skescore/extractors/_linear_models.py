@@ -1,11 +1,11 @@
-"""Linear models of the black box's predictions in boxes, and what is needed to join such boxes.
+"""Linear models of the black box's predictions in boxes, for joining such boxes.
 
-The sufficient statistics of a least-squares fit add up, so that the model of a union needs no
-second look at rows; its mean absolute residual does. Rows are never copied as a whole: every cell
-knows its stretch of one list of row numbers, and rows are looked up piece by piece.
+The sufficient statistics of a least-squares fit are additive, so the model of a union needs no
+rows. Its mean absolute residual does. Every cell is a range in one list of row numbers.
+Rows are looked up in pieces.
 
-All numbers in here are in units of the training rows: features and predictions are shifted and
-scaled to about 1, so that neither large offsets nor small units cost digits.
+All features and predictions are shifted and scaled to about 1, so that neither large offsets nor
+small units cost digits.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ import numpy as np
 
 from skescore.rules import Conclusions, LinearOutput
 
-#: Rows looked up at once; few enough to stay in the processor's cache.
+#: Number of rows that are looked up at once; they fit into the processor's cache.
 CHUNK = 4096
-#: Smaller groups of rows are worked on many at a time.
+#: Groups of at most so many rows are processed together.
 _SMALL = 512
-#: A feature that spreads less than this, in units of the rows' range, is constant.
+#: Smallest standard deviation of a varying feature, in units of the rows' range.
 _FLAT = 1e-12
-#: Effects and intercepts smaller than this share of what they come from are rounding errors.
+#: Relative size below which effects and intercepts are rounding errors.
 _ROUNDING = 1e-12
-#: Ridge that makes every fit solvable, and the steps of refinement that take its effect out again.
+#: Ridge that makes every system solvable, and the refinement steps that remove its effect.
 _TINY_RIDGE, _REFINEMENTS = 1e-10, 2
-#: Boxes with fewer points than this many times the varying features plus 2 get a ridge.
+#: Boxes with fewer points than this times (varying features + 2) are fitted with a ridge.
 _FEW = 2
-#: A feature of which others leave a smaller share of its variance is a copy of theirs.
+#: Share of unexplained variance below which a feature is a copy of others.
 _COPY = 1e-9
-#: Features that take away nearly as much of the residual are as good.
+#: Relative difference of gains below which features are ties.
 _EQUAL = 1e-9
-#: Pairs of boxes, or boxes, whose linear models are worked on at once.
+#: Number of boxes or pairs of boxes whose linear models are computed together.
 _BLOCK = 1024
-#: Mean residuals that are closer than this share of the predictions' range count as equal.
+#: Difference of mean residuals, as a share of the predictions' range, below which they are ties.
 TIE = 1e-9
-#: Shares, for the default threshold, of one model's mean absolute residual and of the deviation.
+#: Shares of one model's mean absolute residual and of the deviation for the default threshold.
 _SHARE_OF_RESIDUAL, _SHARE_OF_DEVIATION = 0.5, 0.01
 
 
 def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
-    """Slopes of the least-squares models of many boxes.
+    """Return the slopes of the least-squares models of many boxes.
 
-    They come from the numbers of points and the products of the deviations from the mean, summed,
-    the predictions last. Features that are constant in a box get 0.
+    They are computed from the numbers of points and the sums of products of deviations from the
+    mean, with the predictions last. Features that are constant in a box get 0.
 
-    Features are standardized in each box, so that the matrix to be inverted is their correlation.
-    Of equally good models, as correlated features allow, it is about the one of least norm.
+    Features are standardized in each box, so the inverted matrix is their correlation. Among
+    equally good models of correlated features, it is approximately the one with the smallest norm.
 
-    A model of few points says nothing of its errors, and is steep where a feature happens to
-    vary little among them. With d varying features and n < 2 (d + 2) points the slopes minimize,
+    A model of few points fits them too closely and is steep where a feature varies little among
+    them. With d varying features and n < 2 (d + 2) points the slopes minimize,
     in units of the rows' ranges, the mean squared residual plus d/n times the mean variance of the
     features times the sum of the squared slopes.
     """
@@ -78,10 +78,10 @@ def ridge_slopes(n: np.ndarray, gram: np.ndarray) -> np.ndarray:
 
 
 def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.ndarray:
-    """Slopes of linear models of at most `max_terms` features each, the others 0; None: of all.
+    """Return slopes of linear models with at most `max_terms` nonzero slopes; None: no limit.
 
-    The features are chosen by forward selection: next comes the one that takes away most of the
-    squared residual. Then the model of those alone is that of :func:`ridge_slopes`.
+    Forward selection chooses the features that reduce the squared residual most. The model of these
+    is then fitted by :func:`ridge_slopes`.
     """
     n_boxes, n_features = gram.shape[0], gram.shape[1] - 1
     if max_terms is None or max_terms >= n_features:
@@ -91,11 +91,11 @@ def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.
     chosen = np.empty((n_boxes, max_terms), dtype=np.intp)
     useful = np.empty((n_boxes, max_terms), dtype=bool)
     for term in range(max_terms):
-        # What other features say already is no news.
+        # The information of the selected features is removed.
         left = np.einsum("bjj->bj", residual_gram)[:, :-1]
         free = (left > _COPY * variance) & (variance > n[:, None] * _FLAT**2)
         gain = np.where(free, residual_gram[:, :-1, -1] ** 2 / np.where(free, left, 1.0), 0.0)
-        # Of features that are as good, rounding apart, the first.
+        # Ties up to rounding errors go to the first feature.
         near = gain >= gain.max(axis=1, keepdims=True) * (1 - _EQUAL)
         best = chosen[:, term] = near.argmax(axis=1)
         useful[:, term] = gain[box, best] > _ROUNDING * gram[:, -1, -1]
@@ -113,9 +113,9 @@ def sparse_slopes(n: np.ndarray, gram: np.ndarray, max_terms: int | None) -> np.
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Origin and unit of every feature, and of the predictions last.
+    """Origin and unit of every feature, with the predictions last.
 
-    A number x is worked on as ``(x - origin) / unit``. Features that are constant, or whose slope
+    A number x is scaled to ``(x - origin) / unit``. Features that are constant, or whose slope
     would overflow, are not usable.
     """
 
@@ -125,7 +125,7 @@ class Units:
 
     @classmethod
     def of(cls, lower: np.ndarray, upper: np.ndarray, predictions: np.ndarray) -> Units:
-        """The middle and range of a domain and of predictions."""
+        """Return the midpoints and ranges of a domain and of predictions."""
         low, high = np.append(lower, predictions.min()), np.append(upper, predictions.max())
         span = high - low
         usable = span[:-1] > 1e-280 * max(span[-1], 1e-20)
@@ -133,7 +133,7 @@ class Units:
         return cls(low / 2 + high / 2, unit, usable)
 
     def models(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Intercepts and slopes in the user's units, from residual vectors."""
+        """Return intercepts and slopes in the original units from residual vectors."""
         slopes = -vectors[:, :-2] * (self.unit[-1] / self.unit[:-1])
         level = self.origin[-1] - vectors[:, -1] * self.unit[-1]
         intercepts = level - slopes @ self.origin[:-1]
@@ -145,7 +145,7 @@ class Units:
 class Groups:
     """Points grouped by box.
 
-    Each begins at a place in `order`, numbers of points; by default among the points themselves.
+    A group is a range in `order`, a list of point numbers; without it a range of points.
     """
 
     begin: np.ndarray
@@ -154,25 +154,25 @@ class Groups:
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray]) -> Groups:
-        """Groups given one by one."""
+        """Return the groups from a list of point numbers per group."""
         size = np.array([len(part) for part in parts], dtype=np.intp)
         order = np.concatenate(parts) if parts else np.empty(0, np.intp)
         return cls(np.cumsum(size) - size, size, order)
 
     def take(self, index: np.ndarray) -> Groups:
-        """Some of the groups."""
+        """Select groups by index."""
         return Groups(self.begin[index], self.size[index], self.order)
 
     def points(self, group: int) -> np.ndarray:
-        """The numbers of the points of one group."""
+        """Return the numbers of the points of one group."""
         begin, end = self.begin[group], self.begin[group] + self.size[group]
         return np.arange(begin, end) if self.order is None else self.order[begin:end]
 
 
 class Points:
-    """Rows and queried points, box by box, as rows of features, prediction, and 1.
+    """Rows and queried points, sorted by box, as rows of features, prediction, and 1.
 
-    `by_box` are the points of each box.
+    `by_box` groups the points by box.
     """
 
     def __init__(
@@ -182,11 +182,11 @@ class Points:
         size = np.bincount(box, minlength=n_boxes)
         self.by_box = Groups(np.cumsum(size) - size, size)
         n_points, n_features = X.shape
-        # 16 bits are sorted in linear time.
+        # Integers of 16 bits are sorted in linear time.
         order = np.argsort(box.astype(np.uint16) if n_boxes <= 1 << 16 else box, kind="stable")
-        # A row of zeros at the end stands for points that are not there.
+        # The row of zeros at the end represents absent points.
         self._rows = np.zeros((n_points + 1, n_features + 2))
-        # Written out row by row, so that NumPy runs through whole blocks at once.
+        # Repeated for every row of a block, so that NumPy processes whole blocks.
         origin = np.tile(np.append(units.origin, 0.0), (_SMALL, 1))
         factor = np.tile(np.append(np.append(units.usable, True) / units.unit, 1.0), (_SMALL, 1))
         for begin in range(0, n_points, _SMALL):
@@ -204,15 +204,15 @@ class Points:
         self._buffer = np.empty((CHUNK, n_features + 2))
 
     def look_up(self, index: np.ndarray) -> np.ndarray:
-        """Some points, at most `CHUNK`; they are overwritten by the next ones."""
+        """Return at most `CHUNK` points; the next call overwrites them."""
         rows = self._buffer[: index.size].reshape(*index.shape, -1)
         return np.take(self._rows, index, axis=0, out=rows, mode="clip")
 
     def pieces(self, groups: Groups) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Look up all groups.
+        """Iterate over the points of all groups.
 
-        Gives the groups whose points come now, and the points, followed by rows of zeros; they are
-        overwritten by the next ones. A large group comes in several pieces, one at a time.
+        Yield group numbers and their points, padded by rows of zeros; the next iteration overwrites
+        them. A large group is yielded alone and in several pieces.
         """
         order, nothing = groups.order, len(self._rows) - 1
         for g in np.flatnonzero(groups.size > _SMALL).tolist():
@@ -237,10 +237,10 @@ class Points:
 
 @dataclass(eq=False)
 class Fits:
-    """Number, mean and second moments of the points in boxes: all that their models depend on.
+    """Number, mean and second moments of the points in boxes, which determine their models.
 
-    The moments are of the features and, last, the predictions: products of the deviations from the
-    mean, summed.
+    The moments are sums of products of deviations from the mean, of the features and, last, the
+    predictions.
     """
 
     n: np.ndarray
@@ -249,7 +249,7 @@ class Fits:
 
     @classmethod
     def collect(cls, points: Points, groups: Groups) -> Fits:
-        """Summarize groups of points."""
+        """Compute the moments of groups of points."""
         size = len(points.units.origin)
         n_groups, size = len(groups.size), len(points.units.origin)
         fits = cls(np.zeros(n_groups), np.zeros((n_groups, size)), np.zeros((n_groups, size, size)))
@@ -263,18 +263,18 @@ class Fits:
             )  # 0 where there is no point
             np.subtract(rows[:, :, :-1], centered, out=centered)
             piece = cls(n, mean, centered.transpose(0, 2, 1) @ centered)
-            if len(group) == 1:  # perhaps not the group's first piece
+            if len(group) == 1:  # possibly a later piece of the group
                 piece = fits.take(group).plus(piece)
             fits.n[group], fits.mean[group], fits.gram[group] = piece.n, piece.mean, piece.gram
         return fits
 
     def take(self, index: np.ndarray | list[int]) -> Fits:
-        """Some of the boxes."""
+        """Select boxes by index."""
         return Fits(self.n[index], self.mean[index], self.gram[index])
 
     @classmethod
     def stacked(cls, parts: Sequence[Fits]) -> Fits:
-        """Several tables one after the other."""
+        """Concatenate several tables."""
         return cls(
             np.concatenate([part.n for part in parts]),
             np.concatenate([part.mean for part in parts]),
@@ -282,21 +282,21 @@ class Fits:
         )
 
     def restricted(self, varies: np.ndarray) -> Fits:
-        """As if the features that are not kept in a box were constant there."""
+        """Return the moments with some features set constant in each box."""
         in_gram = np.append(varies, np.ones((len(varies), 1), bool), axis=1)
         return Fits(self.n, self.mean, self.gram * (in_gram[:, :, None] & in_gram[:, None, :]))
 
     def plus(self, other: Fits) -> Fits:
-        """Boxes united one with one (or one with each)."""
+        """Return the moments of pairwise unions (or of unions of one box with each)."""
         n = self.n + other.n
         share = other.n / n
         apart = other.mean - self.mean
-        # A sum of terms that are never negative loses no digits, unlike sums of squares.
+        # A sum of nonnegative terms loses no digits, unlike a difference of squares.
         between = apart[:, :, None] * (apart * (self.n * share)[:, None])[:, None, :]
         return Fits(n, self.mean + apart * share[:, None], self.gram + other.gram + between)
 
     def vectors(self, slopes: np.ndarray) -> np.ndarray:
-        """Models as vectors whose product with (x, prediction, 1) is the residual."""
+        """Return models as vectors whose product with (x, prediction, 1) is the residual."""
         result = np.empty((len(self.n), self.mean.shape[1] + 1))
         result[:, :-2] = -slopes
         result[:, -2] = 1.0
@@ -307,9 +307,9 @@ class Fits:
 def absolute_residuals(
     points: Points, groups: Groups, vectors: np.ndarray, group: np.ndarray, model: np.ndarray
 ) -> np.ndarray:
-    """Sum of absolute residuals of groups of points from linear models.
+    """Return sums of absolute residuals of groups of points from linear models.
 
-    One for each pair of a group and a model, in order of the groups; models are residual vectors.
+    There is one sum per pair of a group and a model, sorted by group; models are residual vectors.
     """
     result = np.zeros(len(group))
     first = np.searchsorted(group, np.arange(len(groups.size) + 1))
@@ -326,10 +326,10 @@ def absolute_residuals(
 
 @dataclass(eq=False)
 class LinearModels:
-    """The linear models of boxes whose rows are done with.
+    """Final linear models of boxes.
 
-    `full` are the residual vectors with all slopes, `vectors` those with the slopes that are kept;
-    figures are in `units`.
+    `full` are the residual vectors with all slopes, `vectors` those without the dropped slopes;
+    numbers are scaled by `units`.
     """
 
     units: Units
@@ -350,7 +350,7 @@ class LinearModels:
 
     @property
     def n_dropped(self) -> int:
-        """How many slopes have been dropped from all models."""
+        """Number of slopes that were dropped from all models."""
         dropped = (self.full[:, :-2] != 0) & (self.vectors[:, :-2] == 0)
         return int(np.count_nonzero(dropped))
 
@@ -358,21 +358,21 @@ class LinearModels:
         return [getattr(self, field.name) for field in fields(self)[1:]]
 
     def take(self, index: np.ndarray) -> LinearModels:
-        """Those of some of the boxes."""
+        """Select boxes by index."""
         return LinearModels(self.units, *(array[index] for array in self._arrays()))
 
     @classmethod
     def joined(cls, units: Units, parts: Sequence[LinearModels]) -> LinearModels:
-        """Several tables one after the other."""
+        """Concatenate several tables."""
         columns = zip(*(part._arrays() for part in parts), strict=True)
         return cls(units, *(np.concatenate(column) for column in columns))
 
     def conclude(self, n_rows: np.ndarray) -> Conclusions:
-        """Outputs and statistics of the rules that the boxes become."""
+        """Return the outputs and statistics of the rules of the boxes."""
         return self._conclusions(n_rows, self.vectors)
 
     def conclude_in_full(self, n_rows: np.ndarray) -> Conclusions:
-        """The same, had no slope been dropped."""
+        """Return the outputs and statistics without dropped slopes."""
         return self._conclusions(n_rows, self.full)
 
     def _conclusions(self, n_rows: np.ndarray, vectors: np.ndarray) -> Conclusions:
@@ -392,7 +392,7 @@ class LinearModels:
 
 
 class LinearBox:
-    """The points of one box, and the moments that its linear model depends on."""
+    """The points of one box and the moments that determine its linear model."""
 
     __slots__ = ("_fits", "_table", "points")
 
@@ -401,20 +401,20 @@ class LinearBox:
 
     @property
     def fits(self) -> Fits:
-        """The moments, as a table of one box."""
+        """Moments as a table of one box."""
         if self._fits is None:
             self._fits = Fits.collect(self._table.points, Groups.of([self.points]))
         return self._fits
 
     def union(self, other: LinearBox) -> LinearBox:
-        """Both boxes together."""
+        """Return the union of both boxes."""
         points = np.concatenate([self.points, other.points])
         return LinearBox(self._table, points, self.fits.plus(other.fits))
 
     def union_impurities(
         self, candidates: Sequence[LinearBox], threshold: float
     ) -> Sequence[float | None]:
-        """Rank of the union with each of some boxes; None where they may not join."""
+        """Return the rank of the union with each box; None if they may not join."""
         points = self._table.points
         unknown = [other for other in candidates if other._fits is None]
         if unknown:
@@ -442,17 +442,16 @@ class LinearBox:
 
 
 class LinearTable:
-    """Boxes with a linear model each that may still be joined.
+    """Boxes with linear models that may be joined.
 
-    The impurity of a box is the mean absolute residual of its model.
-
-    Models have at most `max_terms` slopes. Those with less effect across their box than
-    `tolerance`, a share of the predictions' range, are dropped in the end.
+    The impurity of a box is the mean absolute residual of its model. Models have at most
+    `max_terms` slopes. Slopes with a smaller effect across their box than `tolerance`, a share of
+    the predictions' range, are dropped at the end.
     """
 
     def __init__(self, points: Points, tolerance: float, max_terms: int | None) -> None:
         self.points, self.max_terms, self._tolerance = points, max_terms, tolerance
-        # There may be too many boxes with fewer points than features to keep so much of each.
+        # The moments of small boxes would take more memory than their points.
         large = points.by_box.size > len(points.units.usable) + 1
         self._place = np.where(large, np.cumsum(large) - 1, -1)
         self._known = Fits.collect(points, points.by_box.take(np.flatnonzero(large)))
@@ -469,7 +468,7 @@ class LinearTable:
         return np.einsum("bi,bij,bj->b", vectors, fits.gram, vectors)
 
     def _fits(self, index: np.ndarray) -> Fits:
-        """Moments of some boxes."""
+        """Return the moments of boxes."""
         stored_index = self._place[index]
         is_stored = stored_index >= 0
         if is_stored.all():
@@ -480,7 +479,7 @@ class LinearTable:
         return all_fits.take(order)
 
     def each(self, index: np.ndarray) -> list[LinearBox]:
-        """Some boxes, one by one."""
+        """Return boxes as separate objects."""
         stored_index = self._place[index].tolist()
         return [
             LinearBox(
@@ -490,9 +489,9 @@ class LinearTable:
         ]
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each pair of adjacent boxes may join, and the rank of their union."""
+        """Return whether each pair of adjacent boxes may join, and the rank of their union."""
         residual = np.empty(len(pairs))
-        # Pairs of one box together, so that its points are looked up once.
+        # Pairs are sorted by box, so that the points of a box are looked up once.
         order = np.argsort(pairs.min(axis=1), kind="stable")
         for begin in range(0, len(pairs), _BLOCK):
             block = order[begin : begin + _BLOCK]
@@ -512,12 +511,12 @@ class LinearTable:
         return residual * self.points.units.unit[-1] < threshold, np.round(residual / TIE)
 
     def assemble(self, cells: np.ndarray, unions: Sequence[LinearBox]) -> LinearTable:
-        """A table of some of the boxes, followed by unions, to be closed."""
+        """Return a table with some boxes, followed by unions."""
         self._joined = cells, unions
         return self
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> LinearModels:
-        """The linear models of all boxes, once nothing is to be joined any more."""
+        """Return the final linear models of all boxes."""
         cells, unions = self._joined or (np.arange(len(self)), [])
         sides = (upper - lower) / self.points.units.unit[:-1]
         parts = []
@@ -555,12 +554,12 @@ class LinearTable:
 
 
 def _vectors(fits: Fits, max_terms: int | None) -> np.ndarray:
-    """Residual vectors of the linear models of boxes."""
+    """Return the residual vectors of the linear models of boxes."""
     return fits.vectors(sparse_slopes(fits.n, fits.gram, max_terms))
 
 
 def threshold_of(residual: float, deviation: float) -> float:
-    """The default threshold, from the mean absolute residual of one model and the deviation."""
-    # Predictions that are all the same join below any number but 0.
+    """Return the default threshold from one model's mean absolute residual and the deviation."""
+    # Boxes with equal predictions join for any positive threshold.
     smallest = float(np.finfo(float).tiny)
     return max(_SHARE_OF_RESIDUAL * residual, _SHARE_OF_DEVIATION * deviation, smallest)

@@ -1,6 +1,6 @@
-"""The levels of a grid extraction: cut boxes, fill up cells, join them, go on.
+"""Levels of a grid extraction: cut boxes, query points in cells, and join cells.
 
-Rows and queried points are never copied per cell; each carries the number of its box.
+Rows and queried points are not copied per cell; each has the number of its box.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ from skescore.extractors._histogram_tree import Look, Path, Sums
 from skescore.extractors.gridex._statistics import JoinableTable, StatisticsTable
 from skescore.rules import BoxTable
 
-# Cells are told apart by integer slice numbers, so that two cells touch exactly or not at all, and
-# only cells with rows are ever made: a grid of 2**40 cells costs no more than its rows. Two boxes
-# touch if they differ in one feature only, where they share an edge. Pairs are found by hashing,
-# never by comparing all with all.
+# Cells are identified by integer slice numbers, so contact of two cells is exact. Only cells with
+# rows are created: a grid of 2**40 cells costs no more than its rows. Two boxes touch if they differ
+# in one feature only, where they share an edge. Hashing finds these pairs.
 
 _MASK = (1 << 64) - 1
 _CHUNK = 16384
-#: A box is cut only where that takes away more than this share of all scatter.
+#: Smallest share of the total scatter that a cut must remove.
 _LEAST_GAIN = 0.002
 
 
 def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Fixed odd random factors of the hash that finds touching cells."""
+    """Return the fixed random odd factors of the hash that finds touching cells."""
     generator = np.random.default_rng(20240229)
     draw = generator.integers(0, 1 << 63, size=(2, n), dtype=np.uint64)
     draw = draw * np.uint64(2) + np.uint64(1)
@@ -41,9 +40,9 @@ def _multipliers(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Pairs of cells of one parent that differ in one feature, where they share an edge.
+    """Return pairs of cells of one parent that differ in one feature, where they share an edge.
 
-    Gives the lower cell, the upper cell and the feature of each pair, from edge numbers.
+    The result holds the lower cell, the upper cell and the feature of each pair.
     """
     n_features = low.shape[1]
     cell_hash, by_low, by_high = _hashes(parent, low, high)
@@ -54,7 +53,7 @@ def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.
         same = line_hash[order[1:]] == line_hash[order[:-1]]
         if not same.any():
             continue
-        # Cells that lie in a line with another; only they need to be put in order.
+        # Only cells that lie in a line with another one are sorted.
         line = order[np.append(same, False) | np.append(False, same)]
         line = line[np.lexsort((low[line, j], line_hash[line]))]
         first, second = line[:-1], line[1:]
@@ -67,9 +66,9 @@ def adjacent_cells(parent: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.
 def _hashes(
     parent: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Hash of every cell, and what each of its edges adds to it.
+    """Return the hash of every cell and the contribution of each edge to it.
 
-    Edges count from 1: an edge that added nothing could be taken for one that is left out.
+    Edges count from 1, because an edge that contributes 0 would equal a missing one.
     """
     n_features = low.shape[1]
     for_low, for_high = _multipliers(n_features + 1)
@@ -83,21 +82,21 @@ def _hashes(
 
 
 class NeighborIndex(Protocol):
-    """Finds the neighbors of unions while boxes are being joined."""
+    """Index of the neighbors of boxes while boxes are joined."""
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; give its neighbors, and perhaps boxes long joined."""
+        """Replace two boxes by their union; return its neighbors, which may be outdated."""
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Edge numbers of some boxes, below and above."""
+        """Return the lower and upper edge numbers of boxes."""
 
 
 class FaceIndex:
-    """Neighbors in any grid: by hashes of faces.
+    """Index of neighbors in any grid by hashes of faces.
 
-    It takes the numbers of the cells that touch another, the box that each was cut from, and their
-    edge numbers. A face is known by the hash of all edges but the opposite one of its box. Faces on
-    the border of the parent touch nothing.
+    Its arguments are the numbers of the cells that touch another, their parents and edge numbers. A
+    face is identified by the hash of all edges except the opposite edge of its box. Faces on the
+    border of the parent touch no box.
     """
 
     def __init__(
@@ -126,7 +125,7 @@ class FaceIndex:
         self._factors = list(zip(last_edge, self._for_low, self._for_high, swap, strict=True))
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; give its neighbors, and perhaps boxes long joined."""
+        """Replace two boxes by their union; return its neighbors, which may be outdated."""
         low, high, box_hash, parent = self._boxes.pop(i)
         other_low, other_high, _, _ = self._boxes.pop(j)
         at = 0
@@ -144,13 +143,13 @@ class FaceIndex:
         lower_face, upper_face = self._lower_face, self._upper_face
         neighbors = []
         for a, b, (last, for_low, for_high, swap) in zip(low, high, self._factors, strict=True):
-            if a:  # there is room below: who ends where this one begins?
+            if a:  # look for the box that ends where this one begins
                 face = box_hash - (b + 1) * for_high
                 other = upper_face.get((face - (a + 1) * swap) & _MASK)
                 if other is not None:
                     neighbors.append(other)
                 lower_face[face & _MASK] = union
-            if b != last:  # there is room above: who begins where this one ends?
+            if b != last:  # look for the box that begins where this one ends
                 face = box_hash - (a + 1) * for_low
                 other = lower_face.get((face + (b + 1) * swap) & _MASK)
                 if other is not None:
@@ -159,16 +158,16 @@ class FaceIndex:
         return neighbors
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Edge numbers of some boxes, below and above."""
+        """Return the lower and upper edge numbers of boxes."""
         edge_lists = [self._boxes[box] for box in boxes]
         return np.array([box[0] for box in edge_lists]), np.array([box[1] for box in edge_lists])
 
 
 class HalvesIndex:
-    """Neighbors in a grid that cuts every feature in two: by bits, which is several times faster.
+    """Index of neighbors in a grid with two slices per feature, by bits, which is faster.
 
-    A box is a number with two bits per feature: whether it is a half along it, and then which. The
-    neighbor along a feature has the other half, so that a single bit differs.
+    A box is a number with two bits per feature: whether it is one half, and which half. The
+    neighbor along a feature differs in the second bit.
     """
 
     def __init__(
@@ -176,7 +175,7 @@ class HalvesIndex:
     ) -> None:
         self._n_features = low.shape[1]
         is_half = high - low == 1
-        # Python's own integers have as many bits as it takes.
+        # Python integers have unlimited bits.
         n_bits = 2 * self._n_features + int(parent.max()).bit_length()
         self._kind = np.dtype(np.int64 if n_bits < 63 else object)
         code = parent.astype(self._kind) << (2 * self._n_features)
@@ -189,7 +188,7 @@ class HalvesIndex:
         self._which = [1 << f for f in range(self._n_features)]
 
     def unite(self, i: int, j: int, union: int) -> list[int]:
-        """Replace two boxes by their union; give its neighbors."""
+        """Replace two boxes by their union; return its neighbors."""
         key, other = self._keys.pop(i), self._keys.pop(j)
         boxes = self._boxes
         del boxes[key], boxes[other]
@@ -197,12 +196,12 @@ class HalvesIndex:
         key &= ~(bit | (bit << self._n_features))
         self._keys[union] = key
         boxes[key] = union
-        # Where the box is whole along a feature no box has that other bit.
+        # Along uncut features no box has the other bit.
         near = map(boxes.get, [key ^ bit for bit in self._which])
         return [box for box in near if box is not None]
 
     def edges(self, boxes: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Edge numbers of some boxes, below and above."""
+        """Return the lower and upper edge numbers of boxes."""
         keys = np.array([self._keys[box] for box in boxes], dtype=self._kind)[:, None]
         features = np.arange(self._n_features).astype(self._kind)
         low = keys >> features & 1
@@ -217,7 +216,7 @@ def slice_numbers(
     upper: np.ndarray,
     n_slices: np.ndarray,
 ) -> np.ndarray:
-    """Number of the slice that every point lies in, per cut feature.
+    """Return the slice number of every point, per cut feature.
 
     Features with one slice are not cut. Slices are half-open, ``[a, b)``, and count from 0.
     """
@@ -231,12 +230,12 @@ def slice_numbers(
         for position, j in enumerate(cut):
             x, a, width = chunk[:, j], lower[owner, j], step[owner, j]
             last = n_slices[j] - 1
-            if last == 1:  # two slices: one comparison says it all
+            if last == 1:  # two slices need one comparison
                 result[position, rows] = x >= a + width
                 continue
             with np.errstate(invalid="ignore"):  # infinite widths give 0 * inf, which is no slice
                 number = np.clip(np.floor((x - a) / width), 0, last)
-                # The division may round across an edge; the edges themselves decide.
+                # The division may round across an edge, so points are compared with the edges.
                 number -= (x < a + number * width) & (number > 0)
                 number += (x >= a + (number + 1) * width) & (number < last)
             result[position, rows] = number
@@ -244,10 +243,10 @@ def slice_numbers(
 
 
 def slice_width(lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> np.ndarray:
-    """Width of one slice of each box along each feature.
+    """Return the width of a slice of each box along each feature.
 
-    Infinite where a box is so thin that floats cannot tell the edges of its slices apart: then
-    nothing lies beyond the first edge, and the box stays whole along that feature.
+    It is infinite if a box is so thin that the edges of its slices would coincide. The box is then
+    not cut along that feature.
     """
     width = upper / n_slices - lower / n_slices
     finest = np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
@@ -259,7 +258,7 @@ def group_cells(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Group points by box and slice numbers.
 
-    Gives the cell of each point, and some point of each cell. Cells come in order of box, then of
+    Return the cell of each point and one point of each cell. Cells are ordered by box, then by
     slice numbers with the last feature fastest.
     """
     key, size = box.astype(np.int64), n_boxes
@@ -276,7 +275,7 @@ def group_cells(
 
 def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     """Number the distinct keys in order from 0."""
-    if size <= 4 * len(key) + 1024:  # counting beats sorting where keys are dense
+    if size <= 4 * len(key) + 1024:  # for dense keys counting is faster than sorting
         present = np.zeros(size, dtype=bool)
         present[key] = True
         number = np.cumsum(present) - 1
@@ -286,10 +285,10 @@ def _ranks(key: np.ndarray, size: int) -> tuple[np.ndarray, int]:
 
 
 class Edges:
-    """Where the slices of boxes begin and end.
+    """Edges of the slices of boxes.
 
-    They are numbered along each feature that is cut, from 0 to its number of slices, `n_slices`.
-    `in_halves` says whether each is cut in two.
+    They are numbered along each cut feature from 0 to its number of slices, `n_slices`. `in_halves`
+    states whether every feature is cut in two.
     """
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray, n_slices: np.ndarray) -> None:
@@ -300,7 +299,7 @@ class Edges:
         self._step = slice_width(lower, upper, n_slices)[:, self._cut]
 
     def above(self, parent: np.ndarray, number: np.ndarray) -> np.ndarray:
-        """Number of the edge above each slice; the last one of a box that stays whole."""
+        """Return the number of the edge above each slice; of an uncut box the last edge."""
         return np.where(np.isinf(self._step[parent]), self.n_slices, number + 1)
 
     def join(
@@ -312,7 +311,7 @@ class Edges:
         other_low: list[int],
         other_high: list[int],
     ) -> tuple[list[int], list[int], Iterable[int]]:
-        """Edge numbers of the union of two boxes that differ in feature `at`, and what changed."""
+        """Return the edge numbers of the union of two boxes that differ in feature `at`."""
         low, high = low.copy(), high.copy()
         low[at] = min(low[at], other_low[at])
         high[at] = max(high[at], other_high[at])
@@ -321,11 +320,11 @@ class Edges:
     def boxes(
         self, parent: np.ndarray, low: np.ndarray, high: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of cells, from their parents and edge numbers along the cut features."""
+        """Return the bounds of cells from their parents and edge numbers."""
         lower, upper = self._lower[parent], self._upper[parent]
         base = lower[:, self._cut]
         step = np.where(np.isinf(self._step), 0.0, self._step)[parent]
-        # The last edge is the parent's own, whatever the multiplication rounds to.
+        # The last edge equals that of the parent without rounding errors.
         last = high == self.n_slices
         upper[:, self._cut] = np.where(last, upper[:, self._cut], base + high * step)
         lower[:, self._cut] = base + low * step
@@ -333,14 +332,14 @@ class Edges:
 
 
 class CellMerger:
-    """Joins touching cells, the pair with the purest union first.
+    """Join touching cells, the pair with the purest union first.
 
     Notes
     -----
-    The cells form a list; a union goes to its end. Of all admissible pairs the one whose union
-    has the least impurity joins, the first in list order on ties. The pairs of cells are sorted
-    once; a heap keeps those of unions. With `pure`, impurities (not their ranks) must be below the
-    threshold as well.
+    Unions are appended to the list of cells. The admissible pair whose union has the smallest
+    impurity is joined first; ties go to the first pair in list order. Pairs of cells are sorted
+    once, pairs with unions are in a heap. With `pure`, the impurities must also be below the
+    threshold.
     """
 
     def __init__(
@@ -358,7 +357,7 @@ class CellMerger:
         self._threshold = threshold
         self._most = threshold if pure else math.inf
         self._n_cells = len(low)
-        #: The box that a box became part of; itself while it stands alone.
+        #: The union that contains a box; the box itself if it was not joined.
         self._joined = list(range(self._n_cells))
         pairs = adjacent_cells(parent, low, high)[:, :2]
         if not len(pairs):
@@ -408,7 +407,7 @@ class CellMerger:
         joined[i] = joined[j] = union
         joined.append(union)
         united = statistics[union] = statistics.pop(i).union(statistics.pop(j))
-        # A face may be known whose box has become part of another.
+        # The index may still have faces of joined boxes.
         neighbors = [k for k in self._index.unite(i, j, union) if joined[k] == k]
         if not neighbors:
             return
@@ -418,9 +417,9 @@ class CellMerger:
                 heapq.heappush(heap, (impurity, other, union))
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, JoinableTable]:
-        """The boxes left, in list order.
+        """Return the remaining boxes in list order.
 
-        Gives the box that each cell ended in, and the edge numbers and statistics of the boxes.
+        The result holds the box of each cell, and the edge numbers and statistics of the boxes.
         """
         joined = self._joined
         if len(joined) == self._n_cells:
@@ -436,13 +435,13 @@ class CellMerger:
         return group, low, high, statistics
 
 
-#: Makes statistics from points, predictions, the box of each, and the number of boxes.
+#: Computes statistics from points, predictions, the box of each point, and the number of boxes.
 Collector = Callable[[np.ndarray, np.ndarray, np.ndarray, int], JoinableTable]
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """How boxes are cut at one level: slices per feature, when to stop, predictions per cell."""
+    """Parameters of a level: slices per feature, impurity threshold, predictions per cell."""
 
     n_slices: np.ndarray
     threshold: float
@@ -451,7 +450,7 @@ class Level:
 
 @dataclass(eq=False)
 class Regions:
-    """Boxes, each with a key made from its place in the structure."""
+    """Boxes with keys that depend on their position in the grid."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -460,13 +459,13 @@ class Regions:
 
 @dataclass(eq=False)
 class Boxes(Regions):
-    """Boxes, and what is known of the predictions and rows in them."""
+    """Boxes with statistics of their predictions and numbers of rows."""
 
     statistics: StatisticsTable
     n_rows: np.ndarray
 
     def take(self, index: np.ndarray) -> Boxes:
-        """Some of the boxes."""
+        """Select boxes by index."""
         return Boxes(
             self.lower[index],
             self.upper[index],
@@ -478,7 +477,7 @@ class Boxes(Regions):
 
 @dataclass(eq=False)
 class _Points:
-    """Rows first, then queried points: where they are, what was predicted, in which box."""
+    """Rows, followed by queried points, with their predictions and boxes."""
 
     X: np.ndarray
     predictions: np.ndarray
@@ -486,7 +485,7 @@ class _Points:
     n_rows: int
 
     def move(self, box: np.ndarray) -> None:
-        """Put every point into another box; those whose box is -1 are dropped."""
+        """Assign every point to another box; drop points with box -1."""
         keep = box >= 0
         if keep.all():
             self.box = box
@@ -495,15 +494,15 @@ class _Points:
         self.X, self.predictions, self.box = self.X[keep], self.predictions[keep], box[keep]
 
     def along(self, feature: int) -> _Points:
-        """The points, of which a cut along a feature needs no others."""
+        """Return the points that a cut along a feature needs."""
         return self
 
     def parts(self, boxes: Boxes, feature: int) -> list[_Points]:
-        """The points of each of the boxes that they have been put into."""
+        """Return the points of each box."""
         return [self.part(box) for box in range(len(boxes.lower))]
 
     def part(self, box: int) -> _Points:
-        """The points of one box."""
+        """Return the points of one box."""
         inside = np.flatnonzero(self.box == box)
         n_rows = int(np.count_nonzero(inside < self.n_rows))
         return _Points(
@@ -518,23 +517,23 @@ class _Points:
 
 
 class Histogram:
-    """A box of which only histograms are known: sums per feature and number of a bin.
+    """A box that is known only through histograms: sums per feature and bin.
 
     Parameters
     ----------
     path : tuple
-        The way to the box.
+        Path to the box.
     total : ndarray of int
-        The sums of all its rows.
+        Sums of all rows in the box.
     bins : list of ndarray of int, optional
-        The histograms; None until they are looked at.
+        The histograms; None until they are fetched.
     """
 
     def __init__(self, path: Path, total: Sums, bins: list[Sums] | None = None) -> None:
         self.path, self.total, self.bins = path, total, bins
 
     def along(self, feature: int) -> _Points:
-        """Bins in place of rows, which say as much of a cut along that feature."""
+        """Return the bins along a feature, which replace rows in a cut along it."""
         assert self.bins is not None
         sums = self.bins[feature]
         occupied_bins = np.flatnonzero(sums.any(axis=1))
@@ -544,7 +543,7 @@ class Histogram:
         return _Points(X, bins, np.zeros(len(occupied_bins), np.intp), len(occupied_bins))
 
     def parts(self, boxes: Boxes, feature: int) -> list[Histogram]:
-        """The boxes that it has been cut into, not looked at."""
+        """Return the parts after a cut, without histograms."""
         assert self.bins is not None
         sums, result = self.bins[feature], []
         for lower, upper in zip(boxes.lower[:, feature], boxes.upper[:, feature], strict=True):
@@ -553,7 +552,7 @@ class Histogram:
         return result
 
     def within(self, feature: int, low: int, high: int) -> Path:
-        """The way to the rows in the bins from `low` to before `high`; its own if that is all."""
+        """Return the path to the rows in the bins from `low` to before `high`."""
         assert self.bins is not None
         path, is_occupied = self.path, np.asarray(self.bins[feature].any(axis=1))
         if is_occupied[:low].any():
@@ -565,7 +564,7 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of a box along a feature that hold rows: their numbers and sums."""
+    """Occupied bins of a box along a feature: their numbers and sums."""
 
     box: Histogram
     feature: int
@@ -573,12 +572,12 @@ class Bins:
     sums: Sums
 
 
-#: Makes the histograms of some boxes known, each with the parts that it has been cut into.
+#: Sets the histograms of the parts of boxes.
 Fetch = Callable[[Sequence[tuple[Histogram, Sequence[Histogram]]]], None]
 
 
 def fetched(look_up: Look) -> Fetch:
-    """Look at the parts of several boxes at once; what is left for the heaviest follows."""
+    """Make a function that fetches histograms of parts; those of the heaviest are differences."""
 
     def fetch(families: Sequence[tuple[Histogram, Sequence[Histogram]]]) -> None:
         lighter = []
@@ -609,8 +608,8 @@ def cut_domain(
 ) -> tuple[BoxTable, list[Boxes]]:
     """Cut the domain level by level.
 
-    Gives disjoint half-open boxes, whose sides on the border of the domain are free, and the same
-    boxes in the same order, in parts, with their statistics.
+    Return disjoint half-open boxes, unbounded at the border of the domain, and the same boxes in
+    the same order with their statistics, in parts.
     """
     domain = extraction.settings["domain"]
     lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
@@ -791,7 +790,7 @@ class _AdaptiveCutter:
 
 
 def _next_slices(levels: list[Level], depth: np.ndarray) -> np.ndarray:
-    """How many slices a box would be cut into next, along each feature."""
+    """Return the number of slices of the next cut along each feature."""
     by_level = np.array([level.n_slices for level in levels] + [np.ones_like(levels[0].n_slices)])
     return by_level[depth, np.arange(len(depth))]
 
@@ -799,7 +798,7 @@ def _next_slices(levels: list[Level], depth: np.ndarray) -> np.ndarray:
 def _best_cut(
     box: Boxes, points: Any, n_slices: np.ndarray, collect: Collector
 ) -> tuple[int, float]:
-    """The feature along which cutting a box takes away most scatter, and how much."""
+    """Return the feature whose cut removes most scatter, and the removed scatter."""
     best, least_scatter, scatter = 0, math.inf, math.inf
     for feature in np.flatnonzero(n_slices > 1).tolist():
         along = points.along(feature)
@@ -828,13 +827,13 @@ def _cut(
     collect: Collector,
     pure: bool = False,
 ) -> Boxes:
-    """Cut every box into cells, fill these up and join them; the points move to the result."""
+    """Cut every box into cells, query points in them and join them; reassign the points."""
     n_slices, n_boxes = level.n_slices, len(frontier.lower)
     numbers = slice_numbers(points.X, points.box, frontier.lower, frontier.upper, n_slices)
     cell, example = group_cells(points.box, numbers, n_slices, n_boxes)
     n_rows = np.bincount(cell[: points.n_rows], minlength=len(example))
     has_rows = n_rows > 0
-    if not has_rows.all():  # cells with queried points alone are none
+    if not has_rows.all():  # drop cells that hold only queried points
         cell = np.where(has_rows, np.cumsum(has_rows) - 1, -1)[cell]
         example, n_rows = example[has_rows], n_rows[has_rows]
     parent, slices = points.box[example], numbers[:, example].T.astype(np.int64)
@@ -856,7 +855,7 @@ def _cut(
     points.move(group[points.box])
     first = np.unique(group, return_index=True)[1]
     lower, upper = edges.boxes(parent[first], low, high)
-    # A union's key must not depend on the order in which its cells joined.
+    # The key of a union must not depend on the order of joining.
     scrambled = np.zeros(len(first), np.uint64)
     np.add.at(scrambled, group, combine(key, 0))
     n_rows = np.bincount(group, weights=n_rows).astype(np.intp)
@@ -866,7 +865,7 @@ def _cut(
 def _open_at_border(
     lower: np.ndarray, upper: np.ndarray, domain_lower: np.ndarray, domain_upper: np.ndarray
 ) -> BoxTable:
-    """Free the sides on the domain's border, so that rules hold beyond the training rows."""
+    """Remove bounds on the border of the domain, so that rules hold beyond the training rows."""
     at_lower, at_upper = lower <= domain_lower, upper >= domain_upper
     return BoxTable(
         np.where(at_lower, -np.inf, lower),

@@ -37,27 +37,27 @@ from skescore.extractors.gridex._statistics import (
 from skescore.rules import BoxTable, Conclusions, Domain, RuleSet
 from skescore.rules._volumes import join_touching
 
-#: More slices than this are a mistake, and would not leave room for the numbers of cells.
+#: Largest number of slices; more would overflow the cell numbers.
 _MOST_SLICES = 1_000_000
-#: After so many bisections no two numbers are in one cell.
+#: Largest number of levels; after so many bisections all numbers are in different cells.
 _MOST_LEVELS = 2_100
-#: Widths of slices of larger features, and squares of larger predictions, would overflow.
+#: Largest features and predictions; slice widths or squares of larger ones would overflow.
 _LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
-#: The default threshold: in classification, and as a share of the deviation of all predictions.
+#: Default thresholds in classification, and in regression as a share of the standard deviation.
 _SHARE_OF_CLASSES, _SHARE_OF_DEVIATION = 0.1, 0.5
 #: Standard deviations closer than this share of the predictions' range count as equal.
 _TIE = 1e-12
 
 
-class _Sums:
-    """Statistics of boxes of which sums are known: class counts, or moments of labels."""
+class _HistogramStatistics:
+    """Statistics of boxes from histograms: class counts, or moments of labels."""
 
     def __init__(self, source: HistogramSource, table: BinnedTable) -> None:
         self._source, self._table = source, table
         self._tolerance = _TIE * (source.label_range[1] - source.label_range[0])
 
     def collect(self, _: Any, bins: Any, box: np.ndarray, n_boxes: int) -> Any:
-        """Add up bins, each of a box."""
+        """Add up the bins of each box."""
         total = np.zeros((n_boxes, bins.sums.shape[1]), dtype=np.int64)
         np.add.at(total, box, bins.sums)
         if self._source.classes is None:
@@ -65,14 +65,14 @@ class _Sums:
         return ClassCountsTable(total * self._source.unit)
 
     def default_threshold(self, root: Histogram) -> float:
-        """The threshold where none is given."""
+        """Return the default threshold."""
         if self._source.classes is not None:
             return _SHARE_OF_CLASSES
         n_rows, _, deviation = self._table.moments(root.total[None])[0].tolist()
         return _SHARE_OF_DEVIATION * math.sqrt(deviation / n_rows)
 
     def conclude(self, finished: Sequence[Boxes]) -> Conclusions:
-        """What the rules conclude that the boxes become."""
+        """Return the conclusions of the rules of the boxes."""
         tables: list[Any] = [part.statistics for part in finished]
         conclusions = joined_conclusions([part.conclude(part.impurity) for part in tables])
         if conclusions.class_counts is not None:
@@ -198,7 +198,7 @@ class GridExExtractor(BaseExtractor):
             _check_strategy(n_slices, importance)
 
     def _strategies(self) -> list[tuple[Any, Any]]:
-        """The slices and importance thresholds of every level."""
+        """Return the slices and importance thresholds of every level."""
         if self.level_strategies is None:
             return [(self.n_slices, self.importance_threshold)] * self.depth
         levels = self.level_strategies
@@ -237,29 +237,29 @@ class GridExExtractor(BaseExtractor):
         )
 
     def fit_sums(self, source: HistogramSource) -> GridExExtractor:
-        """Learn rules from rows of which only histograms are known, however many there are.
+        """Learn rules from the histograms of any number of rows.
 
-        The black box is not queried: the labels of the rows are what the rules imitate.
+        The black box is not queried; the rules imitate the labels of the rows.
 
         Parameters
         ----------
         source : HistogramSource
-            The rows, see :func:`skescore.sources.extract_source`, which calls this.
+            The rows; :func:`skescore.sources.extract_source` calls this method with them.
 
         Returns
         -------
         self
-            The fitted extractor. It knows no black box, so that ``fidelity`` is not to be had.
+            The fitted extractor. It has no black box, so ``fidelity`` is not available.
 
         Raises
         ------
         ValueError
-            If a setting needs the rows themselves.
+            If a parameter requires the rows themselves.
 
         Notes
         -----
-        The rules are those of :meth:`fit` on the numbers of the bins: slices have equally many of
-        these, and so, with cuts at quantiles, about equally many rows.
+        The rules are those of :meth:`fit` on bin numbers. Slices have the same number of bins, so
+        with cuts at quantiles they have similar numbers of rows.
         """
         self._check_parameters()
         limits = any(limit is not None for _, limit in self._strategies())
@@ -305,24 +305,24 @@ class GridExExtractor(BaseExtractor):
         return self
 
     def _summing(self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray) -> Any:
-        """What makes the statistics of boxes of which sums are known."""
+        """Return the statistics of boxes with histograms; use the chosen features."""
         table.use(chosen)
-        return _Sums(source, table)
+        return _HistogramStatistics(source, table)
 
     def _conclude_sums(self, summing: Any, root: Histogram, finished: list[Boxes]) -> Conclusions:
-        """What the rules conclude, the weights of their rows as floats."""
+        """Return the conclusions of the rules, with the weights of their rows as floats."""
         conclusions: Conclusions = summing.conclude(finished)
         return conclusions
 
     def _boxes(self, extraction: Extraction, levels: list[Level]) -> tuple[BoxTable, list[Boxes]]:
-        """Cut the domain."""
+        """Cut the domain into boxes."""
         seed, collect = draw_seed(self.random_state), self._collector(extraction)
         if self.max_rules is None:
             return cut_domain(extraction, levels, seed, collect)
         return cut_adaptively(extraction, levels, seed, collect, self.max_rules)
 
     def _collector(self, extraction: Extraction) -> Collector:
-        """What makes the statistics of cells."""
+        """Return the function that computes the statistics of cells."""
         if extraction.classes is not None:
             n_classes = len(extraction.classes)
             return lambda X, predictions, box, n_boxes: ClassCountsTable.collect(
@@ -334,7 +334,7 @@ class GridExExtractor(BaseExtractor):
         )
 
     def _levels(self, extraction: Extraction) -> list[Level]:
-        """How to cut at each level; learns the features' importances."""
+        """Return the parameters of each level; set `importances_`."""
         X, n_features = extraction.X, extraction.X.shape[1]
         extraction.check_magnitude(_LARGEST_FEATURE, "a grid over them would overflow")
         extraction.check_predictions(_LARGEST_PREDICTION)
@@ -356,8 +356,8 @@ class GridExExtractor(BaseExtractor):
         return self._levels_of(extraction.settings["domain"], chosen, threshold)
 
     def _levels_of(self, domain: Domain, chosen: np.ndarray, threshold: float) -> list[Level]:
-        """How to cut some of the features."""
-        # Cutting a constant feature would only make cells without rows.
+        """Return the parameters of each level for the chosen features."""
+        # A cut of a constant feature would only add empty cells.
         varies = np.asarray(domain.lower) < np.asarray(domain.upper)
         varies &= np.isin(np.arange(len(varies)), chosen)
         return [
@@ -376,7 +376,7 @@ class GridExExtractor(BaseExtractor):
 
 
 def _joined(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclusions]:
-    """Join boxes of one class that share a whole face."""
+    """Join boxes of the same class that share a full face."""
     lower, upper = boxes.lower.copy(), boxes.upper.copy()
     first, union = join_touching(lower, upper, conclusions.outputs)
     assert conclusions.class_counts is not None
@@ -391,7 +391,7 @@ def _joined(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclu
 
 
 def _slices_per_feature(n_slices: Any, threshold: Any, importances: np.ndarray) -> np.ndarray:
-    """Slices of every feature: those of the last threshold that it reaches, else 1."""
+    """Return the slices of every feature: those of the last threshold it reaches, else 1."""
     counts = np.atleast_1d(n_slices)
     limits = np.atleast_1d(-math.inf if threshold is None else threshold)
     reached = np.searchsorted(limits, importances, side="right")

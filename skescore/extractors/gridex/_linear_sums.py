@@ -1,7 +1,7 @@
-"""Linear models of boxes of which sums are known, and what is needed to join such boxes.
+"""Linear models of boxes from sums of products, for joining such boxes.
 
-A least-squares fit follows from sums of products. Its mean absolute residual does not: the rows are
-gone through once more with the models of several boxes at a time.
+A least-squares fit needs only sums of products. Its mean absolute residual needs the rows, which
+are scanned for several boxes at a time.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from skescore.extractors.gridex._grid import Bins, Boxes, Histogram
 
 
 class LinearSums:
-    """What is asked of the rows: sums of products, and residuals.
+    """Linear models in boxes, from sums of products and residuals of the rows.
 
-    Models have at most `max_terms` slopes. Those with less effect across their box than
-    `tolerance`, a share of the labels' range, are dropped in the end.
+    Models have at most `max_terms` slopes. Slopes with a smaller effect across their box than
+    `tolerance`, a share of the labels' range, are dropped at the end.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class LinearSums:
             ends[:, m.index] = columns[m.index].low, columns[m.index].high
         self.units = Units.of(ends[0], ends[1], np.array(source.label_range))
         self._known: dict[tuple[Path, bytes], Fraction] = {}
-        self._wanted: dict[tuple[Path, bytes], tuple[LinearSumsBox, np.ndarray]] = {}
+        self._requested: dict[tuple[Path, bytes], tuple[LinearSumsBox, np.ndarray]] = {}
 
     def collect(self, _: Any, bins: Bins, box: np.ndarray, n_boxes: int) -> LinearSumsTable:
-        """Add up bins, each of a box."""
+        """Add up the bins of each box."""
         boxes = []
         for number in range(n_boxes):
             inside = box == number
@@ -60,7 +60,7 @@ class LinearSums:
         return LinearSumsTable(self, boxes)
 
     def fits(self, boxes: Sequence[LinearSumsBox]) -> Fits:
-        """The moments of some boxes, from whole numbers without an error."""
+        """Return the moments of boxes, computed exactly from integers."""
         source, units, measured = self._source, self.units, self._source.measured
         m, size = len(measured), len(units.origin)
         fits = Fits(
@@ -78,7 +78,7 @@ class LinearSums:
             sums = box.total.tolist()
             last = len(sums) - m
             linear, products, of_labels = sums[3 : 3 + m], sums[3 + m : last], sums[last:]
-            # The weight in the unit of products, which is a part of its own.
+            # The weight in the unit of products.
             weight = sums[0] * round(source.unit / source.product_unit)
             mean = np.array([s / weight for s in linear])
             fits.mean[row, columns] = (starts - units.origin[columns]) / units.unit[columns]
@@ -99,44 +99,44 @@ class LinearSums:
         return fits
 
     def vectors(self, fits: Fits) -> np.ndarray:
-        """Residual vectors of linear models."""
+        """Return the residual vectors of linear models."""
         return fits.vectors(sparse_slopes(fits.n, fits.gram, self.max_terms))
 
     def ranked(
         self, unions: Sequence[LinearSumsBox], threshold: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each union's impurity is below a threshold, and its rank."""
+        """Return whether the impurity of each union is below a threshold, and its rank."""
         residuals = self.residuals(unions, self.vectors(self.fits(unions)))
         return residuals * self.units.unit[-1] < threshold, np.round(residuals / TIE)
 
     # --- residuals
 
-    def want(self, boxes: Sequence[LinearSumsBox], vectors: np.ndarray) -> None:
-        """Note that the residuals of models in boxes will be asked for."""
+    def request(self, boxes: Sequence[LinearSumsBox], vectors: np.ndarray) -> None:
+        """Request the residuals of models in boxes for the next scan."""
         for box, vector in zip(boxes, vectors, strict=True):
             key = box.path, vector.tobytes()
             if key not in self._known:
-                self._wanted[key] = box, vector
+                self._requested[key] = box, vector
 
     def residuals(self, boxes: Sequence[LinearSumsBox], vectors: np.ndarray) -> np.ndarray:
-        """Mean absolute residuals of models in boxes, as shares of the labels' range."""
-        self.want(boxes, vectors)
-        self._look()
+        """Return mean absolute residuals of models in boxes, as shares of the labels' range."""
+        self.request(boxes, vectors)
+        self._scan_rows()
         means = []
         for box, vector in zip(boxes, vectors, strict=True):
             weight = Fraction(self._source.unit) * int(box.total[0])
             means.append(float(self._known[box.path, vector.tobytes()] / weight))
         return np.array(means) / self.units.unit[-1]
 
-    def _look(self) -> None:
-        """Go through the rows once for all residuals that are wanted.
+    def _scan_rows(self) -> None:
+        """Scan the rows once for all requested residuals.
 
-        Boxes that overlap are parts, and unions of parts, of one cut: each part is a node.
+        Overlapping boxes are unions of parts of the same cut, so the nodes are these parts.
         """
-        if not self._wanted:
+        if not self._requested:
             return
         nodes: dict[Path, tuple[Sums, list[tuple[tuple[Path, bytes], np.ndarray]]]] = {}
-        for key, (box, vector) in self._wanted.items():
+        for key, (box, vector) in self._requested.items():
             for path, sums in box.parts():
                 nodes.setdefault(path, (sums, []))[1].append((key, self._equation(vector)))
             self._known[key] = Fraction(0)
@@ -148,10 +148,10 @@ class LinearSums:
         for residuals, (_, requests) in zip(residual_lists, nodes.values(), strict=True):
             for residual, (key, _) in zip(residuals, requests, strict=True):
                 self._known[key] += residual
-        self._wanted = {}
+        self._requested = {}
 
     def _equation(self, vector: np.ndarray) -> np.ndarray:
-        """A residual vector, as the source is told of it."""
+        """Convert a residual vector to an equation of the source."""
         units, source = self.units, self._source
         result, range_ = np.zeros(1 + len(source.measured)), units.unit[-1]
         result[0] = units.origin[-1] - source.center - vector[-1] * range_
@@ -161,10 +161,10 @@ class LinearSums:
             result[position] = slope * m.step
         return result
 
-    # --- the end
+    # --- final models
 
     def default_threshold(self, root: Histogram) -> float:
-        """The threshold where none is given."""
+        """Return the default threshold."""
         everything = self._whole(root)
         fits = self.fits(everything)
         residual = float(self.residuals(everything, self.vectors(fits))[0])
@@ -176,7 +176,7 @@ class LinearSums:
         return self.collect(None, points.predictions, points.box, 1).boxes
 
     def models(self, finished: Sequence[Boxes]) -> tuple[LinearModels, np.ndarray]:
-        """The linear models of all boxes in the end, and the weights of their rows."""
+        """Return the final linear models of all boxes and the weights of their rows."""
         boxes = _boxes(finished)
         fits = self.fits(boxes)
         full = reduced = self.vectors(fits)
@@ -186,8 +186,8 @@ class LinearSums:
             )
             effect = np.abs(full[:, :-2]) * self._table.sides(lower, upper) / self.units.unit[:-1]
             reduced = self.vectors(fits.restricted(effect >= self._tolerance))
-        self.want(boxes, full)
-        self.want(boxes, reduced)
+        self.request(boxes, full)
+        self.request(boxes, reduced)
         models = LinearModels(
             self.units,
             full,
@@ -202,7 +202,7 @@ class LinearSums:
     def fidelity_loss(
         self, root: Histogram, finished: Sequence[Boxes], models: LinearModels
     ) -> float:
-        """R² with all coefficients less that with those left."""
+        """Return the difference of R² with all coefficients and without the dropped ones."""
         if not models.n_dropped:
             return 0.0
         fits = self.fits(_boxes(finished))
@@ -215,7 +215,7 @@ class LinearSums:
 
 @dataclass(frozen=True, eq=False)
 class LinearSumsBox:
-    """The slices of a box along a feature, from bin to before bin each, and their sums."""
+    """A union of slices of a box along a feature, with their ranges of bins and sums."""
 
     context: LinearSums
     box: Histogram
@@ -225,29 +225,29 @@ class LinearSumsBox:
 
     @property
     def total(self) -> Sums:
-        """The sums of all rows."""
+        """Sums of all rows."""
         return np.asarray(np.sum(self.sums, axis=0))
 
     @property
     def path(self) -> Path:
-        """The way to the rows."""
+        """Path to the rows."""
         low, high = min(low for low, _ in self.ends), max(high for _, high in self.ends)
         return self.box.within(self.feature, low, high)
 
     def parts(self) -> list[tuple[Path, Sums]]:
-        """The slices, of which no two overlap."""
+        """Return the paths and sums of the disjoint slices."""
         paths = (self.box.within(self.feature, *ends) for ends in self.ends)
         return list(zip(paths, self.sums, strict=True))
 
     def union(self, other: LinearSumsBox) -> LinearSumsBox:
-        """Both boxes together."""
+        """Return the union of both boxes."""
         ends, sums = self.ends + other.ends, self.sums + other.sums
         return LinearSumsBox(self.context, self.box, self.feature, ends, sums)
 
     def union_impurities(
         self, candidates: Sequence[LinearSumsBox], threshold: float
     ) -> Sequence[float | None]:
-        """Rank of the union with each of some boxes; None where they may not join."""
+        """Return the rank of the union with each box; None if they may not join."""
         allowed, ranks = self.context.ranked([self.union(other) for other in candidates], threshold)
         return [rank if ok else None for rank, ok in zip(ranks.tolist(), allowed, strict=True)]
 
@@ -269,30 +269,30 @@ class LinearSumsTable:
         return np.einsum("bi,bij,bj->b", vectors, fits.gram, vectors)
 
     def each(self, index: np.ndarray) -> list[LinearSumsBox]:
-        """Some boxes, one by one."""
+        """Return boxes as separate objects."""
         return [self.boxes[i] for i in index.tolist()]
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each pair of adjacent boxes may join, and the rank of their union."""
+        """Return whether each pair of adjacent boxes may join, and the rank of their union."""
         unions = [self.boxes[i].union(self.boxes[j]) for i, j in pairs.tolist()]
         return self._context.ranked(unions, threshold)
 
     def assemble(self, cells: np.ndarray, unions: Sequence[LinearSumsBox]) -> LinearSumsTable:
-        """A table of some of the boxes, followed by unions."""
+        """Return a table with some boxes, followed by unions."""
         return LinearSumsTable(self._context, [*self.each(cells), *unions])
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClosedLinearSums:
-        """What matters of the boxes once nothing is to be joined any more."""
+        """Return the final boxes, which are no longer joined."""
         return ClosedLinearSums(self._context, self.boxes)
 
 
 class ClosedLinearSums:
-    """Boxes with a linear model each; rows are gone through when the impurity is asked for."""
+    """Boxes with final linear models; the first access to `impurity` scans the rows."""
 
     def __init__(self, context: LinearSums, boxes: list[LinearSumsBox]) -> None:
         self._context, self.boxes = context, boxes
         self._vectors = context.vectors(context.fits(boxes))
-        context.want(boxes, self._vectors)
+        context.request(boxes, self._vectors)
 
     @property
     def impurity(self) -> np.ndarray:
@@ -301,7 +301,7 @@ class ClosedLinearSums:
         return residuals * self._context.units.unit[-1]
 
     def take(self, index: np.ndarray) -> ClosedLinearSums:
-        """Those of some of the boxes."""
+        """Select boxes by index."""
         return ClosedLinearSums(self._context, [self.boxes[i] for i in index.tolist()])
 
 

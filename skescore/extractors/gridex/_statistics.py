@@ -1,10 +1,9 @@
-"""What is known of the black box's predictions inside boxes, in a form that can be added up.
+"""Additive statistics of the black box's predictions in boxes.
 
-Tables keep sufficient statistics of many boxes as arrays, so that the statistics of a union of
-boxes need no second look at rows. While boxes are being joined, those concerned are taken out of
-the table as small objects, because joining goes one pair at a time.
+Tables hold sufficient statistics of many boxes as arrays, so the statistics of a union of boxes
+need no rows. Joining handles one pair of boxes at a time, so these boxes are small objects.
 
-The impurity of a box is what extractors compare with their threshold: the share of predictions
+Extractors compare the impurity of a box with their threshold. It is the share of predictions
 outside the majority class, or their standard deviation.
 """
 
@@ -27,29 +26,29 @@ class StatisticsTable(Protocol):
         """Impurity of each box."""
 
     def take(self, index: np.ndarray) -> Any:
-        """A table of some of the boxes."""
+        """Return a table with a selection of the boxes."""
 
     def conclude(self, n_rows: np.ndarray) -> Conclusions:
-        """Outputs and statistics of the rules that the boxes become."""
+        """Return the outputs and statistics of the rules of the boxes."""
 
 
 class JoinableTable(Protocol):
-    """Statistics of the predictions in many boxes, some of which may be joined."""
+    """Statistics of the predictions in many boxes that may be joined."""
 
     def __len__(self) -> int: ...
 
     @property
     def scatter(self) -> np.ndarray:
-        """Summed squared error that is left in each box."""
+        """Summed squared error in each box."""
 
     def each(self, index: np.ndarray) -> Sequence[Any]:
         """Statistics of some boxes, one by one: objects with `union` and `union_impurities`."""
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each pair of adjacent boxes may join, and its rank by impurity."""
+        """Return whether each pair of adjacent boxes may join, and the rank of its impurity."""
 
     def assemble(self, cells: np.ndarray, unions: Sequence[Any]) -> Any:
-        """A table of some of the boxes, followed by unions."""
+        """Return a table with some boxes, followed by unions."""
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> StatisticsTable:
         """The statistics that matter once all boxes that may join have; the boxes are given."""
@@ -117,19 +116,19 @@ class ClassCountsTable:
         return np.asarray(total - (self.counts**2).sum(axis=1) / total)
 
     def each(self, index: np.ndarray) -> list[ClassCounts]:
-        """Counts of some boxes, one by one."""
+        """Return the counts of boxes as separate objects."""
         counts = self.counts[index]
         parts = counts.tolist(), self.outputs[index].tolist(), counts.sum(axis=1).tolist()
         return list(map(ClassCounts, *parts))
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each pair of adjacent boxes may join, and the impurity of their union."""
+        """Return whether each pair of adjacent boxes may join, and the impurity of their union."""
         first, second = pairs.T
         allowed = self.outputs[first] == self.outputs[second]
         return allowed, _class_impurity(self.counts[first] + self.counts[second])
 
     def assemble(self, cells: np.ndarray, unions: Sequence[ClassCounts]) -> ClassCountsTable:
-        """A table of some of the boxes, followed by unions."""
+        """Return a table with some boxes, followed by unions."""
         counts = np.array([u.counts for u in unions])
         outputs = np.array([u.output for u in unions])
         return ClassCountsTable(
@@ -138,20 +137,20 @@ class ClassCountsTable:
         )
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClassCountsTable:
-        """The same: what is kept for joining is what is concluded from."""
+        """Return the table, which has all that conclusions need."""
         return self
 
     def take(self, index: np.ndarray) -> ClassCountsTable:
-        """A table of some of the boxes."""
+        """Return a table with a selection of the boxes."""
         return ClassCountsTable(self.counts[index], self.outputs[index])
 
     def conclude(self, n_rows: np.ndarray) -> Conclusions:
-        """Outputs and statistics of the rules that the boxes become."""
+        """Return the outputs and statistics of the rules of the boxes."""
         return Conclusions(self.outputs, n_rows=n_rows, class_counts=self.counts)
 
 
 def _class_impurity(counts: np.ndarray) -> np.ndarray:
-    # Not 1 - share: 1 - 9/10 is a little less than 0.1, which a threshold must not take for below.
+    # Not 1 - share, because 1 - 9/10 is less than a threshold of 0.1 in floating point.
     total = counts.sum(axis=1)
     return (total - counts.max(axis=1)) / total
 
@@ -165,13 +164,13 @@ class Moments:
         self.n, self.mean, self.deviation, self.tolerance = n, mean, deviation, tolerance
 
     def _union_deviation(self, other: Moments) -> float:
-        # A sum of terms that are never negative loses no digits, unlike sums of squares.
+        # A sum of nonnegative terms loses no digits, unlike a difference of squares.
         distance = self.mean - other.mean
         between = distance * distance * (self.n * other.n / (self.n + other.n))
         return self.deviation + other.deviation + between
 
     def union(self, other: Moments) -> Moments:
-        """Moments of both boxes together."""
+        """Return the moments of the union of both boxes."""
         n = self.n + other.n
         mean = (self.n * self.mean + other.n * other.mean) / n
         return Moments(n, mean, self._union_deviation(other), self.tolerance)
@@ -179,7 +178,7 @@ class Moments:
     def union_impurities(
         self, candidates: Sequence[Moments], threshold: float
     ) -> list[float | None]:
-        """Rank of the union with each of some boxes, None where it would not be below."""
+        """Return the rank of the union with each box; None if it reaches the threshold."""
         tolerance = self.tolerance
         ranks: list[float | None] = []
         for other in candidates:
@@ -195,8 +194,8 @@ class MomentsTable:
     """Moments of many boxes.
 
     They are number, mean and summed squared deviation from the mean. Impurities that differ by less
-    than `tolerance` count as equal when pairs of boxes are ranked: rounding, which depends on the
-    order of rows, must not decide.
+    than `tolerance` are ties when pairs of boxes are ranked, because rounding errors depend on the
+    order of rows.
     """
 
     def __init__(self, moments: np.ndarray, tolerance: float) -> None:
@@ -207,7 +206,7 @@ class MomentsTable:
     def collect(
         cls, predictions: np.ndarray, box: np.ndarray, n_boxes: int, tolerance: float
     ) -> MomentsTable:
-        """Summarize; `predictions` are numbers, `box` the box of each row."""
+        """Compute the moments of predictions by box."""
         n = np.bincount(box, minlength=n_boxes)
         mean = np.bincount(box, weights=predictions, minlength=n_boxes) / n
         squares = (predictions - mean[box]) ** 2
@@ -228,11 +227,11 @@ class MomentsTable:
         return self.moments[:, 2]
 
     def each(self, index: np.ndarray) -> list[Moments]:
-        """Moments of some boxes, one by one."""
+        """Return the moments of boxes as separate objects."""
         return [Moments(n, mean, s, self.tolerance) for n, mean, s in self.moments[index].tolist()]
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """Whether each pair of adjacent boxes may join, and the impurity of their union."""
+        """Return whether each pair of adjacent boxes may join, and the impurity of their union."""
         (n, mean, deviation), (m, other_mean, other_deviation) = self.moments[pairs].T.transpose(
             1, 0, 2
         )
@@ -242,26 +241,26 @@ class MomentsTable:
         return impurity < threshold, ranks
 
     def assemble(self, cells: np.ndarray, unions: Sequence[Moments]) -> MomentsTable:
-        """A table of some of the boxes, followed by unions."""
+        """Return a table with some boxes, followed by unions."""
         rows = np.array([(u.n, u.mean, u.deviation) for u in unions])
         return MomentsTable(np.concatenate([self.moments[cells], rows]), self.tolerance)
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> MomentsTable:
-        """The same: what is kept for joining is what is concluded from."""
+        """Return the table, which has all that conclusions need."""
         return self
 
     def take(self, index: np.ndarray) -> MomentsTable:
-        """A table of some of the boxes."""
+        """Return a table with a selection of the boxes."""
         return MomentsTable(self.moments[index], self.tolerance)
 
     def conclude(self, n_rows: np.ndarray) -> Conclusions:
-        """Outputs and statistics of the rules that the boxes become."""
+        """Return the outputs and statistics of the rules of the boxes."""
         mean = self.moments[:, 1]
         return Conclusions(mean, n_rows=n_rows, mean=mean, standard_deviation=self.impurity)
 
 
 def joined_conclusions(parts: Sequence[Conclusions]) -> Conclusions:
-    """The conclusions of several tables, one after the other."""
+    """Concatenate the conclusions of several tables."""
 
     def joined(name: str) -> Any:
         arrays = [getattr(part, name) for part in parts]
