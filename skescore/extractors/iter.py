@@ -1,4 +1,4 @@
-"""ITER: boxes that grow step by step towards what is most like them."""
+"""ITER: boxes that grow step by step by the most similar adjacent strips."""
 
 from __future__ import annotations
 
@@ -22,56 +22,56 @@ from skescore.rules._volumes import join_touching
 __all__ = ["ITERExtractor"]
 
 
-# --- the black box's predictions as vectors that add up, and points to query ----------------------
+# --- predictions as vectors, and random points ----------------------
 
-# A vector of numbers stands for every prediction. The mean vector of a set of predictions says what
-# they are on the whole, and how far they differ. Gaps and impurities are in whole units of `_UNIT`.
+# Predictions are encoded as vectors. The mean vector of a set of predictions determines its output
+# and its impurity. Gaps and impurities are integer multiples of `_UNIT`.
 
-#: Gaps are measured in this unit (of the predictions' extent), so that rounding decides nothing.
+#: Unit of gaps, as a share of the predictions' range; it hides rounding errors.
 _UNIT = 1e-9
-#: Predictions beyond this are taken for this: their squares must not overflow.
+#: Predictions are clipped to this range, so that their squares do not overflow.
 _LARGEST_PREDICTION, _LARGEST_SCALED, _LEAST_SCALE = 1e150, 1e100, 1e-150
 
 
-class Labels:
-    """Class indices; the vector of a prediction is 1 for its class and 0 for the others."""
+class LabelVectors:
+    """Class indices, encoded as indicator vectors."""
 
     def __init__(self, codes: np.ndarray, n_classes: int) -> None:
         self._codes = codes
         self.width = n_classes
 
     def encode(self, predictions: np.ndarray) -> np.ndarray:
-        """Class indices stay as they are."""
+        """Return the class indices."""
         return predictions
 
     def rows(self, index: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Class counts of some rows, by group."""
+        """Return class counts of some rows by group."""
         return self.sums(self._codes[index], group, n_groups)
 
     def sums(self, encoded: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Class counts, by group."""
+        """Return class counts by group."""
         flat = np.bincount(group * self.width + encoded, minlength=n_groups * self.width)
         return flat.reshape(n_groups, self.width).astype(float)
 
     def gaps(self, means: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """Share of predictions that would have to change for the same class probabilities."""
+        """Return half the sum of absolute differences of class probabilities."""
         return np.round(np.abs(means - mean).sum(axis=1) * (0.5 / _UNIT))
 
     def impurities(self, means: np.ndarray) -> np.ndarray:
-        """Share outside the majority class."""
+        """Return the share outside the majority class."""
         return np.round((1 - means.max(axis=1)) / _UNIT)
 
     def outputs(self, means: np.ndarray) -> np.ndarray:
-        """The majority class, of equally common ones the smallest index."""
+        """Return the majority class; ties go to the smallest index."""
         return means.argmax(axis=1)
 
     def limit(self, threshold: float) -> float:
-        """The largest gap within a threshold; half a unit allows for rounding."""
+        """Return the largest gap within a threshold; half a unit allows for rounding."""
         return min(threshold / _UNIT + 0.5, _LARGEST_SCALED)
 
 
-class Numbers:
-    """Numbers, shifted and scaled to -1 .. 1; the vector of a prediction is it and its square."""
+class NumberVectors:
+    """Numbers, scaled to [-1, 1] and encoded as the number and its square."""
 
     width = 2
 
@@ -82,49 +82,49 @@ class Numbers:
         self._values = self.encode(predictions)
 
     def encode(self, predictions: np.ndarray) -> np.ndarray:
-        """Shift and scale."""
+        """Scale numbers to [-1, 1]."""
         scaled = np.clip(predictions, -_LARGEST_PREDICTION, _LARGEST_PREDICTION)
         scaled -= self._center
         scaled /= self._scale
         return np.clip(scaled, -_LARGEST_SCALED, _LARGEST_SCALED, out=scaled)
 
     def rows(self, index: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Sums and sums of squares of some rows, by group."""
+        """Return sums and sums of squares of some rows by group."""
         return self.sums(self._values[index], group, n_groups)
 
     def sums(self, encoded: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-        """Sums and sums of squares, by group."""
+        """Return sums and sums of squares by group."""
         result = np.empty((n_groups, 2))
         result[:, 0] = np.bincount(group, encoded, n_groups)
         result[:, 1] = np.bincount(group, encoded * encoded, n_groups)
         return result
 
     def gaps(self, means: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """Distance of the means."""
+        """Return the distances of the means."""
         return np.round(np.abs(means[:, 0] - mean[0]) / _UNIT)
 
     def impurities(self, means: np.ndarray) -> np.ndarray:
-        """Standard deviation."""
+        """Return the standard deviations."""
         variance = np.maximum(means[:, 1] - means[:, 0] ** 2, 0.0)
         return np.round(np.sqrt(variance) / _UNIT)
 
     def outputs(self, means: np.ndarray) -> np.ndarray:
-        """The mean, in the target's units."""
+        """Return the means in the target's units."""
         return means[:, 0] * self._scale + self._center
 
     def limit(self, threshold: float) -> float:
-        """The largest gap within a threshold in the target's units."""
+        """Return the largest gap within a threshold in the target's units."""
         return min(threshold / self._scale / _UNIT + 0.5, _LARGEST_SCALED)
 
 
-Predictions = Labels | Numbers
+Predictions = LabelVectors | NumberVectors
 
 
 class PointSource:
-    """Uniform points in boxes, the same for the same key whatever was drawn before.
+    """Uniform points in boxes that depend only on the seed and the key of the box.
 
-    One Latin hypercube sample serves all boxes, each with a shift of its own: a hash of the seed
-    and the box's key. So every point is uniform in its box, and a point costs a few additions.
+    All boxes use the same Latin hypercube sample with a cyclic shift, which is a hash of the seed
+    and the key of the box. So every point is uniform in its box and costs a few additions.
     """
 
     def __init__(self, seed: int, n_points: int, n_features: int) -> None:
@@ -138,7 +138,7 @@ class PointSource:
     def draw(
         self, keys: np.ndarray, lower: np.ndarray, upper: np.ndarray, n_points: int
     ) -> np.ndarray:
-        """Points of boxes."""
+        """Return the first `n_points` points of each box."""
         shift = _uniform(combine(combine(keys, self._seed)[:, None], self._features))
         share = self._sample[None, :n_points] + shift[:, None]
         share -= share >= 1.0
@@ -151,23 +151,23 @@ def _uniform(keys: np.ndarray) -> np.ndarray:
     return (keys >> np.uint64(11)) * 2.0**-53
 
 
-# --- boxes that grow by the strips beside their faces ---------------------------------------------
+# --- boxes that grow by strips at their faces ---------------------------------------------
 
 
-#: Faces nearer to each other than this share of a step count as one.
+#: Distance, as a share of a step, below which two faces are the same.
 _SNAP = 1e-6
-#: Rows times boxes whose codes are kept, whatever the number of features.
+#: Number of row codes that are kept in memory.
 _KEPT_CODES = 1 << 22
-#: A strip may be acted on while its points stand for at least this share of its volume.
+#: Share of a strip's volume that its points must represent before the strip is used.
 _FRESH = 0.7
-#: A strip whose points stand for more is left alone when others are looked at.
+#: Share of a strip's volume above which its points are not updated.
 _NEARLY_ALL = 0.95
-#: Numbers in the points of one query of the black box, at most.
+#: Largest number of coordinates in one query of the black box.
 _MOST_NUMBERS = 1 << 22
 
 
 class RowOrder:
-    """The rows in the order of each feature along which boxes may have faces."""
+    """The rows sorted by each feature along which boxes may have faces."""
 
     def __init__(self, X: np.ndarray, features: list[int]) -> None:
         self._n_rows = len(X)
@@ -175,22 +175,22 @@ class RowOrder:
         self._order = {j: np.argsort(X[:, j], kind="stable").astype(np.int32) for j in features}
 
     def rank(self, feature: int, bound: float) -> int:
-        """Number of rows below a bound."""
+        """Return the number of rows below a bound."""
         if np.isinf(bound):
             return self._n_rows if bound > 0 else 0
         return bisect_left(self._order[feature], bound, key=self._value[feature])
 
     def between(self, feature: int, start: int, stop: int) -> np.ndarray:
-        """The rows with ranks from `start` to before `stop`."""
+        """Return the rows with ranks from `start` to before `stop`."""
         return self._order[feature][start:stop]
 
 
 class GrowingBoxes:
-    """Disjoint boxes that grow by the strips that are most like them.
+    """Disjoint boxes that grow by their most similar strips.
 
-    Face 2j is the lower one of feature j, face 2j + 1 the upper one. A face that has room beside
-    it is open and has a strip: what the box would gain if the face moved a step, or up to the next
-    box. Boxes hold ``lower <= x < upper``; a face on the border of the domain is at infinity.
+    Face 2j is the lower one of feature j, face 2j + 1 the upper one. An open face has a strip, the
+    region that the box gains if the face moves by a step, or up to the next box. Boxes hold
+    ``lower <= x < upper``; a face on the border of the domain is at infinity.
 
     Parameters
     ----------
@@ -201,55 +201,54 @@ class GrowingBoxes:
     lower, upper : ndarray of shape (n_features,)
         The domain.
     steps : ndarray of shape (n_features,)
-        By how much a face moves; 0 for features along which boxes keep the full range.
+        Step sizes of faces; 0 for features along which boxes have the full range.
     query : callable
-        Gives the black box's predictions on points.
+        Returns the black box's predictions at points.
     points : PointSource
-        Draws the points.
+        Source of the random points.
     min_examples : int
-        Predictions wanted per strip: what rows it lacks is made up by points.
+        Smallest number of predictions per strip; random points replace missing rows.
     limit : float
-        Largest gap up to which a strip is like its box.
+        Largest gap between a strip and the box that it joins.
     follow : bool
-        Whether strips are compared with all that the box has become, or with what it was at first.
-    most : int, optional
-        Most boxes.
+        Whether strips are compared with the current mean of the box instead of its first mean.
+    max_boxes : int, optional
+        Largest number of boxes.
     categories : container of int, default=()
-        Features of ranks: value r lies from r to r + 1.
+        Categorical features; the value of rank r occupies [r, r + 1).
 
     Attributes
     ----------
     n_boxes : int
-        Number of boxes; the first so many rows of the arrays below are in use.
+        Number of boxes, which is the number of used rows in the arrays below.
     lower, upper : ndarray of shape (n_boxes, n_features)
         Their bounds.
     mean, first_mean : ndarray of shape (n_boxes, width)
-        Mean vector of the predictions in each box, now and when it was made.
+        Current and first mean vector of the predictions in each box.
     far : ndarray of shape (n_boxes, n_faces)
         The outer end of each strip.
     open : ndarray of bool, shape (n_boxes, n_faces)
         Whether the face has a strip.
     n, sums : ndarray of shape (n_boxes, n_faces) and (n_boxes, n_faces, width)
-        The rows in each strip: their number and the sum of their predictions' vectors.
-    known, share : ndarray of shape (n_boxes, n_faces, width) and (n_boxes, n_faces)
-        Mean vector of the points in each strip, and the share of its volume they stand for.
+        Number of rows in each strip, and the sum of their prediction vectors.
+    point_mean, share : ndarray of shape (n_boxes, n_faces, width) and (n_boxes, n_faces)
+        Mean vector of the points in each strip, and the share of its volume that they represent.
     owner : ndarray of int, shape (n_rows,)
-        The box that holds each row, -1 for none.
+        Box of each row; -1 for none.
 
     Notes
     -----
-    Every box keeps one code per row: the sum of ``n_features + j`` over the features j along which
-    the row lies outside the box. A row inside has 0; a row outside along j alone has
-    ``n_features + j``, less than any sum of two, and only such rows are, or come to be, in strips
-    of the box. When a face moves, only the rows between its old and its new place change codes, so
-    a step costs as much as the strip that the face moves through has rows along its feature.
+    Every box has one code per row: the sum of ``n_features + j`` over the features j along which
+    the row lies outside the box. Rows inside have 0. Rows outside along j alone have
+    ``n_features + j``, which is less than any sum of two, and only such rows can be in strips. When
+    a face moves, only the codes of rows between its old and new position change. So a step costs as
+    much as there are rows in this range of the feature.
 
-    While a box grows elsewhere, its strip widens and the share that its points stand for falls. To
-    bring it up to date, points are drawn uniformly in the whole strip, but those in the part known
-    before are not queried: the old mean stands for them. So points are shared by all the strips
-    that a face has until it moves, the new part gets the share of its volume, and the mean is that
-    of points spread uniformly. Many steps need no query at all, because no strip has widened by
-    much since the last.
+    When a box grows along another feature, a strip widens and its points represent a smaller share
+    of it. To update it, points are drawn uniformly in the whole strip. Points in the part that was
+    sampled before are not queried, because the old mean represents them. So the mean remains that
+    of uniform points. Many steps need no query, because no strip has widened much since the last
+    one.
     """
 
     _fields: tuple[tuple[str, str, Any, float], ...] = (
@@ -263,9 +262,9 @@ class GrowingBoxes:
         ("sums", "faces width", float, 0),
         ("near_rank", "faces", np.int64, 0),
         ("far_rank", "faces", np.int64, 0),
-        ("known", "faces width", float, 0),
+        ("point_mean", "faces width", float, 0),
         ("share", "faces", float, 0),
-        ("seen", "faces", np.int64, -1),
+        ("snapshot", "faces", np.int64, -1),
         ("draws", "faces", np.int64, 0),
         ("gap", "faces", float, np.inf),
         ("impurity", "faces", float, 0),
@@ -281,9 +280,9 @@ class GrowingBoxes:
     sums: np.ndarray
     near_rank: np.ndarray
     far_rank: np.ndarray
-    known: np.ndarray
+    point_mean: np.ndarray
     share: np.ndarray
-    seen: np.ndarray
+    snapshot: np.ndarray
     draws: np.ndarray
     gap: np.ndarray
     impurity: np.ndarray
@@ -309,7 +308,7 @@ class GrowingBoxes:
         self.domain_lower, self.domain_upper = lower, upper
         self.limit = limit
         self._categories = categories
-        self._most = math.inf if max_boxes is None else max_boxes
+        self._max_boxes = math.inf if max_boxes is None else max_boxes
         self.active: list[int] = np.flatnonzero(steps > 0).tolist()
         self.order = RowOrder(X, self.active)
         self.owner = np.full(n_rows, -1, dtype=np.int32)
@@ -320,7 +319,7 @@ class GrowingBoxes:
         self._code_type = np.min_scalar_type(largest)
         self._codes: OrderedDict[int, np.ndarray] = OrderedDict()
         self._most_codes = max(8, self.n_features, _KEPT_CODES // n_rows)
-        #: Bounds that boxes had when their strips were looked at.
+        #: Bounds of boxes when their strips were sampled.
         self._snapshots = np.empty((64, 2, self.n_features))
         self._n_snapshots = 0
         self._reserve(16)
@@ -340,7 +339,7 @@ class GrowingBoxes:
         self._capacity = capacity
 
     def around(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds one step to each side of a row; of a category, those of its value."""
+        """Return bounds one step to each side of a row; for a category those of its value."""
         x = self.X[row]
         lower, upper = np.full(len(x), -np.inf), np.full(len(x), np.inf)
         for j in self.active:
@@ -349,11 +348,11 @@ class GrowingBoxes:
             upper[j] = self._snap(j, x[j] + above)
         return lower, upper
 
-    def beside(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds as around an uncovered row, drawn in so that they meet no box.
+    def around_uncovered(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the bounds of :meth:`around`, reduced so that they meet no box.
 
-        The row is outside each box along some feature: of the two faces there, the one between row
-        and box moves to the box, along the feature in which the box is farthest, in steps.
+        For each box that they meet, the face between the row and the box moves to the box, along
+        the feature with the largest distance in steps.
         """
         x, in_use = self.X[row], slice(0, self.n_boxes)
         lower, upper = self.around(row)
@@ -376,7 +375,7 @@ class GrowingBoxes:
                 upper[j] = box_lower[j]
 
     def add_box(self, lower: np.ndarray, upper: np.ndarray) -> int:
-        """Add a box that meets no other and holds at least one row."""
+        """Add a box that meets no other box and holds at least one row."""
         check_deadline()
         b = self._new(lower, upper)
         rows = np.flatnonzero(self._code(b) == 0)
@@ -386,7 +385,7 @@ class GrowingBoxes:
         return b
 
     def split_off(self, box: int, face: int) -> int:
-        """Make a box of its own of a strip."""
+        """Turn a strip into a new box."""
         j, mean = face >> 1, self._means(box)[face]
         lower, upper = self.lower[box].copy(), self.upper[box].copy()
         if face & 1:
@@ -408,7 +407,7 @@ class GrowingBoxes:
         """Move a face of a box to the far end of its strip."""
         j, d = face >> 1, self.n_features
         slab, codes = self._slab(b, face), self._code(b)
-        left = codes[slab] - (d + j)  # they were all outside along j
+        left = codes[slab] - (d + j)  # all of them were outside along j
         codes[slab] = left
         near = left < 2 * d
         slab, left = slab[near], left[near]
@@ -420,13 +419,13 @@ class GrowingBoxes:
         (self.upper if face & 1 else self.lower)[b, j] = self.far[b, face]
         self._widen(b, face, width / self._extent(b, j), mean)
         self.near_rank[b, face] = self.far_rank[b, face]
-        self._lay(b, face)
+        self._add_strip(b, face)
         self._count(b, slab[~inside], left[~inside] - d)
         shortened, shortened_boxes = self._make_room(b)
         for changed in {face: None} | dict.fromkeys(shortened):
             self._recount(b, changed)
         for other in [b, *dict.fromkeys(shortened_boxes)]:
-            self._judge(other)
+            self._compare_strips(other)
 
     def _new(self, lower: np.ndarray, upper: np.ndarray) -> int:
         if self.n_boxes == self._capacity:
@@ -440,32 +439,32 @@ class GrowingBoxes:
         return b
 
     def _start(self, b: int, mean: np.ndarray) -> None:
-        """Give a new box its output and its strips."""
+        """Set the output and the strips of a new box."""
         self.mean[b] = self.first_mean[b] = mean
         for j in self.active:
-            self._lay(b, 2 * j)
-            self._lay(b, 2 * j + 1)
+            self._add_strip(b, 2 * j)
+            self._add_strip(b, 2 * j + 1)
         _, shortened_boxes = self._make_room(b)
         codes, d = self._code(b), self.n_features
         outside_once = np.flatnonzero((codes >= d) & (codes < 2 * d))
         self._count(b, outside_once, codes[outside_once] - d)
         for other in [b, *dict.fromkeys(shortened_boxes)]:
-            self._judge(other)
+            self._compare_strips(other)
 
     def _extent(self, b: int, j: int) -> float:
-        """Length of a box along a feature, inside the domain."""
+        """Return the length of a box along a feature, inside the domain."""
         lower = max(self.lower[b, j], self.domain_lower[j])
         return float(min(self.upper[b, j], self.domain_upper[j]) - lower)
 
     def _widen(self, b: int, face: int, old_share: float, mean: np.ndarray) -> None:
         """Update a box that has grown; `old_share` is its former share of the volume."""
-        if self._min_examples == 0:  # few rows in much volume must not count for all of it
-            rows = np.count_nonzero(self.owner == b)  # those of the strip are in already
+        if self._min_examples == 0:  # few rows must not represent a large volume
+            rows = np.count_nonzero(self.owner == b)  # includes the rows of the strip
             old_weight = 1 - self.n[b, face] / rows
         else:
             old_weight = old_share
         self.mean[b] = old_weight * self.mean[b] + (1 - old_weight) * mean
-        opposite_share = self.share[b, face ^ 1]  # does not widen
+        opposite_share = self.share[b, face ^ 1]  # the opposite strip does not widen
         self.share[b] *= old_share
         self.share[b, face ^ 1] = opposite_share
 
@@ -484,16 +483,16 @@ class GrowingBoxes:
 
     def _keep(self, b: int, codes: np.ndarray) -> None:
         self._codes[b] = codes
-        if len(self._codes) > self._most_codes:  # memory must not grow with the number of boxes
+        if len(self._codes) > self._most_codes:  # bounds the memory for many boxes
             self._codes.popitem(last=False)
 
     def _slab(self, b: int, face: int) -> np.ndarray:
-        """The rows between both ends of a strip, wherever they are along the other features."""
+        """Return the rows between both ends of a strip, for any values of other features."""
         near, far = self.near_rank[b, face], self.far_rank[b, face]
         return self.order.between(face >> 1, *((near, far) if face & 1 else (far, near)))
 
-    def _lay(self, b: int, face: int) -> None:
-        """Lay the next strip at a face, as if no box were near; its rows are not counted yet."""
+    def _add_strip(self, b: int, face: int) -> None:
+        """Create the next strip at a face, ignoring other boxes; rows are not counted yet."""
         j = face >> 1
         near = self.upper[b, j] if face & 1 else self.lower[b, j]
         self._forget(b, face)
@@ -506,7 +505,7 @@ class GrowingBoxes:
         self.far_rank[b, face] = self.order.rank(j, far)
 
     def _snap(self, j: int, bound: float) -> float:
-        """A bound, or the face or border of the domain that it is as good as."""
+        """Return a bound, or a face or border of the domain at nearly the same position."""
         slack = _SNAP * self.steps[j]
         if bound >= self.domain_upper[j] - slack:
             return np.inf
@@ -519,13 +518,14 @@ class GrowingBoxes:
         return float(bound)
 
     def _make_room(self, b: int) -> tuple[list[int], list[int]]:
-        """Shorten strips that reach into a box: b's own into others, and those of others into b.
+        """Shorten strips of a box that reach into others, and strips of others that reach into it.
 
-        Returns the faces of b concerned, whose rows must be counted again, and the other boxes.
+        Return the faces of shortened strips of b, whose rows must be recounted, and the other boxes
+        with shortened strips.
         """
         lower, upper = self.lower[: self.n_boxes], self.upper[: self.n_boxes]
         apart = (lower >= upper[b]) | (upper <= lower[b])
-        # Boxes that are apart along one feature only lie in each other's way there.
+        # Boxes that are separated along a single feature limit each other there.
         blocking_boxes = np.flatnonzero(apart.sum(axis=1) == 1)
         if not len(blocking_boxes):
             return [], []
@@ -550,7 +550,7 @@ class GrowingBoxes:
         return shortened, changed
 
     def _shorten(self, b: int, face: int, limit: float) -> None:
-        """Let a strip end at a limit, unless it ends before."""
+        """Shorten a strip to a limit unless it ends before."""
         j, far = face >> 1, self.far[b, face]
         if (far <= limit) if face & 1 else (far >= limit):
             return
@@ -562,14 +562,14 @@ class GrowingBoxes:
         self.far_rank[b, face] = self.order.rank(j, limit)
 
     def _close(self, b: int, face: int) -> None:
-        """Mark a face that has no room beside it."""
+        """Mark a face without a strip."""
         j = face >> 1
         self.open[b, face] = False
         self.far[b, face] = self.upper[b, j] if face & 1 else self.lower[b, j]
         self.far_rank[b, face] = self.near_rank[b, face]
 
     def _count(self, b: int, rows: np.ndarray, features: np.ndarray) -> None:
-        """Add rows that lie outside a box along one feature to the strips that they are in."""
+        """Add rows outside a box along one feature to the strips that contain them."""
         features = features.astype(np.intp)
         values = self.X[rows, features]
         faces = 2 * features + (values >= self.upper[b, features])
@@ -581,29 +581,29 @@ class GrowingBoxes:
             self.sums[b] += self.predictions.rows(rows, faces, self.n_faces)
 
     def _recount(self, b: int, face: int) -> None:
-        """Look up the rows of one strip."""
+        """Recount the rows of one strip."""
         slab = self._slab(b, face)
         rows = slab[self._code(b)[slab] == self.n_features + (face >> 1)]
         self.n[b, face] = len(rows)
         self.sums[b, face] = self.predictions.rows(rows, np.zeros(len(rows), dtype=np.intp), 1)[0]
 
     def step(self) -> bool:
-        """Move a face or make a box of a strip, after one query at most.
+        """Move a face or turn a strip into a box, after at most one query.
 
-        Gives False if there was nothing left to do.
+        Return False if nothing is left to do.
         """
         choice, stale = self._best(), self._stale()
         if stale.any():
-            # Before a new box is made, nothing that may be nearer must be overlooked.
+            # Before a new box is made, all strips that may be nearer are updated.
             nothing_near = choice is None or self.gap[choice] > self.limit
             if nothing_near or stale[choice]:
-                self._look(stale.size if nothing_near else max(4, self.n_features // 2))
+                self._sample_strips(stale.size if nothing_near else max(4, self.n_features // 2))
                 stale = self._stale()
                 choice = self._best(~stale)
         if choice is None:
             return bool(stale.any())
         if self.gap[choice] > self.limit:
-            if self.n_boxes >= self._most:
+            if self.n_boxes >= self._max_boxes:
                 return False
             self.split_off(*choice)
         else:
@@ -611,23 +611,23 @@ class GrowingBoxes:
         return True
 
     def grow_all(self, most_steps: int, fill_gaps: bool) -> int:
-        """Grow boxes until nothing is left to do, and in gaps if wanted; gives the number of steps.
+        """Grow boxes until nothing is left to do; return the number of steps.
 
-        A gap is filled from the first row that no box holds.
+        With `fill_gaps`, new boxes start at the first row without a box.
         """
         row = 0
         for n_steps in range(most_steps):
             if self.step():
                 continue
             uncovered = self.owner[row:] < 0
-            if not fill_gaps or not uncovered.any() or self.n_boxes >= self._most:
+            if not fill_gaps or not uncovered.any() or self.n_boxes >= self._max_boxes:
                 return n_steps
             row += int(uncovered.argmax())
-            self.add_box(*self.beside(row))
+            self.add_box(*self.around_uncovered(row))
         return most_steps
 
     def _best(self, allowed: np.ndarray | None = None) -> tuple[int, int] | None:
-        """Box and face of the strip to act on; None if there is none."""
+        """Return the box and face of the next strip; None if there is none."""
         in_use = slice(0, self.n_boxes)
         gap, n = self.gap[in_use], self.n[in_use]
         if allowed is not None:
@@ -645,37 +645,36 @@ class GrowingBoxes:
         box, face = divmod(int(ties[0]), self.n_faces)
         return box, face
 
-    def _wanting(self, share: float) -> np.ndarray:
-        """Strips that lack rows and whose points stand for less than a share of their volume."""
+    def _undersampled(self, share: float) -> np.ndarray:
+        """Return strips with too few rows whose points represent less than a share of them."""
         in_use = slice(0, self.n_boxes)
         lacks = self.n[in_use] < self._min_examples
         return self.open[in_use] & lacks & (self.share[in_use] < share)
 
     def _stale(self) -> np.ndarray:
-        return self._wanting(_FRESH)
+        return self._undersampled(_FRESH)
 
     def _n_points(self, b: int) -> np.ndarray:
-        """Number of predictions per strip for which points stand."""
+        """Return the number of missing rows per strip that points replace."""
         return np.maximum(self._min_examples - self.n[b], 0)
 
     def _means(self, b: int) -> np.ndarray:
-        """Mean vectors of all strips of a box; of zeros where nothing is known."""
+        """Return the mean vectors of all strips of a box; zeros for empty strips."""
         points = self._n_points(b)
         total = np.maximum(self.n[b] + points, 1)
-        return (self.sums[b] + points[:, None] * self.known[b]) / total[:, None]
+        return (self.sums[b] + points[:, None] * self.point_mean[b]) / total[:, None]
 
     def _forget(self, b: int, face: int) -> None:
-        """Forget the points in a strip, which is not what it was."""
-        self.share[b, face], self.seen[b, face] = 0, -1
+        """Discard the points of a strip that has changed."""
+        self.share[b, face], self.snapshot[b, face] = 0, -1
 
-    def _judge(self, b: int) -> None:
-        """Compare all strips of a box with it."""
+    def _compare_strips(self, b: int) -> None:
+        """Update the gaps and impurities of all strips of a box."""
         means = self._means(b)
         gap = self.predictions.gaps(means, (self.mean if self._follow else self.first_mean)[b])
         impurity = self.predictions.impurities(means)
         if self._min_examples == 0:
-            # Nothing speaks against growing where nothing is known, but it can wait; boxes then
-            # grow evenly.
+            # Empty strips can be joined, but last, and so that boxes grow evenly.
             unknown = np.flatnonzero((self.n[b] == 0) & self.open[b])
             gap[unknown] = self.limit
             features = unknown >> 1
@@ -686,13 +685,13 @@ class GrowingBoxes:
         gap[waiting | ~self.open[b]] = np.inf
         self.gap[b], self.impurity[b] = gap, impurity
 
-    def _look(self, max_strips: int) -> None:
-        """Ask the black box, once, about the strips of which nothing is known and some others.
+    def _sample_strips(self, max_strips: int) -> None:
+        """Sample the strips without points, and at most `max_strips` others, in one query.
 
-        These are at most `max_strips`, those first that are next to be acted on.
+        The others are those that are used next.
         """
         in_use = slice(0, self.n_boxes)
-        flat = np.flatnonzero(self._wanting(_NEARLY_ALL))
+        flat = np.flatnonzero(self._undersampled(_NEARLY_ALL))
         unknown = self.share[in_use].ravel()[flat] == 0
         gap = np.where(unknown, -1.0, self.gap[in_use].ravel()[flat])
         n, impurity = self.n[in_use].ravel()[flat], self.impurity[in_use].ravel()[flat]
@@ -702,14 +701,14 @@ class GrowingBoxes:
         boxes, faces = np.divmod(flat, self.n_faces)
         self._sample(boxes, faces)
         for b in np.unique(boxes).tolist():
-            self._judge(b)
+            self._compare_strips(b)
 
     def _sample(self, boxes: np.ndarray, faces: np.ndarray) -> None:
         at, features, share = np.arange(len(boxes)), faces >> 1, self.share[boxes, faces]
         lower = np.maximum(self.lower[boxes], self.domain_lower)
         upper = np.minimum(self.upper[boxes], self.domain_upper)
-        last, self.seen[boxes, faces] = (
-            self.seen[boxes, faces],
+        last, self.snapshot[boxes, faces] = (
+            self.snapshot[boxes, faces],
             self._keep_bounds(boxes, lower, upper),
         )
         near = np.where(faces & 1, upper[at, features], lower[at, features])
@@ -739,13 +738,13 @@ class GrowingBoxes:
             got = count > 0
             strips = boxes[got], faces[got]
             old = share[got, None]
-            self.known[strips] = old * self.known[strips] + (1 - old) * (
+            self.point_mean[strips] = old * self.point_mean[strips] + (1 - old) * (
                 sums[got] / count[got, None]
             )
         self.share[boxes, faces] = 1
 
     def _keep_bounds(self, boxes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Keep the bounds that boxes have now; gives the numbers under which to find them."""
+        """Store the current bounds of boxes; return their indices in the snapshots."""
         _, first, index = np.unique(boxes, return_index=True, return_inverse=True)
         start, stop = self._n_snapshots, self._n_snapshots + len(first)
         if stop > len(self._snapshots):
@@ -761,18 +760,18 @@ class GrowingBoxes:
 def seed_boxes(
     growing: GrowingBoxes, predictions: np.ndarray, task: str, n_points: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Bounds of the boxes to begin with, disjoint.
+    """Return the bounds of the first boxes, which are disjoint.
 
-    They lie around the first rows of the first classes, or around the rows whose predictions are
-    nearest to values spread evenly from the least to the largest (halfway, for one box). Where
-    boxes would meet there are fewer than `n_points`.
+    They lie around the first rows of the first classes, or around rows with predictions nearest to
+    evenly spaced values (for one box, the middle of the range). If the boxes would meet, there are
+    fewer than `n_points`.
     """
     if task == "classification":
         present = np.flatnonzero(np.bincount(predictions))
         max_seeds, order = min(n_points, len(present)), None
     else:
         max_seeds = min(n_points, len(predictions))
-        # Equal predictions keep the order of X.
+        # Rows with equal predictions keep their order.
         order = np.argsort(predictions, kind="stable") if max_seeds > 1 else None
     for n in range(max_seeds, 1, -1):
         boxes: list[tuple[np.ndarray, np.ndarray]] = []
@@ -794,7 +793,7 @@ def seed_boxes(
 
 
 def _nearest(predictions: np.ndarray, order: np.ndarray, share: float) -> int:
-    """The first row nearest to a share of the way from the least to the largest prediction."""
+    """Return the first row whose prediction is nearest to a relative position in the range."""
     low, high = predictions[order[0]], predictions[order[-1]]
     target = low + share * (high - low)
     above = int(np.searchsorted(predictions, target, sorter=order))
@@ -810,41 +809,41 @@ def _nearest(predictions: np.ndarray, order: np.ndarray, share: float) -> int:
 # --- the extractor --------------------------------------------------------------------------------
 
 
-#: Steps of larger features would overflow.
+#: Largest features; steps of larger ones would overflow.
 _LARGEST_FEATURE = 1e300
 
 
 @documented
 class ITERExtractor(BaseExtractor):
-    """Disjoint boxes that grow from a seed, always towards what is most like them.
+    """Disjoint boxes that grow from seed rows by their most similar adjacent strips.
 
-    A small box is laid around a row. Of all strips beside its faces, one step wide, the one whose
-    predictions are nearest to the box's becomes part of it; once even that one is farther than
-    `threshold`, it becomes a box of its own and grows as well. Rows that are still without a box
-    in the end get boxes too. Few rules of simple shape, also where a grid would need many; the
-    choice where the black box can be queried freely and changes along few features.
+    The algorithm starts with a small box around a row. In every step it considers the strips at the
+    faces of the boxes, one step wide. The strip whose predictions are nearest to its box joins the
+    box. If its gap exceeds `threshold`, it becomes a new box instead. Rows that remain without a
+    box get boxes at the end. ITER gives few simple rules, also where a grid needs many. Use it if
+    the black box can be queried freely and varies along few features.
 
     Parameters
     ----------
     {estimator}
     min_update : float, default=0.1
-        A step, as a share of each feature's range; more than 0, at most 1. Smaller steps find
-        borders more exactly and take more iterations.
+        Step size as a share of each feature's range, above 0 and at most 1. Smaller steps find more
+        precise borders and need more iterations.
     n_points : int, default=3
-        Boxes to begin with, at least 1: around one row of each of the first classes, or around
+        Number of first boxes, at least 1: around one row of each of the first classes, or around
         rows whose predictions are spread evenly over all. Fewer if the boxes would meet.
     n_features_to_select : int or None, default=5
         {selection}
     max_rules : int or None, default=16
-        Most boxes, at least 1. What they do not come to cover stays uncovered. None: no limit
-        but `max_iterations`.
+        Largest number of boxes, at least 1; regions beyond them remain uncovered. None: limited
+        only by `max_iterations`.
     max_iterations : int, default=600
-        Most steps, at least 1. What is not covered then stays so.
+        Largest number of steps, at least 1.
     min_examples : int, default=100
-        Predictions wanted per strip: what it lacks in rows is made up by uniform random points,
-        for which the black box is queried. With 0 there are no points and nothing is random.
+        Smallest number of predictions per strip. In strips with fewer rows the black box is queried
+        at uniform random points. With 0 there are no points and nothing is random.
     threshold : float or None, default=None
-        Largest gap between a strip and the box that it becomes part of: in regression between
+        Largest gap between a strip and the box that it joins: in regression between
         their mean predictions (in the target's units), in classification between their class
         probabilities, from 0 (the same) to 1 (no class in common). None stands for 0.15 in
         classification, for half the standard deviation of the rows' predictions in regression.
@@ -852,11 +851,11 @@ class ITERExtractor(BaseExtractor):
         Whether to start a new box at a row that no box holds, until there is none or
         `max_iterations` is reached.
     ignore_dimensions : sequence of int or str, default=()
-        Columns, by index or name, along which boxes always have the full range.
+        Columns, by index or name, along which boxes have the full range.
     refresh_output : bool, default=True
-        True: a box stands for all that it has become, and its rule concludes what the black box
-        predicts for the rows inside. False: it stands for what it was when it was made, as in
-        PSyKE.
+        True: strips are compared with the current box, and rules predict the black box's majority
+        class or mean of their rows. False: strips and rules use the first prediction of the box, as
+        in PSyKE.
     {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the points. Pass an int for the same rules on every run.
@@ -864,31 +863,29 @@ class ITERExtractor(BaseExtractor):
     Attributes
     ----------
     rules_ : RuleSet
-        The rules, disjoint half-open boxes; each holds for at least one training row.
+        The rules, disjoint half-open boxes that each cover at least one training row.
     n_iterations_ : int
-        Steps taken. The black box was queried for the rows, and at most once per step.
+        Number of steps. The black box is queried for the rows and at most once per step.
     {sizes}
     {fitted}
 
     Notes
     -----
-    The gap between class probabilities p and q is ``sum(abs(p - q)) / 2``. Comparing the majority
-    classes alone would make nearly all gaps 0, so that boxes would grow over everything that is not
-    mainly of another class.
+    The gap between class probabilities p and q is ``sum(abs(p - q)) / 2``. With majority
+    classes instead, nearly all gaps would be 0.
 
-    Of strips with equal gaps the one with most rows comes first, then the one whose predictions
-    differ least, then the one of the older box and the earlier feature, lower face first. A strip
-    without rows becomes a box of its own only if no other has any; boxes that hold no row in the
-    end are no rules.
+    Ties between gaps go to the strip with most rows, then to the one with the smallest impurity,
+    then to the older box and the earlier feature, lower face first. A strip without rows becomes a
+    box only if no strip has rows. Boxes without rows become no rules.
 
-    A strip's mean is that of its rows, and of points in place of the rows it lacks. Points queried
-    once serve as long as their face stays where it is: while the box grows elsewhere, only the part
-    that is new is queried, once it makes up 30 % of the strip. Points depend on `random_state`,
-    box, face and number of draws, not on what was queried before or in what batches. Where the
+    The mean of a strip is computed from its rows and from points that replace missing rows. Points
+    remain valid while their face does not move. If the box grows along other features, only the new
+    part of the strip is queried, as soon as it makes up 30 % of the strip. Points depend on
+    `random_state`, box, face and number of draws, not on other queries. Where the
     algorithm takes the first row, rows are ordered by a hash of their content, so that their order
     does not matter and a row of weight 2 counts as two rows.
 
-    In classification boxes of one class that share a whole face are joined in the end, which
+    In classification, boxes of the same class that share a full face are joined at the end, which
     changes no prediction. Features that are constant on the rows never appear in rules.
 
     References
@@ -978,12 +975,12 @@ class ITERExtractor(BaseExtractor):
         lower, upper = np.array(domain.lower), np.array(domain.upper)
         predictions: Predictions
         if extraction.classes is not None:
-            predictions, threshold = Labels(y_pred, len(extraction.classes)), 0.15
+            predictions, threshold = LabelVectors(y_pred, len(extraction.classes)), 0.15
         else:
-            predictions, threshold = Numbers(y_pred), float(np.std(y_pred)) / 2
+            predictions, threshold = NumberVectors(y_pred), float(np.std(y_pred)) / 2
         if self.threshold is not None:
             threshold = float(self.threshold)
-        # Floats cannot tell the ends of shorter steps apart.
+        # The ends of shorter steps would be the same float.
         min_step = 4 * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
         steps = np.where(
             lower < upper, np.maximum(self.min_update * (upper - lower), min_step), 0.0
@@ -1025,7 +1022,7 @@ class ITERExtractor(BaseExtractor):
     def _conclude(
         self, extraction: Extraction, growing: GrowingBoxes
     ) -> tuple[BoxTable, Conclusions]:
-        """Make rules of the boxes that hold rows."""
+        """Make rules from the boxes with rows."""
         owner, y_pred = growing.owner, extraction.predictions
         if owner.min() < 0:
             y_pred, owner = y_pred[owner >= 0], owner[owner >= 0]
@@ -1064,7 +1061,7 @@ def _class_counts(codes: np.ndarray, rule: np.ndarray, n_rules: int, n_classes: 
 
 
 def _columns(columns_or_names: Any, names: Any) -> list[int]:
-    """Indices of columns given by index or name."""
+    """Return the indices of columns given by index or name."""
     if isinstance(columns_or_names, str) or not isinstance(columns_or_names, Sequence | np.ndarray):
         raise TypeError(
             "ignore_dimensions must be a sequence of column indices or names, such as [0] or "

@@ -22,8 +22,8 @@ from skescore.extractors.gridex._statistics import JoinableTable, StatisticsTabl
 from skescore.rules import BoxTable
 
 # Cells are identified by integer slice numbers, so contact of two cells is exact. Only cells with
-# rows are created: a grid of 2**40 cells costs no more than its rows. Two boxes touch if they differ
-# in one feature only, where they share an edge. Hashing finds these pairs.
+# rows are created: a grid of 2**40 cells costs no more than its rows. Two boxes touch if they
+# differ in one feature only, where they share an edge. Hashing finds these pairs.
 
 _MASK = (1 << 64) - 1
 _CHUNK = 16384

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from skescore.black_boxes import CallableRegressor
 from skescore.extractors import ITERExtractor
-from skescore.extractors.iter import GrowingBoxes, Labels, Numbers, PointSource, seed_boxes
+from skescore.extractors.iter import (
+    GrowingBoxes,
+    LabelVectors,
+    NumberVectors,
+    PointSource,
+    seed_boxes,
+)
 from skescore.rules._volumes import join_touching
 
 
@@ -32,7 +38,7 @@ def start(
             else numbers
         )
 
-    coded = Labels(answers, 3) if task == "classification" else Numbers(answers)
+    coded = LabelVectors(answers, 3) if task == "classification" else NumberVectors(answers)
     growth = GrowingBoxes(
         X,
         coded,
@@ -85,7 +91,7 @@ def strip_of(growth, b, face):
 
 
 def vectors(growth, answers):
-    if isinstance(growth.predictions, Labels):
+    if isinstance(growth.predictions, LabelVectors):
         return np.eye(3)[answers]
     numbers = growth.predictions.encode(answers)
     return np.column_stack([numbers, numbers**2])
@@ -120,7 +126,7 @@ def check_state(growth, answers):
 
 def gap_of(growth, b, means):
     reference = growth.mean[b]
-    if isinstance(growth.predictions, Labels):
+    if isinstance(growth.predictions, LabelVectors):
         return sum(abs(p - q) for p, q in zip(means, reference, strict=True)) / 2
     return abs(means[0] - reference[0])
 
@@ -140,7 +146,7 @@ def next_by_loops(growth, answers):
         if rows:
             means = vector[rows].mean(axis=0)
             gap = round(gap_of(growth, b, means), 9)
-            if isinstance(growth.predictions, Labels):
+            if isinstance(growth.predictions, LabelVectors):
                 impurity = 1 - means.max()
             else:
                 impurity = np.sqrt(max(means[1] - means[0] ** 2, 0))
@@ -179,7 +185,7 @@ def run(growth, answers, steps, each):
             uncovered = np.flatnonzero(growth.owner < 0)
             if not len(uncovered):
                 return
-            growth.add_box(*growth.beside(int(uncovered[0])))
+            growth.add_box(*growth.around_uncovered(int(uncovered[0])))
             assert growth.owner[uncovered[0]] == growth.n_boxes - 1
     each()
 
@@ -248,7 +254,7 @@ def test_points_stand_for_the_share_that_they_were_drawn_in(problem):
 
     def check():
         for b, face in zip(*np.nonzero(growth.open[: growth.n_boxes]), strict=True):
-            last, j = growth.seen[b, face], face // 2
+            last, j = growth.snapshot[b, face], face // 2
             if last < 0:
                 assert growth.share[b, face] == 0
                 continue
@@ -305,7 +311,7 @@ def test_joining_changes_no_answer_and_leaves_nothing_to_join(rows, columns, see
 def laid(X, boxes, step=0.1):
     """A growth on the unit square with some boxes, which need not be where rows would lead."""
     answers = X.sum(axis=1)
-    coded = Numbers(answers)
+    coded = NumberVectors(answers)
     growth = GrowingBoxes(
         X,
         coded,
@@ -346,7 +352,7 @@ def test_faces_that_are_as_good_as_one_become_one():
 def test_a_box_beside_another_keeps_off_it_where_it_is_farthest():
     X = np.array([[0.1, 0.1], [0.45, 0.6]])
     growth, _ = laid(X, [((-np.inf, -np.inf), (0.4, 0.4))], step=0.3)
-    lower, upper = growth.beside(1)
+    lower, upper = growth.around_uncovered(1)
     assert lower.tolist() == pytest.approx([0.15, 0.4])
     assert upper.tolist() == pytest.approx([0.75, 0.9])
 
@@ -358,7 +364,7 @@ def grow(X, answers, n_points, min_update=0.1):
     """What seeds are laid in; never grown."""
     lower, upper = X.min(axis=0) - 1e-9, X.max(axis=0) + 1e-9
     classification = answers.dtype.kind == "i"
-    coded = Labels(answers, 5) if classification else Numbers(answers)
+    coded = LabelVectors(answers, 5) if classification else NumberVectors(answers)
     growth = GrowingBoxes(
         X,
         coded,
@@ -423,9 +429,9 @@ def test_fault_3_boxes_that_fill_gaps_have_an_output_of_their_own(task, step):
     # Four boxes around a hole that none of them can grow into.
     X = np.array([[0.2, 0.2], [0.8, 0.3], [0.7, 0.8], [0.1, 0.9], [0.5, 0.45], [0.45, 0.5]])
     if task == "classification":
-        answers = Labels(np.array([0, 1, 0, 1, 2, 2]), 3)
+        answers = LabelVectors(np.array([0, 1, 0, 1, 2, 2]), 3)
     else:
-        answers = Numbers(np.array([0.0, 1.0, 0.0, 1.0, 7.0, 9.0]))
+        answers = NumberVectors(np.array([0.0, 1.0, 0.0, 1.0, 7.0, 9.0]))
     growth = GrowingBoxes(
         X,
         answers,
@@ -486,7 +492,7 @@ def test_points_drawn_for_earlier_strips_do_not_bias_what_is_known():
     slopes = np.array([1.0, 2.0, -3.0])
     growth = GrowingBoxes(
         X,
-        Numbers(X @ slopes),
+        NumberVectors(X @ slopes),
         np.zeros(3),
         np.ones(3),
         np.full(3, 0.1),
@@ -501,14 +507,14 @@ def test_points_drawn_for_earlier_strips_do_not_bias_what_is_known():
     for _ in range(20):
         growth.step()
         for face in np.flatnonzero(growth.open[0] & (growth.share[0] > 0)):
-            seen = growth._snapshots[growth.seen[0, face]]
+            seen = growth._snapshots[growth.snapshot[0, face]]
             lower, upper = seen[0].copy(), seen[1].copy()
             j = face // 2
             near = growth.upper[0, j] if face % 2 else growth.lower[0, j]
             ends = np.clip(sorted([near, growth.far[0, face]]), 0, 1)
             lower[j], upper[j] = ends
             middle = (lower + upper) / 2 @ slopes
-            known = growth.predictions.outputs(growth.known[0, face][None])[0]
+            known = growth.predictions.outputs(growth.point_mean[0, face][None])[0]
             assert known == pytest.approx(middle, abs=0.05)
             looked_again += growth.draws[0, face] > 1
     assert looked_again > 20
