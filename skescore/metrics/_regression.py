@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from skescore._rows import deviations_from_mean
 from skescore._validation import as_numbers, check_flag
 from skescore.metrics import _prediction
 from skescore.metrics._rows import Floats, Numbers, metric_of
@@ -131,7 +132,7 @@ def root_relative_squared_error(rows: Numbers) -> float:
 
 def _beside_the_mean(rows: Numbers) -> tuple[Floats, Floats]:
     """Compute the errors of the predictions and of the mean."""
-    return rows.y_true - rows.y_pred, _prediction.centered(rows.y_true, rows.weights)
+    return rows.y_true - rows.y_pred, deviations_from_mean(rows.y_true, rows.weights)
 
 
 def _norm(values: Floats, weights: Floats) -> float:
@@ -162,7 +163,7 @@ def squared_correlation(rows: Numbers, *, clip: bool = False) -> float:
 def _correlation(rows: Numbers, clip: bool) -> float:
     check_flag("clip", clip)
     y_true, y_pred = (
-        _prediction.centered(side, rows.weights) for side in (rows.y_true, rows.y_pred)
+        deviations_from_mean(side, rows.weights) for side in (rows.y_true, rows.y_pred)
     )
     if not (y_true.any() and y_pred.any()):
         return math.nan
