@@ -36,7 +36,7 @@ trials = 5
 """
 
 
-def test_a_file_says_everything(tmp_path):
+def test_config_file_sets_all_fields(tmp_path):
     path = tmp_path / "bench.toml"
     path.write_text(TOML)
     config = read_config(path)
@@ -55,7 +55,7 @@ def test_a_file_says_everything(tmp_path):
     assert json.loads(json.dumps(config.to_dict()))["folds"] == 2
 
 
-def test_files_of_models_are_beside_the_configuration(tmp_path):
+def test_config_paths_are_relative_to_its_folder(tmp_path):
     path = tmp_path / "bench.toml"
     path.write_text(
         "data = ['iris']\nblack_boxes = ['a.skops', {label = 'b', file = 'models/x.joblib'}]\n"
@@ -105,12 +105,12 @@ def test_files_of_models_are_beside_the_configuration(tmp_path):
         ({"test_size": 1}, "test_size must be between 0 and 1, got 1"),
     ],
 )
-def test_what_cannot_be_run_is_said_before_it_runs(change, says):
+def test_config_rejects_invalid_values(change, says):
     with pytest.raises(ConfigurationError, match=says):
         config_from(BASE | change)
 
 
-def test_files_that_are_no_configuration(tmp_path):
+def test_read_config_rejects_other_files(tmp_path):
     path = tmp_path / "bench.toml"
     with pytest.raises(ConfigurationError, match=r"There is no file .*bench\.toml"):
         read_config(path)
@@ -139,7 +139,7 @@ FETCHED = {
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.engine if n in FETCHED else ()) for n in SUITES]
 )
-def test_suites_can_be_planned(name):
+def test_suites_have_valid_configurations(name):
     plan = make_plan(suite_config(name))
     assert plan.cells
     assert len(set(plan.cells)) == len(plan.cells)
@@ -150,13 +150,13 @@ def test_suites_can_be_planned(name):
 
 
 @pytest.mark.parametrize("name", FETCHED)
-def test_suites_of_many_tables_have_a_label_for_each(name):
+def test_suites_label_each_table(name):
     config = suite_config(name)
     assert len({entry.label for entry in config.data}) == sum(FETCHED[name].values())
     assert (len(config.black_boxes), config.seeds, config.folds) == (2, (0, 1), 1)
 
 
-def test_the_suites_of_the_papers_are_theirs():
+def test_paper_suites_match_the_papers():
     fire = suite_config("paper-fire")
     assert [entry.source for entry in fire.data] == ["iris"]
     assert fire.black_boxes[0].params == {"n_neighbors": 9}
@@ -168,7 +168,7 @@ def test_the_suites_of_the_papers_are_theirs():
         suite_config("smok")
 
 
-def test_what_does_not_suit_is_left_out_and_said():
+def test_plan_skips_unsuitable_extractors():
     plan = make_plan(
         config_from(
             BASE | {"data": ["iris", "diabetes"], "extractors": ["cart", "gridrex", "trepan"]}
@@ -189,12 +189,12 @@ def test_what_does_not_suit_is_left_out_and_said():
         make_plan(config_from(BASE | {"extractors": ["gridrex"]}))
 
 
-def test_more_folds_than_rows():
+def test_plan_rejects_more_folds_than_rows():
     with pytest.raises(ValueError, match="iris has 150 rows, but folds is 151"):
         make_plan(config_from(BASE | {"folds": 151}))
 
 
-def test_folds_come_from_the_seed_alone():
+def test_split_rows_depends_on_the_seed_only():
     iris = load_dataset("iris")
     first, second = (list(split_rows(iris, 7, 3, 0.5)) for _ in range(2))
     other = list(split_rows(iris, 8, 3, 0.5))

@@ -73,7 +73,7 @@ def config(entries, data=("iris", "diabetes"), **more):
     return config_from(raw | more)
 
 
-def test_learners_functions_and_extractors_are_compared(entries, tmp_path, monkeypatch):
+def test_methods_may_be_learners_functions_or_extractors(entries, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "skescore_methods_mine", raising=False)
     found = run_bench(config(entries()), tmp_path / "out", keep_rules=True)
     rows = found.rows.set_index(["data", "extractor"])
@@ -113,20 +113,20 @@ def test_learners_functions_and_extractors_are_compared(entries, tmp_path, monke
         ),
     ],
 )
-def test_files_without_methods(program, says, tmp_path):
+def test_read_methods_rejects_files_without_methods(program, says, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(program)
     with pytest.raises(ConfigurationError, match=says):
         read_methods(path)
 
 
-def test_no_file(tmp_path):
+def test_read_methods_rejects_missing_file(tmp_path):
     with pytest.raises(ConfigurationError, match="is not a Python file"):
         read_methods(tmp_path / "none.py")
 
 
 @pytest.mark.slow
-def test_what_takes_too_long_or_dies_fails_and_the_rest_goes_on(entries, tmp_path):
+def test_time_limit_fails_single_rows_only(entries, tmp_path):
     more = "METHODS = {'endless': endless, 'dies': dies, **METHODS}"
     without = run_bench(config(entries(), ["iris"]), tmp_path / "a").rows
     limited = config(entries(more), ["iris"], time_limit=2)

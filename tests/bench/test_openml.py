@@ -72,7 +72,7 @@ def weather(tmp_path, monkeypatch):
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nobody answers there
 
 
-def test_a_data_set_knows_its_target_and_its_categories(weather):
+def test_openml_sets_target_and_categories(weather):
     data = load_dataset("openml:7", missing="drop")
     assert (data.name, data.source, data.task) == ("weather", "openml:7", "classification")
     assert data.y.name == "play"
@@ -83,7 +83,7 @@ def test_a_data_set_knows_its_target_and_its_categories(weather):
     assert data.checksum == load_dataset("openml:7", missing="drop", drop="windy").checksum
 
 
-def test_another_target_and_fewer_columns(weather):
+def test_openml_target_and_drop(weather):
     data = load_dataset("openml:7", target="humidity", drop=["windy", "temperature"])
     assert (data.task, data.y.tolist()) == ("classification", [70, 80, 60, 65, 90])
     assert data.X.columns.tolist() == ["play"]
@@ -94,12 +94,12 @@ def test_another_target_and_fewer_columns(weather):
         load_dataset("openml:7", target="rain")
 
 
-def test_without_a_network_the_error_says_so(weather):
+def test_openml_without_network(weather):
     with pytest.raises(DatasetError, match=r"openml:8 cannot be fetched from OpenML: .*refused"):
         load_dataset("openml:8")
 
 
 @pytest.mark.parametrize("name", ["openml:", "openml:iris", "openml:0", "openml:-3"])
-def test_numbers_only(name):
+def test_openml_accepts_ids_only(name):
     with pytest.raises(DatasetError, match=f"'{name}' names no data set: .* such as openml:61"):
         load_dataset(name)

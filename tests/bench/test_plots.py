@@ -19,7 +19,7 @@ def bars(ax):
     return [tuple(map(float, line.get_xdata())) for line in ax.lines if line.get_linewidth() == 4]
 
 
-def test_bars_join_who_cannot_be_told_apart():
+def test_plot_joins_groups_by_bars():
     comparison = compared(RANKS)
     ax = critical_difference_plot(comparison, title="ICE")
     texts = {text.get_text() for text in ax.texts}
@@ -32,14 +32,14 @@ def test_bars_join_who_cannot_be_told_apart():
     assert high - low == pytest.approx(comparison.critical_difference)
 
 
-def test_one_bar_where_the_test_finds_nothing_and_no_bar_longer_than_the_axis():
+def test_plot_without_significant_difference():
     comparison = compared([[1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]])
     ax = critical_difference_plot(comparison)
     assert len(bars(ax)) == 1
     assert not any("critical" in text.get_text() for text in ax.texts)
 
 
-def test_it_draws_where_it_is_told(tmp_path):
+def test_plot_uses_given_axes(tmp_path):
     figure = figures.Figure()
     ax = figure.add_subplot()
     assert critical_difference_plot(compared(RANKS[:1]), ax=ax) is ax

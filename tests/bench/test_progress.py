@@ -5,7 +5,7 @@ from skescore.bench import BenchProgress
 ROW = {"data": "iris", "black_box": "knn", "extractor": "cart", "state": "complete"}
 
 
-def test_lines_now_and_then_with_what_is_left(capsys):
+def test_progress_writes_lines_with_remaining_time(capsys):
     clock = iter([0.0, *range(1, 101)])
     with BenchProgress(clock=lambda: float(next(clock))) as progress:
         progress.on_start(20, 40)
@@ -20,7 +20,7 @@ def test_lines_now_and_then_with_what_is_left(capsys):
     ]
 
 
-def test_a_single_row_is_no_estimate(capsys):
+def test_progress_of_first_row_has_no_estimate(capsys):
     clock = iter([0.0, 100.0])
     with BenchProgress(clock=lambda: next(clock)) as progress:
         progress.on_start(0, 1000)
@@ -28,7 +28,7 @@ def test_a_single_row_is_no_estimate(capsys):
     assert capsys.readouterr().err == "1 of 1000 rows, 1 min 40 s\n"
 
 
-def test_nothing_is_shown_when_not_asked(capsys):
+def test_progress_disabled_is_silent(capsys):
     with BenchProgress(enabled=False) as progress:
         progress.on_start(0, 1)
         progress.on_row(ROW)

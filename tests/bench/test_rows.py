@@ -33,7 +33,7 @@ def write(path, *rows):
     return path
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_row_file_round_trip(tmp_path):
     table = read_rows(str(write(tmp_path / "rows.csv", ROW, BAD)))
     assert tuple(table.columns) == row_columns()
     first, second = table.to_dict("records")
@@ -47,7 +47,7 @@ def test_what_is_written_is_read_again(tmp_path):
     assert (tmp_path / "rows.csv").read_bytes() == csv_text(table).encode()
 
 
-def test_names_that_look_like_missing_values_are_names(tmp_path):
+def test_read_rows_keeps_names_like_na(tmp_path):
     row = ROW | {"data": "NA", "extractor": "null", "black_box": "1"}
     read = read_rows(write(tmp_path / "rows.csv", row)).iloc[0]
     assert (read["data"], read["extractor"], read["black_box"]) == ("NA", "null", "1")
@@ -55,7 +55,7 @@ def test_names_that_look_like_missing_values_are_names(tmp_path):
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_a_file_cut_anywhere_keeps_its_whole_rows(tmp_path_factory, data):
+def test_read_rows_skips_incomplete_line(tmp_path_factory, data):
     path = write(tmp_path_factory.mktemp("cut") / "rows.csv", ROW, BAD, ROW | {"fold": 3})
     content = path.read_bytes()
     cut = data.draw(st.integers(0, len(content)))
@@ -70,12 +70,12 @@ def test_a_file_cut_anywhere_keeps_its_whole_rows(tmp_path_factory, data):
 
 @settings(max_examples=40, deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_numbers_are_the_same_again(tmp_path_factory, value):
+def test_row_file_preserves_numbers(tmp_path_factory, value):
     path = write(tmp_path_factory.mktemp("float") / "rows.csv", ROW | {"ice": value})
     assert read_rows(path)["ice"].iloc[0] == value
 
 
-def test_other_files_are_left_alone(tmp_path):
+def test_read_rows_rejects_other_files(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="begins with 'a,b' instead of"):
@@ -85,7 +85,7 @@ def test_other_files_are_left_alone(tmp_path):
         read_rows(path)
 
 
-def test_rows_in_the_order_of_cells(tmp_path):
+def test_in_order_sorts_rows_by_cells(tmp_path):
     table = read_rows(write(tmp_path / "rows.csv", BAD, ROW, ROW | {"ice": 0.5}))
     cells = [Cell("iris", "knn", "cart", 0, fold) for fold in range(4)]
     ordered = in_order(table, cells)
@@ -94,7 +94,7 @@ def test_rows_in_the_order_of_cells(tmp_path):
     assert isinstance(ordered, pd.DataFrame)
 
 
-def test_texts_are_no_formulas_in_a_spreadsheet_and_come_back(tmp_path):
+def test_row_file_escapes_formulas(tmp_path):
     texts = ["=1+1", "+1", "-x", "@a", "'=1", "'", "plain", "-0.5"]
     file = RowFile(tmp_path / "rows.csv")
     for text in texts:

@@ -57,7 +57,7 @@ def whole(tmp_path_factory):
     return folder, run_bench(CONFIG, folder).rows
 
 
-def test_one_row_per_cell_in_order(whole):
+def test_run_bench_gives_one_row_per_cell(whole):
     _, rows = whole
     cells = rows[["extractor", "seed", "fold"]].to_numpy().tolist()
     assert cells == [[e, s, f] for e in ("cart", "broken") for s in (0, 5) for f in range(3)]
@@ -69,7 +69,7 @@ def test_one_row_per_cell_in_order(whole):
     assert failed["black_box_quality"].notna().all()
 
 
-def test_a_row_is_what_scikit_learn_and_the_formulas_say(whole):
+def test_row_matches_scikit_learn_and_formulas(whole):
     _, rows = whole
     iris = load_dataset("iris")
     X, y = iris.X, iris.y
@@ -119,13 +119,13 @@ def test_regression_rows(tmp_path):
 
 
 @pytest.mark.slow
-def test_processes_give_the_same_rows(whole, tmp_path):
+def test_n_jobs_changes_no_rows(whole, tmp_path):
     rows = run_bench(CONFIG, tmp_path, n_jobs=2).rows
     pd.testing.assert_frame_equal(timeless(rows), timeless(whole[1]), check_exact=True)
 
 
 @pytest.mark.parametrize("kept", [0, 5, 12])
-def test_what_is_there_is_not_measured_again(whole, tmp_path, kept):
+def test_run_bench_skips_existing_rows(whole, tmp_path, kept):
     folder, rows = whole
     (tmp_path / "run.json").write_bytes((folder / "run.json").read_bytes())
     lines = (folder / "rows.csv").read_bytes().splitlines(keepends=True)
@@ -149,7 +149,7 @@ def test_what_is_there_is_not_measured_again(whole, tmp_path, kept):
     pd.testing.assert_frame_equal(read_rows(tmp_path / "rows.csv"), again.rows)
 
 
-def test_the_record(whole):
+def test_run_json_describes_the_run(whole):
     run = json.loads((whole[0] / "run.json").read_text())
     assert run["state"] == "complete"
     assert (run["rows"], run["rows_failed"], run["cells"]) == (12, 6, 12)
@@ -177,14 +177,14 @@ def test_the_record(whole):
         ),
     ],
 )
-def test_another_configuration_is_refused(whole, change, says):
+def test_run_bench_rejects_other_configuration(whole, change, says):
     before = (whole[0] / "rows.csv").read_bytes()
     with pytest.raises(FolderInUseError, match=says):
         run_bench(config_from(BASE | change), whole[0])
     assert (whole[0] / "rows.csv").read_bytes() == before
 
 
-def test_changed_data_are_refused_unless_overwritten(tmp_path):
+def test_run_bench_rejects_changed_data(tmp_path):
     table = load_dataset("iris")
     path, folder = tmp_path / "mine.csv", tmp_path / "out"
     frame = table.X.assign(kind=table.y)
@@ -203,7 +203,7 @@ def test_changed_data_are_refused_unless_overwritten(tmp_path):
     assert rows["black_box_rows"].tolist() == [50, 50, 50]
 
 
-def test_folders_of_others_are_refused(tmp_path):
+def test_run_bench_rejects_other_folders(tmp_path):
     (tmp_path / "rows.csv").write_text("x\n")
     with pytest.raises(FolderInUseError, match=r"holds rows\.csv, but no run\.json"):
         run_bench(CONFIG, tmp_path)
@@ -212,7 +212,7 @@ def test_folders_of_others_are_refused(tmp_path):
         run_bench(CONFIG, tmp_path)
 
 
-def test_a_folder_has_one_user_at_a_time(tmp_path):
+def test_run_bench_locks_its_folder(tmp_path):
     def meanwhile(*_):
         with pytest.raises(FolderInUseError, match="Another process is measuring"):
             run_bench(CONFIG, tmp_path)
@@ -220,7 +220,7 @@ def test_a_folder_has_one_user_at_a_time(tmp_path):
     run_bench(CONFIG, tmp_path, callback=callback(on_start=meanwhile))
 
 
-def test_failed_rows_are_tried_again_when_asked(whole, tmp_path):
+def test_retry_failed_measures_failed_rows(whole, tmp_path):
     for name in ("rows.csv", "run.json"):
         (tmp_path / name).write_bytes((whole[0] / name).read_bytes())
     measured = []
@@ -231,7 +231,7 @@ def test_failed_rows_are_tried_again_when_asked(whole, tmp_path):
     pd.testing.assert_frame_equal(timeless(again.rows), timeless(whole[1]), check_exact=True)
 
 
-def test_rows_measured_with_other_versions_are_told(whole, tmp_path):
+def test_run_bench_notes_other_versions(whole, tmp_path):
     (tmp_path / "rows.csv").write_bytes((whole[0] / "rows.csv").read_bytes())
     run = json.loads((whole[0] / "run.json").read_text())
     run["run"]["versions"]["numpy"] = "1.0"
@@ -241,7 +241,7 @@ def test_rows_measured_with_other_versions_are_told(whole, tmp_path):
     assert any("measured with other versions" in note for note in notes)
 
 
-def test_rules_of_a_file_and_a_search(whole, tmp_path):
+def test_run_bench_with_rule_file_and_search(whole, tmp_path):
     iris = load_dataset("iris")
     cart = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=3, random_state=0).fit(
         iris.X, iris.y
@@ -283,7 +283,7 @@ def test_rules_of_a_file_and_a_search(whole, tmp_path):
     assert found["black_box_rows"].iloc[0] <= 3 * 75 + 75
 
 
-def test_a_black_box_that_cannot_be_trained_fails_every_row(tmp_path):
+def test_untrainable_black_box_fails_its_rows(tmp_path):
     config = config_from(
         BASE | {"black_boxes": [{"name": "knn", "params": {"n_neighbors": 0}}], "seeds": [0]}
     )
@@ -293,7 +293,7 @@ def test_a_black_box_that_cannot_be_trained_fails_every_row(tmp_path):
     assert rows["black_box_quality"].isna().all()
 
 
-def test_in_sample_and_one_split(tmp_path):
+def test_folds_zero_and_one(tmp_path):
     for folds, asked in ((0, 150), (1, 75)):
         config = config_from(BASE | {"folds": folds, "seeds": [0], "extractors": ["cart"]})
         rows = run_bench(config, tmp_path / str(folds)).rows
@@ -301,7 +301,7 @@ def test_in_sample_and_one_split(tmp_path):
         assert rows["black_box_rows"].tolist() == [asked]
 
 
-def test_seeds_reach_black_boxes_and_extractors(tmp_path):
+def test_seed_sets_random_states(tmp_path):
     config = config_from(
         BASE
         | {
@@ -332,7 +332,7 @@ def model_file(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_from_a_file_is_asked_as_it_is(model_file, tmp_path):
+def test_model_from_file_is_not_refitted(model_file, tmp_path):
     path, model = model_file
     config = config_from(
         BASE
@@ -366,7 +366,7 @@ def test_a_model_from_a_file_is_asked_as_it_is(model_file, tmp_path):
     assert [(pair["data"], pair["black_box"]) for pair in left_out] == [("wine", "theirs")]
 
 
-def test_another_model_in_the_file_is_another_bench(model_file, tmp_path):
+def test_changed_model_file_is_rejected(model_file, tmp_path):
     path, model = model_file
     config = config_from(BASE | {"black_boxes": [{"label": "m", "file": str(path)}], "folds": 0})
     run_bench(make_plan(config, load_model=joblib.load), tmp_path / "out")
@@ -376,7 +376,7 @@ def test_another_model_in_the_file_is_another_bench(model_file, tmp_path):
         run_bench(make_plan(config, load_model=joblib.load), tmp_path / "out")
 
 
-def test_a_model_that_suits_no_data_is_refused(model_file, tmp_path):
+def test_unsuitable_model_is_rejected(model_file, tmp_path):
     path, _ = model_file
     config = config_from(BASE | {"data": ["wine"], "black_boxes": [str(path)]})
     with pytest.raises(ValueError, match="'theirs' suits none of the data sets"):
@@ -391,7 +391,7 @@ def test_a_model_that_suits_no_data_is_refused(model_file, tmp_path):
 
 
 @pytest.mark.slow
-def test_data_frames_models_and_extractors_may_be_objects(tmp_path):
+def test_config_accepts_objects(tmp_path):
     iris = load_dataset("iris")
     frame = iris.X.assign(species=iris.y)
     stump = DecisionTreeClassifier(max_depth=1, random_state=0).fit(iris.X, iris.y)
@@ -432,7 +432,7 @@ def test_data_frames_models_and_extractors_may_be_objects(tmp_path):
         run_bench(other, tmp_path)
 
 
-def test_a_model_of_another_task_is_left_out(tmp_path):
+def test_model_of_other_task_is_skipped(tmp_path):
     config = config_from(
         BASE | {"data": ["diabetes"], "black_boxes": [KNeighborsClassifier(9)], "seeds": [0]}
     )
@@ -440,7 +440,7 @@ def test_a_model_of_another_task_is_left_out(tmp_path):
         run_bench(config, tmp_path)
 
 
-def test_measures_ask_the_black_box_of_every_kind_of_rules(tmp_path):
+def test_measures_can_query_the_black_box(tmp_path):
     iris = load_dataset("iris")
     tree = CARTExtractor(DecisionTreeClassifier(random_state=0), max_leaf_nodes=3, random_state=0)
     tree.fit(iris.X, iris.y).rules_.save(tmp_path / "saved.json")

@@ -28,18 +28,18 @@ C45 = np.array([3.143, 2.000, 2.893, 1.964])
 
 
 @pytest.mark.parametrize("alpha", QUANTILES)
-def test_critical_values_of_the_nemenyi_test(alpha):
+def test_nemenyi_critical_values(alpha):
     for k, quantile in enumerate(QUANTILES[alpha], start=2):
         error = math.sqrt(k * (k + 1) / (6 * 20))
         assert nemenyi_difference(k, 20, alpha) / error == pytest.approx(quantile, abs=1.5e-3)
 
 
-def test_critical_differences_of_the_example():
+def test_nemenyi_difference_of_demsar_example():
     assert nemenyi_difference(4, 14, 0.05) == pytest.approx(1.25, abs=0.005)
     assert nemenyi_difference(4, 14, 0.10) == pytest.approx(1.12, abs=0.005)
 
 
-def test_holm_on_the_example():
+def test_holm_of_demsar_example():
     # There: z of 2.416, 2.342 and .512, and p of .016, .019 and .607.
     p_values, adjusted = holm_against(C45, 14)
     assert p_values == pytest.approx([0.019, 0.607, 0.016], abs=2e-3)
@@ -47,7 +47,7 @@ def test_holm_on_the_example():
     assert list(p_values < [0.05 / 2, 0.05, 0.05 / 3]) == [True, False, True]
 
 
-def test_nemenyi_p_values_reach_the_level_at_the_critical_difference():
+def test_nemenyi_p_value_at_critical_difference():
     difference = nemenyi_difference(5, 12)
     p_values = nemenyi_p_values(np.array([1.0, 1.0 + difference, 3.0, 3.0, 4.0]), 12)
     assert p_values[0, 1] == pytest.approx(0.05, abs=1e-6)
@@ -63,7 +63,7 @@ def test_nemenyi_p_values_reach_the_level_at_the_critical_difference():
         )
     )
 )
-def test_the_statistic_is_scipys_with_ties(scores):
+def test_friedman_statistic_matches_scipy(scores):
     ranks = np.array([stats.rankdata(row) for row in scores])
     statistic, p_value = friedman_test(ranks)
     assert 0 < p_value <= 1
@@ -76,13 +76,13 @@ def test_the_statistic_is_scipys_with_ties(scores):
 @pytest.mark.parametrize(
     ("n_data", "k", "exact"), [(3, 3, 1 / 36), (5, 2, 2 / 32), (4, 2, 2 / 16), (2, 4, 1 / 24)]
 )
-def test_the_p_value_is_the_share_of_all_orders(n_data, k, exact):
+def test_friedman_p_value_is_exact_for_few_rows(n_data, k, exact):
     """Of all (k!)^n ways to rank, k! agree everywhere."""
     _, p_value = friedman_test(np.tile(np.arange(1.0, k + 1), (n_data, 1)))
     assert p_value == pytest.approx(exact, abs=4 * math.sqrt(exact / 9999))
 
 
-def test_the_p_value_is_near_the_asymptotic_one_with_many_data_sets():
+def test_friedman_p_value_is_near_asymptotic():
     generator = np.random.default_rng(5)
     scores = generator.normal(loc=[0, 0.1, 0.2, 0.5], size=(40, 4))
     ranks = stats.rankdata(scores, axis=1)
@@ -98,7 +98,7 @@ def frame(*rows):
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(2, 9), st.integers(2, 6), st.integers(0, 10**6))
-def test_groups_are_the_largest_runs_that_cannot_be_told_apart(n_data, k, seed):
+def test_groups_are_maximal(n_data, k, seed):
     generator = np.random.default_rng(seed)
     drift = np.arange(k) * generator.uniform(0, 2)
     ranks = stats.rankdata(generator.normal(size=(n_data, k)) + drift, axis=1)
@@ -115,7 +115,7 @@ def test_groups_are_the_largest_runs_that_cannot_be_told_apart(n_data, k, seed):
         assert (pair.difference >= limit) == (pair.p_value <= 0.05 + 1e-9)
 
 
-def test_verdict_where_one_is_best():
+def test_verdict_with_significant_winner():
     comparison = compare_ranks(frame(*[[1, 2, 3, 4]] * 9))
     assert comparison.significant
     assert comparison.verdict == (
@@ -128,13 +128,13 @@ def test_verdict_where_one_is_best():
     assert compare_ranks(frame(*[[1, 2, 3, 4]] * 10)).caveat == ""
 
 
-def test_verdict_where_chance_explains_it():
+def test_verdict_without_significance():
     comparison = compare_ranks(frame([1, 2, 3], [3, 2, 1], [2, 3, 1], [2, 1, 3]))
     assert not comparison.significant
     assert comparison.verdict.startswith("No extractor is significantly better")
 
 
-def test_verdict_where_no_two_of_the_best_differ():
+def test_verdict_without_significant_pair():
     ranks = [[1.5, 1.5, 3.5, 3.5]] * 4 + [[1.5, 3.5, 1.5, 3.5]] * 3
     comparison = compare_ranks(frame(*ranks))
     assert comparison.significant
@@ -146,7 +146,7 @@ def test_verdict_where_no_two_of_the_best_differ():
     assert "by at most 5" in few.caveat
 
 
-def test_nothing_to_compare():
+def test_verdict_with_single_extractor_or_data_set():
     alone = compare_ranks(frame([1.0, 2.0]))
     assert math.isnan(alone.p_value)
     assert not alone.significant
@@ -157,7 +157,7 @@ def test_nothing_to_compare():
     assert len(single.pairs) == 0
 
 
-def test_wrong_input():
+def test_compare_ranks_rejects_invalid_input():
     with pytest.raises(ValueError, match="ranks must not be missing"):
         compare_ranks(frame([1.0, math.nan]))
     with pytest.raises(ValueError, match="alpha must be between 0 and 1, got 5"):

@@ -60,7 +60,7 @@ def random_rows(seed=0):
     return pd.DataFrame(table).reindex(columns=row_columns())
 
 
-def test_means_by_a_plain_loop():
+def test_summarize_matches_a_loop():
     table = random_rows()
     summary = summarize(table)
     assert len(summary) == 18
@@ -84,14 +84,14 @@ def test_means_by_a_plain_loop():
             assert row[f"{name}_std"] == pytest.approx(spread)
 
 
-def test_undefined_scores_are_counted():
+def test_summarize_counts_undefined_scores():
     table = rows(("iris", "cart", 0.5), ("iris", "cart", math.nan), ("iris", "cart", "broken"))
     row = summarize(table).iloc[0]
     assert (row["runs"], row["failed"], row["undefined"]) == (3, 1, 1)
     assert row["ice_mean"] == 0.5
 
 
-def test_ranks_are_those_of_the_means():
+def test_rank_extractors_ranks_means():
     table = random_rows(3)
     table = table.assign(state="complete", error="").fillna(dict.fromkeys(MEASURES, 0.25))
     for score in ("ice", "fire"):
@@ -102,7 +102,7 @@ def test_ranks_are_those_of_the_means():
             assert ranking.comparison.ranks.loc[data, means.index].tolist() == expected.tolist()
 
 
-def test_what_fails_does_not_win():
+def test_rank_extractors_ranks_failures_last():
     table = rows(
         ("iris", "a", 0.99),
         ("iris", "a", "MemoryError: no"),
@@ -128,14 +128,14 @@ def test_what_fails_does_not_win():
     ]
 
 
-def test_equal_but_for_rounding():
+def test_rank_extractors_ties_up_to_rounding():
     table = rows(("iris", "a", 0.3), ("iris", "b", 0.1 + 0.2), ("iris", "c", 0.2))
     (ranking,) = rank_extractors(table)
     assert ranking.comparison.ranks.iloc[0].to_dict() == {"a": 1.5, "b": 1.5, "c": 3.0}
     assert ranking.table.set_index("extractor")["wins"].to_dict() == {"a": 1, "b": 1, "c": 0}
 
 
-def test_tasks_are_ranked_apart_and_who_is_missing_somewhere_not_at_all():
+def test_rank_extractors_by_task():
     table = rows(
         ("iris", "a", 0.3),
         ("iris", "b", 0.2),
@@ -153,6 +153,6 @@ def test_tasks_are_ranked_apart_and_who_is_missing_somewhere_not_at_all():
     assert first.table["data_sets"].tolist() == [2, 2]
 
 
-def test_unknown_scores():
+def test_rank_extractors_rejects_unknown_scores():
     with pytest.raises(ValueError, match=r"got 'icy'. Did you mean 'ice'\?"):
         rank_extractors(rows(("iris", "a", 0.3)), "icy")

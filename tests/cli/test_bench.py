@@ -110,7 +110,7 @@ def test_further_measures_are_columns(run, tmp_path):
     assert "rows.csv" in err
 
 
-def test_the_means_shown_are_those_of_the_rows(run, tmp_path):
+def test_means_match_the_rows(run, tmp_path):
     _, out, _ = run(*SMALL, "--output", str(tmp_path / "out"), "--format", "json")
     result = json.loads(out)
     rows = read_rows(tmp_path / "out" / "rows.csv")
@@ -157,7 +157,7 @@ def test_failures_are_shown(run, tmp_path):
     assert "1 extractor, 2 seeds × 2 folds: 4 rows" in out
 
 
-def test_files_beside_the_rows(run, measured):
+def test_plots_and_parquet_are_written(run, measured):
     pytest.importorskip("matplotlib")
     code, _, err = run(*SMALL, "--output", str(measured), "--plots", "--parquet")
     assert code == 0
@@ -184,7 +184,7 @@ def test_a_report(run, measured):
     assert (measured / "later.html").read_text() == page
 
 
-def test_a_quick_look_with_a_method_of_ones_own(run, tmp_path):
+def test_quick_run_with_custom_methods(run, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
         "from sklearn.tree import DecisionTreeClassifier\n"
@@ -203,13 +203,13 @@ def test_a_quick_look_with_a_method_of_ones_own(run, tmp_path):
     assert {json.loads(line)["extractor"] for line in kept} == {"cart", "stump"}
 
 
-def test_rules_are_kept_in_a_folder_only(capsys):
+def test_keep_rules_needs_output(capsys):
     assert "--keep-rules: needs the folder of --output" in usage_error(
         capsys, *SMALL, "--keep-rules"
     )
 
 
-def test_own_files_and_rules(run, tmp_path, capsys):
+def test_data_files_and_rule_files(run, tmp_path, capsys):
     rows = ["length,width,kind"] + [f"{i},{i % 7},{'a' if i < 20 else 'b'}" for i in range(40)]
     (tmp_path / "mine.csv").write_text("\n".join(rows) + "\n")
     words = ["bench", "--data", f"{tmp_path / 'mine.csv'},iris", "--black-boxes", "knn"]
@@ -219,7 +219,7 @@ def test_own_files_and_rules(run, tmp_path, capsys):
     assert "mine (40 rows, 2 features)" in out
 
 
-def test_files_as_people_have_them(run, tmp_path):
+def test_options_of_data_files(run, tmp_path):
     rows = ["id,length,color,kind"]
     rows += [f"n{i},{i},{'red' if i % 3 else 'blue'},{'a' if i < 20 else 'b'}" for i in range(40)]
     rows[7] = "n6,,red,a"
@@ -236,7 +236,7 @@ def test_files_as_people_have_them(run, tmp_path):
     assert "8 of 8 rows" in err  # all extractors read columns of names
 
 
-def test_a_model_of_ones_own(run, tmp_path):
+def test_black_box_from_file(run, tmp_path):
     iris = load_dataset("iris")
     path = tmp_path / "mine.joblib"
     joblib.dump(DecisionTreeClassifier(max_depth=2, random_state=0).fit(iris.X, iris.y), path)
@@ -275,7 +275,7 @@ def test_wrong_usage(capsys, words, says):
 
 
 @pytest.mark.slow
-def test_another_bench_in_the_folder(run, measured):
+def test_other_bench_in_folder_is_rejected(run, measured):
     code, out, err = run(*SMALL, "--seeds", "1", "--output", str(measured))
     assert (code, out) == (1, "")
     assert "holds another bench: seeds is [0] there and [1] here" in err
@@ -310,9 +310,7 @@ def has_ended(process):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 @pytest.mark.parametrize(("kept_in_cache", "n_jobs"), [(False, 2), (True, 1)])
-def test_killed_and_started_again_it_gives_the_same_table(
-    tmp_path, cache, whole, kept_in_cache, n_jobs
-):
+def test_killed_bench_is_resumed(tmp_path, cache, whole, kept_in_cache, n_jobs):
     words = [sys.executable, "-m", "skescore", "bench", *KILLED, "--seeds", "0,1", "--folds", "2"]
     words += ["--format", "csv", "--n-jobs", str(n_jobs)]
     if not kept_in_cache:
@@ -353,7 +351,7 @@ def test_killed_and_started_again_it_gives_the_same_table(
         assert list(cache.iterdir()) == []
 
 
-def test_a_narrow_terminal_gets_two_tables(run, measured, monkeypatch):
+def test_narrow_terminal_splits_tables(run, measured, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = run(*SMALL, "--output", str(measured), "--quiet")
     assert max(map(len, out.splitlines())) <= 80

@@ -67,7 +67,7 @@ def test_printed_figures() -> None:
             assert all(0 <= figure <= 1 for figure in figures.values())
 
 
-def test_every_method_of_every_table_has_its_difference_explained() -> None:
+def test_every_method_has_a_reason_for_differences() -> None:
     for table in BREX_TITLES:
         for method in BREX_METHODS.values():
             assert method.why_different(table).endswith(".")
@@ -77,7 +77,7 @@ def test_every_method_of_every_table_has_its_difference_explained() -> None:
 # --- formulas ------------------------------------------------------------------------------------
 
 
-def test_formulas_are_the_papers() -> None:
+def test_formulas_match_the_paper() -> None:
     made = {unit.key: unit for unit in benchmark_formulas([4], 2, 16, 0, [1, 2, 3, 4, 5])}
     assert len(made) == 2 * 2 + 2 + 4
     assert str(made["chain", "non-monotone", "4", 0].formula) == "((x1 ^ x2) & x3) ^ x4"
@@ -99,7 +99,7 @@ def test_all_assignments_are_taken_once() -> None:
     }
 
 
-def test_a_formula_is_the_same_whatever_else_is_run(small_run: BrexRun) -> None:
+def test_formulas_are_independent_of_the_run(small_run: BrexRun) -> None:
     more = reproduce_brex(**{**SMALL, "arities": [5], "formulas": 3, "methods": CHEAP[1:]})
     known = {row.key: row for row in small_run.rows}
     both = [row for row in more.rows if row.key in known]
@@ -112,7 +112,7 @@ def test_a_formula_is_the_same_whatever_else_is_run(small_run: BrexRun) -> None:
 # --- measures ------------------------------------------------------------------------------------
 
 
-def test_figures_by_hand(small_run: BrexRun) -> None:
+def test_figures_match_manual_results(small_run: BrexRun) -> None:
     row = next(r for r in small_run.rows if r.kind == "random" and r.method == CHEAP[0])
     unit = BenchmarkFormula(row.kind, row.family, row.column, row.number, 0, 12)
     explain = BREX_METHODS[row.method].explain
@@ -151,7 +151,7 @@ def test_lines_are_means_over_formulas(small_run: BrexRun) -> None:
     assert lines[5][0].values == dict(BREX_TABLES[5]["B-ReX"])
 
 
-def test_rows_that_say_nothing_are_left_out_where_the_method_says_so() -> None:
+def test_rows_without_attributions_can_be_excluded() -> None:
     rows = [
         BrexRow(
             3,
@@ -216,7 +216,7 @@ def by_orders(worth: NDArray[np.float64], n_players: int) -> list[float]:
     return [value / math.factorial(n_players) for value in total]
 
 
-def test_a_table_gives_the_mean_over_all_orders() -> None:
+def test_shapley_of_tables_matches_all_orders() -> None:
     worth = np.random.default_rng(0).normal(size=(6, 16))
     values = shapley_of_tables(worth)
     for game in range(len(worth)):
@@ -224,14 +224,14 @@ def test_a_table_gives_the_mean_over_all_orders() -> None:
     assert values.sum(axis=1) == pytest.approx(worth[:, -1] - worth[:, 0])
 
 
-def test_a_known_game() -> None:
+def test_shapley_of_a_known_game() -> None:
     # Two pairs of gloves: one left glove, two right ones (Shapley 1953: 2/3, 1/6, 1/6).
     worth = np.array([[0, 0, 0, 1, 0, 1, 0, 1]], dtype=float)
     assert shapley_of_tables(worth)[0] == pytest.approx([2 / 3, 1 / 6, 1 / 6])
 
 
 @pytest.mark.parametrize("formula", [XOR, random_formula(4, n_inputs=5, random_state=3)], ids=str)
-def test_games_of_formulas_by_querying_the_formula(formula: Formula) -> None:
+def test_shapley_of_formulas_matches_queries(formula: Formula) -> None:
     n = formula.n_inputs
     X = np.array(list(product([False, True], repeat=n)))[::3]
     kleene, completed = kleene_shapley(formula, X), completion_shapley(formula, X)
@@ -248,7 +248,7 @@ def test_games_of_formulas_by_querying_the_formula(formula: Formula) -> None:
         assert completed[row] == pytest.approx(by_orders(worths[1], n), abs=1e-12)
 
 
-def test_samples_average_to_the_exact_values() -> None:
+def test_sampled_shapley_is_unbiased() -> None:
     X = np.array([[1, 0, 0, 1, 1], [0, 0, 1, 0, 1]], dtype=bool)
     values, queries = sampled_shapley(XOR, X, 400, np.random.default_rng(1))
     assert values == pytest.approx(kleene_shapley(XOR, X), abs=0.06)
@@ -260,7 +260,7 @@ def test_samples_average_to_the_exact_values() -> None:
 # --- going on ------------------------------------------------------------------------------------
 
 
-def test_a_broken_run_goes_on(tmp_path: Path, small_run: BrexRun) -> None:
+def test_interrupted_run_is_resumed(tmp_path: Path, small_run: BrexRun) -> None:
     steps: list[tuple[int, int, str]] = []
 
     class StopError(Exception):
@@ -321,7 +321,7 @@ def needs(package: str) -> None:
         pytest.importorskip(package)
 
 
-def test_methods_of_missing_packages_are_left_out(
+def test_methods_of_missing_packages_are_skipped(
     monkeypatch: pytest.MonkeyPatch, on_the_command_line: Any
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -340,7 +340,7 @@ def test_methods_of_missing_packages_are_left_out(
     assert 'Saliency:three-valued. Run: pip install "captum>=0.7" "torch>=2.2"' in err
 
 
-def test_kernel_shap_comes_near_exact_shapley_values() -> None:
+def test_kernel_shap_is_near_exact_values() -> None:
     needs("shap")
     unit = BenchmarkFormula("random", "non-monotone", "4", 0, 0, 3)
     explain, exact = BREX_METHODS["kernel-shap"].explain, BREX_METHODS["shapley-unassigned"].explain
@@ -475,7 +475,7 @@ def test_wrong_usage(
     assert message in capsys.readouterr().err
 
 
-def test_patience_finds_what_the_default_leaves_out_for_hardly_more_queries() -> None:
+def test_patience_finds_more_with_few_queries() -> None:
     run = reproduce_brex(
         arities=[10], tables=[1], methods=["brex-certified", "brex-patient"], assignments=40
     )

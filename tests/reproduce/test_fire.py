@@ -68,14 +68,14 @@ def rows(table):
 # What is printed ----------------------------------------------------------------------------------
 
 
-def test_the_printed_table_is_the_papers():
+def test_printed_table_matches_the_paper():
     lines = [line.split() for line in PAPER.strip().splitlines()]
     assert [PrintedFiRe(a, int(r), tuple(s)) for a, r, *s in lines] == list(FIRE_TABLE.values())
     assert list(FIRE_ROWS) == list(FIRE_TABLE)
 
 
 @pytest.mark.parametrize("name", FIRE_TABLE)
-def test_errors_that_fit_are_those_of_a_dense_grid(name):
+def test_losses_that_fit_match_a_dense_grid(name):
     printed = FIRE_TABLE[name]
     losses = 1 - np.linspace(*rounding_interval(printed.accuracy), 20_001)
     fits = np.ones(len(losses), dtype=bool)
@@ -90,7 +90,7 @@ def test_errors_that_fit_are_those_of_a_dense_grid(name):
 
 
 @given(st.floats(0, 1), st.floats(0, 0.1), st.integers(1, 200))
-def test_error_counts_are_those_of_a_loop(low, width, n_rows):
+def test_error_counts_match_a_loop(low, width, n_rows):
     high = low + width
     counts = [k for k in range(2 * n_rows) if low <= k / n_rows + 1e-11 and k / n_rows <= high]
     found = error_counts(low, high, n_rows)
@@ -112,7 +112,7 @@ def test_error_counts_are_those_of_a_loop(low, width, n_rows):
         ("GridEx, 4 x 4 slices", "The printed 0.11 (psi = 3) does not follow from the formula"),
     ],
 )
-def test_each_row_says_which_errors_its_scores_follow_from(name, told, rows):
+def test_rows_name_the_errors_of_their_scores(name, told, rows):
     assert told in rows[name]["difference"]
     if " in " not in told:
         return
@@ -140,7 +140,7 @@ def test_each_row_says_which_errors_its_scores_follow_from(name, told, rows):
         ("GridEx, 4 x 4 slices", 0.966667, 7, 0.390625),
     ],
 )
-def test_all_rows_as_psyke_measures_them(name, accuracy, n_rules, completeness, rows):
+def test_rows_match_psyke(name, accuracy, n_rules, completeness, rows):
     measured = rows[name]["all"]
     assert measured["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert measured["n_rules"] == n_rules
@@ -150,13 +150,13 @@ def test_all_rows_as_psyke_measures_them(name, accuracy, n_rules, completeness, 
         assert measured[f"fire_{psi}"] == pytest.approx(fire(1 - accuracy, n_rules, psi), abs=1e-5)
 
 
-def test_scores_that_differ_although_accuracy_and_rules_are_as_printed(rows):
+def test_scores_differ_with_printed_inputs(rows):
     # 7 errors in 150 rows, 3 rules: 0.148, 0.099, 0.049; printed 0.17, 0.11, 0.06.
     text = "made of 7 errors in 150 rows, the score differs for psi = 1, 2, 3."
     assert text in rows["CART"]["difference"]
 
 
-def test_the_eighth_rule_is_psykes_rounding(psyke_rounding, rows):
+def test_eighth_rule_comes_from_psyke_rounding(psyke_rounding, rows):
     data = load_dataset("iris")
     row = FIRE_ROWS["GridEx, 4 x 4 slices"]
     with psyke_rounding():
@@ -165,7 +165,7 @@ def test_the_eighth_rule_is_psykes_rounding(psyke_rounding, rows):
     assert "8 rules, without the rounding 7" in rows["GridEx, 4 x 4 slices"]["difference"]
 
 
-def test_halves_by_hand(rows, table):
+def test_halves_match_manual_results(rows, table):
     data = load_dataset("iris")
     makers = {
         "CART": lambda box: CARTExtractor(box, max_depth=3, max_leaf_nodes=3, random_state=0),
@@ -200,7 +200,7 @@ def test_halves_by_hand(rows, table):
     assert table["black_box"]["all"]["accuracy"] == pytest.approx(0.98)  # also PSyKE's figure
 
 
-def test_recomputed_scores_are_made_of_the_printed_inputs(rows):
+def test_recomputed_scores_use_printed_inputs(rows):
     row = rows["GridEx, 4 x 4 slices"]
     assert row["recomputed"] == pytest.approx(
         {str(psi): fire(0.03, 8, psi) for psi in PSI}, rel=1e-12
@@ -220,7 +220,7 @@ def test_the_frame_has_a_row_per_row(table):
 
 
 @pytest.mark.slow
-def test_a_broken_run_goes_on_and_ends_the_same(table, path, tmp_path):
+def test_interrupted_run_is_resumed(table, path, tmp_path):
     broken, asked = tmp_path / "cells", []
     lines = path.read_bytes().splitlines(keepends=True)
     assert len(lines) == 1 + 6
@@ -237,7 +237,7 @@ def test_a_broken_run_goes_on_and_ends_the_same(table, path, tmp_path):
     assert asked == []
 
 
-def test_fewer_splits_are_taken_from_what_is_there(table, path):
+def test_fewer_splits_reuse_measured_cells(table, path):
     asked = []
     one = reproduce_fire(n_splits=1, path=path, progress=lambda *a: asked.append(a))
     assert asked == []
@@ -255,7 +255,7 @@ def test_cells_of_other_settings_are_not_mixed(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["hello\n", "[1]\n", '{"settings": 3}\n', "\x00\n"])
-def test_other_files_are_left_alone(content, tmp_path):
+def test_other_files_are_rejected(content, tmp_path):
     path = tmp_path / "cells"
     path.write_text(content)
     with pytest.raises(ValueError, match="is no file of this command"):
@@ -263,7 +263,7 @@ def test_other_files_are_left_alone(content, tmp_path):
     assert path.read_text() == content
 
 
-def test_what_was_measured_before_an_error_is_kept(tmp_path):
+def test_cells_before_an_error_are_stored(tmp_path):
     path, done = tmp_path / "cells", []
 
     def measure(key):
@@ -288,6 +288,6 @@ def test_what_was_measured_before_an_error_is_kept(tmp_path):
         ({"n_splits": 0}, "n_splits must be at least 1, got 0"),
     ],
 )
-def test_mistakes(options, told):
+def test_reproduce_fire_rejects_invalid_parameters(options, told):
     with pytest.raises(ValueError, match=told):
         reproduce_fire(**options)

@@ -66,7 +66,7 @@ def rows(table):
 # What is printed ----------------------------------------------------------------------------------
 
 
-def test_the_printed_table_is_the_papers():
+def test_printed_table_matches_the_paper():
     assert list(ICE_TABLE) == COLUMNS
     for column, row in enumerate(ICE_TABLE.values()):
         line = {name: text.split()[column] for name, text in PAPER.items()}
@@ -93,7 +93,7 @@ def test_all_printed_scores_follow_from_the_printed_inputs(data, extractor):
 
 
 @pytest.mark.parametrize("name", ICE_MEASURES)
-def test_a_score_that_does_not_follow_is_found(name):
+def test_ice_follows_finds_a_wrong_score(name):
     row = ICE_TABLE["wine", "cart"]
     index = list(ICE_MEASURES).index(name)
     scores = list(row.scores)
@@ -104,7 +104,7 @@ def test_a_score_that_does_not_follow_is_found(name):
     assert not together
 
 
-def test_scores_that_follow_singly_but_not_together_are_found():
+def test_ice_follows_checks_scores_together():
     row = ICE_TABLE["wine", "cart"]  # F1 0.885 to 0.895: Q 0.345 to 0.315, FiRe 0.364 to 0.333
     scores = ("0.317", "0.363", *row.scores[2:])
     single, together = ice_follows(row._replace(scores=scores))
@@ -118,7 +118,7 @@ def test_scores_that_follow_singly_but_not_together_are_found():
 @pytest.mark.slow
 @pytest.mark.parametrize("extractor", ["gridex", "cart"])
 @pytest.mark.parametrize("split", [None, 1])
-def test_searches_by_hand(extractor, split, rows):
+def test_searches_match_manual_results(extractor, split, rows):
     data = load_dataset("wine")
     train = test = (data.X, data.y)
     everything = np.arange(len(data.X))
@@ -180,7 +180,7 @@ def test_the_black_box_is_an_unbounded_tree(table):
     assert box["held_out"]["mean"] == pytest.approx(np.mean(found))
 
 
-def test_columns_that_settings_reproduce_are_called_reproduced(rows):
+def test_reproduced_columns_are_labeled(rows):
     """The search finds better rules than the paper's; these settings give just what it prints."""
     for number, row in enumerate([rows["gridex"], rows["cart"]]):
         assert {m: f"{row['at_settings'][m]:.3f}" for m in ICE_MEASURES} == {
@@ -192,7 +192,7 @@ def test_columns_that_settings_reproduce_are_called_reproduced(rows):
     assert text in rows["cart"]["difference"]
 
 
-def test_the_time_left_ends_at_nothing():
+def test_remaining_time_ends_at_zero():
     told = []
     reproduce_ice(
         data=["wine"],
@@ -209,7 +209,7 @@ def test_the_time_left_ends_at_nothing():
     assert told[0][3] > told[2][3] == 0
 
 
-def test_differences_say_what_is_better_and_worse(rows):
+def test_differences_name_better_and_worse_inputs(rows):
     for row in rows.values():
         text = row["difference"]
         assert text.startswith("All six printed scores follow from the printed inputs.")
@@ -234,7 +234,7 @@ def test_differences_say_what_is_better_and_worse(rows):
             assert (verdicts["rules"] == "worse") == (rules > printed["n_rules"])
 
 
-def test_a_column_with_all_six_scores_is_called_reproduced():
+def test_column_with_six_scores_is_reproduced():
     """WBC, CART: F1 0.941 and 3 rules in sample are what the paper prints, to the last digit."""
     found = reproduce_ice(data=["breast_cancer"], extractors=["cart"], n_trials=4, n_splits=1)
     row = found["rows"][0]
@@ -267,10 +267,10 @@ def test_the_frame_has_a_row_per_column_of_the_paper(table):
         ({"n_splits": 0}, "n_splits must be at least 1, got 0"),
     ],
 )
-def test_mistakes(options, told):
+def test_reproduce_ice_rejects_invalid_parameters(options, told):
     with pytest.raises(ValueError, match=told):
         reproduce_ice(**options)
 
 
-def test_the_names_are_the_papers():
+def test_names_match_the_paper():
     assert list(ICE_DATA.values()) == ["Wine", "WBC"]

@@ -45,7 +45,7 @@ def test_an_extractor_without_our_base_class(extractor: Any, check: Any) -> None
     check(extractor)
 
 
-def test_what_an_extractor_lacks_is_skipped_and_said() -> None:
+def test_missing_features_are_skipped() -> None:
     outcomes = check_extractor(OneCut(LogisticRegression()), exclude=SLOW)
     assert [outcome.check for outcome in outcomes] == [
         check.__name__ for check in extractor_checks(exclude=[SLOW])
@@ -68,7 +68,7 @@ class TwoFaults(AsksInPredict):
     n_rules_ = CountsTheFallback.n_rules_
 
 
-def test_one_error_tells_of_all_faults() -> None:
+def test_check_extractor_reports_all_faults() -> None:
     with pytest.raises(AssertionError) as caught:
         check_extractor(TwoFaults(LogisticRegression()), exclude=[SLOW])
     text = str(caught.value)
@@ -79,14 +79,14 @@ def test_one_error_tells_of_all_faults() -> None:
     assert len(check_extractor(TwoFaults(LogisticRegression()), exclude=faults)) == 38
 
 
-def test_checks_are_functions_with_names_and_a_line_each() -> None:
+def test_checks_have_names_and_summaries() -> None:
     for check in extractor_checks():
         assert re.fullmatch(r"check_[a-z_]+", check.__name__)
         assert check.__doc__
         assert check.__doc__.endswith(".")
 
 
-def test_the_extractor_itself_is_left_alone() -> None:
+def test_check_extractor_does_not_change_it() -> None:
     extractor = Sound(LogisticRegression())
     before = extractor.get_params()
     check_extractor(extractor, exclude=[SLOW])
@@ -95,7 +95,7 @@ def test_the_extractor_itself_is_left_alone() -> None:
     assert not [name for name in vars(extractor.estimator) if name.endswith("_")]
 
 
-def test_a_class_that_another_process_cannot_import_is_skipped() -> None:
+def test_checks_of_local_classes_are_skipped() -> None:
     class Local(Sound):
         pass
 
@@ -119,7 +119,7 @@ def test_a_class_that_another_process_cannot_import_is_skipped() -> None:
         (Sound(LogisticRegression()), [None], ValueError, "exclude must name checks, got None"),
     ],
 )
-def test_what_cannot_be_checked(
+def test_check_extractor_rejects_other_objects(
     extractor: Any, exclude: Any, kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
@@ -129,7 +129,7 @@ def test_what_cannot_be_checked(
 
 
 @pytest.mark.slow
-def test_pytest_is_needed_for_a_test_per_check_only() -> None:
+def test_pytest_is_optional() -> None:
     program = """
 import sys
 sys.modules["pytest"] = None  # as if it were not installed

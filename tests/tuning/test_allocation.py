@@ -35,7 +35,7 @@ def spend(
     raise AssertionError("it never ends")
 
 
-def test_rounds_halve_the_extractors_and_the_reasons_are_told() -> None:
+def test_rounds_halve_the_extractors() -> None:
     values = {"a": [0.5], "b": [0.9], "c": [0.7], "d": [0.1]}
     allocation = Allocation(list(values), 40, None, "halving")
     # Rounds of 26 and 13 trials: 6 for each of four, 6 for each of two, and two are left over.
@@ -46,13 +46,13 @@ def test_rounds_halve_the_extractors_and_the_reasons_are_told() -> None:
     }
 
 
-def test_of_equal_extractors_the_first_named_goes_on() -> None:
+def test_ties_go_to_the_first_extractor() -> None:
     values = {name: [0.5] for name in "zyxw"}
     started = spend(Allocation(list(values), 40, None, "halving"), values)
     assert started == {"z": 14, "y": 14, "x": 6, "w": 6}
 
 
-def test_one_that_cannot_reach_the_leader_is_stopped() -> None:
+def test_extractor_that_cannot_win_is_stopped() -> None:
     values = {"a": [0.5], "b": [0.9], "c": [0.8]}
     allocation = Allocation(list(values), 30, None, "halving")
     started = spend(allocation, values, bound=0.85)
@@ -63,14 +63,14 @@ def test_one_that_cannot_reach_the_leader_is_stopped() -> None:
     )
 
 
-def test_one_without_any_score_is_stopped() -> None:
+def test_extractor_without_score_is_stopped() -> None:
     values = {"a": [0.5], "b": [-math.inf], "c": [0.4]}
     allocation = Allocation(list(values), 18, None, "halving")
     assert spend(allocation, values) == {"a": 7, "b": 4, "c": 7}
     assert allocation.stop_reasons == {"b": "no trial gave a score after 4 trials"}
 
 
-def test_a_late_bloomer_is_judged_by_what_it_showed_in_time() -> None:
+def test_late_trials_do_not_change_earlier_rounds() -> None:
     values = {"a": [0.5], "b": [0.1, 0.1, 0.1, 0.1, 1.0], "c": [0.4]}
     started = spend(Allocation(list(values), 18, None, "halving"), values)
     assert started == {"a": 7, "b": 4, "c": 7}
@@ -87,14 +87,14 @@ def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) 
 
 
 @pytest.mark.parametrize(("n_names", "n_trials"), [(5, 10), (8, 16), (3, 6), (3, 7)])
-def test_nobody_is_stopped_where_nobody_can_go_on(n_names: int, n_trials: int) -> None:
+def test_small_budgets_stop_no_extractor(n_names: int, n_trials: int) -> None:
     values = {f"e{place}": [0.1 * place] for place in range(n_names)}
     allocation = Allocation(list(values), n_trials, None, "halving")
     assert max(spend(allocation, values).values()) <= n_trials // n_names + 1
     assert allocation.stop_reasons == {}
 
 
-def test_rounds_without_a_trial_are_left_out() -> None:
+def test_rounds_without_trials_are_skipped() -> None:
     values = {f"e{place}": [0.1 * place] for place in range(7)}
     allocation = Allocation(list(values), 20, None, "halving")
     # 14 for all; of the six that are left there is none for each of four, three for each of two.
@@ -112,7 +112,7 @@ def test_rounds_without_a_trial_are_left_out() -> None:
     st.sampled_from(["halving", "even"]),
     st.floats(-1, 1) | st.just(math.inf),
 )
-def test_the_budget_is_spent_to_the_last_trial(
+def test_budget_is_spent_exactly(
     values: list[list[float]], n_trials: int, policy: str, bound: float
 ) -> None:
     named = {f"e{place}": found for place, found in enumerate(values)}
@@ -126,7 +126,7 @@ def test_the_budget_is_spent_to_the_last_trial(
     assert max(started.values()) == max(started[name] for name in going)
 
 
-def test_what_a_halted_extractor_leaves_goes_to_the_others() -> None:
+def test_trials_of_excluded_extractors_are_reallocated() -> None:
     def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
         return dict.fromkeys(names, (0.5, math.inf))
 
@@ -140,7 +140,7 @@ def test_what_a_halted_extractor_leaves_goes_to_the_others() -> None:
     assert allocation.next_trials(standings, judge, excluded={"a", "b"}) == {}
 
 
-def test_time_is_divided_too() -> None:
+def test_time_is_allocated_by_rounds() -> None:
     best = {"a": 0.5, "b": 0.9, "c": 0.7, "d": 0.1}
 
     def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
@@ -159,7 +159,7 @@ def test_time_is_divided_too() -> None:
     assert allocation.next_trials(standings, judge, 100.0) == {}
 
 
-def test_with_both_limits_the_first_counts() -> None:
+def test_trials_and_timeout_are_combined() -> None:
     allocation = Allocation(["a"], 5, 10.0, "halving")
 
     def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
@@ -170,7 +170,7 @@ def test_with_both_limits_the_first_counts() -> None:
     assert allocation.next_trials({"a": TrialUsage(5)}, judge, 1.0) == {}
 
 
-def test_one_of_several_workers_takes_what_nobody_works_at_then_its_own_then_most_work() -> None:
+def test_order_for_worker_priorities() -> None:
     allowed = {"short": 9, "long": 2, "middle": 5, "unknown": 1}
     seconds = {"short": 0.1, "long": 3.0, "middle": 1.0, "unknown": math.inf}
 
@@ -196,7 +196,7 @@ def test_one_of_several_workers_takes_what_nobody_works_at_then_its_own_then_mos
     work=st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0.1, 1.0, 3.0])), max_size=7),
     turns=st.lists(st.booleans(), max_size=60),
 )
-def test_of_two_workers_both_come_to_the_last_extractor_at_most(
+def test_order_for_worker_separates_two_workers(
     work: list[tuple[int, float]], turns: list[bool]
 ) -> None:
     """Whoever is done takes the next trial; the other one is always at work."""

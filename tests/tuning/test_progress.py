@@ -23,7 +23,7 @@ def trials(progress: SearchProgress, name: str, values: list[float | None]) -> N
 
 
 @pytest.mark.parametrize(("sign", "best"), [(1, "0.5"), (-1, "-0.5")])
-def test_beside_a_terminal_there_is_a_line_per_study_at_the_end(
+def test_progress_writes_final_lines(
     sign: int, best: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with SearchProgress(5, "ICE", sign) as progress:
@@ -33,7 +33,7 @@ def test_beside_a_terminal_there_is_a_line_per_study_at_the_end(
     assert capsys.readouterr() == ("", f"3 trials of CART, best ICE {best}\n1 trial of GridEx\n")
 
 
-def test_beside_a_terminal_there_is_a_line_from_time_to_time(
+def test_progress_writes_regular_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with SearchProgress(5, "ICE", seconds=0.05) as progress:
@@ -46,7 +46,7 @@ def test_beside_a_terminal_there_is_a_line_from_time_to_time(
     assert capsys.readouterr().err.endswith("2 trials of CART, best ICE 0.5\n")
 
 
-def test_an_interrupted_search_is_not_reported_as_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_of_interrupted_search(capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted() -> None:
         with SearchProgress(5, "ICE", 1) as progress:
             trials(progress, "cart", [0.25])
@@ -57,7 +57,7 @@ def test_an_interrupted_search_is_not_reported_as_done(capsys: pytest.CaptureFix
     assert capsys.readouterr() == ("", "")
 
 
-def test_what_is_not_shown_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_disabled_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     with SearchProgress(5, "ICE", 1, enabled=False) as progress:
         trials(progress, "cart", [0.25])
     assert capsys.readouterr() == ("", "")

@@ -109,7 +109,7 @@ def raising(error: BaseException, name: str, number: int) -> Callable[..., None]
 # --- rounds --------------------------------------------------------------------------------------
 
 
-def test_rounds_stop_the_extractor_that_does_worse_and_spend_the_budget(
+def test_halving_stops_the_worse_extractor(
     unbroken: ExtractorSearchCV,
 ) -> None:
     assert list(unbroken.stopped_) == ["gridex"]
@@ -126,7 +126,7 @@ def test_rounds_stop_the_extractor_that_does_worse_and_spend_the_budget(
     assert len(board) == 12
 
 
-def test_one_that_cannot_reach_the_leader_is_told_what_it_could_reach() -> None:
+def test_stop_reason_names_the_upper_bound() -> None:
     # A single box for everything: the labels of two kinds of three are wrong for sure.
     spaces = {"gridex": {"n_slices": CategoricalDistribution([1])}}
     search = search_of(spaces=spaces).fit(X, Y)
@@ -151,7 +151,7 @@ def test_the_budget_is_spent_exactly(n_trials: int) -> None:
     assert even.stopped_ == {}
 
 
-def test_time_alone_may_be_the_budget() -> None:
+def test_search_with_timeout_only() -> None:
     def three_each(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         if trial.number == 2:
             study.stop()
@@ -167,7 +167,7 @@ def test_time_alone_may_be_the_budget() -> None:
         short.fit(X, Y)
 
 
-def test_every_trial_draws_anew() -> None:
+def test_trials_draw_different_parameters() -> None:
     space = {"max_leaf_nodes": IntDistribution(2, 10_000)}
     search = search_of(extractors=["cart"], n_trials=24, spaces={"cart": space}).fit(X, Y)
     drawn = [trial.params["max_leaf_nodes"] for trial in trials_of(search)]
@@ -175,7 +175,7 @@ def test_every_trial_draws_anew() -> None:
     assert first != second
 
 
-def test_callbacks_see_what_was_measured() -> None:
+def test_callbacks_receive_measurements() -> None:
     seen = []
 
     def note(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
@@ -195,7 +195,7 @@ def test_callbacks_see_what_was_measured() -> None:
         assert trial.user_attrs["black_box_rows"] > 0
 
 
-def test_studies_are_stopped_one_by_one() -> None:
+def test_callback_stops_a_single_study() -> None:
     seen = []
 
     def stop_first(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
@@ -214,7 +214,7 @@ def test_studies_are_stopped_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("scoring", ["neg_fire", "neg_q", "ice"])
-def test_a_bound_changes_no_winner(scoring: str) -> None:
+def test_bound_pruner_keeps_the_winner(scoring: str) -> None:
     options = {
         "scoring": scoring,
         "standard_errors": 0,
@@ -261,7 +261,7 @@ def test_a_bound_changes_no_winner(scoring: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_repetitions_of_a_stopped_trial_are_stopped_too(seed: int) -> None:
+def test_duplicates_of_pruned_trials_are_pruned(seed: int) -> None:
     # Many of the four trials that are begun together are equal.
     spaces = {"cart": {"max_leaf_nodes": CategoricalDistribution([2, 3])}}
     search = search_of(
@@ -280,7 +280,7 @@ def test_repetitions_of_a_stopped_trial_are_stopped_too(seed: int) -> None:
     assert all(group.nunique() == 1 for _, group in scores.groupby(params))
 
 
-def test_an_optuna_pruner_is_asked_after_every_fold() -> None:
+def test_optuna_pruner_runs_after_every_fold() -> None:
     def by_size(model: Any, X: Any, y: Any) -> float:
         return float(len(model.rules_))
 
@@ -314,7 +314,7 @@ def test_an_optuna_pruner_is_asked_after_every_fold() -> None:
 # --- interrupts ----------------------------------------------------------------------------------
 
 
-def test_an_interrupt_keeps_what_was_found() -> None:
+def test_interrupt_keeps_finished_trials() -> None:
     search = search_of(callbacks=[raising(KeyboardInterrupt(), "cart", 2)])
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, Y)
@@ -334,9 +334,7 @@ def test_an_interrupt_keeps_what_was_found() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"timeout": 1e6}, {"storage": "journal"}])
-def test_an_interrupt_before_the_first_result_is_an_interrupt(
-    options: dict[str, Any], tmp_path: Path
-) -> None:
+def test_interrupt_without_results_is_raised(options: dict[str, Any], tmp_path: Path) -> None:
     def interrupted(model: Any, X: Any, y: Any) -> float:
         raise KeyboardInterrupt
 
@@ -346,7 +344,7 @@ def test_an_interrupt_before_the_first_result_is_an_interrupt(
         search_of(scoring=interrupted, **options).fit(X, Y)
 
 
-def test_interrupted_trials_are_tried_again_and_in_no_table(
+def test_interrupted_trials_are_repeated(
     opened: Callable[[], Any],
 ) -> None:
     storage = opened()
@@ -376,7 +374,7 @@ def test_interrupted_trials_are_tried_again_and_in_no_table(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("opened", ["journal", "sqlite"], indirect=True)
-def test_a_storage_changes_nothing_in_the_result(
+def test_storage_does_not_change_results(
     opened: Callable[[], Any], unbroken: ExtractorSearchCV
 ) -> None:
     search = search_of(storage=opened(), study_name="iris").fit(X, Y)
@@ -389,7 +387,7 @@ def test_a_storage_changes_nothing_in_the_result(
     pd.testing.assert_frame_equal(again.leaderboard_, search.leaderboard_)
 
 
-def test_trials_that_are_there_count(opened: Callable[[], Any]) -> None:
+def test_existing_trials_count(opened: Callable[[], Any]) -> None:
     options = {"extractors": ["cart"], "spaces": LEAVES}
     first = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
     begun = [trial.params for trial in trials_of(first)]
@@ -401,7 +399,7 @@ def test_trials_that_are_there_count(opened: Callable[[], Any]) -> None:
 
 
 @pytest.mark.slow
-def test_a_search_reads_its_storage_about_twice_per_trial(
+def test_search_reads_its_storage_rarely(
     opened: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is a query. The sampler's own come on top."""
@@ -418,7 +416,7 @@ def test_a_search_reads_its_storage_about_twice_per_trial(
         assert len(queries) <= 2 * n_trials + 10
 
 
-def test_what_a_callback_queues_is_tried(opened: Callable[[], Any]) -> None:
+def test_callbacks_can_enqueue_trials(opened: Callable[[], Any]) -> None:
     def queues(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         if study.study_name.endswith("cart") and trial.number == 3:
             other = optuna.load_study(
@@ -431,7 +429,7 @@ def test_what_a_callback_queues_is_tried(opened: Callable[[], Any]) -> None:
     assert len(trials_of(search)) == 12
 
 
-def test_a_long_queue_is_not_begun_all_at_once(opened: Callable[[], Any]) -> None:
+def test_long_queue_starts_in_batches(opened: Callable[[], Any]) -> None:
     """What is known of the first decides which of the next are extracted from all rows."""
     first = search_of(
         storage=opened(),
@@ -454,7 +452,7 @@ def test_a_long_queue_is_not_begun_all_at_once(opened: Callable[[], Any]) -> Non
 
 
 @pytest.mark.slow
-def test_who_joins_between_two_looks_at_the_storage_is_seen_before_anything_is_extracted(
+def test_new_worker_is_detected_before_extraction(
     opened: Callable[[], Any],
 ) -> None:
     boards = []
@@ -474,7 +472,7 @@ def test_who_joins_between_two_looks_at_the_storage_is_seen_before_anything_is_e
 @pytest.mark.parametrize(
     "error", [BreakdownError("no more paper"), KeyboardInterrupt()], ids=["error", "interrupt"]
 )
-def test_a_search_that_was_broken_off_between_two_waves_goes_on_as_it_would_have(
+def test_resume_between_batches(
     opened: Callable[[], Any], unbroken: ExtractorSearchCV, error: BaseException
 ) -> None:
     search = search_of(storage=opened(), callbacks=[raising(error, "gridex", 2)])
@@ -527,7 +525,7 @@ def check_like(unbroken: ExtractorSearchCV, path: Path, broken: object) -> None:
 
 # Fault: a search that was killed when a trial was in the storage, but no sign of its worker's life,
 # went on as if another worker were there: it waited two minutes, and had other trials.
-def test_a_search_that_is_killed_as_a_trial_is_created_goes_on_as_it_would_have(
+def test_resume_after_kill_at_trial_creation(
     journal_of_the_dead: list[bytes], unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
     creates = [n for n, line in enumerate(journal_of_the_dead) if b'"op_code":4,' in line]
@@ -538,7 +536,7 @@ def test_a_search_that_is_killed_as_a_trial_is_created_goes_on_as_it_would_have(
 
 
 @pytest.mark.slow
-def test_a_search_that_is_killed_at_any_line_goes_on_as_it_would_have(
+def test_resume_after_kill_at_any_line(
     journal_of_the_dead: list[bytes], unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
     every = 1 if os.environ.get("SKESCORE_HOSTILE") else 31
@@ -572,7 +570,7 @@ def break_off(path: Path, number: int, how: str) -> None:
 # Fault: one that was interrupted as it gave a trial its hyper-parameters tried some twice
 # and others never. These are the lines after which the fourth trial and the ninth exist.
 @pytest.mark.parametrize("number", [83, 210])
-def test_a_search_that_is_interrupted_as_a_trial_is_created_goes_on_as_it_would_have(
+def test_resume_after_interrupt_at_trial_creation(
     number: int, unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
     path = tmp_path / "s.journal"
@@ -581,7 +579,7 @@ def test_a_search_that_is_interrupted_as_a_trial_is_created_goes_on_as_it_would_
 
 
 @pytest.mark.slow
-def test_searches_that_are_broken_off_anywhere_go_on_as_they_would_have(
+def test_resume_after_random_interruptions(
     of_the_dead: Callable[[Path], bytes], unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
     for case in range(int(os.environ.get("SKESCORE_HOSTILE", "0")) // 50 or 8):
@@ -597,7 +595,7 @@ def test_searches_that_are_broken_off_anywhere_go_on_as_they_would_have(
 
 
 # Fault: a trial that was tried again had a later number, by which the sampler and ties go.
-def test_trials_of_other_numbers_are_gone_on_with_as_in_an_unbroken_search(tmp_path: Path) -> None:
+def test_resume_with_renumbered_trials(tmp_path: Path) -> None:
     of = functools.partial(search_of, extractors=("cart",), n_trials=24)
     first = open_storage(tmp_path / "first.journal")
     with pytest.raises(BreakdownError):
@@ -619,7 +617,7 @@ def test_trials_of_other_numbers_are_gone_on_with_as_in_an_unbroken_search(tmp_p
 
 
 # Fault: the time that was left was counted on a clock that may be set.
-def test_a_clock_that_is_set_in_the_middle_of_a_search_changes_nothing(
+def test_changed_clock_has_no_effect(
     unbroken: ExtractorSearchCV, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     hours, more, now = itertools.cycle([0, 3, -3, 0, -7]), itertools.count(), time.time
@@ -640,7 +638,7 @@ def test_a_clock_that_is_set_in_the_middle_of_a_search_changes_nothing(
     pd.testing.assert_frame_equal(board_of(search), board_of(unbroken))
 
 
-def test_an_error_of_a_callback_leaves_no_trial_behind(
+def test_callback_error_leaves_no_running_trial(
     opened: Callable[[], Any], unbroken: ExtractorSearchCV
 ) -> None:
     error = BreakdownError("no more paper")
@@ -687,7 +685,7 @@ def contents(path: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize(("options", "told"), DIFFERENT, ids=lambda value: str(value)[:30])
-def test_another_search_of_the_same_name_is_refused(
+def test_other_search_of_same_name_is_rejected(
     stored: Path, options: dict[str, Any], told: str
 ) -> None:
     before = contents(stored)
@@ -704,7 +702,7 @@ def test_another_search_of_the_same_name_is_refused(
     assert len(other.fit(rows, Y).leaderboard_) == 4
 
 
-def test_other_rows_are_refused_where_a_fitted_black_box_is_asked_about_them(
+def test_other_rows_are_rejected(
     tmp_path: Path,
 ) -> None:
     frozen = FrozenEstimator(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y))
@@ -714,7 +712,7 @@ def test_other_rows_are_refused_where_a_fitted_black_box_is_asked_about_them(
         search_of(frozen, n_trials=4, **options).fit(X * 1.1)
 
 
-def test_a_function_of_the_same_name_is_the_same_scoring_in_another_process(
+def test_function_scoring_is_identified_by_name(
     tmp_path: Path,
 ) -> None:
     def made() -> Callable[..., float]:  # anew, as by another run of a script
@@ -766,7 +764,7 @@ def flipped(rows: Any) -> Any:
     ],
     ids=["kind", "parameters", "function", "predictions"],
 )
-def test_trials_of_another_black_box_as_good_as_this_one_are_refused(
+def test_other_black_box_is_rejected(
     first: Any, second: Any, told: str, how: str, tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"extractors": ["cart"], "spaces": LEAVES}
@@ -780,7 +778,7 @@ def test_trials_of_another_black_box_as_good_as_this_one_are_refused(
     assert len(search_of(first, n_trials=4, **options).fit(X).leaderboard_) == 4
 
 
-def test_trials_of_extractors_with_other_settings_are_refused(tmp_path: Path) -> None:
+def test_other_extractor_settings_are_rejected(tmp_path: Path) -> None:
     options = {"storage": tmp_path / "s.journal", "extractors": ["cart"], "spaces": LEAVES}
     search_of(n_trials=2, **options).fit(X, Y)
     with pytest.raises(ValueError, match=r"extractor .*features"):
@@ -815,7 +813,7 @@ print(len(search.leaderboard_))
 
 
 @pytest.mark.slow
-def test_a_search_around_what_cannot_be_pickled_is_resumed_in_other_processes(
+def test_resume_with_unpicklable_black_box(
     tmp_path: Path,
 ) -> None:
     found = [
@@ -866,7 +864,7 @@ def outcome(search: ExtractorSearchCV) -> Any:
 
 @pytest.mark.slow  # as it waits between its tries
 @pytest.mark.parametrize("calls", [(1,), (2,), (20, 22), (40, 41, 42), (25,)])
-def test_a_storage_that_blinks_is_asked_again_and_changes_nothing(
+def test_search_survives_storage_failures(
     calls: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("skescore.tuning.storage._failures.PAUSES", (0.0,) * 4)
@@ -878,9 +876,7 @@ def test_a_storage_that_blinks_is_asked_again_and_changes_nothing(
     storage.engine.dispose()
 
 
-def test_a_storage_that_does_not_come_back_is_named_with_the_way_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lasting_storage_failure_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skescore.tuning.storage._failures.PAUSES", (0.0,) * 2)
     url = f"sqlite:///{tmp_path}/s.db"
     storage = BlinkingStorage(url).fail_at(*range(30, 10_000))
@@ -893,7 +889,7 @@ def test_a_storage_that_does_not_come_back_is_named_with_the_way_on(
     storage.engine.dispose()
 
 
-def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_unwritable_journal_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.journal"
     study = optuna.create_study(storage=open_storage(path))
     path.unlink()
@@ -902,7 +898,7 @@ def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         study.ask()
 
 
-def test_a_journal_that_is_replaced_in_the_middle_of_a_search_is_named(tmp_path: Path) -> None:
+def test_replaced_journal_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.journal"
     study = optuna.create_study(storage=open_storage(path))
     study.ask()
@@ -939,9 +935,7 @@ ExtractorSearchCV(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_asked", [14, 15, 17, 19])
-def test_a_search_that_died_between_two_trials_of_a_batch_goes_on_as_it_would_have(
-    n_asked: int, tmp_path: Path
-) -> None:
+def test_resume_within_a_batch(n_asked: int, tmp_path: Path) -> None:
     path = tmp_path / "s.journal"
     command = [sys.executable, "-c", DYING, str(path), str(n_asked)]
     assert subprocess.run(command, capture_output=True).returncode == 9
@@ -1064,7 +1058,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_what_a_killed_worker_leaves_behind_is_tried_once_more(workers: dict[str, Any]) -> None:
+def test_trials_of_killed_workers_are_repeated(workers: dict[str, Any]) -> None:
     trials, board = workers["killed"]["trials"], json.loads(workers["killed"]["board"])
     left = [
         (name, number, params)
@@ -1104,13 +1098,13 @@ def check_shared(one: dict[str, Any], other: dict[str, Any], n_trials: int) -> N
 
 
 @pytest.mark.slow
-def test_workers_share_a_budget_and_agree_on_the_winner(workers: dict[str, Any]) -> None:
+def test_workers_share_budget_and_winner(workers: dict[str, Any]) -> None:
     one, other = workers["shared"]
     check_shared(one, other, 14)
 
 
 @pytest.mark.slow
-def test_a_budget_of_one_trial_each_is_kept_by_workers_that_begin_together(
+def test_simultaneous_workers_keep_the_budget(
     workers: dict[str, Any],
 ) -> None:
     for one, other in workers["small"]:

@@ -51,7 +51,7 @@ def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name != "seconds"}
 
 
-def test_results_come_in_the_order_of_the_tasks_whoever_did_them() -> None:
+def test_workers_return_results_in_order() -> None:
     evaluator = evaluator_of()
     candidates = [CARTExtractor(BLACK_BOX, max_leaf_nodes=n, random_state=0) for n in (3, 4)]
     candidates.append(GridExExtractor(BLACK_BOX, n_slices=3))
@@ -68,7 +68,7 @@ def test_results_come_in_the_order_of_the_tasks_whoever_did_them() -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_failure_is_a_result_and_ends_nothing(n_jobs: int) -> None:
+def test_workers_return_failures_as_results(n_jobs: int) -> None:
     with Workers(evaluator_of(), n_jobs) as workers:
         broken = GridExExtractor(BLACK_BOX, n_slices=0)
         failed, fine = workers.run([(broken, 0), (CARTExtractor(BLACK_BOX), 0)])
@@ -78,7 +78,7 @@ def test_a_failure_is_a_result_and_ends_nothing(n_jobs: int) -> None:
     assert fine["score"] > 0.5
 
 
-def test_an_interrupt_is_no_failure_of_a_candidate() -> None:
+def test_workers_raise_interrupts() -> None:
     def interrupted(model: Any, X: Any, y: Any) -> float:
         raise KeyboardInterrupt
 
@@ -86,9 +86,7 @@ def test_an_interrupt_is_no_failure_of_a_candidate() -> None:
         evaluator_of(scorer=interrupted)(CARTExtractor(BLACK_BOX), 0)
 
 
-def test_what_was_written_for_other_processes_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_remove_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Workers(evaluator_of(), 2) as workers:
         folder = Path(workers._path).parent
@@ -102,7 +100,7 @@ def test_what_was_written_for_other_processes_is_removed(
         assert list(tmp_path.glob("skescore-*")) == []
 
 
-def test_a_later_search_is_not_answered_with_the_folds_of_an_earlier_one() -> None:
+def test_workers_load_folds_of_each_search() -> None:
     # As many tasks as it takes to reach every process.
     candidates = [CARTExtractor(BLACK_BOX, max_leaf_nodes=n, random_state=0) for n in range(2, 10)]
     tasks = [(candidate, fold) for candidate in candidates for fold in range(3)]
@@ -124,7 +122,7 @@ def by_value() -> Iterator[None]:
 
 @pytest.mark.usefixtures("by_value")
 @pytest.mark.parametrize("kind", ["of a file", "local", "function", "scorer"])
-def test_code_of_the_caller_reaches_other_processes(kind: str, tmp_path: Path) -> None:
+def test_workers_receive_code_of_the_caller(kind: str, tmp_path: Path) -> None:
     threshold = 2.5
 
     def by_petals(rows: Any) -> np.ndarray:

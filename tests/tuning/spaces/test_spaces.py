@@ -58,7 +58,7 @@ def points_of(space: dict[str, BaseDistribution]) -> st.SearchStrategy[dict[str,
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
-def test_every_extractor_has_a_space_of_its_own_parameters(name: str, task: str) -> None:
+def test_search_space_of_every_extractor(name: str, task: str) -> None:
     space = search_space(name, X, TARGETS[task], task=task)
     assert space
     extractor = extractor_class(name)(BLACK_BOXES[task])
@@ -70,7 +70,7 @@ def test_every_extractor_has_a_space_of_its_own_parameters(name: str, task: str)
 @pytest.mark.parametrize(("name", "task"), CASES)
 @settings(max_examples=6)
 @given(data=st.data())
-def test_every_point_of_a_space_can_be_fitted(name: str, task: str, data: st.DataObject) -> None:
+def test_starting_points_can_be_fitted(name: str, task: str, data: st.DataObject) -> None:
     n_rows = data.draw(st.sampled_from([6, 40]))  # spaces depend on the number of rows
     rows, target = X[:n_rows], TARGETS[task][:n_rows]
     space = search_space(name, rows, target, task=task)
@@ -110,7 +110,7 @@ def test_starting_points_lie_in_the_space(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_leaf_nodes=2 is less")
 @pytest.mark.parametrize(("name", "task"), [c for c in CASES if c[0] != "gridrex"])
-def test_some_point_is_what_the_extractor_does_by_itself(name: str, task: str) -> None:
+def test_starting_points_include_the_defaults(name: str, task: str) -> None:
     # Many rows with noise, so that no two splits of a tree are equally good.
     random = np.random.default_rng(3)
     rows = random.normal(size=(300, 3))
@@ -140,9 +140,7 @@ def test_some_point_is_what_the_extractor_does_by_itself(name: str, task: str) -
 
 @pytest.mark.parametrize("max_rules", [1, 5, 16, math.inf])
 @pytest.mark.parametrize("name", ["cart", "trepan"])
-def test_where_size_does_not_count_the_largest_tree_comes_first(
-    name: str, max_rules: float
-) -> None:
+def test_starting_points_with_max_rules(name: str, max_rules: float) -> None:
     y = np.arange(200) % 3
     space = search_space(name, np.zeros((200, 2)), y)
     points = starting_points(name, space, y, "classification", max_rules=max_rules)
@@ -156,7 +154,7 @@ def test_where_size_does_not_count_the_largest_tree_comes_first(
         assert points[0]["max_depth"] == space["max_depth"].high
 
 
-def test_starting_points_respect_a_space_of_ones_own() -> None:
+def test_starting_points_lie_in_custom_spaces() -> None:
     y = np.arange(30) % 3
     # The points have max_leaf_nodes 3, 2, 4 and 6 (twice), min_samples_leaf 1, gini, and as many
     # levels as so many leaves can have.
@@ -189,7 +187,7 @@ def test_starting_points_respect_a_space_of_ones_own() -> None:
     assert starting_points("no extractor of ours", space, y, "classification") == []
 
 
-def test_starting_points_leave_out_what_is_not_asked_for() -> None:
+def test_starting_points_drop_other_parameters() -> None:
     rows, y = np.tile(X, (1, 4)), TARGETS["regression"]
     points = starting_points("cream", search_space("cream", rows, y), y, "regression")
     assert {point["output"] for point in points} == {"constant", "linear"}
@@ -201,7 +199,7 @@ def test_starting_points_leave_out_what_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1000.0])
-def test_thresholds_follow_the_units_of_the_target(factor: float) -> None:
+def test_thresholds_scale_with_the_target(factor: float) -> None:
     y = TARGETS["regression"]
     one, other = (search_space("gridex", X, values)["threshold"] for values in (y, factor * y))
     assert isinstance(one, FloatDistribution)
@@ -218,7 +216,7 @@ def test_thresholds_of_classes_are_shares() -> None:
         assert 0 < threshold.low < threshold.high <= 0.5
 
 
-def test_sizes_follow_the_data() -> None:
+def test_sizes_depend_on_the_data() -> None:
     few, many = (search_space("cart", np.zeros((n, 1)), np.arange(n) % 2) for n in (10, 1000))
     assert (few["max_leaf_nodes"].high, many["max_leaf_nodes"].high) == (5, 32)
     assert (few["min_samples_leaf"].high, many["min_samples_leaf"].high) == (1, 50)
@@ -226,7 +224,7 @@ def test_sizes_follow_the_data() -> None:
     assert letters["max_leaf_nodes"].high > 52  # each class can have a leaf
 
 
-def test_the_slow_criterion_is_left_out_where_it_would_take_long() -> None:
+def test_slow_criterion_is_skipped() -> None:
     criteria = [
         search_space("cart", np.zeros((n, 1)), np.arange(n, dtype=float))["criterion"].choices
         for n in (5000, 5001)
@@ -234,7 +232,7 @@ def test_the_slow_criterion_is_left_out_where_it_would_take_long() -> None:
     assert criteria == [("squared_error", "absolute_error"), ("squared_error",)]
 
 
-def test_one_feature_leaves_nothing_to_choose_between() -> None:
+def test_single_feature_has_no_selection() -> None:
     y = TARGETS["classification"]
     assert set(search_space("gridex", X, y)) - set(search_space("gridex", X[:, :1], y)) == {
         "importance_threshold"
@@ -245,7 +243,7 @@ def test_one_feature_leaves_nothing_to_choose_between() -> None:
     assert search_space("cart", X.tolist(), y) == search_space("cart", pd.DataFrame(X), y)
 
 
-def test_the_task_is_read_off_the_target_unless_it_is_said() -> None:
+def test_task_defaults_to_that_of_the_target() -> None:
     whole_numbers = np.arange(40) % 7
     assert "gini" in search_space("cart", X, whole_numbers)["criterion"].choices
     asked = search_space("cart", X, whole_numbers, task="regression")
@@ -255,19 +253,19 @@ def test_the_task_is_read_off_the_target_unless_it_is_said() -> None:
         assert "gini" in search_space("cart", X, labels)["criterion"].choices
 
 
-def test_a_constant_target_has_a_space() -> None:
+def test_search_space_of_constant_target() -> None:
     threshold = search_space("gridex", X, np.full(40, 2.5))["threshold"]
     assert isinstance(threshold, FloatDistribution)
     assert 0 < threshold.low < threshold.high
 
 
-def test_a_space_may_be_changed_freely() -> None:
+def test_search_space_can_be_changed() -> None:
     y = TARGETS["classification"]
     search_space("cart", X, y).clear()
     assert search_space("cart", X, y)
 
 
-def test_unknown_names_and_tasks() -> None:
+def test_search_space_rejects_unknown_names() -> None:
     with pytest.raises(ValueError, match=r"no search space for 'grid-ex'\. Did you mean 'gridex'"):
         search_space("grid-ex", X, TARGETS["regression"])
     with pytest.raises(ValueError, match="'classification', 'regression', got 'ranking'"):
@@ -339,9 +337,7 @@ def identity(params: dict[str, Any]) -> frozenset[tuple[str, str, Any]]:
 
 @settings(max_examples=50)
 @given(spaces(), st.integers(1, 4))
-def test_the_grid_is_all_combinations_that_differ_in_what_matters(
-    space: SearchSpace, n_values: int
-) -> None:
+def test_param_grid_has_distinct_candidates(space: SearchSpace, n_values: int) -> None:
     plain = {
         name: SearchSpace({name: distribution}).param_grid(n_values)[name]
         for name, distribution in space.items()
@@ -359,9 +355,7 @@ def test_the_grid_is_all_combinations_that_differ_in_what_matters(
 
 @settings(max_examples=30)
 @given(spaces(), st.integers(0, 99))
-def test_random_candidates_lie_in_the_space_and_hold_what_is_asked_for(
-    space: SearchSpace, seed: int
-) -> None:
+def test_param_distributions_lie_in_the_space(space: SearchSpace, seed: int) -> None:
     found = space.param_distributions()
     assert isinstance(found, list) == bool(space.conditions)
     with warnings.catch_warnings():
@@ -375,7 +369,7 @@ def test_random_candidates_lie_in_the_space_and_hold_what_is_asked_for(
 
 @settings(max_examples=30)
 @given(spaces(), st.integers(0, 99))
-def test_a_trial_is_asked_for_what_matters(space: SearchSpace, seed: int) -> None:
+def test_suggest_draws_active_parameters(space: SearchSpace, seed: int) -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
     for _ in range(5):
         trial = study.ask()
@@ -390,7 +384,7 @@ def test_a_trial_is_asked_for_what_matters(space: SearchSpace, seed: int) -> Non
         assert again == params
 
 
-def test_a_grid_by_hand() -> None:
+def test_param_grid_without_conditions() -> None:
     space = SearchSpace(
         {
             "leaves": IntDistribution(2, 32, log=True),
@@ -425,7 +419,7 @@ def test_a_grid_by_hand() -> None:
             space.param_grid(n_values)
 
 
-def test_a_conditional_grid_by_hand() -> None:
+def test_param_grid_with_conditions() -> None:
     assert NESTED.without("order").fixed(threshold=0.1).param_grid(2) == [
         {"output": ["constant"], "depth": [1]},
         {"output": ["linear"], "tolerance": [0.0, 0.5], "depth": [1]},
@@ -434,7 +428,7 @@ def test_a_conditional_grid_by_hand() -> None:
     ]
 
 
-def test_random_searches_draw_on_the_scale_of_the_parameter() -> None:
+def test_param_distributions_follow_the_scale() -> None:
     space = SearchSpace(
         {
             "leaves": IntDistribution(2, 32, log=True),
@@ -466,7 +460,7 @@ def test_random_searches_draw_on_the_scale_of_the_parameter() -> None:
     assert again.rvs(random_state=1) == found["p__leaves"].rvs(random_state=1)
 
 
-def test_the_whole_numbers_of_optuna_have_the_same_shares() -> None:
+def test_log_integers_match_optuna() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     space = SearchSpace({"leaves": IntDistribution(2, 8, log=True)})
     theirs = Counter(space.suggest(study.ask())["leaves"] for _ in range(4000))
@@ -475,7 +469,7 @@ def test_the_whole_numbers_of_optuna_have_the_same_shares() -> None:
         assert theirs[k] == pytest.approx(ours[k], abs=150)
 
 
-def test_a_space_reads_well() -> None:
+def test_space_is_printed_as_a_table() -> None:
     assert str(NESTED) == (
         "nested\n"
         "parameter  values                scale   active if\n"
@@ -498,12 +492,12 @@ def test_a_space_reads_well() -> None:
     assert "<tr><td>a</td><td>&#x27;&lt;b&gt;&#x27;</td><td>choice</td><td></td></tr>" in table
 
 
-def test_a_space_says_what_it_is_for() -> None:
+def test_space_has_a_title() -> None:
     space = search_space("gridex", X, TARGETS["regression"])
     assert str(space).startswith("gridex for regression: 40 rows, 3 features\nparameter")
 
 
-def test_changes_leave_the_space_as_it_is() -> None:
+def test_changes_return_copies() -> None:
     before = str(NESTED)
     other = NESTED.with_(depth=IntDistribution(1, 2), new=IntDistribution(0, 1))
     assert other["depth"] == IntDistribution(1, 2)
@@ -520,7 +514,7 @@ def test_changes_leave_the_space_as_it_is() -> None:
         NESTED.without("dept")
 
 
-def test_a_space_is_a_dict() -> None:
+def test_space_is_a_dict() -> None:
     plain = dict(NESTED)
     assert isinstance(NESTED, dict)
     assert plain == NESTED
@@ -541,7 +535,7 @@ def test_a_space_is_a_dict() -> None:
         assert copied is not NESTED
 
 
-def test_fixed_values_keep_the_kind_of_the_parameter() -> None:
+def test_fixed_keeps_the_kind_of_distribution() -> None:
     fixed = NESTED.fixed(
         threshold=1, output="linear", depth=np.int64(3), tolerance=0.25, order=None
     )
@@ -561,7 +555,7 @@ def test_fixed_values_keep_the_kind_of_the_parameter() -> None:
         NESTED.fixed(depth=[1, 2])
 
 
-def test_conditions_on_what_is_gone_are_void() -> None:
+def test_conditions_on_removed_parameters_are_ignored() -> None:
     space = NESTED.without("depth")
     assert space.conditions == {
         "tolerance": {"output": ("linear",)},
@@ -577,7 +571,7 @@ def test_conditions_on_what_is_gone_are_void() -> None:
     assert isinstance(space.param_grid(), dict)
 
 
-def test_values_are_told_apart_as_a_reader_would() -> None:
+def test_conditions_distinguish_true_and_one() -> None:
     space = SearchSpace(
         {"flag": CategoricalDistribution((True, 1)), "a": IntDistribution(1, 2)},
         conditions={"a": {"flag": (True,)}},
@@ -593,7 +587,7 @@ def test_values_are_told_apart_as_a_reader_would() -> None:
     assert not numbers.holds({"x": math.nan})
 
 
-def test_parameters_must_not_wait_for_each_other() -> None:
+def test_circular_conditions_are_rejected() -> None:
     two = {"a": IntDistribution(1, 2), "b": IntDistribution(1, 2)}
     with pytest.raises(ValueError, match="vice versa"):
         SearchSpace(two, conditions={"a": {"b": (1,)}, "b": {"a": (1,)}})
@@ -601,7 +595,7 @@ def test_parameters_must_not_wait_for_each_other() -> None:
         SearchSpace(two).when("a", a=(1,))
 
 
-def test_conditions_must_name_what_is_there() -> None:
+def test_conditions_on_unknown_parameters_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"There is no 'deep' in the space\. Did you mean 'depth'"):
         NESTED.when("threshold", deep=(1,))
     with pytest.raises(ValueError, match="There is no 'other' in the space"):
@@ -610,7 +604,9 @@ def test_conditions_must_name_what_is_there() -> None:
         ValueError, match="only depend on a categorical or integer parameter, but 'thresh"
     ):
         NESTED.when("order", threshold=(0.5,))
-    with pytest.raises(ValueError, match="only wait for a choice or a whole number, but 'depth"):
+    with pytest.raises(
+        ValueError, match="only depend on a categorical or integer parameter, but 'depth"
+    ):
         NESTED.with_(depth=FloatDistribution(1, 4))
     with pytest.raises(TypeError, match=r"must be a sequence, such as \('linear',\), got 'linear'"):
         NESTED.when("depth", output="linear")
@@ -622,7 +618,7 @@ def test_conditions_must_name_what_is_there() -> None:
         space.param_distributions()
 
 
-def test_plain_dicts_become_spaces() -> None:
+def test_as_search_space_accepts_dicts() -> None:
     plain = {"max_leaf_nodes": IntDistribution(2, 5)}
     space = as_search_space(plain)
     assert isinstance(space, SearchSpace)
@@ -640,7 +636,7 @@ def test_plain_dicts_become_spaces() -> None:
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
-def test_grids_of_all_extractors_hold_accepted_candidates(name: str, task: str) -> None:
+def test_param_grids_can_be_fitted(name: str, task: str) -> None:
     space = search_space(name, X, TARGETS[task], task=task)
     extractor = extractor_class(name)(BLACK_BOXES[task])
     candidates = list(ParameterGrid(space.param_grid(2)))
@@ -656,7 +652,7 @@ class OneCut(CARTExtractor):
         return {"max_leaf_nodes": IntDistribution(2, 3)}
 
 
-def test_an_extractor_in_the_table_may_bring_its_space_itself(monkeypatch):
+def test_registered_extractor_may_define_its_space(monkeypatch):
     spec = ExtractorSpec(f"{__name__}:OneCut", ("classification",), "one cut")
     monkeypatch.setitem(EXTRACTORS, "one-cut", spec)
     space = search_space("one-cut", X, TARGETS["classification"])

@@ -79,7 +79,7 @@ def retries(study: optuna.Study) -> list[int]:
 # --- who is dead ---------------------------------------------------------------------------------
 
 
-def test_a_dead_process_on_this_machine_is_dead_at_once(study: optuna.Study, ended: int) -> None:
+def test_retry_stale_fails_trials_of_ended_processes(study: optuna.Study, ended: int) -> None:
     trial = killed(study, process=ended)
     assert retry_stale(study) == [0]
     failed, again = study.trials
@@ -93,14 +93,14 @@ def test_a_dead_process_on_this_machine_is_dead_at_once(study: optuna.Study, end
     assert retry.suggest_float("x", 0, 1) == trial.params["x"]
 
 
-def test_a_later_process_of_the_same_number_is_another(study: optuna.Study) -> None:
+def test_retry_stale_detects_reused_process_ids(study: optuna.Study) -> None:
     killed(study)
     assert retry_stale(study) == []
     killed(study, started=1.0)
     assert retry_stale(study) == [1]
 
 
-def test_a_process_that_is_not_buried_yet_is_dead(study: optuna.Study) -> None:
+def test_retry_stale_treats_zombies_as_ended(study: optuna.Study) -> None:
     process = subprocess.Popen([sys.executable, "-S", "-c", ""])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     killed(study, process=process.pid)
@@ -108,7 +108,7 @@ def test_a_process_that_is_not_buried_yet_is_dead(study: optuna.Study) -> None:
     process.wait()
 
 
-def test_elsewhere_a_process_number_says_nothing(
+def test_retry_stale_ignores_ids_of_other_machines(
     study: optuna.Study, clock: Clock, ended: int
 ) -> None:
     killed(study, process=ended, **ELSEWHERE)
@@ -121,7 +121,7 @@ def test_elsewhere_a_process_number_says_nothing(
     assert "no heartbeat for more than 10 s" in study.trials[0].user_attrs["error"]
 
 
-def test_every_new_sign_of_life_begins_the_grace_anew(study: optuna.Study, clock: Clock) -> None:
+def test_new_heartbeat_restarts_the_grace_period(study: optuna.Study, clock: Clock) -> None:
     trial = killed(study, **ELSEWHERE)
     beat = study.trials[0].user_attrs["heartbeat"]
     for count in range(5):
@@ -133,7 +133,7 @@ def test_every_new_sign_of_life_begins_the_grace_anew(study: optuna.Study, clock
     assert retry_stale(study, grace=10) == [0]
 
 
-def test_each_observer_watches_for_itself(
+def test_each_process_has_its_own_grace_period(
     study: optuna.Study, clock: Clock, tmp_path: Path
 ) -> None:
     killed(study, **ELSEWHERE)
@@ -145,7 +145,7 @@ def test_each_observer_watches_for_itself(
     assert retry_stale(other, grace=10) == []
 
 
-def test_studies_of_one_storage_are_told_apart(study: optuna.Study, clock: Clock) -> None:
+def test_retry_stale_separates_studies(study: optuna.Study, clock: Clock) -> None:
     other = optuna.create_study(study_name="other", storage=study._storage)
     killed(study, **ELSEWHERE)
     killed(other, **ELSEWHERE)
@@ -157,7 +157,7 @@ def test_studies_of_one_storage_are_told_apart(study: optuna.Study, clock: Clock
     assert retry_stale(other, grace=10) == []
 
 
-def test_a_worker_killed_before_its_first_sign_of_life(study: optuna.Study, clock: Clock) -> None:
+def test_retry_stale_of_worker_without_heartbeat(study: optuna.Study, clock: Clock) -> None:
     killed(study)
     study.enqueue_trial({"x": 0.25})
     study.ask()  # and nothing more
@@ -170,7 +170,7 @@ def test_a_worker_killed_before_its_first_sign_of_life(study: optuna.Study, cloc
 
 
 @pytest.mark.parametrize("is_repetition", [False, True])
-def test_where_all_that_were_announced_are_gone_it_is_given_up_at_once(
+def test_retry_stale_when_all_announced_workers_ended(
     study: optuna.Study, ended: int, is_repetition: bool
 ) -> None:
     announce_worker(study)
@@ -191,9 +191,7 @@ def test_where_all_that_were_announced_are_gone_it_is_given_up_at_once(
     assert again.system_attrs["fixed_params"] == {"x": 0.25}  # the sampler's own come anew
 
 
-def test_where_nobody_gives_signs_of_life_silence_means_nothing(
-    study: optuna.Study, clock: Clock
-) -> None:
+def test_retry_stale_without_heartbeats_does_nothing(study: optuna.Study, clock: Clock) -> None:
     study.ask()
     assert retry_stale(study, grace=10) == []
     clock.now += 1000
@@ -204,7 +202,7 @@ def test_where_nobody_gives_signs_of_life_silence_means_nothing(
 # --- what follows --------------------------------------------------------------------------------
 
 
-def test_there_is_one_retry(study: optuna.Study, ended: int) -> None:
+def test_retry_stale_repeats_a_trial_once(study: optuna.Study, ended: int) -> None:
     killed(study, process=ended)
     assert retry_stale(study) == [0]
     killed(study, process=ended)
@@ -213,7 +211,7 @@ def test_there_is_one_retry(study: optuna.Study, ended: int) -> None:
     assert "second attempt, after trial 0" in study.trials[1].user_attrs["error"]
 
 
-def test_a_trial_that_finishes_in_the_last_moment_is_left_as_it_is(
+def test_retry_stale_keeps_finished_trials(
     study: optuna.Study, ended: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial = killed(study, process=ended)
@@ -227,7 +225,7 @@ def test_a_trial_that_finishes_in_the_last_moment_is_left_as_it_is(
     assert after[0].state == TrialState.COMPLETE
 
 
-def test_several_workers_that_find_the_dead_retry_them_once(opened: Open, ended: int) -> None:
+def test_retry_stale_in_several_workers(opened: Open, ended: int) -> None:
     first = optuna.create_study(study_name="study", storage=opened())
     dead = [killed(first, process=ended).number for _ in range(6)]
     others = [optuna.load_study(study_name="study", storage=opened()) for _ in range(4)]
@@ -244,7 +242,7 @@ def test_several_workers_that_find_the_dead_retry_them_once(opened: Open, ended:
     assert len(first.trials) == 2 * len(dead)
 
 
-def test_several_workers_that_ask_get_different_trials(opened: Open) -> None:
+def test_workers_get_different_trials(opened: Open) -> None:
     first = optuna.create_study(study_name="study", storage=opened())
     for number in range(8):
         first.enqueue_trial({"x": number / 8})
@@ -281,9 +279,7 @@ def run_all(functions: list[Callable[[], None]]) -> None:
 # --- giving signs of life ------------------------------------------------------------------------
 
 
-def test_a_running_trial_gives_signs_of_life(
-    study: optuna.Study, tmp_path: Path, workers: Any
-) -> None:
+def test_heartbeat_is_recorded(study: optuna.Study, tmp_path: Path, workers: Any) -> None:
     other = joined(tmp_path)
 
     def count() -> int:
@@ -300,7 +296,7 @@ def test_a_running_trial_gives_signs_of_life(
     assert not any(thread.name == "skescore-heartbeat" for thread in threading.enumerate())
 
 
-def test_a_worker_that_was_taken_for_dead_hears_of_it_and_changes_nothing(
+def test_heartbeat_detects_a_failed_trial(
     study: optuna.Study, tmp_path: Path, clock: Clock, workers: Any
 ) -> None:
     other = joined(tmp_path)
@@ -320,7 +316,7 @@ def test_a_worker_that_was_taken_for_dead_hears_of_it_and_changes_nothing(
         workers.wait_until(lambda: heartbeat.lost)
 
 
-def test_a_storage_that_is_out_of_reach_for_a_moment_is_asked_again(
+def test_heartbeat_survives_storage_failures(
     study: optuna.Study, monkeypatch: pytest.MonkeyPatch, workers: Any
 ) -> None:
     trial = study.ask()
@@ -340,7 +336,7 @@ def test_a_storage_that_is_out_of_reach_for_a_moment_is_asked_again(
     assert not heartbeat.lost
 
 
-def test_in_memory_nothing_is_recorded() -> None:
+def test_heartbeat_in_memory_is_not_recorded() -> None:
     study = optuna.create_study()
     trial = study.ask()
     with Heartbeat(trial, interval=0.001) as heartbeat:

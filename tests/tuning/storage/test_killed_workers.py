@@ -20,7 +20,7 @@ def contents(trial: optuna.trial.FrozenTrial) -> tuple[Any, ...]:
     return trial.state, trial.params, trial.values, trial.user_attrs
 
 
-def test_a_killed_worker_loses_its_trial_alone_and_that_is_tried_once_more(
+def test_killed_worker_loses_one_trial(
     url: str,
     opened: Callable[[], optuna.storages.BaseStorage],
     workers: Any,

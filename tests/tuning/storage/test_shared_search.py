@@ -56,7 +56,7 @@ def numbers(result: dict[str, Any]) -> list[tuple[str, int]]:
     return sorted((row["extractor"], row["trial"]) for row in result["leaderboard"])
 
 
-def test_two_machines_share_a_search_and_one_of_them_dies(
+def test_search_survives_the_end_of_a_machine(
     postgresql: Any, commands: Any, tmp_path: Path
 ) -> None:
     url = postgresql.new_database()
@@ -129,7 +129,7 @@ def test_two_machines_share_a_search_and_one_of_them_dies(
         assert secret not in path.read_text()
 
 
-def test_another_search_of_the_same_name_is_refused_without_the_password(
+def test_other_search_is_rejected_without_password(
     postgresql: Any, commands: Any, tmp_path: Path
 ) -> None:
     url = postgresql.new_database()
@@ -147,7 +147,7 @@ def test_another_search_of_the_same_name_is_refused_without_the_password(
 
 
 @pytest.mark.parametrize("more", [(), ("--workers", 2)], ids=["alone", "two workers"])
-def test_a_server_that_is_restarted_in_the_middle_loses_nothing(
+def test_search_survives_a_server_restart(
     more: tuple[Any, ...], restartable: tuple[str, Any, Any], commands: Any, tmp_path: Path
 ) -> None:
     words = (

@@ -35,7 +35,7 @@ def one_trial(storage: optuna.storages.BaseStorage) -> float:
 # --- forms ---------------------------------------------------------------------------------------
 
 
-def test_memory_and_storages_of_optuna() -> None:
+def test_open_storage_accepts_none_and_storages() -> None:
     assert isinstance(open_storage(None), InMemoryStorage)
     own = InMemoryStorage()
     assert open_storage(own) is own
@@ -60,7 +60,7 @@ def test_relative_and_absolute_paths(
         assert optuna.load_study(study_name="s", storage=open_storage(tmp_path / name)).trials
 
 
-def test_every_storage_keeps_what_an_objective_records(url: str) -> None:
+def test_storages_keep_all_attributes(url: str) -> None:
     """What is measured comes back to the last digit, under names that need quotes."""
     folds = [
         {"score": 0.1 + 0.2, "n_rules": 3, "warnings": ["a 'quoted' %s {text} ψ"]},
@@ -88,7 +88,7 @@ def close(storage: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_several_workers_begin_with_an_empty_database_at_once(
+def test_workers_can_create_one_database(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = f"sqlite:///{tmp_path}/a.db"
@@ -119,7 +119,7 @@ def test_several_workers_begin_with_an_empty_database_at_once(
     storage.engine.dispose()
 
 
-def test_a_copy_in_another_process_still_locks_sqlite(tmp_path: Path) -> None:
+def test_copied_sqlite_storage_still_locks(tmp_path: Path) -> None:
     storage: Any = open_storage(f"sqlite:///{tmp_path}/{{a}}.db")
     copy = pickle.loads(pickle.dumps(storage))
     assert (tmp_path / "{a}.db").exists()
@@ -134,7 +134,7 @@ def test_a_copy_in_another_process_still_locks_sqlite(tmp_path: Path) -> None:
         one.engine.dispose()
 
 
-def test_heartbeats_of_optuna_are_off(tmp_path: Path) -> None:
+def test_optuna_heartbeats_are_disabled(tmp_path: Path) -> None:
     storage: Any = open_storage(f"sqlite:///{tmp_path}/a.db")
     optuna.create_study(storage=storage).ask()  # without a warning that asking has no heartbeat
     assert storage.get_heartbeat_interval() is None
@@ -144,7 +144,7 @@ def test_heartbeats_of_optuna_are_off(tmp_path: Path) -> None:
 # --- journals ------------------------------------------------------------------------------------
 
 
-def test_journals_are_those_of_optuna(tmp_path: Path) -> None:
+def test_journal_can_be_read_by_optuna(tmp_path: Path) -> None:
     """Its own programs, such as the dashboard, read and write the same file."""
     path = str(tmp_path / "a.journal")
     ours = optuna.create_study(study_name="s", storage=open_storage(path))
@@ -156,7 +156,7 @@ def test_journals_are_those_of_optuna(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rest", ['{"op_code":8,"worker_id":"x","tr', "{", "x" * 200_000])
-def test_a_line_that_was_cut_off_is_mended(tmp_path: Path, rest: str) -> None:
+def test_journal_with_incomplete_line_is_repaired(tmp_path: Path, rest: str) -> None:
     path = tmp_path / "a.journal"
     ours = optuna.create_study(study_name="s", storage=open_storage(path))
     ours.tell(ours.ask(), 1.0)
@@ -171,7 +171,7 @@ def test_a_line_that_was_cut_off_is_mended(tmp_path: Path, rest: str) -> None:
     assert all(json.loads(line) for line in path.read_text().splitlines())
 
 
-def test_the_first_line_may_be_the_one_that_was_cut_off(tmp_path: Path) -> None:
+def test_journal_with_incomplete_first_line(tmp_path: Path) -> None:
     path = tmp_path / "a.journal"
     path.write_text('{"op_code":0,"worker')
     assert 0 <= one_trial(open_storage(path)) <= 1
@@ -187,7 +187,7 @@ def test_the_first_line_may_be_the_one_that_was_cut_off(tmp_path: Path) -> None:
         '{"op_code":0,"study\n{"op_code":0}\n',
     ],
 )
-def test_another_file_is_not_taken_for_a_journal(tmp_path: Path, text: str) -> None:
+def test_journal_rejects_other_files(tmp_path: Path, text: str) -> None:
     path = tmp_path / "run.log"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"run\.log' is not an Optuna journal"):
@@ -195,9 +195,7 @@ def test_another_file_is_not_taken_for_a_journal(tmp_path: Path, text: str) -> N
     assert path.read_text() == text
 
 
-def test_a_finished_trial_is_on_the_disk_before_it_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_journal_syncs_finished_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.journal"
     study = optuna.create_study(study_name="s", storage=open_storage(path))
     synced: list[str] = []
@@ -236,7 +234,7 @@ def test_a_finished_trial_is_on_the_disk_before_it_counts(
         Path("study.txt"),
     ],
 )
-def test_unknown_forms(storage: Any) -> None:
+def test_open_storage_rejects_unknown_forms(storage: Any) -> None:
     with pytest.raises(ValueError, match=r"must be None \(in memory\), a path") as caught:
         open_storage(storage)
     assert "topsecret" not in str(caught.value)
@@ -244,7 +242,7 @@ def test_unknown_forms(storage: Any) -> None:
 
 
 @pytest.mark.parametrize("storage", [1, b"a.log", ["a.log"]])
-def test_other_types(storage: Any) -> None:
+def test_open_storage_rejects_other_types(storage: Any) -> None:
     with pytest.raises(TypeError, match="storage must be None"):
         open_storage(storage)
 
@@ -252,7 +250,7 @@ def test_other_types(storage: Any) -> None:
 @pytest.mark.parametrize(
     "form", ["{}/none/a.log", "journal:///{}/none/a", "sqlite:///{}/none/a.db"]
 )
-def test_folders_must_exist(form: str, tmp_path: Path) -> None:
+def test_open_storage_requires_the_folder(form: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"/none' does not exist\. Create it"):
         open_storage(form.format(tmp_path))
 
@@ -260,14 +258,14 @@ def test_folders_must_exist(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:a?mode=memory&uri=true"]
 )
-def test_sqlite_in_memory_is_none_of_it(url: str) -> None:
+def test_open_storage_rejects_sqlite_in_memory(url: str) -> None:
     with pytest.raises(
         ValueError, match=r"another database in every thread\. Name a file, or use None"
     ):
         open_storage(url)
 
 
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+def test_open_storage_rejects_other_files(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_text("no database, and long enough to be looked at " * 10)
     with pytest.raises(ConnectionError, match="cannot be opened: file is not a database"):
         open_storage(f"sqlite:///{tmp_path}/a.db")
@@ -284,7 +282,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
         ("mysql+nonsense://a:topsecret@b/c", "nonsense", "pip install pymysql"),
     ],
 )
-def test_a_missing_driver(
+def test_open_storage_names_missing_driver(
     url: str, driver: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("psycopg", "psycopg2", "pymysql", "MySQLdb"):
@@ -298,7 +296,7 @@ def test_a_missing_driver(
 @pytest.mark.parametrize(
     ("installed", "driver"), [({"psycopg2"}, "psycopg2"), ({"psycopg", "psycopg2"}, "psycopg")]
 )
-def test_the_driver_is_one_that_is_installed(
+def test_postgresql_uses_an_installed_driver(
     installed: set[str], driver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", installed.__contains__)
@@ -308,13 +306,13 @@ def test_the_driver_is_one_that_is_installed(
         open_storage("postgresql://a:topsecret@b/c")
 
 
-def test_a_proxy_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(ImportError, match=r"The storage 'grpc://h:1' needs .*pip install .*grpcio"):
         open_storage("grpc://h:1")
 
 
-def test_a_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("grpc")
 
     def not_ready(self: Any, timeout: float) -> None:
@@ -333,7 +331,7 @@ def everything_shown(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + repr(error)
 
 
-def test_a_wrong_password_is_not_shown(postgresql: Any) -> None:
+def test_error_hides_wrong_password(postgresql: Any) -> None:
     for secret in ("top/secret@{word}", "topsecret"):
         with pytest.raises(ConnectionError, match=r"cannot be opened: .*password auth") as caught:
             open_storage(postgresql.url("postgres", secret))
@@ -343,13 +341,13 @@ def test_a_wrong_password_is_not_shown(postgresql: Any) -> None:
         assert f"postgresql://anna:***@127.0.0.1:{postgresql.port}/postgres" in shown
 
 
-def test_a_database_that_is_not_there(postgresql: Any) -> None:
+def test_unreachable_database(postgresql: Any) -> None:
     with pytest.raises(ConnectionError, match='database "none" does not exist') as caught:
         open_storage(postgresql.url("none"))
     assert postgresql.password not in everything_shown(caught.value)
 
 
-def test_an_open_database_does_not_show_its_password(postgresql: Any) -> None:
+def test_open_database_hides_password(postgresql: Any) -> None:
     url = postgresql.new_database()
     storage: Any = open_storage(url)
     assert isinstance(storage, RDBStorage)
@@ -368,7 +366,7 @@ def test_an_open_database_does_not_show_its_password(postgresql: Any) -> None:
     secret=st.text("QZX", min_size=1),
     around=st.text(":/?#@%&= {}\n", max_size=3),
 )
-def test_no_part_of_a_password_is_in_the_name(secret: str, around: str) -> None:
+def test_storage_name_hides_the_password(secret: str, around: str) -> None:
     for password in (secret + around + secret, quote(secret + around, safe="")):
         for scheme in ("postgresql://", "mysql+pymysql://", "any://", "postgresql:/"):
             shown = storage_name(f"{scheme}anna:{password}@host/db")
@@ -392,11 +390,11 @@ def test_no_part_of_a_password_is_in_the_name(secret: str, around: str) -> None:
         (InMemoryStorage(), "memory"),
     ],
 )
-def test_names(storage: Any, name: str) -> None:
+def test_storage_name_of_each_form(storage: Any, name: str) -> None:
     assert storage_name(storage) == name
 
 
-def test_names_of_open_files(tmp_path: Path) -> None:
+def test_storage_name_of_open_storages(tmp_path: Path) -> None:
     assert storage_name(open_storage(tmp_path / "a.log")) == f"journal:///{tmp_path}/a.log"
     storage: Any = open_storage(f"sqlite:///{tmp_path}/a.db")
     assert storage_name(storage) == f"sqlite:///{tmp_path}/a.db"
@@ -404,7 +402,7 @@ def test_names_of_open_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="locks are symbolic links")
-def test_a_lock_that_was_left_over_is_named_while_one_waits(tmp_path: Path) -> None:
+def test_old_lock_gives_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "a.journal"
     study = optuna.create_study(study_name="s", storage=open_storage(str(path)))
     lock = tmp_path / "a.journal.lock"

@@ -45,7 +45,7 @@ def repeated_rows(estimator: Any, X: Any, y: Any, scorer: Any, n: int, seed: int
     ["ice", "fire", "q", make_fire_scorer(3), make_ice_scorer(2, completeness="instances")],
     ids=lambda scoring: getattr(scoring, "name", scoring),
 )
-def test_weights_of_rows_are_repeated_rows(scoring: Any) -> None:
+def test_sample_weight_equals_repeated_rows(scoring: Any) -> None:
     model = tree(4)
     found = score_interval(
         model,
@@ -82,7 +82,7 @@ def test_regression_extractors_and_pipelines() -> None:
     assert found.low <= found.score <= found.high
 
 
-def test_results_follow_the_seed() -> None:
+def test_bootstrap_depends_on_the_seed() -> None:
     model = tree(3)
     first, same, other = (
         score_interval(model, X[TEST], Y[TEST], n_resamples=20, random_state=seed)
@@ -101,7 +101,7 @@ def narrow_rules(high: float) -> RuleSet:
     )
 
 
-def test_resamples_without_a_covered_row_are_counted() -> None:
+def test_undefined_resamples_are_counted() -> None:
     # Of 20 rows two are covered: none of them is drawn with a chance of (18 / 20)**20 = 0.12.
     rows, labels = np.arange(20.0)[:, None], np.array([0] * 10 + [1] * 10)
     with warnings.catch_warnings():
@@ -116,7 +116,7 @@ def test_resamples_without_a_covered_row_are_counted() -> None:
         score_interval(narrow_rules(1.5), rows[2:], labels[2:], n_resamples=10)
 
 
-def test_too_many_undefined_resamples_are_no_interval() -> None:
+def test_interval_is_nan_with_undefined_resamples() -> None:
     def loss(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
         # Defined where a row is drawn five times, about one time in four.
         return math.nan if sample_weight is not None and sample_weight.max() < 5 else 0.1
@@ -156,7 +156,7 @@ def test_comparison_is_paired() -> None:
     assert (alone.low, alone.high) == (table.loc["four", "low"], table.loc["four", "high"])
 
 
-def test_twins_share_their_chances() -> None:
+def test_equal_candidates_share_probability() -> None:
     table = compare_scores(
         {"a": tree(3), "b": tree(3)}, X[TEST], Y[TEST], n_resamples=10, random_state=0
     )
@@ -190,7 +190,7 @@ def measured(place: int, losses: list[float], rules: float = 3) -> Candidate:
 @pytest.mark.parametrize(
     ("score", "weights"), [("ice", {"phi": 2, "rho": 0.5}), ("fire", {"psi": 2}), ("q", {})]
 )
-def test_all_draws_of_folds_are_gone_through(score: str, weights: dict[str, float]) -> None:
+def test_few_folds_are_enumerated(score: str, weights: dict[str, float]) -> None:
     random = np.random.default_rng(0)
     candidates = Candidates(
         measured(i, random.uniform(0.05, 0.2, size=4).tolist(), int(random.integers(3, 5)))
@@ -217,7 +217,7 @@ def test_weights_of_another_score_are_refused() -> None:
         win_probability(candidates, "q", phi=1, rho=1)
 
 
-def test_many_folds_are_drawn() -> None:
+def test_many_folds_are_sampled() -> None:
     # The second wins whenever its one good fold is drawn: 1 - (9 / 10)**10.
     found = [measured(0, [0.1] * 10), measured(1, [0.0] + [0.1001] * 9)]
     table = win_probability(found, "q", random_state=0)
@@ -245,12 +245,14 @@ def test_equal_means_go_to_fewer_rules() -> None:
         ({"estimator": KNeighborsClassifier().fit(X, Y)}, TypeError, "no rule set to score"),
     ],
 )
-def test_what_is_refused(change: dict[str, Any], error: type[Exception], text: str) -> None:
+def test_bootstrap_rejects_invalid_parameters(
+    change: dict[str, Any], error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         score_interval(**{"estimator": tree(3), "X": X, "y": Y, "n_resamples": 5} | change)
 
 
-def test_there_must_be_something_to_compare() -> None:
+def test_compare_scores_needs_two_estimators() -> None:
     with pytest.raises(ValueError, match=r"one at least, got \{\}"):
         compare_scores({}, X, Y)
     with pytest.raises(ValueError, match="score must be one of"):

@@ -83,7 +83,7 @@ def goodness_of(candidates: Candidates, score: str, weights: dict[str, float]) -
         ("fire", 40, 3, 4),
     ],
 )
-def test_a_user_is_understood_after_few_answers(
+def test_elicitation_finds_the_winner_in_few_answers(
     score: str, n: int, n_folds: int, seed: int
 ) -> None:
     candidates = random_candidates(n, n_folds, seed)
@@ -107,7 +107,7 @@ def test_a_user_is_understood_after_few_answers(
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])
-def test_all_who_win_may_be_asked_about_and_nobody_else(score: str) -> None:
+def test_questions_are_about_possible_winners(score: str) -> None:
     candidates = random_candidates(25, 2, 5)
     table = winning_regions(candidates, score).table
     dialogue = WeightElicitation(candidates, score)
@@ -117,7 +117,7 @@ def test_all_who_win_may_be_asked_about_and_nobody_else(score: str) -> None:
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])
-def test_what_is_left_agrees_with_the_answers(score: str) -> None:
+def test_remaining_weights_agree_with_answers(score: str) -> None:
     candidates = random_candidates(25, 2, 6)
     dialogue = WeightElicitation(candidates, score)
     before = dialogue.remaining
@@ -137,7 +137,7 @@ def test_what_is_left_agrees_with_the_answers(score: str) -> None:
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])
-def test_answers_are_taken_back(score: str) -> None:
+def test_undo_removes_answers(score: str) -> None:
     dialogue = WeightElicitation(random_candidates(20, 2, 7), score)
     states = []
     while dialogue.next_question() is not None:
@@ -151,7 +151,7 @@ def test_answers_are_taken_back(score: str) -> None:
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])
-def test_contradictions_are_told_and_change_nothing(score: str) -> None:
+def test_contradictory_answer_is_rejected(score: str) -> None:
     candidates = random_candidates(20, 1, 8)
     dialogue = WeightElicitation(candidates, score)
     goodness = goodness_of(candidates, score, dialogue.weights)
@@ -182,7 +182,7 @@ def test_indifference_keeps_weights_of_nearly_equal_scores(score: str) -> None:
         assert question.indices not in asked
         asked.append(question.indices)
         dialogue.answer("either" if len(asked) == 2 else "first")
-    with pytest.raises(ValueError, match="no question left to answer 'first'"):
+    with pytest.raises(ValueError, match="no question left for the answer 'first'"):
         dialogue.answer("first")
 
 
@@ -199,7 +199,7 @@ def candidate(place: int, p: float, r: float, c: float = 1.0) -> Candidate:
     return Candidate.from_measures("cart", {}, place, (fold,))
 
 
-def test_questions_in_words() -> None:
+def test_question_text() -> None:
     four, one = candidate(0, 0.95, 4), candidate(1, 0.75, 1, 0.9)
     question = WeightElicitation([four, one]).next_question()
     assert str(question) == (
@@ -218,7 +218,7 @@ def test_questions_in_words() -> None:
     assert near.texts[0] != near.texts[1]
 
 
-def test_one_candidate_needs_no_question() -> None:
+def test_single_candidate_has_no_question() -> None:
     dialogue = WeightElicitation([candidate(0, 0.9, 3)])
     assert dialogue.next_question() is None
     assert dialogue.winner.trial == 0
@@ -236,7 +236,7 @@ def test_one_candidate_needs_no_question() -> None:
         (("first", (0, 2)), "but 2 cannot: candidate 0 is at least as good"),
     ],
 )
-def test_answers_that_are_refused(arguments: tuple[Any, ...], text: str) -> None:
+def test_answer_rejects_invalid_values(arguments: tuple[Any, ...], text: str) -> None:
     dialogue = WeightElicitation(
         [candidate(0, 0.95, 4), candidate(1, 0.7, 1), candidate(2, 0.9, 5)]
     )
@@ -244,7 +244,7 @@ def test_answers_that_are_refused(arguments: tuple[Any, ...], text: str) -> None
         dialogue.answer(*arguments)
 
 
-def test_settings_that_are_refused() -> None:
+def test_elicitation_rejects_invalid_parameters() -> None:
     with pytest.raises(ValueError, match="indifference must be >= 0"):
         WeightElicitation([candidate(0, 0.9, 3)], indifference=-1)
     with pytest.raises(ValueError, match="Q has no weights"):

@@ -74,7 +74,7 @@ def ice_of(candidates: Candidates, phi: Any, rho: Any) -> np.ndarray:
 # --- FiRe ---
 
 
-def test_the_region_of_fire_by_hand() -> None:
+def test_fire_regions_match_manual_results() -> None:
     # 0.25 * ceil(1 / psi) against 0.1 * ceil(3 / psi) * 3**0.05: 2 steps or less make the second
     # better, as does psi < 1 with ceil(3 / psi) / ceil(1 / psi) < 2.366.
     table = winning_regions(
@@ -121,7 +121,7 @@ def fire_cases(draw: Any) -> tuple[Candidates, Fraction]:
 
 @settings(max_examples=60)
 @given(fire_cases())
-def test_the_table_of_fire_has_the_winner_of_exact_arithmetic(
+def test_fire_table_matches_exact_arithmetic(
     case: tuple[Candidates, Fraction],
 ) -> None:
     candidates, psi = case
@@ -143,7 +143,7 @@ def test_the_table_of_fire_has_the_winner_of_exact_arithmetic(
     )
 
 
-def test_a_breakpoint_of_float_noise_belongs_to_the_step_that_begins_there() -> None:
+def test_fire_breakpoints_ignore_float_noise() -> None:
     # 21 / 0.7 is 30.000000000000004 in floats. 0.1 * 30 * 21**0.05 < 0.095 * 32 * 22**0.05 < 31 ...
     found = [measured((0.9, 21, 1)), measured((0.905, 22, 1))]
     regions = winning_regions(found, "fire", within=(0.69, 0.72))
@@ -152,7 +152,7 @@ def test_a_breakpoint_of_float_noise_belongs_to_the_step_that_begins_there() -> 
     assert regions.winner_index(psi=0.7) == row["candidate"] != regions.winner_index(psi=0.6999)
 
 
-def test_the_greatest_psi_may_be_an_interval_of_its_own() -> None:
+def test_greatest_psi_can_be_an_interval() -> None:
     # ceil(3 / psi) falls to 1 at psi = 3, where the range ends.
     table = winning_regions(
         [measured((0.85, 1, 1)), measured((0.9, 3, 1))], "fire", within=(1.5, 3)
@@ -166,7 +166,7 @@ def test_the_greatest_psi_may_be_an_interval_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("n", "n_folds", "seed"), [(8, 1, 0), (40, 3, 1), (25, 5, 2)])
-def test_the_raster_of_ice_has_the_winners_of_the_scores(n: int, n_folds: int, seed: int) -> None:
+def test_ice_raster_matches_scores(n: int, n_folds: int, seed: int) -> None:
     candidates = random_candidates(n, n_folds, seed)
     regions = winning_regions(candidates, resolution=100)
     table = regions.table.set_index("candidate")
@@ -206,9 +206,7 @@ def test_shares_are_known_to_a_thousandth(n: int, n_folds: int, seed: int) -> No
 
 @settings(max_examples=20)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from(["phi", "rho"]), st.data())
-def test_intervals_are_where_a_dense_scan_changes_its_winner(
-    seed: int, n_folds: int, name: str, data: Any
-) -> None:
+def test_intervals_match_a_dense_scan(seed: int, n_folds: int, name: str, data: Any) -> None:
     candidates = random_candidates(12, n_folds, seed)
     regions = winning_regions(candidates)
     value = data.draw(st.floats(0.1, 10))
@@ -239,7 +237,7 @@ def test_intervals_are_where_a_dense_scan_changes_its_winner(
                 )
 
 
-def test_a_boundary_that_is_known_in_advance() -> None:
+def test_interval_ends_at_known_boundary() -> None:
     # The second's completeness makes both equal at phi = 2, rho = 0.5.
     equal = (ice_performance(0.7, phi=2.0) * ice_readability(3, rho=0.5)) / (
         ice_performance(0.95, phi=2.0) * ice_readability(14, rho=0.5)
@@ -252,7 +250,7 @@ def test_a_boundary_that_is_known_in_advance() -> None:
     assert by_phi["high"][0] == pytest.approx(2.0, rel=1e-9)
 
 
-def test_two_candidates_can_change_places_twice() -> None:
+def test_intervals_can_alternate() -> None:
     # A mean over folds is no single sigmoid: the even candidate is better while the sigmoid is
     # concave, the mixed one when it has become convex, and a lack of completeness moves both down.
     even, mixed = measured((0.6, 3, 0.995), (0.6, 3, 0.995)), measured((0.9, 3, 1), (0.3, 3, 1))
@@ -261,7 +259,7 @@ def test_two_candidates_can_change_places_twice() -> None:
 
 
 @pytest.mark.parametrize(("gain", "wins"), [(1e-6, True), (-1e-6, False)])
-def test_intervals_find_what_the_raster_is_too_coarse_for(gain: float, wins: bool) -> None:
+def test_intervals_are_finer_than_the_raster(gain: float, wins: bool) -> None:
     # Alike in performance, so that the boundaries are lines of one rho. The first and the last are
     # equal at rho = 1, where the middle one is better or worse by a millionth.
     first = ice_readability(10, rho=1) / ice_readability(2, rho=1)
@@ -275,7 +273,7 @@ def test_intervals_find_what_the_raster_is_too_coarse_for(gain: float, wins: boo
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])
-def test_ties_go_to_fewer_rules_then_to_the_earlier(score: str) -> None:
+def test_ties_prefer_fewer_rules(score: str) -> None:
     good = measured((0.9, 3, 1), (0.8, 4, 0.9))
     turned = measured((0.8, 4, 0.9), (0.9, 3, 1))
     worse = measured((0.8, 5, 0.9), (0.9, 4, 1))
@@ -290,7 +288,7 @@ def test_ties_go_to_fewer_rules_then_to_the_earlier(score: str) -> None:
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])
-def test_candidates_that_differ_by_their_last_bits_are_alike(score: str) -> None:
+def test_candidates_tie_up_to_float_noise(score: str) -> None:
     p = 0.7234567890123
     one = measured((p, 3, 0.9), (np.nextafter(p, 0), 3, 0.9))
     other = measured((np.nextafter(p, 0), 3, 0.9), (np.nextafter(p, 1), 3, 0.9))
@@ -301,12 +299,12 @@ def test_candidates_that_differ_by_their_last_bits_are_alike(score: str) -> None
         assert regions.nowhere["beaten_by"].tolist() == [0]
 
 
-def test_a_perfect_candidate_with_more_rules_ties_at_a_loss_of_nothing() -> None:
+def test_perfect_candidates_tie_at_zero_loss() -> None:
     found = [measured((1.0, 5, 1)), measured((1.0, 3, 1)), measured((0.99, 1, 1))]
     assert winning_regions(found, "fire").table["candidate"].tolist() == [1]
 
 
-def test_scores_of_nothing_at_all() -> None:
+def test_winning_regions_of_zero_scores() -> None:
     nothing = [measured((0.9, 5, 0.0)), measured((-math.inf, 3, 1.0)), measured((0.5, 4, 0.0))]
     regions = winning_regions(nothing)
     assert regions.table["candidate"].tolist() == [1]  # the fewest rules of three zeros
@@ -362,13 +360,15 @@ def test_a_search_has_candidates() -> None:
         ({"candidates": [measured((0.9, 0, 1))]}, ValueError, "n_rules must be > 0"),
     ],
 )
-def test_what_is_refused(change: dict[str, Any], error: type[Exception], text: str) -> None:
+def test_winning_regions_rejects_invalid_parameters(
+    change: dict[str, Any], error: type[Exception], text: str
+) -> None:
     arguments = {"candidates": [measured((0.9, 3, 1))]} | change
     with pytest.raises(error, match=text):
         winning_regions(**arguments)
 
 
-def test_weights_that_are_refused() -> None:
+def test_winner_rejects_invalid_weights() -> None:
     ice, fire = (winning_regions([measured((0.9, 3, 1))], score) for score in ("ice", "fire"))
     with pytest.raises(TypeError, match=r"phi and rho, got \{'psi': 1\}"):
         ice.winner(psi=1)

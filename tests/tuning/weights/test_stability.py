@@ -49,9 +49,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("n_folds", "seed", "phi", "rho"), CASES)
-def test_the_winner_of_ice_changes_at_the_factors_and_not_before(
-    n_folds: int, seed: int, phi: float, rho: float
-) -> None:
+def test_ice_winner_changes_at_the_factors(n_folds: int, seed: int, phi: float, rho: float) -> None:
     candidates = random_candidates(12, n_folds, seed)
     found = weight_stability(candidates, phi=phi, rho=rho, reach=30)
     weights = {"phi": phi, "rho": rho}
@@ -78,7 +76,7 @@ def test_the_winner_of_ice_changes_at_the_factors_and_not_before(
 
 
 @pytest.mark.parametrize(("n_folds", "seed", "phi", "rho"), CASES)
-def test_the_nearest_change_is_the_nearest(n_folds: int, seed: int, phi: float, rho: float) -> None:
+def test_nearest_change_is_minimal(n_folds: int, seed: int, phi: float, rho: float) -> None:
     candidates = random_candidates(12, n_folds, seed)
     found = weight_stability(candidates, phi=phi, rho=rho, reach=30)
     center, distance = np.log([phi, rho]), found.nearest["distance"]
@@ -94,7 +92,7 @@ def test_the_nearest_change_is_the_nearest(n_folds: int, seed: int, phi: float, 
             assert winner_of(candidates, "ice", phi=inside[0], rho=inside[1]) == found.index
 
 
-def test_psi_by_hand() -> None:
+def test_psi_matches_manual_results() -> None:
     # 0.25 ceil(1 / psi) against 0.1 ceil(3 / psi) 3**0.05: the first wins for 1 <= psi < 1.5.
     def candidate(place: int, loss: float, size: int) -> Candidate:
         fold = {"loss": loss, "size": size, "n_rules": size, "completeness_volume": 1.0}
@@ -116,7 +114,7 @@ def test_psi_by_hand() -> None:
 
 
 @pytest.mark.parametrize("psi", [0.7, 1.0, 2.0, 3.3])
-def test_psi_against_a_dense_scan(psi: float) -> None:
+def test_psi_matches_a_dense_scan(psi: float) -> None:
     candidates = random_candidates(15, 3, 6)
     found = weight_stability(candidates, "fire", psi=psi, reach=20)
     assert found.index == winner_of(candidates, "fire", psi=psi)
@@ -132,7 +130,7 @@ def test_psi_against_a_dense_scan(psi: float) -> None:
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])
-def test_a_winner_without_a_rival_is_stable(score: str) -> None:
+def test_single_candidate_is_stable(score: str) -> None:
     candidates = random_candidates(1, 2, 0)
     found = weight_stability(candidates, score)
     assert np.isinf(found.table["factor"]).all()
@@ -150,6 +148,8 @@ def test_a_winner_without_a_rival_is_stable(score: str) -> None:
         ({"candidates": []}, ValueError, "at least one"),
     ],
 )
-def test_what_is_refused(change: dict[str, Any], error: type[Exception], text: str) -> None:
+def test_weight_stability_rejects_invalid_parameters(
+    change: dict[str, Any], error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         weight_stability(**{"candidates": random_candidates(2, 1, 0)} | change)
