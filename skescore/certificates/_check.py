@@ -18,7 +18,7 @@ import json
 import math
 import time
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial, reduce
@@ -245,9 +245,9 @@ class _Check:
         #: Per loss and metric, a number to which rounding errors are relative.
         self.scales = {"errors": total}
         if self.task == "classification":
-            counts: Counter[Any] = Counter()
+            counts: dict[Any, float] = defaultdict(float)
             for value, weight in zip(self.y, self.w, strict=True):
-                counts[value] += weight  # type: ignore[assignment]
+                counts[value] += weight
             class_weights = sorted(counts.values())
             self._require_equal(
                 "class weights", sorted(stated["class_weights"]), class_weights, total
@@ -348,9 +348,9 @@ class _Check:
         if name == "accuracy":
             return 1 - math.fsum(w for w, value, guess in triples if _differ(value, guess)) / total
         if name == "f1_weighted":
-            actual: Counter[Any] = Counter()
-            predicted: Counter[Any] = Counter()
-            hits: Counter[Any] = Counter()
+            actual: dict[Any, float] = defaultdict(float)
+            predicted: dict[Any, float] = defaultdict(float)
+            hits: dict[Any, float] = defaultdict(float)
             for weight, value, guess in triples:
                 actual[_class_key(value)] += weight
                 predicted[_class_key(guess)] += weight
@@ -885,15 +885,15 @@ def _enumerate_trees(tests: Sequence[int], cost: Callable[[int], float]) -> tupl
 
     @cache
     def least_loss(rows: int, size: int) -> float:
-        least = cached_cost(rows)
-        if size == 1 or least == 0:
-            return least
+        best = cached_cost(rows)
+        if size == 1 or best == 0:
+            return best
         for test in tests:
             yes, no = rows & test, rows & ~test
             if yes and no:
                 for left in range(1, size):
-                    least = min(least, least_loss(yes, left) + least_loss(no, size - left))
-        return least
+                    best = min(best, least_loss(yes, left) + least_loss(no, size - left))
+        return best
 
     return count, least_loss
 
@@ -917,14 +917,14 @@ def _enumerate_lists(
 
     @cache
     def least_loss(rows: int, size: int) -> float:
-        least = cached_cost(rows)
-        if size == 1 or least == 0:
-            return least
+        best = cached_cost(rows)
+        if size == 1 or best == 0:
+            return best
         for covered in {rows & premise for premise in premises} - {0, rows}:
             covered_cost = cached_cost(covered)
-            if covered_cost < least:
-                least = min(least, covered_cost + least_loss(rows & ~covered, size - 1))
-        return least
+            if covered_cost < best:
+                best = min(best, covered_cost + least_loss(rows & ~covered, size - 1))
+        return best
 
     return count, least_loss
 
@@ -1112,10 +1112,10 @@ class _TreeChecker:
         """Return the least loss of each side of each test with two leaves, from all pairs."""
         stats = self.stats[points].astype(matrix.dtype)
         total = stats.sum(axis=0)
-        both = np.stack([matrix.T @ (matrix * stats[:, [k]]) for k in range(stats.shape[1])], -1)
+        shared = np.stack([matrix.T @ (matrix * stats[:, [k]]) for k in range(stats.shape[1])], -1)
         first = matrix.T @ stats
-        inside = self._loss_of_sums(both) + self._loss_of_sums(first[:, None] - both)
-        second_only = first[None] - both
+        inside = self._loss_of_sums(shared) + self._loss_of_sums(first[:, None] - shared)
+        second_only = first[None] - shared
         outside = self._loss_of_sums(second_only)
         outside = outside + self._loss_of_sums(total - first[:, None] - second_only)
         return [inside.min(axis=1), outside.min(axis=1)]
@@ -1176,9 +1176,9 @@ class _F1TreeChecker(_TreeChecker):
         largest = np.sort(sums, axis=-1)[..., ::-1][..., :size].sum(axis=-1)
         shortfall = np.where(self.is_linear, 0, np.maximum(self.low - sums, 0)).sum(axis=-1)
         total = sums.sum(axis=-1)
-        others = np.maximum(total - shortfall - largest, 0)[..., None]
-        impure = self._gain_of_hits(sums, np.maximum(sums, self.low) + others)
-        impure = np.maximum((impure - self.row_costs * (sums + others)).max(axis=-1), 0)
+        other_weight = np.maximum(total - shortfall - largest, 0)[..., None]
+        impure = self._gain_of_hits(sums, np.maximum(sums, self.low) + other_weight)
+        impure = np.maximum((impure - self.row_costs * (sums + other_weight)).max(axis=-1), 0)
         gain = np.minimum(
             pure[..., :size].sum(axis=-1), pure[..., : size - 1].sum(axis=-1) + impure
         )
@@ -1284,9 +1284,9 @@ class _ListChecker:
         first, total = values @ matrix, values.sum()
         if self.max_conditions == 1:
             return np.stack([first, total - first])
-        both = matrix.T @ (matrix * values[:, None])
-        first_only = first[:, None] - both
-        return np.stack([both, first_only, total - first - first_only])
+        shared = matrix.T @ (matrix * values[:, None])
+        first_only = first[:, None] - shared
+        return np.stack([shared, first_only, total - first - first_only])
 
     def _find_premises(self) -> Any:
         """Return the numbers of premises that hold for some points, but fewer than their parts."""

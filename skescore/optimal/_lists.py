@@ -500,19 +500,9 @@ class _ListSearch:
                 batch = self._choose_premises(rows, lower, max_costs, bound - tolerance, n_rules)
                 if not batch:
                     break
-                masks = [self.premises.holds(a, rows) for a in batch]
-                bounds_of_fewer = problem.bounds_of_fewer
                 children = [
-                    _ListSubproblem(
-                        rows[~mask],
-                        n_rules - 1,
-                        bound + margin - float(covered[a]),
-                        stored.bounds_after(a),
-                        0.0 if bounds_of_fewer is None else float(bounds_of_fewer[a]),
-                        None,
-                        None if self.pool is not None else (losses, rows[mask]),
-                    )
-                    for a, mask in zip(batch, masks, strict=True)
+                    self._child(problem, a, bound + margin - float(covered[a]), stored, losses)
+                    for a in batch
                 ]
                 for a, child in zip(batch, self._solve_batch(children), strict=True):
                     cost = float(covered[a])
@@ -530,6 +520,27 @@ class _ListSearch:
         bound = min(best, float(lower.min()))
         remaining_bounds = np.subtract(lower, covered, out=lower)
         return _ListNode(bound, best, premises, max_costs, remaining_bounds)
+
+    def _child(
+        self,
+        problem: _ListSubproblem,
+        premise: int,
+        target: float,
+        stored: _StoredBounds,
+        losses: _PremiseLosses,
+    ) -> _ListSubproblem:
+        """Return the subproblem of the rows that a premise leaves."""
+        rows, bounds_of_fewer = problem.rows, problem.bounds_of_fewer
+        holds = self.premises.holds(premise, rows)
+        return _ListSubproblem(
+            rows[~holds],
+            problem.n_rules - 1,
+            target,
+            stored.bounds_after(premise),
+            0.0 if bounds_of_fewer is None else float(bounds_of_fewer[premise]),
+            None,
+            None if self.pool is not None else (losses, rows[holds]),
+        )
 
     def _choose_premises(
         self,

@@ -33,7 +33,7 @@ def f1_of(y: list[int], predicted: tuple[int, ...]) -> float:
 
 
 @pytest.mark.parametrize("y", [[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 2, 2]])
-def test_no_predictions_are_better_than_the_bound(y: list[int]) -> None:
+def test_f1_bound_covers_all_predictions(y: list[int]) -> None:
     n_classes = max(y) + 1
     counts = np.bincount(y).tolist()
     best = best_of_all(y, n_classes).items()
@@ -47,7 +47,7 @@ def test_no_predictions_are_better_than_the_bound(y: list[int]) -> None:
 
 
 @pytest.mark.parametrize("y", [[0] * 4 + [1] * 5, [0] * 7 + [1] * 2, [0, 0, 1, 1, 1, 2, 2, 2]])
-def test_the_bound_is_nearly_the_best(y: list[int]) -> None:
+def test_f1_bound_is_nearly_tight(y: list[int]) -> None:
     """Of two classes it is the best; three may each be taken for parts of rows."""
     n_classes = max(y) + 1
     best: dict[int, float] = {}
@@ -59,12 +59,12 @@ def test_the_bound_is_nearly_the_best(y: list[int]) -> None:
     assert slack[:3].max() < (0.01 if n_classes == 2 else 0.04)
 
 
-def test_the_f1_of_the_oracle_is_that_of_scikit_learn() -> None:
+def test_reference_f1_equals_scikit_learn() -> None:
     y, predicted = [0, 0, 1, 2, 2], (0, 1, 1, 1, 2)
     assert f1_of(y, predicted) == pytest.approx(f1_score(y, predicted, average="weighted"))
 
 
-def test_one_class_is_exact_and_no_errors_are_perfect() -> None:
+def test_f1_bound_of_one_class_and_of_no_errors() -> None:
     # Only the first class predicted: F1 of it is 2·60/(60 + 100), of weight 0.6.
     assert bound_weighted_f1([60, 40], 0, max_classes=1) == pytest.approx(0.6 * 120 / 160)
     assert bound_weighted_f1([60, 40, 0], 0) == 1
@@ -77,12 +77,12 @@ def test_one_class_is_exact_and_no_errors_are_perfect() -> None:
     st.floats(0, 1),
     st.floats(0, 1),
 )
-def test_more_errors_are_no_better(weights: list[float], one: float, other: float) -> None:
+def test_f1_bound_decreases_with_errors(weights: list[float], one: float, other: float) -> None:
     few, many = sorted((one * sum(weights), other * sum(weights)))
     assert bound_weighted_f1(weights, many) <= bound_weighted_f1(weights, few) + 1e-9
 
 
-def test_many_classes_are_bounded_at_once() -> None:
+def test_f1_bound_of_many_classes() -> None:
     weights = np.arange(1, 31)
     assert bound_weighted_f1(weights, 10, 15) <= 1
     # 15 of 30 classes: at least the smallest 15 are missed, 120 of 465.
@@ -90,7 +90,7 @@ def test_many_classes_are_bounded_at_once() -> None:
     assert bound_weighted_f1(weights, 400, 15) <= bound_weighted_f1(weights, 120, 15)
 
 
-def test_of_many_choices_the_largest_classes_are_enough() -> None:
+def test_f1_bound_uses_largest_classes_of_many() -> None:
     """Whichever classes are predicted, and whichever gets the rows of all others."""
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 30, 6)
@@ -108,11 +108,11 @@ def test_of_many_choices_the_largest_classes_are_enough() -> None:
     assert bound_weighted_f1([10] * 8, 40, 4) == pytest.approx((3 + 1 / 3) / 8)
 
 
-def test_bounds_are_close_where_classes_are_even() -> None:
+def test_f1_bound_of_even_classes_is_tight() -> None:
     assert bound_weighted_f1([50, 50], 10) == pytest.approx(0.9, abs=0.005)
 
 
 @pytest.mark.parametrize("weights", [[1.0, -2.0], [1.0, float("nan")], [[1.0, 2.0]]])
-def test_weights_that_are_none_are_named(weights: list[float]) -> None:
+def test_f1_bound_refuses_invalid_weights(weights: list[float]) -> None:
     with pytest.raises(ValueError, match=r"class_weights must be finite numbers of 0 or more"):
         bound_weighted_f1(weights, 0)

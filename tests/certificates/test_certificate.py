@@ -60,7 +60,7 @@ def partitions(splits: np.ndarray, rows: tuple[int, ...], leaves: int) -> set[An
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("scorer", [ice, make_fire_scorer(psi=2), neg_q])
-def test_the_best_tree_of_all_has_a_score_between_the_bounds(seed: int, scorer: Any) -> None:
+def test_interval_contains_score_of_best_tree(seed: int, scorer: Any) -> None:
     """All conclusions are tried, as the best weighted F1 is not always that of majorities."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (9, 3)).astype(float)
@@ -97,7 +97,7 @@ def test_the_best_tree_of_all_has_a_score_between_the_bounds(seed: int, scorer: 
     assert made.gap() >= best - spec.signed(made.given_score()) - 1e-12
 
 
-def test_the_given_rules_have_the_score_of_the_scorer(
+def test_given_score_equals_scorer(
     certificate: Certificate, extractor: CARTExtractor, iris: Any
 ) -> None:
     labels = extractor.oracle_.query(iris[0])
@@ -111,7 +111,7 @@ def test_the_given_rules_have_the_score_of_the_scorer(
     )
 
 
-def test_any_weights_follow_from_one_certificate(
+def test_with_score_equals_new_certificate(
     certificate: Certificate, extractor: CARTExtractor, iris: Any
 ) -> None:
     for weights in ({"phi": 5.0}, {"rho": 0.1}, {"phi": 10.0, "rho": 0.1}):
@@ -129,14 +129,14 @@ def test_any_weights_follow_from_one_certificate(
         assert value == pytest.approx(certificate.with_score(**weights).interval("tree").incumbent)
 
 
-def test_it_survives_json(certificate: Certificate) -> None:
+def test_certificate_json_round_trip(certificate: Certificate) -> None:
     again = Certificate.from_json(certificate.to_json())
     assert again.to_json() == certificate.to_json()
     assert again.to_text() == certificate.to_text()
     assert again.with_score("fire", psi=3).gap() == certificate.with_score("fire", psi=3).gap()
 
 
-def test_it_says_what_it_speaks_of(certificate: Certificate) -> None:
+def test_to_text_describes_space(certificate: Certificate) -> None:
     text = str(certificate)
     assert text.startswith("On these 150 rows, against the black box's predictions, 3 rules have")
     assert "decision tree of at most 4 leaves over 8 cuts per feature" in text
@@ -145,14 +145,14 @@ def test_it_says_what_it_speaks_of(certificate: Certificate) -> None:
     assert "<table>" in certificate._repr_html_()
 
 
-def test_sizes_that_cannot_win_are_not_asked_about(extractor: CARTExtractor, iris: Any) -> None:
+def test_covers_all_sizes_of_bounded_scores(extractor: CARTExtractor, iris: Any) -> None:
     made = certify(extractor, iris[0], kinds=["tree"])
     assert made.frontiers[0].sizes == (1, 2, 3)
     assert made.covers_all_sizes("tree")
     assert not certify(extractor, iris[0], scoring="fire", kinds=["tree"]).covers_all_sizes("tree")
 
 
-def test_rules_that_do_not_cover_all_rows(iris: Any) -> None:
+def test_certify_incomplete_rules(iris: Any) -> None:
     X, y = iris
     rules = RuleSet(
         [Rule([Interval(2, upper=2.5)], 0)],
@@ -171,7 +171,7 @@ def test_rules_that_do_not_cover_all_rows(iris: Any) -> None:
     assert check_certificate(false, X, y).verdict == "rejected"
 
 
-def test_what_is_best_here_is_measured_on_held_out_rows_as_well(iris: Any) -> None:
+def test_with_held_out_scores_best_rules(iris: Any) -> None:
     """As scikit-learn's own loop over the same splits does it."""
     X, y = iris
     cv = StratifiedKFold(3, shuffle=True, random_state=1)
@@ -217,7 +217,7 @@ def test_what_is_best_here_is_measured_on_held_out_rows_as_well(iris: Any) -> No
 
 
 @pytest.mark.parametrize("scoring", ["ice", "fire"])
-def test_numbers(scoring: str) -> None:
+def test_certify_regression(scoring: str) -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X, y = X.iloc[::4, :4], y.iloc[::4]
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, y))
@@ -232,7 +232,7 @@ def test_numbers(scoring: str) -> None:
         made.with_score("fire" if scoring == "ice" else "ice")
 
 
-def test_weights_count_as_repeated_rows(iris: Any) -> None:
+def test_certify_weights_equal_repeated_rows(iris: Any) -> None:
     X, y = iris
     X, y = X.iloc[::3], y.iloc[::3]
     weights = np.random.default_rng(0).integers(0, 4, len(y))
@@ -256,7 +256,7 @@ def test_weights_count_as_repeated_rows(iris: Any) -> None:
     assert check_certificate(weighted.to_json(), X, y).verdict == "rejected"
 
 
-def test_categories_and_missing_values() -> None:
+def test_certify_categories_and_missing_values() -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(
         {
@@ -271,7 +271,7 @@ def test_categories_and_missing_values() -> None:
     assert check_certificate(made.to_json(), frame, y).verdict == "confirmed"
 
 
-def test_a_search_stopped_early_still_certifies(extractor: CARTExtractor, iris: Any) -> None:
+def test_certify_without_time_has_valid_bounds(extractor: CARTExtractor, iris: Any) -> None:
     made = certify(
         extractor,
         iris[0],
@@ -297,14 +297,14 @@ def test_a_search_stopped_early_still_certifies(extractor: CARTExtractor, iris: 
         ({"y": None}, "y must be passed"),
     ],
 )
-def test_what_cannot_be_certified_is_named(changes: dict[str, Any], message: str) -> None:
+def test_certify_refuses_invalid_parameters(changes: dict[str, Any], message: str) -> None:
     rules = RuleSet([Rule([], 0)], ["x0"], task="classification", classes=[0, 1])
     options: dict[str, Any] = {"X": [[1.0], [2.0]], "y": [0, 1], "kinds": ["tree"]} | changes
     with pytest.raises(ValueError, match=message):
         certify(rules, options.pop("X"), options.pop("y"), **options)
 
 
-def test_what_is_no_certificate_is_refused(certificate: Certificate) -> None:
+def test_from_json_refuses_other_texts(certificate: Certificate) -> None:
     for text, message in (
         ("{", "must be a certificate in JSON"),
         ('{"format": "x"}', "must be a certificate"),
@@ -320,7 +320,7 @@ def test_what_is_no_certificate_is_refused(certificate: Certificate) -> None:
 
 
 @pytest.mark.parametrize("scoring", ["ice", "neg_fire"])
-def test_no_more_is_proven_than_the_tolerance_asks_for(scoring: str) -> None:
+def test_certify_stops_at_tolerance(scoring: str) -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(150, 4))
     y = (X[:, 0] * X[:, 1] + rng.normal(0, 0.5, 150) > 0).astype(int)
@@ -341,7 +341,7 @@ def test_no_more_is_proven_than_the_tolerance_asks_for(scoring: str) -> None:
     assert check_certificate(enough.to_json(), X, y).verdict == "confirmed"
 
 
-def test_cuts_may_be_stated_one_by_one(extractor: CARTExtractor, iris: Any) -> None:
+def test_certify_with_stated_cuts(extractor: CARTExtractor, iris: Any) -> None:
     X, y = iris
     cuts = Cuts(4, {2: (2.45, 4.75)}, {})
     certificate = certify(extractor, X, y, space=SearchSpace(3, cuts=cuts), kinds=["tree"])

@@ -232,12 +232,12 @@ def check_falsified(made: tuple[str, pd.DataFrame, np.ndarray], seeds: range) ->
     assert n_changed > 0.8 * len(seeds)
 
 
-def test_a_hundred_false_certificates_of_each_task_are_rejected(made: Any) -> None:
+def test_checker_rejects_100_false_certificates(made: Any) -> None:
     check_falsified(made, range(100))
 
 
 @pytest.mark.slow
-def test_a_thousand_false_certificates_of_each_task_are_rejected(made: Any) -> None:
+def test_checker_rejects_1000_false_certificates(made: Any) -> None:
     check_falsified(made, range(100, 1300))
 
 
@@ -254,7 +254,7 @@ FEWER: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("per_feature", [None, 1])
-def test_bounds_over_fewer_cuts_than_are_told_are_rejected(per_feature: int | None) -> None:
+def test_checker_rejects_missing_cuts(per_feature: int | None) -> None:
     X = pd.DataFrame(
         {"a": [0.0, 1.0, 2.0, 3.0] * 3, "b": [1.0, 2.0, 3.0] * 4, "c": ["u"] * 5 + ["v"] * 7}
     )
@@ -273,7 +273,7 @@ def test_bounds_over_fewer_cuts_than_are_told_are_rejected(per_feature: int | No
         assert check_certificate(json.dumps(data), X, y).verdict == "rejected", what
 
 
-def test_leaves_that_no_tests_make_one_after_the_other_are_rejected() -> None:
+def test_checker_rejects_leaves_of_no_tree() -> None:
     """Five boxes like the sails of a windmill part the rows, but no first test parts the boxes."""
     sails = {"p": "0-1:0-0", "q": "2-2:0-1", "r": "1-2:2-2", "s": "0-0:1-2", "t": "1-1:1-1"}
     boxes = {k: [list(map(int, e.split("-"))) for e in v.split(":")] for k, v in sails.items()}
@@ -310,7 +310,7 @@ def test_leaves_that_no_tests_make_one_after_the_other_are_rejected() -> None:
 
 
 @pytest.mark.parametrize(("unit", "weight"), [(1e-10, 1.0), (1.0, 1e-12)])
-def test_small_numbers_are_checked_as_exactly_as_large_ones(unit: float, weight: float) -> None:
+def test_checker_tolerance_is_relative(unit: float, weight: float) -> None:
     X, y = np.arange(8.0)[:, None], unit * np.arange(8.0) ** 2
     weights = np.full(8, weight)
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=2, random_state=0).fit(X, y))
@@ -323,7 +323,7 @@ def test_small_numbers_are_checked_as_exactly_as_large_ones(unit: float, weight:
     assert check_certificate(json.dumps(data), X, y, weights).verdict == "rejected"
 
 
-def test_whole_numbers_beyond_all_floats_are_compared_as_rules_do() -> None:
+def test_checker_compares_large_integers_as_rules() -> None:
     X, y = np.array([[2**53], [2**53 + 1], [2**53 + 2]]), np.array(["p", "p", "q"])
     rules = RuleSet(
         [Rule([Interval(0, upper=2.0**53)], "p"), Rule([], "q")], ["x0"], task="classification"
@@ -332,7 +332,7 @@ def test_whole_numbers_beyond_all_floats_are_compared_as_rules_do() -> None:
     assert check_certificate(text, X, y).verdict == "confirmed"
 
 
-def test_a_true_certificate_is_confirmed(made: Any, tmp_path: Path) -> None:
+def test_checker_confirms_true_certificate(made: Any, tmp_path: Path) -> None:
     text, X, y = made
     assert check_certificate(text, X, y).verdict == "confirmed"
     file = tmp_path / "certificate.json"
@@ -342,7 +342,7 @@ def test_a_true_certificate_is_confirmed(made: Any, tmp_path: Path) -> None:
     assert check_certificate(str(file), X, y) == result
 
 
-def test_other_rows_are_rejected(made: Any) -> None:
+def test_checker_rejects_other_rows(made: Any) -> None:
     text, X, y = made
     assert check_certificate(text, X.iloc[:-1], y[:-1]).verdict == "rejected"
     assert check_certificate(text, X.iloc[::-1], y[::-1]).verdict == "rejected"
@@ -380,7 +380,7 @@ def claims(X: Any, y: Any, **options: Any) -> Any:
         pytest.param("absolute_error", False, marks=pytest.mark.slow),
     ],
 )
-def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weighted: bool) -> None:
+def test_checker_searches_large_spaces(larger: Any, loss: str, weighted: bool) -> None:
     """Bounds raised to the rules found are rejected exactly where better ones exist."""
     X, y = larger
     y = y.to_numpy() if loss == "errors" else X["a"].to_numpy() ** 2 + X["b"].to_numpy()
@@ -419,7 +419,7 @@ def test_more_rules_than_can_be_tried_are_searched(larger: Any, loss: str, weigh
     assert any("are not checked" in sentence for sentence in result.findings)
 
 
-def test_rules_of_three_conditions_are_better_than_those_of_two(larger: Any) -> None:
+def test_checker_searches_three_conditions(larger: Any) -> None:
     X, y = larger
     options = {"kinds": ["list"]}
     three, two = (
@@ -433,7 +433,7 @@ def test_rules_of_three_conditions_are_better_than_those_of_two(larger: Any) -> 
     assert check_certificate(json.dumps(two), X, y).verdict == "rejected"
 
 
-def test_what_takes_too_much_memory_is_not_checked(larger: Any) -> None:
+def test_checker_respects_memory_limit(larger: Any) -> None:
     """It was rejected: a bound that no search had been asked for was compared with nothing."""
     X, y = larger
     data = claims(X, y.to_numpy(), kinds=["list"])
@@ -443,7 +443,7 @@ def test_what_takes_too_much_memory_is_not_checked(larger: Any) -> None:
     assert check_certificate(json.dumps(data), X, y).verdict == "confirmed"
 
 
-def test_the_volume_of_overlapping_rules_is_summed_up(larger: Any) -> None:
+def test_checker_computes_volume_of_overlapping_rules(larger: Any) -> None:
     """By hand: of [0, 4] × {u, v} × 3/4 known, 1/4 missing."""
     X = pd.DataFrame(
         {"a": [0.0, 4.0, 1.0, 2.0], "c": ["u", "v", "u", "v"], "m": [0.0, 1.0, 2.0, np.nan]}
@@ -471,7 +471,7 @@ def test_the_volume_of_overlapping_rules_is_summed_up(larger: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"format": "skescore.Certificate", "version": 1}'])
-def test_what_is_no_certificate_is_rejected(text: str) -> None:
+def test_checker_rejects_invalid_json(text: str) -> None:
     assert check_certificate(text, [[1.0]], [0]).verdict == "rejected"
 
 
@@ -494,7 +494,7 @@ def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
     return made.to_json(), X, y
 
 
-def test_bounds_of_the_f1_are_checked_part_by_part(many: Any) -> None:
+def test_checker_confirms_f1_bounds(many: Any) -> None:
     text, X, y = many
     certificate = Certificate.from_json(text)
     assert [bound.max_leaves for bound in certificate.f1_bounds if bound.upper_bound < 1]
@@ -513,7 +513,7 @@ def test_bounds_of_the_f1_are_checked_part_by_part(many: Any) -> None:
     assert certificate.with_score("fire").interval("tree").incumbent > 0
 
 
-def test_false_bounds_of_the_f1_are_rejected(many: Any) -> None:
+def test_checker_rejects_false_f1_bounds(many: Any) -> None:
     text, X, y = many
     rng = np.random.default_rng(0)
 
@@ -548,7 +548,7 @@ def test_false_bounds_of_the_f1_are_rejected(many: Any) -> None:
 
 
 @pytest.mark.parametrize("low", ["a", 2**53], ids=["texts", "beyond all floats"])
-def test_codes_and_labels_that_are_equal_as_numbers_are_told_apart(low: Any) -> None:
+def test_checker_distinguishes_codes_and_labels(low: Any) -> None:
     high = "b" if low == "a" else low + 1
     frame = pd.DataFrame({"code": ["01", "1", "1.0", "1"] * 3})
     y = np.where(frame["code"] == "1", low, high)
@@ -561,7 +561,7 @@ def test_codes_and_labels_that_are_equal_as_numbers_are_told_apart(low: Any) -> 
 
 
 @pytest.mark.parametrize("kind", ["tree", "list"])
-def test_a_target_of_equal_numbers_leaves_nothing_unproven(kind):
+def test_certify_constant_target(kind):
     """Fourteen times 2.13 have another mean in its last bit, and no deviation from it."""
     X, y = np.random.default_rng(0).normal(size=(14, 2)), np.full(14, 2.13)
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, X[:, 0]))

@@ -34,7 +34,7 @@ def table() -> pd.DataFrame:
     ).assign(again=lambda frame: frame["flag"].astype(float))
 
 
-def test_each_condition_has_its_rows_and_its_negation_the_others(table: pd.DataFrame) -> None:
+def test_negations_hold_for_other_rows(table: pd.DataFrame) -> None:
     tests = candidate_cuts(table).tests(table)
     rows = held(tests)
     for condition, negation, line in zip(tests.conditions, tests.negations, rows, strict=True):
@@ -48,7 +48,7 @@ def test_each_condition_has_its_rows_and_its_negation_the_others(table: pd.DataF
     assert len(tests) == 130 + (3 * 2 + 1) + 3 + 1
 
 
-def test_all_cuts_lie_between_neighboring_values(table: pd.DataFrame) -> None:
+def test_candidate_cuts_lie_between_values(table: pd.DataFrame) -> None:
     cuts = candidate_cuts(table)
     values = np.unique(table["number"])
     found = np.array(cuts.thresholds[0])
@@ -60,7 +60,7 @@ def test_all_cuts_lie_between_neighboring_values(table: pd.DataFrame) -> None:
     assert json.loads(json.dumps(cuts.to_json()))["categories"]["2"] == ["blue", "red"]
 
 
-def test_cuts_near_the_quantiles() -> None:
+def test_candidate_cuts_near_quantiles() -> None:
     column = np.arange(90.0)[:, None]
     assert candidate_cuts(column, 8).thresholds[0] == tuple(np.arange(10, 90, 10) - 0.5)
     skewed = np.concatenate([np.zeros(50), np.arange(1, 51)])[:, None]
@@ -71,13 +71,13 @@ def test_cuts_near_the_quantiles() -> None:
     assert candidate_cuts(np.array([[0.0], [0], [0], [1], [2]]), 2).thresholds[0] == (0.5, 1.5)
 
 
-def test_codes_are_categories_where_they_are_said_to_be() -> None:
+def test_candidate_cuts_of_coded_categories() -> None:
     cuts = candidate_cuts(np.array([[0.0, 2], [1, 3], [2, 2]]), categories=[1])
     assert cuts.thresholds == {0: (0.5, 1.5)}
     assert cuts.categories == {1: (2.0, 3.0)}
 
 
-def test_a_table_without_tests() -> None:
+def test_tests_of_constant_table() -> None:
     tests = candidate_cuts(np.ones((70, 2))).tests(np.ones((70, 2)))
     assert len(tests) == 0
     assert tests.rows.shape == (0, 2)

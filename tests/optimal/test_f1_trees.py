@@ -80,9 +80,7 @@ def small_case(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, An
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_no_tree_is_better_than_the_bound_and_some_tree_is_as_good(
-    seed: int, monkeypatch: Any
-) -> None:
+def test_f1_bound_equals_enumeration(seed: int, monkeypatch: Any) -> None:
     """Whether all boxes of the cuts are looked at, or some sets of rows."""
     monkeypatch.setattr("skescore.optimal._trees._MAX_BOX_SPLITS", seed % 2 * 20_000)
     X, y, w, cuts, size = small_case(seed)
@@ -113,7 +111,7 @@ def test_no_tree_is_better_than_the_bound_and_some_tree_is_as_good(
     assert best <= bound.upper_bound + 1e-9
 
 
-def test_nearly_all_bounds_of_small_cases_are_narrow() -> None:
+def test_f1_bound_is_usually_tight() -> None:
     narrow = 0
     for seed in range(24):
         X, y, w, cuts, size = small_case(seed)
@@ -125,7 +123,7 @@ def test_nearly_all_bounds_of_small_cases_are_narrow() -> None:
     assert narrow >= 22
 
 
-def test_few_nodes_leave_a_bound_that_holds() -> None:
+def test_f1_bound_with_few_nodes_is_valid() -> None:
     X, y = load_iris(return_X_y=True)
     few = bound_f1_of_trees(X, y, 4, target=0.95, limits=SolverLimits(max_nodes=1))
     assert 0.95 < few.upper_bound <= 1
@@ -137,7 +135,7 @@ def test_few_nodes_leave_a_bound_that_holds() -> None:
     assert proven.incumbent == pytest.approx(0.9733, abs=1e-4)
 
 
-def test_trees_that_name_no_majority() -> None:
+def test_f1_tree_predicts_minority_class() -> None:
     """One leaf that names a rare class earns more than one that names the most rows."""
     X = np.array([[0.0], [1], [1], [1], [1], [2], [2], [2], [2], [2]])
     y = np.array(["a", "b", "b", "a", "a", "a", "a", "a", "a", "a"])
@@ -149,7 +147,7 @@ def test_trees_that_name_no_majority() -> None:
     assert [rule.output for rule in bound.rules].count("b") == 1
 
 
-def test_wrong_values_are_told() -> None:
+def test_f1_bound_refuses_invalid_parameters() -> None:
     X, y = [[0.0], [1.0]], ["a", "b"]
     with pytest.raises(ValueError, match="max_leaves must be"):
         bound_f1_of_trees(X, y, 0)

@@ -23,7 +23,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_bounds_are_read_only_and_the_gap_is_their_difference() -> None:
+def test_frontier_bounds_are_read_only() -> None:
     given = np.array([5.0, 2.0])
     frontier = Frontier(**GOOD | {"upper": given})
     given[0] = 0
@@ -32,7 +32,7 @@ def test_bounds_are_read_only_and_the_gap_is_their_difference() -> None:
         frontier.lower[0] = 0
 
 
-def test_the_tighter_bounds_of_two_searches() -> None:
+def test_with_bounds_takes_tighter_bounds() -> None:
     rules = RuleSet([Rule([], 0)], ["x"], task="classification", classes=[0])
     one = Frontier(**GOOD | {"upper": [5, 4], "lower": [5, 2], "seconds": 1})
     other = Frontier(**GOOD | {"rules": [None, rules], "seconds": 2})
@@ -62,12 +62,12 @@ def test_the_tighter_bounds_of_two_searches() -> None:
         ({"total_weight": -1}, "total_weight must be"),
     ],
 )
-def test_what_contradicts_itself_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_frontier_refuses_contradictions(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Frontier(**GOOD | changes)
 
 
-def test_rules_are_no_more_than_the_size_says() -> None:
+def test_frontier_refuses_too_many_rules() -> None:
     two = RuleSet([Rule([], "a"), Rule([], "b")], ["x"], task="classification")
     Frontier(**GOOD | {"rules": [None, two]})
     with pytest.raises(ValueError, match="at most 1 rules at size 1, got 2"):

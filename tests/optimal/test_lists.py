@@ -127,19 +127,19 @@ def check_case(seed: int) -> None:
     check_rules(frontier, problem)
 
 
-def test_tiny_cases_are_solved() -> None:
+def test_lists_equal_enumeration() -> None:
     for seed in range(50):
         check_case(seed)
 
 
 @pytest.mark.slow
-def test_a_thousand_tiny_cases_are_solved() -> None:
+def test_lists_equal_enumeration_of_1000_cases() -> None:
     for seed in range(50, 1050):
         check_case(seed)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
-def test_tiny_regressions_are_solved(loss: str) -> None:
+def test_lists_equal_enumeration_in_regression(loss: str) -> None:
     for seed in range(25):
         problem, least = case(seed, loss)
         frontier = optimal_lists(**problem)
@@ -150,7 +150,7 @@ def test_tiny_regressions_are_solved(loss: str) -> None:
 
 
 @pytest.mark.parametrize("loss", ["errors", "squared_error"])
-def test_rules_of_three_conditions(loss: str) -> None:
+def test_lists_with_three_conditions(loss: str) -> None:
     for seed in range(12):
         problem, least = case(seed, loss, max_conditions=3)
         frontier = optimal_lists(**problem)
@@ -169,7 +169,7 @@ def test_rules_of_three_conditions(loss: str) -> None:
         pytest.param("absolute_error", 20, marks=pytest.mark.slow),
     ],
 )
-def test_whatever_ends_the_search_the_bounds_hold(loss: str, n_cases: int) -> None:
+def test_list_bounds_hold_at_node_limit(loss: str, n_cases: int) -> None:
     ended = set()
     for seed in range(n_cases):
         problem, least = case(seed, loss)
@@ -183,7 +183,7 @@ def test_whatever_ends_the_search_the_bounds_hold(loss: str, n_cases: int) -> No
 
 
 @pytest.mark.parametrize("n_cases", [20, pytest.param(120, marks=pytest.mark.slow)])
-def test_no_more_is_proven_than_is_asked_for(n_cases: int) -> None:
+def test_lists_stop_at_targets(n_cases: int) -> None:
     ended = set()
     for seed in range(n_cases):
         problem, least = case(seed)
@@ -203,7 +203,7 @@ def test_no_more_is_proven_than_is_asked_for(n_cases: int) -> None:
     assert ended == {"optimal", "target"}
 
 
-def test_weights_that_are_not_whole() -> None:
+def test_lists_with_fractional_weights() -> None:
     for seed in range(20):
         problem, _ = case(seed)
         problem["sample_weight"] = np.random.default_rng(seed).random(len(problem["y"]))
@@ -221,7 +221,7 @@ def wine() -> tuple[pd.DataFrame, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_processes_change_nothing() -> None:
+def test_lists_with_several_processes() -> None:
     X, y = load_iris(return_X_y=True)
     alone, together = (
         optimal_lists(X, y, SearchSpace(4, cuts=4), limits=SolverLimits(n_jobs=n)) for n in (1, 2)
@@ -230,7 +230,7 @@ def test_processes_change_nothing() -> None:
     assert alone.rules == together.rules
 
 
-def test_a_limit_of_nodes_gives_the_same_each_time(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_lists_at_node_limit_are_reproducible(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     first, again = (
         optimal_lists(*wine, space=SearchSpace(5), limits=SolverLimits(max_nodes=300))
         for _ in range(2)
@@ -243,12 +243,12 @@ def test_a_limit_of_nodes_gives_the_same_each_time(wine: tuple[pd.DataFrame, np.
     assert (more.upper <= first.upper).all()
 
 
-def test_published_data(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_lists_on_wine(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     frontier = optimal_lists(*wine, space=SearchSpace(3))
     assert frontier.lower.tolist() == frontier.upper.tolist() == [107, 52, 6]
 
 
-def test_categories_and_missing_values_as_they_stand() -> None:
+def test_lists_with_categories_and_missing_values() -> None:
     rng = np.random.default_rng(3)
     size = 60
     X = pd.DataFrame(
@@ -275,7 +275,7 @@ def test_categories_and_missing_values_as_they_stand() -> None:
     }
 
 
-def test_a_good_list_to_begin_with(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_lists_use_initial_rules(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = wine
     best = optimal_lists(X, y, SearchSpace(4))
     # Bounds moved to where no cut is.
@@ -297,21 +297,21 @@ def test_a_good_list_to_begin_with(wine: tuple[pd.DataFrame, np.ndarray]) -> Non
     assert (begun.lower <= best.lower).all()
 
 
-def test_little_memory_leaves_trivial_bounds(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_lists_with_little_memory(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     frontier = optimal_lists(*wine, space=SearchSpace(3), limits=SolverLimits(memory_limit=1000))
     assert frontier.status == ("optimal", "memory_limit", "memory_limit")
     assert frontier.lower.tolist() == [107, 0, 0]
     assert frontier.upper.tolist() == [107, 107, 107]
 
 
-def test_no_time_leaves_valid_bounds(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_lists_without_time(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     frontier = optimal_lists(*wine, space=SearchSpace(4), limits=SolverLimits(time_limit=0))
     assert (frontier.lower <= [107, 52, 6, 3]).all()
     assert (frontier.upper >= [107, 52, 6, 3]).all()
     assert frontier.status[-1] == "time_limit"
 
 
-def test_interrupted_from_the_keyboard() -> None:
+def test_lists_after_keyboard_interrupt() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
     known = optimal_lists(X, y, SearchSpace(3, cuts=3))
@@ -329,14 +329,14 @@ def test_interrupted_from_the_keyboard() -> None:
     assert (frontier.upper[:3] >= known.upper).all()
 
 
-def test_tables_that_say_nothing() -> None:
+def test_lists_of_constant_tables() -> None:
     frontier = optimal_lists(np.ones((4, 2)), [0, 0, 1, 1], SearchSpace(3))
     assert frontier.lower.tolist() == frontier.upper.tolist() == [2, 2, 2]
     one = optimal_lists(np.arange(4.0)[:, None], ["a"] * 4, SearchSpace(2))
     assert one.upper.tolist() == [0, 0]
 
 
-def test_given_cuts_are_the_space() -> None:
+def test_lists_use_stated_cuts() -> None:
     X = np.arange(8.0)[:, None]
     y = np.array([0, 0, 0, 1, 1, 1, 0, 0])
     assert optimal_lists(X, y, SearchSpace(3)).upper.tolist() == [3, 0, 0]
@@ -365,7 +365,7 @@ def test_given_cuts_are_the_space() -> None:
         ({"loss": "squared_error", "y": [0, np.nan]}, ValueError, "y must hold finite numbers"),
     ],
 )
-def test_what_cannot_be_used_is_refused(
+def test_lists_refuse_invalid_parameters(
     options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     limits = {name: options.pop(name) for name in LIMITS if name in options}
@@ -375,7 +375,7 @@ def test_what_cannot_be_used_is_refused(
         optimal_lists(**rows, space=SearchSpace(**space), limits=SolverLimits(**limits))
 
 
-def test_tiny_weights_are_weighed_as_exactly_as_others() -> None:
+def test_lists_with_tiny_weights() -> None:
     X, y = np.arange(6.0)[:, None], ["a", "b"] * 3
     weights = np.array([0.35, 0.09, 0.3, 0.63, 0.62, 0.98])
     usual, tiny = (

@@ -92,11 +92,11 @@ def check_rules(frontier: Frontier, X: Any, y: np.ndarray, w: np.ndarray) -> Non
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(12))
-def test_bounds_of_tiny_tables_are_those_of_brute_force(seed: int, loss: str) -> None:
+def test_trees_equal_enumeration(seed: int, loss: str) -> None:
     check_tiny(seed, loss)
 
 
-def test_no_more_is_proven_than_is_asked_for() -> None:
+def test_trees_stop_at_targets() -> None:
     ended = set()
     for seed in range(30):
         X, y, weights = tiny_case(seed, "errors")
@@ -114,13 +114,13 @@ def test_no_more_is_proven_than_is_asked_for() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
-def test_bounds_of_a_thousand_tiny_tables_are_those_of_brute_force(loss: str) -> None:
+def test_trees_equal_enumeration_of_1000_cases(loss: str) -> None:
     for seed in range(400 if loss == "errors" else 300):
         check_tiny(seed, loss)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_numbers_and_categories_that_rows_lack_go_to_either_side(loss: str) -> None:
+def test_trees_with_categories_and_missing_values(loss: str) -> None:
     rng = np.random.default_rng(3)
     n = 24
     frame = pd.DataFrame(
@@ -153,7 +153,7 @@ def test_numbers_and_categories_that_rows_lack_go_to_either_side(loss: str) -> N
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_cuts_between_all_neighbors_need_no_pairs(loss: str, monkeypatch: Any) -> None:
+def test_trees_without_paired_cuts(loss: str, monkeypatch: Any) -> None:
     """Counting all pairs of cuts and asking about one cut at a time prove the same."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(40, 3))
@@ -169,7 +169,7 @@ def test_cuts_between_all_neighbors_need_no_pairs(loss: str, monkeypatch: Any) -
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_bounds_hold_wherever_the_search_is_stopped(loss: str) -> None:
+def test_tree_bounds_hold_at_node_limit(loss: str) -> None:
     X, y = load_wine(return_X_y=True)
     X, y = X[::3, :5], y[::3] if loss == "errors" else X[::3, 12]
     best = optimal_trees(X, y, SearchSpace(4, cuts=6), loss=loss)
@@ -188,7 +188,7 @@ def test_bounds_hold_wherever_the_search_is_stopped(loss: str) -> None:
             assert (status == "optimal") == (gap == 0)
 
 
-def test_no_time_at_all_still_gives_trees_and_true_bounds() -> None:
+def test_trees_without_time() -> None:
     X, y = load_iris(return_X_y=True)
     frontier = optimal_trees(X, y, SearchSpace(6, cuts=16), limits=SolverLimits(time_limit=0))
     assert frontier.lower[0] == frontier.upper[0] == 100
@@ -198,7 +198,7 @@ def test_no_time_at_all_still_gives_trees_and_true_bounds() -> None:
 
 
 @pytest.mark.parametrize("cuts", [4, 16, None])
-def test_greedy_trees_of_the_same_cuts_are_no_better(cuts: int | None) -> None:
+def test_trees_beat_greedy_trees(cuts: int | None) -> None:
     X, y = load_iris(return_X_y=True)
     found = candidate_cuts(X, cuts)
     codes = np.column_stack(
@@ -211,7 +211,7 @@ def test_greedy_trees_of_the_same_cuts_are_no_better(cuts: int | None) -> None:
         assert frontier.upper[leaves - 1] <= errors
 
 
-def test_errors_on_breast_cancer_are_those_of_streed() -> None:
+def test_tree_errors_equal_streed() -> None:
     """pystreed 1.4.0 with the same 16 cuts a feature proves these numbers."""
     X, y = load_breast_cancer(return_X_y=True)
     frontier = optimal_trees(X, y, SearchSpace(3, cuts=16))
@@ -219,7 +219,7 @@ def test_errors_on_breast_cancer_are_those_of_streed() -> None:
     assert frontier.status == ("optimal",) * 3
 
 
-def test_one_row_constant_features_and_one_class() -> None:
+def test_trees_of_constant_tables() -> None:
     one = optimal_trees([[1.0]], ["a"], SearchSpace(2, cuts=16))
     assert one.upper.tolist() == [0, 0]
     flat = optimal_trees(np.zeros((4, 2)), [1, 1, 2, 3], SearchSpace(3, cuts=16), classes=[3, 2, 1])
@@ -243,7 +243,7 @@ def test_one_row_constant_features_and_one_class() -> None:
         ({"loss": "squared_error", "y": [1.0, np.nan, 2.0]}, "y must"),
     ],
 )
-def test_what_cannot_be_used_is_named(changes: dict[str, Any], message: str) -> None:
+def test_trees_refuse_invalid_parameters(changes: dict[str, Any], message: str) -> None:
     options: dict[str, Any] = {"X": [[1.0], [2.0], [3.0]], "y": [0, 1, 1]} | changes
     limits = {k: options.pop(k) for k in ("time_limit", "max_nodes") if k in options}
     max_rules = options.pop("max_rules", 4)
@@ -251,7 +251,7 @@ def test_what_cannot_be_used_is_named(changes: dict[str, Any], message: str) -> 
         optimal_trees(**options, space=SearchSpace(max_rules), limits=SolverLimits(**limits))
 
 
-def test_errors_of_equal_numbers_are_nothing_but_rounding() -> None:
+def test_trees_of_equal_numbers() -> None:
     rng = np.random.default_rng(0)
     for number in (0.1, 0.3, 1e5 / 3):
         for n_rows in range(2, 9):
@@ -263,12 +263,12 @@ def test_errors_of_equal_numbers_are_nothing_but_rounding() -> None:
             assert found.upper.max() <= 1e-20 * number
 
 
-def test_numbers_whose_squares_are_none_are_refused() -> None:
+def test_trees_refuse_overflowing_squares() -> None:
     with pytest.raises(ValueError, match=r"y must lie within ±1e\+150"):
         optimal_trees([[0.0], [1.0]], [0.0, 1e200], loss="squared_error")
 
 
-def test_what_is_never_wrong_costs_nothing_whatever_rounding_leaves() -> None:
+def test_trees_without_errors_have_no_loss() -> None:
     """Ten times 0.7 are 7 or less by a bit, depending on how they are added up."""
     y = np.repeat(["no", "yes"], [10, 4])
     weights = np.repeat([0.7, 1.75], [10, 4])

@@ -38,6 +38,8 @@ FAITHFULNESS = {
     "prediction_gap_unimportant": False,
 }
 _DEFAULT_MEASURES = ("aopc_compr", "aopc_suff", "taucorr_loo")
+#: Names of the details of each row.
+_DETAILS = ("scores", "lengths", "without", "only", "loo")
 _DEFAULT_STEPS = 10
 #: Largest size of the masks that are kept in memory, in bytes.
 _MASK_BYTES = 1 << 26
@@ -276,15 +278,11 @@ def faithfulness(
 
     def plan(row: int) -> Plan:
         scores = rows.unit_scores(row, scores_of[row])
-        lengths: Sequence[int] = []
-        if needs_rationales:
-            lengths = rationales.lengths(scores)
+        lengths = rationales.lengths(scores) if needs_rationales else []
         return _plan(rows, row, scores, lengths, needs_loo and not has_separate_loo)
 
     measure_values: dict[str, Floats] = {name: np.full(n_rows, np.nan) for name in measure_names}
-    details: dict[str, list[Any]] = {
-        name: [] for name in ("scores", "lengths", "without", "only", "loo")
-    }
+    details: list[tuple[Any, ...]] = []
     queries = np.ones(n_rows, dtype=np.intp)
     value_of_empty = 1.0 if model.predicts_probabilities else np.nan
     for row, step, predictions, (units, loo_predictions) in _by_row(
@@ -294,30 +292,20 @@ def faithfulness(
         loo = np.zeros(len(step.scores))
         loo[units] = (values[row] - loo_predictions) / scale
         queries[row] += len(predictions) + (len(loo_predictions) if has_separate_loo else 0)
-        without, only = (
-            (values[row] - row_predictions[step.without]),
-            (values[row] - row_predictions[step.only]),
-        )
+        without, only = row_predictions[step.without], row_predictions[step.only]
+        effects = (values[row] - without) / scale, (values[row] - only) / scale
         peak = max(abs(values[row]), float(np.abs(loo_predictions).max(initial=0.0))) / scale
         for name in measure_names:
             measure_values[name][row] = _measure(
-                name, step.scores, without / scale, only / scale, loo, peak, value_of_empty
+                name, step.scores, *effects, loo, peak, value_of_empty
             )
         if return_details:
-            lengths = np.array(step.lengths, dtype=np.intp)
-            items = (
-                step.scores,
-                lengths,
-                row_predictions[step.without],
-                row_predictions[step.only],
-                loo,
-            )
-            for name, item in zip(details, items, strict=True):
-                details[name].append(item)
+            details.append((step.scores, np.array(step.lengths, dtype=np.intp), without, only, loo))
     if not return_details:
         return measure_values
     summary = {"target": targets, "base": values, "queries": queries, "model_rows": model.n_queries}
-    return measure_values, {**summary, **details}
+    columns = zip(*details, strict=True) if details else [()] * len(_DETAILS)
+    return measure_values, summary | dict(zip(_DETAILS, map(list, columns), strict=True))
 
 
 def _check_measures(measures: Sequence[str] | None) -> list[str]:

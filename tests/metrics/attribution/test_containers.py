@@ -76,7 +76,7 @@ class Tensor:
         raise RuntimeError("needs a gradient")
 
 
-def test_containers_of_one_value_for_each_feature() -> None:
+def test_containers_with_one_output() -> None:
     assert table_model(X).argmax(axis=1).tolist() == [1, 0, 1]
     expected = faithfulness(table_model, X, SCORES)
     ragged = np.empty(3, dtype=object)
@@ -101,7 +101,7 @@ def test_containers_of_one_value_for_each_feature() -> None:
         same(faithfulness(table_model, X[:1], single), first)
 
 
-def test_containers_of_a_value_for_each_class() -> None:
+def test_containers_with_values_per_class() -> None:
     both = np.stack([np.where([[1], [0], [1]], -SCORES, SCORES), np.zeros((3, 3))], axis=-1)
     both[:, :, 1] = -both[:, :, 0]
     expected = faithfulness(table_model, X, SCORES)
@@ -121,7 +121,7 @@ def test_containers_of_a_value_for_each_class() -> None:
     )
 
 
-def test_a_single_output_must_say_its_class() -> None:
+def test_shap_single_output_needs_class() -> None:
     margins = shap_like(np.where([[1], [0], [1]], SCORES, -SCORES), X)
     same(
         faithfulness(table_model, X, margins, target=Target(explains=1)),
@@ -147,7 +147,7 @@ def test_a_single_output_must_say_its_class() -> None:
     )
 
 
-def test_names_of_features_put_them_in_order() -> None:
+def test_feature_names_determine_order() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     expected = faithfulness(table_model, frame, SCORES)
     turned = SCORES[:, [2, 0, 1]]
@@ -168,7 +168,7 @@ def test_names_of_features_put_them_in_order() -> None:
         )
 
 
-def test_pieces_of_a_text_keep_its_blanks_and_marks(moods: Any) -> None:
+def test_text_pieces_keep_blanks(moods: Any) -> None:
     pieces = np.array(["good ", "film, ", "good ", "cast"], dtype=object)
     values = np.array([3.0, 0.5, 2.0, -1.0])
     explanation = shap_like(np.array([values, None], dtype=object)[:1], (pieces,))
@@ -211,7 +211,7 @@ def lime_like(text: str, words: list[str], weights: dict[int, list[tuple[int, fl
     )
 
 
-def test_a_word_of_lime_goes_with_all_its_occurrences(moods: Any) -> None:
+def test_lime_words_include_all_occurrences(moods: Any) -> None:
     one = lime_like(
         TEXTS[0], ["good", "film", "good", "cast"], {1: [(0, 0.8), (2, -0.2), (1, 0.1)]}
     )
@@ -232,7 +232,7 @@ def test_a_word_of_lime_goes_with_all_its_occurrences(moods: Any) -> None:
         plausibility(one, [[1, 0, 0]])
 
 
-def test_lime_explanations_that_do_not_fit() -> None:
+def test_lime_explanations_of_other_rows_are_refused() -> None:
     def tabular(weights: dict[int, list[tuple[int, float]]], mode: str = "classification") -> Any:
         return SimpleNamespace(local_exp=weights, mode=mode)
 
@@ -256,7 +256,7 @@ def test_lime_explanations_that_do_not_fit() -> None:
     same(found, plausibility([[0, 0, 0.2]], [[1, 0, 0]]))
 
 
-def test_the_type_of_the_rows_stays() -> None:
+def test_removal_keeps_type_of_rows() -> None:
     seen = set()
 
     def watch(rows: Any) -> np.ndarray:
@@ -282,7 +282,7 @@ def test_the_type_of_the_rows_stays() -> None:
             assert seen == expected
 
 
-def test_columns_of_other_types() -> None:
+def test_removal_of_columns_of_other_types() -> None:
     frame = pd.DataFrame(
         {
             "n": pd.array([1, 2, 5], dtype="Int64"),
@@ -316,7 +316,7 @@ def test_columns_of_other_types() -> None:
         faithfulness(table_model, pd.DataFrame(X), SCORES, removal=["a", "b", "c"])
 
 
-def test_a_search_is_asked_through_its_best_pipeline(moods: Any) -> None:
+def test_fitted_search_uses_best_pipeline(moods: Any) -> None:
     search = GridSearchCV(moods, {"logisticregression__C": [1.0]}, cv=2).fit(TEXTS, [1, 0, 1, 0])
     assert text_tokens(search, TEXTS[1:2]) == [["bad", "film"]]
     same(
@@ -332,7 +332,7 @@ def test_a_search_is_asked_through_its_best_pipeline(moods: Any) -> None:
     )
 
 
-def test_sparse_rows_with_groups_are_as_dense_ones() -> None:
+def test_sparse_groups_equal_dense_groups() -> None:
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2, (6, 5)).astype(float)
     scores = rng.normal(size=(6, 5))

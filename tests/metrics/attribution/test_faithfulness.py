@@ -51,7 +51,7 @@ def sums(X: np.ndarray) -> np.ndarray:
 # --- by hand -------------------------------------------------------------------------------------
 
 
-def test_a_model_worked_by_hand() -> None:
+def test_faithfulness_of_known_model() -> None:
     """Three features: thresholds give 0, 0, 0, 1, 1, 1, 2, 2, 2, 3 features.
 
     f = 0.1 + 0.6 ab + 0.2 c at (1, 1, 1) is 0.9. In the order c, a, b the rationales are c, ca and
@@ -78,7 +78,7 @@ def test_a_model_worked_by_hand() -> None:
     assert details["queries"].tolist() == [1 + 6]
 
 
-def test_negative_scores_are_no_rationale_but_count_in_the_correlation() -> None:
+def test_faithfulness_of_negative_scores() -> None:
     model = two_classes(sums)
     found, details = faithfulness(
         model, [[1, 1, 1]], [[-2, -1, -3]], measures=ALL, return_details=True
@@ -96,7 +96,7 @@ def test_negative_scores_are_no_rationale_but_count_in_the_correlation() -> None
     assert signed["aopc_compr"][0] == pytest.approx((0.6 + 0.6 + 0.8) / 3)
 
 
-def test_numbers_have_no_worst_sufficiency() -> None:
+def test_faithfulness_of_numbers_without_rationale() -> None:
     found = faithfulness(additive(1, 2), [[3.0, 4.0]], [[-1, -2]])
     assert found["aopc_compr"].tolist() == [0.0]
     assert np.isnan(found["aopc_suff"]).all()
@@ -106,7 +106,7 @@ def test_numbers_have_no_worst_sufficiency() -> None:
     assert found["aopc_suff"].tolist() == [(3 + 0) / 2]
 
 
-def test_differences_of_numbers_in_units_of_their_spread() -> None:
+def test_faithfulness_normalizes_numbers() -> None:
     X = [[3.0, 4.0], [1.0, 0.0]]  # 11 and 1: the standard deviation is 5
     plain = faithfulness(additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL)
     normalized = faithfulness(
@@ -130,14 +130,14 @@ def test_differences_of_numbers_in_units_of_their_spread() -> None:
         (25, [2, 5, 7, 10, 12, 15, 17, 20, 22, 25]),
     ],
 )
-def test_ten_percents_of_the_features(n: int, lengths: list[int]) -> None:
+def test_rationales_default_lengths(n: int, lengths: list[int]) -> None:
     _, details = faithfulness(
         additive(*range(1, n + 1)), np.ones((1, n)), np.ones((1, n)), return_details=True
     )
     assert details["lengths"][0].tolist() == lengths
 
 
-def test_thresholds_of_each_kind() -> None:
+def test_rationales_lengths_by_kind() -> None:
     scores = [[0.5, -0.2, 0.1, 0.3, 0.0]]
 
     def lengths(**options: Any) -> list[int]:
@@ -169,14 +169,14 @@ def test_thresholds_of_each_kind() -> None:
     assert details["lengths"][0].tolist() == [10, 29]
 
 
-def test_of_equal_scores_the_later_feature_comes_first() -> None:
+def test_faithfulness_orders_equal_scores() -> None:
     _, details = faithfulness(
         additive(1, 10, 100), np.ones((1, 3)), np.ones((1, 3)), return_details=True
     )
     assert details["without"][0].tolist() == [11, 1, 0]
 
 
-def test_a_constant_has_no_correlation() -> None:
+def test_faithfulness_correlation_of_constants() -> None:
     for scores, weights in (([1, 1, 1], (1, 2, 3)), ([1, 2, 3], (0, 0, 0)), ([1, 2, 3], (5, 5, 5))):
         found = faithfulness(
             additive(*weights),
@@ -191,7 +191,7 @@ def test_a_constant_has_no_correlation() -> None:
     assert np.isnan(alone["taucorr_loo"]).all()
 
 
-def test_noise_of_rounding_is_no_order() -> None:
+def test_faithfulness_ignores_rounding_of_effects() -> None:
     """Answers whose last digit depends on how many rows are asked at once."""
 
     def restless(X: np.ndarray) -> np.ndarray:
@@ -250,7 +250,7 @@ def forest() -> tuple[Any, np.ndarray]:
 
 @settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1, 5, 64, 8192]))
-def test_a_forest_is_measured_as_by_a_slow_loop(seed: int, size: int, max_batch: int) -> None:
+def test_faithfulness_equals_slow_loop(seed: int, size: int, max_batch: int) -> None:
     model, X = forest()
     rng = np.random.default_rng(seed)
     rows = X[rng.integers(0, len(X), 4)]
@@ -273,7 +273,7 @@ def test_a_forest_is_measured_as_by_a_slow_loop(seed: int, size: int, max_batch:
     st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from(["all", "changed"]), st.booleans()
 )
 @settings(max_examples=25)
-def test_what_does_not_matter(seed: int, n: int, features: str, dedupe: bool) -> None:
+def test_faithfulness_invariances(seed: int, n: int, features: str, dedupe: bool) -> None:
     """Order of rows, size of calls, scale of scores, and names of columns."""
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=n)
@@ -310,7 +310,7 @@ def test_what_does_not_matter(seed: int, n: int, features: str, dedupe: bool) ->
         assert ((values >= -1 - 1e-9) & (values <= 1 + 1e-9) | np.isnan(values)).all(), name
 
 
-def test_the_truth_about_an_additive_model_correlates_perfectly() -> None:
+def test_faithfulness_of_additive_model() -> None:
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(10, 8)), rng.normal(size=8)
     found = faithfulness(
@@ -323,7 +323,7 @@ def test_the_truth_about_an_additive_model_correlates_perfectly() -> None:
         np.testing.assert_allclose(values, 1.0)
 
 
-def test_each_row_asks_no_more_than_it_must() -> None:
+def test_faithfulness_counts_queries() -> None:
     asked: list[int] = []
 
     def model(X: np.ndarray) -> np.ndarray:
@@ -354,7 +354,7 @@ def test_each_row_asks_no_more_than_it_must() -> None:
 # --- replacements --------------------------------------------------------------------------------
 
 
-def test_what_a_removed_feature_is_replaced_by() -> None:
+def test_removal_replacements() -> None:
     X = np.array([[1.0, 10.0]])
     reference = np.array([[0.0, 2.0], [1.0, 4.0], [5.0, 4.0], [2.0, 6.0]])
     model = additive(1, 1)
@@ -378,7 +378,7 @@ def test_what_a_removed_feature_is_replaced_by() -> None:
     assert details["loo"][0].tolist() == [1 - (0 + 1 + 25 + 4) / 4, 0]
 
 
-def test_missing_values_stay_and_may_replace() -> None:
+def test_removal_with_missing_values() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 3))
     X[rng.random(X.shape) < 0.2] = np.nan
@@ -398,7 +398,7 @@ def test_missing_values_stay_and_may_replace() -> None:
     assert np.isfinite(found["aopc_compr"]).all()
 
 
-def test_frames_reach_the_model_as_they_were_trained() -> None:
+def test_removal_keeps_dtypes_of_frames() -> None:
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(
         {
@@ -444,7 +444,7 @@ def test_frames_reach_the_model_as_they_were_trained() -> None:
         faithfulness(model, rows, scores, removal=Removal("mean", reference=frame))
 
 
-def test_columns_that_belong_together_go_together() -> None:
+def test_removal_of_groups() -> None:
     names = ["red", "age", "green", "blue"]
     X = pd.DataFrame([[1.0, 30.0, 0.0, 0.0], [0.0, 50.0, 1.0, 0.0]], columns=names)
     model = additive(3, 0.1, 5, 7)
@@ -468,7 +468,7 @@ def test_columns_that_belong_together_go_together() -> None:
         np.testing.assert_array_equal(found[name], same[name])
 
 
-def test_groups_are_ordered_by_their_first_column() -> None:
+def test_removal_orders_groups_by_first_column() -> None:
     """Of equal scores the later comes first: the last column, then the group in the middle."""
     _, details = faithfulness(
         additive(1, 10, 100, 1000),
@@ -481,7 +481,7 @@ def test_groups_are_ordered_by_their_first_column() -> None:
     assert details["without"][0].tolist() == [111, 1, 0]
 
 
-def test_only_the_features_that_are_there() -> None:
+def test_removal_of_changed_features_only() -> None:
     """Of a bag of words with 1000 columns, four are in the row."""
     X = scipy.sparse.csr_array(([1.0, 2, 1, 1], ([0] * 4, [3, 500, 7, 999])), shape=(1, 1000))
     weights = np.zeros(1000)
@@ -512,7 +512,7 @@ def test_only_the_features_that_are_there() -> None:
 # --- targets -------------------------------------------------------------------------------------
 
 
-def test_the_target_in_all_its_forms() -> None:
+def test_target_forms() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(90, 3))
     names = np.array(["a", "b", "c"])
@@ -551,7 +551,7 @@ def test_the_target_in_all_its_forms() -> None:
     )
 
 
-def test_attributions_of_one_of_two_classes_are_turned_for_the_other() -> None:
+def test_target_of_other_class_negates_scores() -> None:
     rng = np.random.default_rng(4)
     X = rng.normal(size=(80, 4))
     model = LogisticRegression().fit(X, X[:, 0] + X[:, 1] > 0)
@@ -577,7 +577,7 @@ def test_attributions_of_one_of_two_classes_are_turned_for_the_other() -> None:
         faithfulness(lambda rows: np.full((len(rows), 2), 0.5), tokens, [np.ones((2, 2)), [3.0]])
 
 
-def test_margins_and_logits_become_probabilities_only_when_asked() -> None:
+def test_target_links() -> None:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(60, 3))
     two = LogisticRegression().fit(X, X[:, 0] > 0)
@@ -598,7 +598,7 @@ def test_margins_and_logits_become_probabilities_only_when_asked() -> None:
         faithfulness(three.decision_function, X, scores, target=Target(link="sigmoid"))
 
 
-def test_a_regressor_is_asked_for_its_numbers() -> None:
+def test_faithfulness_of_regressor() -> None:
     rng = np.random.default_rng(6)
     X = rng.normal(size=(40, 3))
     model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])
@@ -680,7 +680,9 @@ def labeled(X: Any) -> list[str]:
         ({"X": scipy.sparse.csr_array(np.ones((2, 3))), "removal": 1}, ValueError, "must be 0"),
     ],
 )
-def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_faithfulness_refuses_invalid_inputs(
+    changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         faithfulness(**{**GOOD, **changes})
 
@@ -706,12 +708,12 @@ def test_rationales_refuse_wrong_thresholds(changes: dict[str, Any], message: st
     ("make", "option"),
     [(Removal, "features"), (Removal, "align"), (Target, "kind"), (Target, "link")],
 )
-def test_settings_that_are_no_choice(make: Any, option: str) -> None:
+def test_settings_refuse_unknown_choices(make: Any, option: str) -> None:
     with pytest.raises(ValueError, match=f"{option} must be one of .* got 'some'"):
         make(**{option: "some"})
 
 
-def test_labels_of_a_classifier_are_refused() -> None:
+def test_faithfulness_refuses_labels() -> None:
     X = np.random.default_rng(0).normal(size=(20, 3))
     model = LogisticRegression().fit(X, X[:, 0] > 0)
     with pytest.raises(TypeError, match="returns labels"):
@@ -728,7 +730,7 @@ def test_labels_of_a_classifier_are_refused() -> None:
         faithfulness(additive(1, 1, 1), X, X, target=1)
 
 
-def test_frames_of_attributions_are_matched_by_their_names() -> None:
+def test_attribution_frames_are_matched_by_name() -> None:
     X = pd.DataFrame([[1.0, 2, 3], [4, 5, 6]], columns=["a", "b", "c"], index=[7, 3])
     scores = pd.DataFrame([[1.0, 2, 3], [6, 5, 4]], columns=["a", "b", "c"], index=[7, 3])
     model = additive(1, 1, 1)
@@ -749,7 +751,7 @@ def test_frames_of_attributions_are_matched_by_their_names() -> None:
         faithfulness(model, X, scores.set_axis([7, 4], axis=0))
 
 
-def test_labels_alone_are_no_numbers_to_explain() -> None:
+def test_faithfulness_refuses_label_only_models() -> None:
     class Labels:
         def predict(self, X: Any) -> Any:
             return np.zeros(len(X))

@@ -37,7 +37,7 @@ PAIRS = st.integers(1, 8).flatmap(
 
 
 @given(PAIRS)
-def test_the_divergence_is_the_square_of_scipys_distance(pair: tuple[Any, Any]) -> None:
+def test_divergence_equals_squared_scipy_distance(pair: tuple[Any, Any]) -> None:
     p, q = pair
     found = jensen_shannon_divergence(p, q, zero="nan")
     for row, value in enumerate(found):
@@ -50,7 +50,7 @@ def test_the_divergence_is_the_square_of_scipys_distance(pair: tuple[Any, Any]) 
 
 
 @given(PAIRS, st.sampled_from(["max", "uniform"]), st.floats(1e-6, 1e6), st.floats(1.1, 10))
-def test_what_must_hold_of_the_divergence(
+def test_divergence_properties(
     pair: tuple[Any, Any], zero: str, factor: float, base: float
 ) -> None:
     p, q = pair
@@ -70,7 +70,7 @@ def test_what_must_hold_of_the_divergence(
         np.testing.assert_allclose(jensen_shannon_divergence(*wider), found, atol=1e-12)
 
 
-def test_maps_of_zeros() -> None:
+def test_divergence_of_zero_maps() -> None:
     p, q = [[0, 0], [1, 1], [0, 0]], [[0, 0], [0, 0], [1, 0]]
     assert jensen_shannon_divergence(p, q).tolist() == [0, 1, 1]
     assert jensen_shannon_divergence(p, q, base=math.e).tolist() == [0, math.log(2), math.log(2)]
@@ -82,7 +82,7 @@ def test_maps_of_zeros() -> None:
     assert np.isnan(undefined[1:]).all()
 
 
-def test_negative_entries() -> None:
+def test_divergence_of_negative_entries() -> None:
     p, q = [[1.0, -3.0], [-1.0, -1.0]], [[1.0, 0.0], [1.0, 1.0]]
     assert jensen_shannon_divergence(p, q).tolist() == [0, 1]
     by_size = jensen_shannon_divergence(p, q, signed="abs")
@@ -92,13 +92,13 @@ def test_negative_entries() -> None:
     assert zero_maps(p, signed="abs").tolist() == [False, False]
 
 
-def test_numbers_at_the_ends_of_floats() -> None:
+def test_divergence_of_extreme_floats() -> None:
     tiny, huge = [[1e-310, 2e-310]], [[1e308, 1.7e308]]
     expected = jensenshannon([1, 2], [1, 1.7], base=2) ** 2
     assert jensen_shannon_divergence(tiny, huge)[0] == pytest.approx(expected, rel=1e-6)
 
 
-def test_one_map_beside_many_and_maps_in_containers() -> None:
+def test_divergence_of_containers_and_single_maps() -> None:
     maps = np.array([[1.0, 2, 3], [3, 2, 1]])
     one = [1.0, 2, 3]
     expected = jensen_shannon_divergence(maps, [one, one])
@@ -136,7 +136,7 @@ def test_one_map_beside_many_and_maps_in_containers() -> None:
         (([1, 2], [1, 2]), {"signed": "square"}, ValueError, "signed"),
     ],
 )
-def test_divergences_that_are_refused(
+def test_divergence_refuses_invalid_maps(
     arguments: Any, options: dict[str, Any], error: Any, message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -163,7 +163,7 @@ def fair_chance(scores: np.ndarray, relevant: np.ndarray) -> float:
         )
     )
 )
-def test_ties_at_the_border_are_worth_what_a_fair_draw_gives(pair: tuple[Any, Any]) -> None:
+def test_top_k_expected_ties(pair: tuple[Any, Any]) -> None:
     scores, relevant = pair
     expected = top_k_accuracy([scores], [relevant], ties="expected")[0]
     strict = top_k_accuracy([scores], [relevant])[0]
@@ -176,7 +176,7 @@ def test_ties_at_the_border_are_worth_what_a_fair_draw_gives(pair: tuple[Any, An
     assert strict == (chance == 1)
 
 
-def test_draws_are_fair_and_repeatable() -> None:
+def test_top_k_random_ties_are_reproducible() -> None:
     maps = np.tile([1.0, 1.0, 1.0, 0.0], (4000, 1))
     relevant = np.tile([1, 0, 0, 0], (4000, 1))
     hits = top_k_accuracy(maps, relevant, ties="random", random_state=0)
@@ -191,7 +191,7 @@ def test_draws_are_fair_and_repeatable() -> None:
     np.testing.assert_array_equal(mixed[1::2], hits[1::2])
 
 
-def test_relevant_by_responsibility() -> None:
+def test_top_k_by_responsibility() -> None:
     truth = [[1, 0.5, 1 / 3, 0], [0.5, 0.5, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]
     maps = [[9, 3, 2, 1], [9, 3, 2, 1], [9, 3, 2, 1], [0, 0, 0, 0]]
     assert np.array_equal(top_k_accuracy(maps, truth), [1, 1, np.nan, 1], equal_nan=True)
@@ -201,7 +201,7 @@ def test_relevant_by_responsibility() -> None:
     assert top_k_accuracy(np.array(truth)[:2], np.array(truth)[:2] > 0).tolist() == [1, 1]
 
 
-def test_top_k_that_is_refused() -> None:
+def test_top_k_refuses_invalid_inputs() -> None:
     with pytest.raises(ValueError, match="same shape"):
         top_k_accuracy([[1, 2]], [[1, 0, 0]])
     with pytest.raises(ValueError, match="from 0 to 1"):
@@ -215,7 +215,7 @@ def test_top_k_that_is_refused() -> None:
 # --- agreement and complexity --------------------------------------------------------------------
 
 
-def test_agreement_worked_by_hand() -> None:
+def test_agreement_of_known_maps() -> None:
     """The top three are a, b, c and b, a, d; a and b share them, no place, and the sign of a."""
     left, right = [[5, 4, -3, 1]], [[4, -5, 1, 3]]
 
@@ -232,7 +232,7 @@ def test_agreement_worked_by_hand() -> None:
 
 
 @given(PAIRS, st.integers(1, 9))
-def test_what_must_hold_of_agreement(pair: tuple[Any, Any], top_k: int) -> None:
+def test_agreement_properties(pair: tuple[Any, Any], top_k: int) -> None:
     left, right = pair[0] - 5, pair[1] - 5
     measures = ("feature", "rank", "sign", "signed_rank")
     found = {
@@ -253,7 +253,7 @@ def test_what_must_hold_of_agreement(pair: tuple[Any, Any], top_k: int) -> None:
             assert value == pytest.approx(scipy.stats.spearmanr(*sizes).statistic)
 
 
-def test_agreement_that_is_refused() -> None:
+def test_agreement_refuses_invalid_inputs() -> None:
     for top_k in (0, 1.5):
         with pytest.raises((TypeError, ValueError), match="top_k"):
             attribution_agreement([[1, 2]], [[1, 2]], top_k=top_k)
@@ -264,7 +264,7 @@ def test_agreement_that_is_refused() -> None:
 
 
 @given(arrays(float, (4, 6), elements=ENTRIES))
-def test_complexity_is_the_entropy_of_the_shares(maps: np.ndarray) -> None:
+def test_complexity_equals_entropy(maps: np.ndarray) -> None:
     found = attribution_complexity(maps - 5)
     for row, value in zip(np.abs(maps - 5), found, strict=True):
         if row.any():
@@ -275,11 +275,11 @@ def test_complexity_is_the_entropy_of_the_shares(maps: np.ndarray) -> None:
         attribution_complexity(maps, base=0.5)
 
 
-def test_complexity_of_one_feature_has_no_sign() -> None:
+def test_complexity_of_one_feature() -> None:
     assert math.copysign(1.0, attribution_complexity([[1.0, 0.0]])[0]) == 1.0
 
 
-def test_pairs_in_another_order_do_not_agree() -> None:
+def test_agreement_of_pairs() -> None:
     for one, other, share in (([1, 2, 3], [3, 2, 1], 0), ([1, 3, 2], [1, 2, 3], 2 / 3)):
         found = attribution_agreement([one], [other], measure="pairwise")
         assert found.tolist() == [pytest.approx(share)]

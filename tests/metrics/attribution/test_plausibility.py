@@ -22,7 +22,7 @@ CASES = st.integers(1, 12).flatmap(
 )
 
 
-def test_worked_by_hand() -> None:
+def test_plausibility_of_known_rationale() -> None:
     """The top three positive are 0, 2, 3; marked are 2, 4; all are in the union 0, 2, 3, 4."""
     found = plausibility(
         [[0.9, -0.1, 0.6, 0.5, 0.1]], [[0, 0, 1, 0, 1]], top_k=3, measures=PLAUSIBILITY
@@ -35,7 +35,7 @@ def test_worked_by_hand() -> None:
 
 
 @given(CASES, st.booleans(), st.integers(1, 6))
-def test_beside_sets_and_the_curves_of_scikit_learn(
+def test_plausibility_equals_scikit_learn(
     case: tuple[Any, Any], only_positive: bool, top_k: int
 ) -> None:
     scores, human = case[0] / 2, case[1]
@@ -60,7 +60,7 @@ def test_beside_sets_and_the_curves_of_scikit_learn(
     assert found["average_precision"][0] == pytest.approx(sk.average_precision_score(human, ranked))
 
 
-def test_nothing_chosen_nothing_marked_nothing_there() -> None:
+def test_plausibility_of_empty_rationales() -> None:
     found = plausibility([[-1.0, -2.0], [1.0, 2.0], []], [[1, 0], [0, 0], []])
     assert found["token_iou"].tolist() == [0, 0, 0]
     assert found["token_f1"].tolist() == [0, 0, 0]
@@ -70,7 +70,7 @@ def test_nothing_chosen_nothing_marked_nothing_there() -> None:
     assert as_ferret["auprc"].tolist() == [0.5]
 
 
-def test_rows_of_different_lengths_and_their_averages() -> None:
+def test_plausibility_averages_of_ragged_rows() -> None:
     scores = [[3.0, 2.0, 1.0], [1.0], [1.0, 2.0, 3.0, 4.0], [1.0, 1.0]]
     marks = [[1, 1, 0], [1], [1, 0, 0, 0], [0, 0]]
     found = plausibility(scores, marks, top_k=1)
@@ -85,7 +85,7 @@ def test_rows_of_different_lengths_and_their_averages() -> None:
     assert math.isnan(none["auprc"])
 
 
-def test_as_many_tokens_as_people_mark_on_average() -> None:
+def test_plausibility_mean_top_k() -> None:
     scores = np.tile([4.0, 3.0, 2.0, 1.0], (2, 1))
     marks = [[1, 1, 0, 0], [1, 1, 1, 0]]  # 2.5 on average
     expected = plausibility(scores, marks, top_k=3)
@@ -96,7 +96,7 @@ def test_as_many_tokens_as_people_mark_on_average() -> None:
     assert empty["token_iou"].tolist() == [0, 0]
 
 
-def test_attributions_of_each_class() -> None:
+def test_plausibility_of_values_per_class() -> None:
     scores = np.arange(24.0).reshape(2, 4, 3) % 7
     marks = [[1, 0, 0, 1], [0, 1, 1, 0]]
     for target in (1, [2, 0]):
@@ -131,7 +131,9 @@ def test_attributions_of_each_class() -> None:
         ({"empty": "zero"}, ValueError, "'ferret'"),
     ],
 )
-def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_plausibility_refuses_invalid_inputs(
+    changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
     good: dict[str, Any] = {"attributions": [[1.0, 2.0, 3.0]], "rationales": [[1, 0, 0]]}
     with pytest.raises(error, match=message):
         plausibility(**{**good, **changes})

@@ -72,9 +72,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("case", "option"), OPTIONS, ids=[f"{case['id']}-{option}" for case, option in OPTIONS]
 )
-def test_the_faithfulness_of_word_models_is_that_of_ferret(
-    case: dict[str, Any], option: str
-) -> None:
+def test_faithfulness_of_word_models_equals_ferret(case: dict[str, Any], option: str) -> None:
     found = faithfulness(
         word_model(case),
         [tokens_of(case)],
@@ -90,7 +88,7 @@ def test_the_faithfulness_of_word_models_is_that_of_ferret(
 
 
 @pytest.mark.parametrize("case", TABLES, ids=[case["id"] for case in TABLES])
-def test_the_faithfulness_of_a_transformer_is_that_of_ferret(case: dict[str, Any]) -> None:
+def test_faithfulness_of_transformer_equals_ferret(case: dict[str, Any]) -> None:
     answers = {tuple(query["kept"]): query["p"] for query in case["queries"]}
 
     def predict_proba(documents: list[str]) -> np.ndarray:
@@ -116,7 +114,7 @@ def test_the_faithfulness_of_a_transformer_is_that_of_ferret(case: dict[str, Any
     + [(case, "") for case in TABLES],
     ids=lambda value: value["id"] if isinstance(value, dict) else value,
 )
-def test_the_plausibility_is_that_of_ferret(case: dict[str, Any], option: str) -> None:
+def test_plausibility_equals_ferret(case: dict[str, Any], option: str) -> None:
     expected = case["expected"][option] if option else case["expected"]
     found = plausibility(
         [case["scores"]],
@@ -129,7 +127,7 @@ def test_the_plausibility_is_that_of_ferret(case: dict[str, Any], option: str) -
 
 
 @pytest.mark.parametrize("max_batch", [1, 7, 8192])
-def test_all_word_models_at_once_are_measured_as_one_by_one(max_batch: int) -> None:
+def test_batches_of_word_models_equal_single_rows(max_batch: int) -> None:
     """Documents of different lengths in the same calls of the model."""
     cases = [case for case in WORDS if len(case["model"]["bias"]) == 2 and len(case["tokens"]) > 3]
     models = {case["id"]: word_model(case) for case in cases}
@@ -161,7 +159,7 @@ def test_all_word_models_at_once_are_measured_as_one_by_one(max_batch: int) -> N
 
 
 @pytest.mark.parametrize("number", range(len(PAIRS)))
-def test_divergences_of_pairs_of_maps(number: int) -> None:
+def test_divergence_of_published_maps(number: int) -> None:
     pair = PAIRS[number]
     p, q = pair["p"], pair["q"]
     assert jensen_shannon_divergence(p, q) == pytest.approx(pair["bits"], abs=1e-12)

@@ -25,7 +25,7 @@ def linear(rows: Any) -> Any:
     return np.asarray(rows) @ WEIGHTS
 
 
-def test_effects_of_a_linear_model_have_none() -> None:
+def test_infidelity_of_linear_effects_is_zero() -> None:
     effects = X * WEIGHTS  # what goes when a feature becomes 0
     found = attribution_infidelity(linear, X, effects, target=Target(link="identity"), scale=False)
     np.testing.assert_allclose(found, 0, atol=1e-25)
@@ -38,7 +38,7 @@ def test_effects_of_a_linear_model_have_none() -> None:
     assert (wrong > 0.01).all()
 
 
-def test_it_is_the_mean_over_all_sets_of_a_size_drawn_first() -> None:
+def test_infidelity_estimates_mean_over_sets() -> None:
     """Beside the expectation over all sets, each size equally likely."""
     from itertools import combinations
 
@@ -67,7 +67,7 @@ def test_it_is_the_mean_over_all_sets_of_a_size_drawn_first() -> None:
     assert found[0] == pytest.approx(np.mean(by_size), rel=0.03)
 
 
-def test_probabilities_frames_batches_and_order() -> None:
+def test_infidelity_is_independent_of_batches() -> None:
     data, y = load_iris(return_X_y=True, as_frame=True)
     model = LogisticRegression(max_iter=1000).fit(data, y)
     rows = data.iloc[::30]
@@ -79,7 +79,7 @@ def test_probabilities_frames_batches_and_order() -> None:
     assert ((found >= 0) & (found <= 1)).all()
 
 
-def test_sensitivity_is_that_of_the_explainer() -> None:
+def test_sensitivity_of_known_explainers() -> None:
     """The map x -> c x changes, relative to itself, by |moves| / |x|."""
     rows = np.array([[3.0, 4.0], [6.0, 8.0]])
     found = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, n_samples=200)
@@ -94,7 +94,7 @@ def test_sensitivity_is_that_of_the_explainer() -> None:
     np.testing.assert_allclose(unit, 3 * one, rtol=1e-9)
 
 
-def test_text_columns_and_missing_values_stay() -> None:
+def test_sensitivity_keeps_text_and_missing_values() -> None:
     frame = pd.DataFrame({"size": [1.0, np.nan, 4.0], "town": ["a", "b", None], "yes": True})
     seen = []
 
@@ -114,12 +114,12 @@ def test_text_columns_and_missing_values_stay() -> None:
 
 
 @pytest.mark.parametrize("options", [{"radius": 0}, {"n_samples": 0}, {"random_state": -1}])
-def test_wrong_options_of_sensitivity_are_named(options: dict[str, Any]) -> None:
+def test_sensitivity_refuses_invalid_options(options: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=next(iter(options))):
         attribution_sensitivity(np.asarray, X, **options)
 
 
-def test_wrong_inputs_are_named() -> None:
+def test_robustness_refuses_invalid_inputs() -> None:
     with pytest.raises(ValueError, match="n_samples must be an integer"):
         attribution_infidelity(linear, X, X, target=Target(link="identity"), n_samples=0)
     with pytest.raises(ValueError, match="X must have a numeric column"):
@@ -131,6 +131,6 @@ def test_wrong_inputs_are_named() -> None:
 
 
 @pytest.mark.parametrize("maps", [np.ones((2, 3)), np.ones(4)])
-def test_an_explainer_gives_a_map_for_each_row(maps) -> None:
+def test_sensitivity_needs_map_per_row(maps) -> None:
     with pytest.raises(ValueError, match="one map for each of the 4 rows"):
         attribution_sensitivity(lambda X: maps, np.ones((4, 3)), radius=0.1)

@@ -95,7 +95,7 @@ def token_by_token(
 
 @pytest.mark.parametrize("removal", ["delete", "mask"])
 @pytest.mark.parametrize("name", pipelines())
-def test_pipelines_are_measured_as_token_by_token(name: str, removal: str) -> None:
+def test_text_pipelines_equal_slow_loop(name: str, removal: str) -> None:
     model = fitted(name)
     tokens = text_tokens(model, TEXTS)
     scores = scores_for(tokens)
@@ -121,7 +121,7 @@ def test_pipelines_are_measured_as_token_by_token(name: str, removal: str) -> No
             np.testing.assert_allclose(same[measure], values, atol=1e-9)
 
 
-def test_tokens_are_those_of_the_vectorizer() -> None:
+def test_text_tokens_equal_vectorizer() -> None:
     text = ["The café is NOT a bore, not at all"]
     assert text_tokens(fitted("counts"), text) == [
         ["the", "café", "is", "not", "bore", "not", "at", "all"]
@@ -137,7 +137,7 @@ def test_tokens_are_those_of_the_vectorizer() -> None:
     np.testing.assert_array_equal(base, joined)
 
 
-def test_a_mask_keeps_words_apart() -> None:
+def test_mask_separates_words() -> None:
     """Without "not", "good" follows "is": a pair of words that the text never had."""
     model = make_pipeline(
         CountVectorizer(ngram_range=(2, 2), vocabulary=["is not", "not good", "is good"]),
@@ -164,7 +164,7 @@ def test_a_mask_keeps_words_apart() -> None:
     assert details["loo"][0][1] == pytest.approx(base - good)
 
 
-def test_each_occurrence_is_a_token_of_its_own() -> None:
+def test_text_occurrences_are_separate_tokens() -> None:
     model = fitted("counts")
     _, details = faithfulness(
         model, [["good", "film", "good"]], [[3.0, 0.0, 1.0]], return_details=True
@@ -176,7 +176,7 @@ def test_each_occurrence_is_a_token_of_its_own() -> None:
     assert details["loo"][0][[0, 2]] == pytest.approx([full - once] * 2)
 
 
-def test_texts_without_a_word() -> None:
+def test_texts_without_tokens() -> None:
     model = fitted("pairs")
     found, details = faithfulness(
         model, ["", "good film", "!"], [[], [1.0, 1.0], []], return_details=True
@@ -191,7 +191,7 @@ def test_texts_without_a_word() -> None:
     )
 
 
-def test_attributions_of_columns_are_measured_on_the_columns() -> None:
+def test_text_attributions_of_columns() -> None:
     model = fitted("pairs")
     matrix = model[0].transform(TEXTS)
     slopes = matrix.multiply(model[-1].coef_[0]).tocsr()
@@ -249,7 +249,7 @@ def test_attributions_of_columns_are_measured_on_the_columns() -> None:
     assert details["without"][0][0] == pytest.approx(model[-1].predict_proba(by_hand)[0, 1])
 
 
-def test_a_model_of_lists_of_tokens() -> None:
+def test_text_model_of_token_lists() -> None:
     model = make_pipeline(CountVectorizer(analyzer=list), MultinomialNB())
     tokens = [["good", "film"], ["bad", "film", "bad"], ["good"], ["bad"]]
     model.fit(tokens, [1, 0, 1, 0])
@@ -262,7 +262,7 @@ def test_a_model_of_lists_of_tokens() -> None:
         faithfulness(model, ["good film"], [[1.0, 0.0]])
 
 
-def test_ragged_attributions_of_all_classes() -> None:
+def test_text_ragged_attributions_per_class() -> None:
     model = fitted("counts")
     tokens = text_tokens(model, TEXTS)
     rng = np.random.default_rng(1)
@@ -298,7 +298,9 @@ def test_ragged_attributions_of_all_classes() -> None:
         ),
     ],
 )
-def test_what_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_text_refuses_invalid_inputs(
+    changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
     good: dict[str, Any] = {
         "predict_proba": fitted("counts"),
         "X": ["good film"],
@@ -308,14 +310,14 @@ def test_what_is_refused(changes: dict[str, Any], error: type[Exception], messag
         faithfulness(**{**good, **changes})
 
 
-def test_tokens_of_what_is_no_text() -> None:
+def test_text_tokens_refuse_other_types() -> None:
     with pytest.raises(TypeError, match="single text"):
         text_tokens(None, "good film")
     with pytest.raises(TypeError, match="3 in row 1"):
         text_tokens(None, [["good"], 3])
 
 
-def test_rows_of_texts_and_numbers_are_no_tokens() -> None:
+def test_text_refuses_mixed_rows() -> None:
     rows = [["u", 1.0], ["v", 2.0], ["u", 3.0]]
     with pytest.raises(TypeError, match=r"X must hold numbers, .* Pass a DataFrame for columns"):
         faithfulness(lambda texts: np.full((len(texts), 2), 0.5), rows, np.ones((3, 2)))
