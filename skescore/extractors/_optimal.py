@@ -95,11 +95,12 @@ def _cuts_to_compare(
     X, categories = extraction.X, extraction.categories
     cuts = candidate_cuts(X, per_feature, categories=list(categories))
     filled = X.copy()
-    for j in cuts.lacking:
+    for j in cuts.missing_features:
         gaps = np.isnan(X[:, j])
         filled[gaps, j] = len(categories[j]) if j in categories else np.median(X[~gaps, j])
     categories_with_gaps = {
-        j: (*values, None) if j in cuts.lacking else values for j, values in categories.items()
+        j: (*values, None) if j in cuts.missing_features else values
+        for j, values in categories.items()
     }
     filled_extraction = replace(
         extraction, X=np.nan_to_num(filled), categories=categories_with_gaps
@@ -109,7 +110,7 @@ def _cuts_to_compare(
         cuts.n_features,
         {j: feature_cuts for j, feature_cuts in cuts.thresholds.items() if j in chosen},
         {j: feature_cuts for j, feature_cuts in cuts.categories.items() if j in chosen},
-        tuple(j for j in cuts.lacking if j in chosen),
+        tuple(j for j in cuts.missing_features if j in chosen),
     )
 
 

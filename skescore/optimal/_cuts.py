@@ -81,14 +81,14 @@ class Cuts:
         The cuts of numeric features, increasing.
     categories : mapping of int to tuple
         The values of categorical features.
-    lacking : tuple of int
+    missing_features : tuple of int
         The features with missing values.
     """
 
     n_features: int
     thresholds: Mapping[int, tuple[float, ...]]
     categories: Mapping[int, tuple[Any, ...]]
-    lacking: tuple[int, ...] = ()
+    missing_features: tuple[int, ...] = ()
 
     def pairs(self) -> Iterator[tuple[Condition, Condition]]:
         """Yield each test as its condition and its negation, in the order of the features.
@@ -99,8 +99,8 @@ class Cuts:
             Exactly one of them holds for each row.
         """
         for j in range(self.n_features):
-            for is_with_missing in (False, True) if j in self.lacking else (False,):
-                negation_missing = j in self.lacking and not is_with_missing
+            for is_with_missing in (False, True) if j in self.missing_features else (False,):
+                negation_missing = j in self.missing_features and not is_with_missing
                 for cut in self.thresholds.get(j, ()):
                     yield (
                         Interval(j, upper=cut, missing=is_with_missing),
@@ -111,7 +111,7 @@ class Cuts:
                         OneOf(j, (value,), missing=is_with_missing),
                         OneOf(j, (value,), negated=True, missing=negation_missing),
                     )
-            if j in self.lacking:
+            if j in self.missing_features:
                 yield Missing(j), Missing(j, negated=True)
 
     def tests(self, X: Any) -> Tests:
@@ -161,7 +161,7 @@ class Cuts:
             "n_features": self.n_features,
             "thresholds": {str(j): list(cuts) for j, cuts in self.thresholds.items()},
             "categories": {str(j): list(values) for j, values in self.categories.items()},
-            "lacking": list(self.lacking),
+            "missing_features": list(self.missing_features),
         }
 
 
@@ -206,12 +206,12 @@ def candidate_cuts(
     declared = set(_categorical_columns(X) if categories is None else categories)
     thresholds: dict[int, tuple[float, ...]] = {}
     values: dict[int, tuple[Any, ...]] = {}
-    lacking = []
+    missing_features = []
     for j in range(len(names)):
         column = table.column(j)
         missing = is_missing(column)
         if missing.any() and not missing.all():
-            lacking.append(j)
+            missing_features.append(j)
         observed = column[~missing]
         if j in declared or column.dtype.kind in "OUTb":
             has_text = any(isinstance(value, str) for value in observed.tolist())
@@ -225,7 +225,7 @@ def candidate_cuts(
             values[j] = tuple(sorted(distinct, key=label_order))
         else:
             thresholds[j] = _cuts_between(observed.astype(float), per_feature)
-    return Cuts(len(names), thresholds, values, tuple(lacking))
+    return Cuts(len(names), thresholds, values, tuple(missing_features))
 
 
 def column_names(X: Any) -> list[str]:

@@ -55,7 +55,7 @@ def test_candidate_cuts_lie_between_values(table: pd.DataFrame) -> None:
     assert ((values[:-1] <= found) & (found < values[1:])).all()
     assert cuts.thresholds[1] == (0.5, 1.5, 2.5)
     assert cuts.thresholds[4] == ()
-    assert cuts.lacking == (1, 2)
+    assert cuts.missing_features == (1, 2)
     assert cuts.categories == {2: ("blue", "red"), 3: (False, True)}
     assert json.loads(json.dumps(cuts.to_json()))["categories"]["2"] == ["blue", "red"]
 

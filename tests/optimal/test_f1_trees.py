@@ -58,9 +58,9 @@ def _columns(X: np.ndarray, cuts: Any) -> list[np.ndarray]:
         for cut in cuts.thresholds[j]:
             below = X[:, j] <= cut
             columns.append(below)
-            if j in cuts.lacking:
+            if j in cuts.missing_features:
                 columns.append(below | np.isnan(X[:, j]))
-        if j in cuts.lacking:
+        if j in cuts.missing_features:
             columns.append(np.isnan(X[:, j]))
     return columns
 
