@@ -61,7 +61,7 @@ class RuleCalibration:
         if not is_measured.any():
             return math.nan
         distance = np.abs(self.printed[is_measured] - self.observed[is_measured])
-        if self.unit == 0:  # equal labels, which are met or not
+        if self.unit == 0:  # Equal labels have no scale.
             return math.inf if distance.any() else 0.0
         return float(np.average(distance, weights=self.rows[is_measured]) / self.unit)
 
@@ -173,7 +173,7 @@ def rule_calibration(
     mine = mine & (weights > 0)[:, None]
     rows = weights @ mine
     squares = weights**2 @ mine
-    # As many rows of equal weight would tell as much.
+    # Effective sample size: rows of equal weight with the same information.
     behind = np.divide(rows**2, squares, out=np.zeros(n_rules), where=squares > 0)
     positive_rows = np.where(rows > 0, rows, np.nan)
     if ruleset.classes is not None:

@@ -32,10 +32,10 @@ __all__ = [
     "performance_value",
 ]
 
-#: What metrics are given: labels of two classes or of any number, numbers, class probabilities,
-#: rules and rows, or times of events.
+#: Inputs of metrics: labels of two classes, labels of any classes, numbers, probabilities,
+#: rules with rows, or event times.
 KINDS = ("binary", "multiclass", "regression", "probability", "rules", "survival")
-#: Arguments of every metric; what else one has are its options.
+#: Arguments of every metric; all others are options.
 _COMMON = ("y_true", "y_pred", "y_prob", "sample_weight", "undefined")
 
 
@@ -488,7 +488,7 @@ PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = MappingProxyType(
 )
 
 
-#: Who knows the kinds that predictions are not enough for.
+#: Functions for the kinds of metrics that need more than predictions.
 _ELSEWHERE = {
     "rules": "characteristics(ruleset, X, y)[{!r}], or a scorer of that name, knows the rules",
     "survival": "skescore.metrics.{} and skescore.scorers.make_survival_scorer know what was "
@@ -677,7 +677,7 @@ def performance_report(
         options = {"multiclass": {}}
         rows = Labels.of(y_true, y_pred, sample_weight)
         if pos_label is not None or rows.one_is_positive:
-            rows.positive(pos_label)  # refuses more labels than two, if one is said to be positive
+            rows.positive(pos_label)  # Refuse more than two labels with a pos_label.
             options["binary"] = {"pos_label": pos_label}
         if y_prob is not None:
             options["probability"] = {"labels": labels}
@@ -686,7 +686,7 @@ def performance_report(
     table = performance_table()
     table = table[table["kind"].isin(list(options))]
     with warnings.catch_warnings():
-        # What has no value is to be seen in the table.
+        # The table shows undefined values without a warning.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         values = [
             performance_value(

@@ -25,11 +25,11 @@ __all__ = ["Completeness", "instance_completeness", "volume_completeness"]
 
 Floats = NDArray[np.float64]
 
-#: A rule that falls into more boxes than this is left to sampling.
+#: Volumes of rules that split into more boxes are estimated by sampling.
 _MOST_PARTS = 1024
 _NEGLIGIBLE = 1e-9
 _FLOATS_PER_BATCH = 2_000_000
-#: Bounds of more boxes are not kept with their volume.
+#: Bounds of more boxes are not cached with their volume.
 _MOST_KEPT = 100_000
 
 
@@ -154,7 +154,7 @@ def volume_completeness(
         settings = disjoint, n_samples, confidence, random_state
         lower, upper, rule = boxes.lower[chosen], boxes.upper[chosen], boxes.rule[chosen]
         if isinstance(random_state, int) and lower.size <= _MOST_KEPT:
-            # Scores of one rule set ask for its volume again and again.
+            # Scores of one rule set need its volume repeatedly.
             parts = (ends.tobytes() for ends in (lower, upper, rule))
             return _known_volume(*parts, lower.shape, *settings)
         return _volume(lower, upper, rule, *settings)
@@ -285,7 +285,7 @@ class UnitBoxes(NamedTuple):
 
     lower: Floats
     upper: Floats
-    #: Whether the box is all that the rule requires; otherwise the rule holds in a part of it.
+    #: True if the box equals the rule; False if the rule covers only a part of it.
     pure: NDArray[np.bool_]
     #: Index of the rule; several boxes of one rule do not overlap.
     rule: NDArray[np.intp]
@@ -305,7 +305,7 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     varying = high > low
     fits = boxes.accepts_observed & (varying | ((boxes.lower <= low) & (low <= boxes.upper)))
     lower, upper = (np.clip(b, low, high) for b in (boxes.lower, boxes.upper))
-    with np.errstate(over="ignore"):  # of a domain longer than the largest float, all by halves
+    with np.errstate(over="ignore"):  # The domain may be longer than the largest float.
         part = np.where(high - low < np.inf, 1.0, 0.5)
     length = np.where(varying, high * part - low * part, 1.0)
     lower, upper = ((b * part - low * part) / length for b in (lower, upper))
@@ -331,7 +331,7 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
         varying[gap_features],
         turned=not comparable,
     )
-    # A box that would fall into too many parts is left to sampling.
+    # A box that would split into too many parts is sampled.
     is_unsplit = two.sum(axis=1) > np.log2(_MOST_PARTS)
     pure = pure & ~is_unsplit
     one_low[is_unsplit[:, None] & two], one_high[is_unsplit[:, None] & two] = 0.0, 1.0
@@ -366,7 +366,7 @@ def _sides(
     low = np.where(varying, lower * observed_share, 0.0)
     high = np.where(varying, upper * observed_share, observed_share)
     accepts_both = fits & allowed
-    # Missing values stand at the end that more of the boxes reach, so that fewer fall apart.
+    # Place missing values at the end that more boxes reach, so that fewer boxes split.
     if turned:
         at_start, at_end = accepts_both & (low == 0), accepts_both & (high == observed_share)
         mirrored = at_start.sum(axis=0) > at_end.sum(axis=0)
@@ -386,7 +386,7 @@ def _random_points(rng: np.random.Generator, domain: Domain, n_points: int) -> I
     size = max(1, _FLOATS_PER_BATCH // max(1, len(low)))
     for start in range(0, n_points, size):
         share = rng.random((min(size, n_points - start), len(low)))
-        # The clip gives constant features their very constant, free of rounding.
+        # Clipping gives constant features their exact value.
         points = np.clip(low * (1.0 - share) + high * share, low, high)
         if missing.any():
             points[rng.random(points.shape) < missing] = np.nan
@@ -425,7 +425,7 @@ def _flat(conditions: Iterable[Condition]) -> Iterator[Condition]:
             yield condition
 
 
-# The values that a domain knows of a categorical feature stand in a line, one unit of length each.
+# The known values of a categorical feature lie on a line, each with length 1.
 
 
 class _Boxes(NamedTuple):
@@ -433,10 +433,10 @@ class _Boxes(NamedTuple):
 
     lower: Floats
     upper: Floats
-    #: Whether the numbers between these bounds, and missing values, lie along each feature.
+    #: Whether the box contains the numbers between its bounds, and missing values, by feature.
     accepts_observed: NDArray[np.bool_]
     missing: NDArray[np.bool_]
-    #: Whether the box is all that the rule requires; otherwise the rule holds in a part of it.
+    #: True if the box equals the rule; False if the rule covers only a part of it.
     pure: NDArray[np.bool_]
     #: Index of the rule.
     rule: NDArray[np.intp]
@@ -464,7 +464,7 @@ def _category_boxes(ruleset: RuleSet) -> _Boxes:
     starts = np.cumsum([0, *n_boxes])
     for pieces, start, end in zip(read, starts[:-1], starts[1:], strict=True):
         stride = 1
-        for j, feature_pieces in pieces.items():  # all combinations of a piece of each feature
+        for j, feature_pieces in pieces.items():  # all combinations of one piece per feature
             chosen = np.arange(end - start) // stride % len(feature_pieces)
             stride *= len(feature_pieces)
             accepts_observed[start:end, j] = np.array([p.accepts_observed for p in feature_pieces])[
@@ -507,7 +507,7 @@ def _pieces(rule: Rule, ruleset: RuleSet) -> tuple[dict[int, list[_Piece]], bool
         missing = bool(satisfied[-1])
         edges = np.flatnonzero(np.diff(np.concatenate([[0], satisfied[:-1].astype(np.int8), [0]])))
         runs = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
-        # Missing values belong to the first run of values, or stand alone.
+        # Missing values belong to the first run of values, or form a piece of their own.
         pieces[feature] = [_Piece(run, True, missing and not k) for k, run in enumerate(runs)]
         if missing and not runs:
             pieces[feature] = [_Piece((0, len(satisfied) - 1), False, True)]
@@ -532,7 +532,7 @@ def _rows_of_points(ruleset: RuleSet) -> Callable[[Floats], Any]:
         frame = pd.DataFrame(points, columns=list(ruleset.feature_names))
         for feature, values in categories:
             labels = pd.Series([*values, None], dtype=object).to_numpy()
-            # NumPy's minimum passes NaN on.
+            # NumPy's minimum propagates NaN.
             code = np.minimum(points[:, feature], len(values) - 0.5)
             code = np.where(np.isnan(code), len(values), code).astype(np.intp)
             frame[ruleset.feature_names[feature]] = labels[code]

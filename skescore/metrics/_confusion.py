@@ -37,9 +37,9 @@ from skescore.rules import RowTable, RuleSet
 
 __all__ = ["Flags", "Floats", "RuleConfusion", "Tally", "class_codes", "confusion"]
 
-#: Pairs of row and rule that numbers are made for at a time; they stay in a core's cache.
+#: Pairs of row and rule per batch, which fit the cache of a core.
 _NUMBERS = 1 << 17
-#: Bytes of bits that a regression keeps rather than matching its rows a second time.
+#: Largest size of the cached matches of a regression; above it, rows are matched twice.
 _MAX_CACHED_BYTES = 1 << 26
 
 
@@ -152,7 +152,7 @@ class RuleConfusion:
         if self.std is None or self.label_std is None:
             raw = fisher_p_value(self.p, self.n, self.P, self.N)
         else:
-            # One row has no deviation to expect, and no rule of one row can be tested either.
+            # A single row has no expected deviation, so that no rule can be tested.
             expected = np.nan_to_num(self.label_std, nan=0.0)
             std = np.nan_to_num(self.std, nan=0.0)
             raw = variance_p_value(expected, std, self.covered, undefined=untested)
@@ -275,7 +275,7 @@ def _of_counts(ruleset: RuleSet, counts: RuleCounts, assigned: bool) -> RuleConf
         outputs = ruleset.conclusions.outputs.astype(np.intp)
         rules = np.arange(len(ruleset))
         p, P = class_counts[outputs, rules], totals[outputs]
-        # Not differences, which could leave a trifle where there is no row.
+        # Sum instead of subtracting: a difference could leave rounding noise without any row.
         other_classes = [np.delete(np.arange(len(totals)), k) for k in outputs]
         n = np.array([class_counts[rows, i].sum() for i, rows in enumerate(other_classes)])
         N = np.array([totals[rows].sum() for rows in other_classes])
@@ -314,7 +314,7 @@ class Tally:
 
     def _sums(self, flags: Flags, weights: Floats | None) -> Floats:
         """Sum the weights of the rows with each flag, shape (n_rules,)."""
-        if weights is None:  # far below 2**24 rows, so that single precision counts exactly
+        if weights is None:  # far fewer than 2**24 rows: single precision is exact
             ones = np.ones(len(flags), dtype=np.float32)
             return np.asarray(ones @ flags.astype(np.float32), dtype=np.float64)
         return np.asarray(weights @ flags)
@@ -351,13 +351,13 @@ class Tally:
             p += hits
             if weights is None:
                 n += self._sums(matches, None) - hits
-            else:  # differences of sums of weights could leave a trifle where there is no row
+            else:  # A difference of sums could leave rounding noise without any row.
                 n += self._sums(matches & ~positive, weights)
-        # One more code, the last, takes the labels that are no classes.
+        # The last code stands for labels that are no classes.
         n_classes = len(self.ruleset.classes or ())
         label_codes = np.where(codes < 0, n_classes, codes)
         totals = np.bincount(label_codes, self.weights, n_classes + 1).astype(np.float64)
-        # Not the total less the class: what remains beside the only class must be nothing at all.
+        # Sum the other classes: subtracting from the total would leave rounding noise.
         other_totals = np.array([np.delete(totals, k).sum() for k in range(n_classes + 1)])
         return _confusion(p, n, totals[outputs], other_totals[outputs], self._unique)
 
@@ -407,7 +407,7 @@ class Tally:
             return None
         (low, high), ordered = reach(self.ruleset, std), np.sort(y)
         count = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
-        # A rule without rows has no deviation; NaN would be sorted behind all labels.
+        # NaN, the deviation of a rule without rows, would be sorted behind all labels.
         return np.where(np.isnan(std), 0.0, count)
 
     def _close(self, y: Floats, std: Floats, rows: slice) -> Flags:
@@ -440,7 +440,7 @@ class _LabelMoments:
         deviations = labels - self._center
         factor = np.ones(len(labels)) if weights is None else weights
         numbers = matches.astype(np.float64)
-        # One power at a time: products of thin matrices are slow, the more so on several threads.
+        # One product per power: products of thin matrices are slow, above all on several threads.
         for total in self._sums:
             total += factor @ numbers
             factor = factor * deviations
@@ -482,7 +482,7 @@ class _LabelMoments:
             mean[narrow] += first / weight[narrow]
             squares[narrow] = second - first**2 / weight[narrow]
         std = np.sqrt(np.maximum(squares, 0.0) / weight)
-        # Equal labels have a deviation of zero, which their rounded mean must not hide.
+        # Equal labels have deviation 0, whatever the rounding of their mean.
         return mean, np.where(std <= BORDER * np.abs(mean), 0.0, std)
 
 

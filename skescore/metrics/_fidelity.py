@@ -47,7 +47,7 @@ __all__ = [
     "rows_off_data",
 ]
 
-#: Where rows can be drawn.
+#: Kinds of generated rows.
 OFF_DATA = ("jittered", "interpolated", "uniform", "boundary")
 _METRICS = {"classification": "accuracy", "regression": "r2"}
 #: Halvings of the way between two rows, and how far around the boundary rows are drawn on it.
@@ -371,7 +371,7 @@ class _Rows:
             values = np.full(n_rows, np.nan)
             if len(observed_values):
                 low, high = observed_values.min(), observed_values.max()
-                if is_integer_dtype(column):  # every whole number is as likely
+                if is_integer_dtype(column):  # all whole numbers are equally likely
                     values = low + np.floor(u * (high - low + 1))
                 else:
                     values = low * (1 - u) + high * u
@@ -389,7 +389,7 @@ class _Rows:
             if numbers is None:
                 result.append(_take_rows(column, nearer))
                 continue
-            with np.errstate(invalid="ignore"):  # of infinite numbers
+            with np.errstate(invalid="ignore"):  # Columns may hold infinite numbers.
                 values = numbers[start] * (1 - at) + numbers[end] * at
             unknown = ~np.isfinite(values)
             values[unknown] = numbers[nearer[unknown]]
@@ -408,7 +408,7 @@ class _Rows:
         p = np.full(len(class_codes), 1 / len(class_codes)) if chances is None else chances
         mass = np.bincount(class_codes, p, len(labels))
         start = rng.choice(len(class_codes), n_rows, p=chances)
-        start = start[mass[class_codes[start]] < 1 - 1e-12]  # another class weighs something
+        start = start[mass[class_codes[start]] < 1 - 1e-12]  # another class has weight
         end = np.empty_like(start)
         for code in np.unique(class_codes[start]).tolist():
             its, other_chances = class_codes[start] == code, np.where(class_codes == code, 0.0, p)
@@ -578,7 +578,7 @@ def group_fidelity(
         box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
         check_labels = np.average(np.abs(deviations_from_mean(box, weights)), weights=weights)
         error = np.abs(box - rules)
-        # A constant is met or not.
+        # A constant target is predicted exactly or not at all.
         values = (
             1 - error / check_labels if check_labels > 0 else np.where(error == 0, 1.0, -math.inf)
         )
@@ -754,7 +754,7 @@ def feature_agreement(
 def _change(before: NDArray[Any], after: NDArray[Any], ruleset: RuleSet) -> float:
     if ruleset.task == "classification":
         return float(np.mean(before != after))
-    # What no rule predicts is predicted by the mean.
+    # Uncovered rows are predicted by the mean.
     mean = float(np.nanmean(before)) if not np.isnan(before.astype(float)).all() else 0.0
     one, other = (np.nan_to_num(side.astype(np.float64), nan=mean) for side in (before, after))
     return float(np.mean(np.abs(one - other)))

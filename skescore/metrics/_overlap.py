@@ -200,7 +200,7 @@ def rule_overlap(
         if joint_weights is not None:
             joint_weights += (numbers.T * weight) @ numbers
         count = numbers.sum(axis=1)
-        # By Cauchy and Schwarz, equal only if all conclusions are; whole numbers, exact.
+        # By Cauchy-Schwarz, equality holds only for equal conclusions; exact for whole numbers.
         torn = count * (numbers @ codes.astype(float) ** 2) != (numbers @ codes) ** 2
         shares += [weight[count >= 2].sum(), weight[torn].sum(), weight[count == 0].sum()]
     overlap, negative, uncovered = np.clip(shares / total, 0.0, 1.0).tolist()
@@ -377,7 +377,7 @@ def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Re
     (0.0, 0.33)
     """
     ruleset, table, weights = rules_and_rows("redundancy", rules, X, sample_weight)
-    # With a part left out, rules that were disjoint need not be.
+    # Without a condition, disjoint rules may overlap.
     loose = ruleset.replace(disjoint=False) if ruleset.disjoint else ruleset
     rows: _OneRulePerRow | _Together
     rows = (_OneRulePerRow if loose.voting is None else _Together)(loose, table, weights > 0)

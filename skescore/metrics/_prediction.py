@@ -31,7 +31,7 @@ __all__ = ["PREDICTION_METRICS", "PredictionMetric", "prediction_loss", "predict
 
 Weights = np.ndarray | None
 
-#: The code of a row without a rule: wrong, but no class of its own.
+#: Code of the prediction of an uncovered row: wrong, but not a class.
 NO_RULE = -1
 
 
@@ -58,7 +58,7 @@ def _counts(
     )
     occurs = (actual > 0) | (predicted > 0)
     hits, predicted, actual = hits[occurs], predicted[occurs], actual[occurs]
-    # Through the errors, as scikit-learn has it: sums of weights then round alike.
+    # Add the errors as scikit-learn does, so that sums of weights round alike.
     return hits, hits + (predicted - hits), hits + (actual - hits)
 
 
@@ -89,7 +89,7 @@ def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     residual, total = float(errors.sum()), float(deviations.sum())
     if residual == 0.0:
         return 1.0
-    # An infinite quotient helps nobody who takes means over folds.
+    # An infinite value would make means over folds useless.
     return 0.0 if total == 0.0 else float(1.0 - np.divide(residual, total))
 
 
@@ -223,7 +223,7 @@ def _common_codes(y_true: np.ndarray, y_pred: np.ndarray) -> tuple[np.ndarray, n
     codes: dict[Any, int] = {}
     coded = np.array([codes.setdefault(label, len(codes)) for label in labels], dtype=np.intp)
     if not all(isinstance(label, str | int | float) and label == label for label in codes):
-        # A missing label does not equal itself; pandas knows that all of them are one.
+        # A missing label does not equal itself; pandas treats all of them as one.
         objects = np.fromiter(labels, dtype=object, count=len(labels))
         coded = pd.factorize(objects, use_na_sentinel=False)[0]
     return coded[: len(y_true)], coded[len(y_true) :]
@@ -379,10 +379,10 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
             "y_pred must hold finite numbers, but the rules predict others for some rows, such as "
             "those where a linear rule lacks a value. Drop such rows."
         )
-    # The same per row of weight 1, as R² is told by the number of rows whether it is defined.
+    # Scale to a mean weight of 1, since R² needs at least two rows.
     scale = sums.n_rows / sums.weight
     deviation, squares = scale * sums.deviation, scale * sums.squares
-    if sums.equal:  # no trifle is left of their variance
+    if sums.equal:  # remove rounding noise
         deviation = squares = 0.0
     errors = scale * sums.absolute, scale * sums.squared
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -424,9 +424,7 @@ def _measure(
     weights = None if sample_weight is None else row_weights(sample_weight, len(y_true))
     is_counted = has_rule if uncovered == "ignore" else np.ones(len(y_true), bool)
     if weights is not None:
-        is_counted = is_counted & (
-            weights > 0
-        )  # a row that weighs nothing must not count in any way
+        is_counted = is_counted & (weights > 0)  # Rows of weight 0 do not count in any way.
         weights = weights[is_counted]
     y_true, y_pred, has_rule = y_true[is_counted], y_pred[is_counted], has_rule[is_counted]
     if len(y_true) == 0:

@@ -13,7 +13,7 @@ from skescore._validation import as_numbers, check_flag
 from skescore.metrics import _prediction
 from skescore.metrics._rows import Floats, Numbers, metric_of
 
-#: Numbers nearer to zero than this are zero to relative errors, as they are in RuleKit.
+#: Relative errors treat smaller numbers as zero, as RuleKit does.
 ZERO = 1e-6
 
 _NEVER_WRONG = "where y_true never varies and is always predicted correctly"

@@ -25,10 +25,10 @@ from skescore._validation import as_numbers, check_number_or_nan, row_weights
 __all__ = ["Floats", "Labels", "Numbers", "Outcomes", "Probabilities", "metric_of", "ratio"]
 
 Floats = NDArray[np.float64]
-#: Probabilities that some models give in single precision do not sum to 1 more closely.
+#: Tolerance of the sum of probabilities, for models of single precision.
 _ROUNDING = 1e-4
 _REMEDY = "Drop or fill such rows first."
-#: Pairs of labels of which 1 is the positive one if nothing else is said.
+#: Pairs of labels in which 1 is the positive label by default.
 _ONE_IS_POSITIVE = ({0, 1}, {-1, 1})
 
 
@@ -135,7 +135,7 @@ class Labels:
             pos_label = 1
         if pos_label in self.labels:
             return self.labels.index(pos_label)
-        # A lone label of the same kind may be the negative one.
+        # A single label of the same type may be the negative one.
         if len(self.labels) == 2 or isinstance(pos_label, str) != isinstance(self.labels[0], str):
             raise ValueError(
                 f"pos_label must be one of the labels {listed(self.labels)}, got {pos_label!r}."
@@ -277,7 +277,7 @@ def _label_column(name: str, labels: Any) -> NDArray[Any]:
     if column.ndim != 1:
         raise ValueError(f"{name} must hold one label per row, got shape {column.shape}.")
     if not hasattr(labels, "dtype"):
-        # numpy would write the number of a mixed list as text, and hide that it is missing.
+        # NumPy would convert the NaN of a mixed list to text.
         column = np.empty(len(column), dtype=object)
         column[:] = list(labels)
     objects = np.asarray(column.tolist() if column.dtype != object else column, dtype=object)

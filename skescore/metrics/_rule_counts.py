@@ -48,11 +48,11 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 JSON_FORMAT, JSON_VERSION = "skescore.RuleCounts", 1
-#: Labels on the border of a closed interval stay inside whatever the last bits of its ends are.
+#: Relative tolerance that keeps labels on the border of a closed interval inside.
 BORDER = 32 * np.finfo(np.float64).eps
-#: Share of squared deviations below which too few digits of a difference of squares are left.
+#: Share of the squares below which a difference of squares loses too many digits.
 NARROW = 1e-3
-#: How often a better center is looked for; labels of any size need no more.
+#: Largest number of passes that improve the center; it suffices for labels of any size.
 _CENTERS = 3
 
 
@@ -264,7 +264,7 @@ class NumberSums(_Sums):
         std = np.sqrt(np.maximum(squares_from_mean, 0.0) / positive_weight)
         equal = self.rule_ends[:, 0] == self.rule_ends[:, 1]
         mean = np.where(equal, self.rule_ends[:, 0], mean)
-        # Equal labels have a deviation of zero, which their rounded mean must not hide.
+        # Equal labels have deviation 0, whatever the rounding of their mean.
         std = np.where(equal | (std <= BORDER * np.abs(mean)), np.where(weight > 0, 0, np.nan), std)
         return replace(self, moments=np.stack([mean, std], axis=1), within=None)
 
@@ -489,7 +489,7 @@ def complete(ruleset: RuleSet, passes: CountingPasses, *, rule_measures: bool = 
     default = math.nan if fallback is None else float(fallback.output)
     counts = passes.first(default, passes.center())
     numbers = _numbers_of(counts)
-    for attempt in range(_CENTERS):  # the farther the center was, the fewer digits the mean has
+    for attempt in range(_CENTERS):  # a distant center leaves few correct digits
         if not numbers.imprecise(slice(1)) and (attempt or not numbers.imprecise(slice(2))):
             break
         counts = passes.first(default, numbers.better_center)
@@ -605,7 +605,7 @@ class RowPasses:
             with np.errstate(over="ignore", invalid="ignore"):
                 error = y - np.where(covered, predicted, default)
                 sums = weights * [np.ones(len(y)), deviation, deviation**2, np.abs(error), error**2]
-            counted = weights > 0  # a row that weighs nothing must not count in any way
+            counted = weights > 0  # Rows of weight 0 do not count in any way.
             ends = np.where(counted, y, np.nan)
             groups.add_numbers(
                 matches[counted],
@@ -742,7 +742,7 @@ class Groups:
             (weights, (codes, np.arange(len(codes)))), shape=(len(all_labels), len(codes))
         )
         sums = np.stack([by_label @ flags.astype(np.float64) for flags in kinds])
-        # By Cauchy and Schwarz, equal only if all rules have the same class; whole numbers, exact.
+        # By Cauchy-Schwarz, equality holds only for equal classes; exact for whole numbers.
         count, first, squares = (matches.astype(np.float64) @ factor for factor in self._factors)
         torn = count * squares != first**2
         wrong = torn & (predicted != codes)

@@ -51,7 +51,7 @@ class Counts:
 
     @cached_property
     def uncovered(self) -> Numbers:
-        # Not T - c, whose rounding could leave a trifle where nothing is left.
+        # T - c could leave rounding noise where no row is left.
         return self.missed + self.rejected
 
     @cached_property
@@ -117,7 +117,7 @@ def _divergence(k: Counts, side: Numbers, outside: bool = False) -> Numbers:
     for total, sign in ((k.P, 1.0), (k.N, -1.0)):
         expected = side * total / k.total
         excess = (-sign if outside else sign) * _ratio(k.difference, side * total, 0.0)
-        # An empty cell has an excess of -1, and must not lie below by rounding.
+        # An empty cell has the excess -1; rounding must not go below.
         parts.append(expected * _relative_divergence(np.maximum(excess, -1.0)))
     return parts[0] + parts[1]
 
@@ -129,8 +129,8 @@ def _relative_divergence(r: Numbers) -> Numbers:
     return np.where(near, small**2 * np.polyval(_SERIES, small), xlog1py(1 + r, r) - r)
 
 
-# A formula gets :class:`Counts` and its parameters as arrays, and has NaN exactly where it is
-# undefined. Removable singularities have no NaN: each formula is written in the form that has none,
+# A formula takes :class:`Counts` and its parameters as arrays, and returns NaN exactly where it is
+# undefined. It has a value at removable singularities: each formula is written without them,
 # mostly by way of the difference D = pN - nP, which is 0 for a rule no better than chance.
 
 Limits = Callable[..., tuple[ArrayLike, ArrayLike]]
@@ -145,7 +145,7 @@ def _positives_times_log_lift(k: Counts) -> Numbers:
     """Evaluate p ln(pT / (cP)), 0 if p = 0."""
     baseline = k.covered * k.P
     excess = _ratio(k.difference, baseline, 0.0)
-    near = np.abs(excess) < 0.5  # where the quotient is near 1, its logarithm would be noise
+    near = np.abs(excess) < 0.5  # near 1, the logarithm would be rounding noise
     lift_ = _ratio(k.p * k.total, baseline, 1.0)
     return np.where(near, xlog1py(k.p, np.where(near, excess, 0.0)), xlogy(k.p, lift_))
 
@@ -259,7 +259,7 @@ def novelty(k: Counts) -> Numbers:
 def klosgen(k: Counts, omega: Numbers) -> Numbers:
     better = _ratio(k.difference, k.covered * k.total)
     value = full_coverage(k) ** omega * better
-    # Small rules count for ever less, unless size does not count at all.
+    # The value falls to 0 for small rules, unless size has no influence.
     return np.where((k.covered == 0) & (omega > 0), 0.0, value)
 
 
@@ -341,7 +341,7 @@ def product_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLik
 
 
 def relative_risk_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    # A pure rule covers either all positives or, with much smoothing, next to nothing.
+    # The best pure rule covers all positives or, with strong smoothing, almost nothing.
     all_positives = _ratio(N, smoothing, np.inf)
     return 0.0, np.maximum(all_positives, (P + N) / (P + smoothing))
 
@@ -350,7 +350,7 @@ def klosgen_limits(P: Numbers, N: Numbers, omega: Numbers) -> tuple[ArrayLike, A
     total = P + N
 
     def greatest(kind: Numbers) -> Numbers:
-        # Best is a rule that covers a whole class; if size counts a lot, it takes in others.
+        # The best rule covers a whole class; if size dominates, it covers other rows too.
         covered = np.maximum(kind, total * (1 - _ratio(np.ones_like(omega), omega, np.inf)))
         return (covered / total) ** omega * kind * (1 / covered - 1 / total)
 

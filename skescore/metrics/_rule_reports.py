@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["characteristics", "rule_report"]
 
 
-#: Corrections that bound the share of false discoveries, and the chance of any.
+#: Corrections that control the false discovery rate and the family-wise error rate.
 _FDR, _FWER = ("fdr_bh", "rulekit_fdr"), ("holm", "rulekit_fwer")
-#: Corrections of p-values by the part of a figure's name that stands for them.
+#: Corrections of p-values by their abbreviation in names of characteristics.
 _CORRECTIONS = {
     "": None,
     "fdr_": "fdr_bh",
@@ -36,7 +36,7 @@ _CORRECTIONS = {
     "rulekit_fdr_": "rulekit_fdr",
     "rulekit_fwer_": "rulekit_fwer",
 }
-#: What an induction took: altogether, growing and pruning rules.
+#: Durations of an induction: total, growing and pruning.
 TIMES = ("time_total_s", "time_growing_s", "time_pruning_s")
 
 
@@ -302,7 +302,7 @@ def characteristics(
     return figures | conflicts | seconds
 
 
-#: Counts of single rules, what all rows weigh, and how many rows rules of several classes hold for.
+#: Counts of single rules, total weight, and weight of rows that rules of several classes cover.
 _Counted = tuple[RuleConfusion, float, dict[str, float]]
 
 
@@ -361,9 +361,9 @@ class _Torn:
 
     def watch(self, rows: slice, matches: Flags) -> None:
         numbers = matches.astype(np.float64)
-        # One sum at a time: products of thin matrices are slow, the more so on several threads.
+        # One product per sum: products of thin matrices are slow, above all on several threads.
         count, codes, squares = (numbers @ factor for factor in self._factors)
-        # By Cauchy and Schwarz, equal only if all rules have the same class; whole numbers, exact.
+        # By Cauchy-Schwarz, equality holds only for equal classes; exact for whole numbers.
         self.rows[rows] = count * squares != codes**2
 
 

@@ -38,11 +38,11 @@ Numbers = NDArray[np.float64]
 #: Corrections for the number of tests: Benjamini-Hochberg, Holm, and RuleKit's forms of both.
 CORRECTIONS = ("fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer")
 
-_WHOLE_TOLERANCE = 1e-9  # relative; what summing weights may cost
-_MOST_ROWS = 2.0**53  # above, whole numbers are not exact
-_FIRST_TERMS, _MOST_TERMS = 64, 1 << 16  # of a tail, taken at a time
-_CELLS = 1 << 20  # numbers held at a time
-#: A p-value corrected to the very level of significance is at that level whatever its last bits.
+_WHOLE_TOLERANCE = 1e-9  # relative error of summed weights
+_MOST_ROWS = 2.0**53  # largest exact whole number
+_FIRST_TERMS, _MOST_TERMS = 64, 1 << 16  # terms of a tail per step
+_CELLS = 1 << 20  # numbers in memory at a time
+#: Relative tolerance for p-values that equal the level of significance.
 _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
@@ -123,7 +123,7 @@ def _cut_to_integers(array: Numbers) -> Numbers:
 def _upper_tail(k: Counts) -> Numbers:
     """Compute P(X >= p) for hypergeometric X with the margins of the counts."""
     first = np.exp(_log_probability(k))
-    # Outwards is towards more positives for a rule better than chance, else towards fewer.
+    # Sum towards more positives for a rule better than chance, else towards fewer.
     better = k.difference > 0
     cells = (
         np.where(better, k.missed, k.p),
@@ -165,10 +165,10 @@ def _sum_beyond(a: Numbers, b: Numbers, c: Numbers, d: Numbers) -> Numbers:
             up = (c[rows, None] + steps + 1) * (d[rows, None] + steps + 1)
             terms = down / up
             terms[:, 0] *= last[rows]
-            np.cumprod(terms, axis=1, out=terms)  # 0 from the end on
+            np.cumprod(terms, axis=1, out=terms)  # 0 beyond the last term
             totals[rows] += terms.sum(axis=1)
             last[rows] = terms[:, -1]
-            # The terms to come are at most a geometric series with the latest quotient.
+            # A geometric series with the latest quotient bounds the remaining terms.
             quotient = np.clip(down[:, -1] / up[:, -1], 0.0, 1.0)
             open_ = last[rows] > (1 - quotient) * totals[rows] * 2.0**-55
             remaining.append(rows[open_])
@@ -253,7 +253,7 @@ def variance_p_value(
     tested = (size > 1) & (expected > 0)
     result = np.full(tested.shape, otherwise)
     freedom = size[tested] - 1
-    with np.errstate(over="ignore", under="ignore"):  # infinitely larger, infinitely smaller
+    with np.errstate(over="ignore", under="ignore"):  # ratios may overflow and underflow
         result[tested] = chdtr(freedom, freedom * (sample[tested] / expected[tested]) ** 2)
     return plain(result)
 

@@ -352,7 +352,7 @@ def _brier(
     overall = np.broadcast_to(rules.fallback.at(grid), curves.shape)
 
     def integrated(forecast: Floats) -> float:
-        # Versions of scikit-survival before 0.27 integrate by a function that numpy 2.4 dropped.
+        # scikit-survival before 0.27 calls a function that NumPy 2.4 removed.
         errors = metrics.brier_score(train, test, forecast, grid)[1]
         return float(np.trapezoid(errors, grid) / (grid[-1] - grid[0]))
 

@@ -228,7 +228,7 @@ def ice_part_curves(
     return ax
 
 
-#: So many points get a line each; of more only the best one does.
+#: Up to so many points get a line each; of more points only the best does.
 _LINES_AT_MOST = 12
 _HATCHES = ("//", "\\\\", "..", "xx", "--", "||", "oo", "++")
 
@@ -382,7 +382,7 @@ def fire_isolines(
             zorder=5,
             label="reference",
         )
-    # A hatch is drawn anew by every device; lines and points are kept sharp above it.
+    # Backends draw hatches differently; lines and points are drawn above them.
     ax.set_xlim(low_r - 0.03 * (high - low_r), high)
     ax.set_ylim(low_p, high_p_)
     whole_ticks(ax.xaxis)
@@ -395,7 +395,7 @@ def fire_isolines(
     if legend:
         handles = ax.get_legend_handles_labels()[0]
         line = matplotlib_module("lines").Line2D
-        if per_point:  # the points' colors say whose the lines are
+        if per_point:  # Lines have the colors of their points.
             handles = [h for h in handles if not isinstance(h, line)]
         legend_beside(ax, None, handles)
     return ax
@@ -414,7 +414,7 @@ def _reference(reference: Any, table: pd.DataFrame | None) -> tuple[float, float
     values = np.asarray(reference, dtype=float)
     if values.shape != (2,):
         raise ValueError(f"reference must be (loss, number of rules), got {reference!r}.")
-    fire_score(float(values[0]), float(values[1]))  # refuses what is out of the domain
+    fire_score(float(values[0]), float(values[1]))  # raises an error outside the domain
     return float(values[0]), float(values[1])
 
 
@@ -519,7 +519,7 @@ def fire_surface(
         high_p = 1.15 * float(p.max()) or 1.0
     low_r, high_r = checked_range("n_rules", n_rules, low_r, high_r, at_least=1.0)
     low_p, high_p = checked_range("loss", loss, low_p, high_p, at_least=0.0)
-    fire_score(0.0, 1.0, psi=psi)  # so that a psi out of its domain is refused before a figure
+    fire_score(0.0, 1.0, psi=psi)  # check psi before making a figure
     ax = axes_or_new(ax)
     sizes = sizes_with_steps(low_r, high_r, psi)
     losses = np.linspace(low_p, high_p, 200)

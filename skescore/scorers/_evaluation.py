@@ -31,11 +31,11 @@ from skescore.rules.importers import options_from_rows
 __all__ = ["SIZES", "RuleEvaluation", "evaluate_rules"]
 
 Size = str | Callable[[RuleSet], float]
-#: What a size of rules may count, by name.
+#: Units in which the size of a rule set may be counted.
 SIZES = ("rules", "conditions", "literals", "terms")
 REFERENCES = ("data", "black_box")
 Value = TypeVar("Value")
-#: Rows by which it is told whether y is in the units of the rules.
+#: Number of rows that determine whether y is in the units of the rules.
 _COMPARED = 50
 
 
@@ -91,14 +91,14 @@ class RuleEvaluation:
 
     def check_units(self) -> None:
         """Refuse a transformed target: single rules can only be judged in their own units."""
-        if isinstance(self.X, RuleCounts):  # which were made with the target that they are given
+        if isinstance(self.X, RuleCounts):  # Counts use the units of their own target.
             return
         rows = np.flatnonzero(self.covered)[:_COMPARED]
         if self.ruleset.task == "classification" or not len(rows):
             return
         by_rules = self.ruleset.predict(_safe_indexing(self.X, rows))
         y_pred = self.y_pred[rows].astype(float)
-        # Extractors may predict a few rows otherwise than their rules do, but not most of them.
+        # Extractors may predict a few rows differently from their rules, but not most rows.
         same = np.isclose(by_rules, y_pred, rtol=1e-6)
         if same.mean() < 0.5:
             raise ValueError(
@@ -125,7 +125,7 @@ class RuleEvaluation:
             )
 
     def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
-        if not isinstance(metric, str):  # a function of the caller's own may give what it likes
+        if not isinstance(metric, str):  # A user's function may return anything.
             return self._measure(measure, metric, uncovered)
         key = measure, metric, uncovered
         if key not in self._measured:
@@ -166,7 +166,7 @@ class RuleEvaluation:
             return float(n_rules)
         return float(
             max(1, getattr(self.ruleset, f"n_{kind}"))
-        )  # a rule that always holds has none, but is read as well
+        )  # A rule without conditions counts as one.
 
     @cached_property
     def volume(self) -> float:
@@ -178,7 +178,7 @@ class RuleEvaluation:
                     "Completeness by volume needs the domain of the rules, which counts of rows do "
                     "not tell: pass rules.replace(domain=...), such as rules.domain_around(sample)."
                 )
-            # Imported rules do not remember their training rows; these rows stand for them.
+            # Imported rules have no training rows; these rows replace them.
             domain = ruleset.domain_around(self.X, self.sample_weight)
             ruleset = ruleset.replace(domain=domain)
         return float(volume_completeness(ruleset))
@@ -402,7 +402,7 @@ def _query_of(model: Any) -> Callable[[Any], Any] | None:
 
 
 def _numbers(y_true: np.ndarray) -> np.ndarray:
-    # Checked here, as a measure does not see the rows that no rule covers.
+    # Checked here, since a measure does not see uncovered rows.
     if y_true.dtype.kind in "fiub":
         wrong = y_true[~np.isfinite(y_true)].tolist()
     else:
@@ -425,7 +425,7 @@ def _check_labels(y_true: np.ndarray, ruleset: RuleSet) -> None:
             "for the extraction?"
         )
     missing_rows = np.flatnonzero(pd.isna(y_true))
-    if len(missing_rows):  # which would count as one more class, always predicted wrongly
+    if len(missing_rows):  # They would count as another class that is never predicted.
         raise ValueError(
             f"y must hold a label in every row, but row {int(missing_rows[0])} has none. Drop such "
             "rows first."

@@ -83,7 +83,7 @@ class PerformanceScorer(AsksForWeights):
                 "numbers for a regressor."
             )
         if metric.kind == "binary":
-            # The rows may hold two of many classes, or one of two.
+            # The rows may contain two of many classes, or one of two.
             _check_binary(self.name, _classes(estimator), options.get("pos_label"))
         truth = self._truth(estimator, X, y)
         return performance_value(
@@ -119,7 +119,7 @@ class PerformanceScorer(AsksForWeights):
         return {key: value for key, value in self.settings.items() if key != "undefined"}
 
     def _undefined(self, metric: PerformanceMetric) -> float:
-        # A score is what is greater for the better; so is what stands for a missing one.
+        # Undefined scores are not negated.
         undefined = float(self.settings["undefined"])
         return -undefined if metric.greater_is_better is False else undefined
 
@@ -256,7 +256,7 @@ def make_performance_scorer(
         )
     check_choice("reference", reference, REFERENCES)
     check_number_or_nan("undefined", undefined)
-    # By name where there is one: a search prints and copies it.
+    # Keep the name of a registered metric, since searches print and copy it.
     is_unregistered = PERFORMANCE_METRICS.get(checked_metric.name) is not checked_metric
     settings = {"undefined": float(undefined), **options}
     return PerformanceScorer(
@@ -264,7 +264,7 @@ def make_performance_scorer(
     )
 
 
-#: The ready-made scorers, by the names that searches understand.
+#: Ready-made scorers of :data:`PERFORMANCE_METRICS` by name.
 PERFORMANCE_SCORERS: dict[str, PerformanceScorer] = {
     metric.scorer_name: make_performance_scorer(metric)
     for metric in PERFORMANCE_METRICS.values()

@@ -35,7 +35,7 @@ class AsksForWeights:
             raise TypeError(f"{name} takes sample_weight only, got {sorted(unknown)}.")
         clone = copy.copy(self)
         clone._requests = self._requests | requests
-        clone.get_metadata_routing()  # names a bad request now
+        clone.get_metadata_routing()  # raises an error for an invalid request
         return clone
 
     def get_metadata_routing(self) -> MetadataRequest:

@@ -60,14 +60,14 @@ __all__ = [
     "register_score",
 ]
 
-#: How the values of all rules become one; "weighted" is their mean by the rows of each.
+#: Aggregates of the values of all rules; "weighted" is the mean weighted by rows.
 AGGREGATES: dict[str, Callable[[np.ndarray], Any]] = {
     "mean": np.mean,
     "min": np.min,
     "median": np.median,
     "max": np.max,
 }
-#: Where a warning points: to the caller's own line, which Python can find from 3.12 on.
+#: Options that let a warning point to the line of the caller, from Python 3.12 on.
 _AT_CALLER: dict[str, Any] = {"stacklevel": 2}
 if sys.version_info >= (3, 12):
     _AT_CALLER = {"skip_file_prefixes": (str(Path(__file__).parents[1]),)}
@@ -564,7 +564,7 @@ def _quality_of(
         values = -values
     weights = None
     if aggregate == "weighted":
-        # What no row tells of has no weight, also where the measure would be undefined.
+        # Rules without rows have no weight, even where the measure is undefined.
         values, weights = values[counts.covered > 0], counts.covered[counts.covered > 0]
     without = int(np.isnan(values).sum())
     values = np.where(np.isnan(values), undefined, values)
@@ -652,7 +652,7 @@ def make_rule_scorer(
     check_flag("assigned", assigned)
     check_number_or_nan("undefined", undefined)
     settings = {
-        # By name where there is one: functions of the catalog cannot be pickled.
+        # Keep the name of a registered measure, since its function cannot be pickled.
         "measure": rule_measure.name
         if RULE_MEASURES.get(rule_measure.name) is rule_measure
         else rule_measure,
@@ -741,7 +741,7 @@ def make_set_scorer(
     check_choice("reference", reference, REFERENCES)
     check_number_or_nan("undefined", undefined)
     settings = {
-        # By name where there is one: a search prints and copies it.
+        # Keep the name of a registered measure, since searches print and copy it.
         "measure": set_measure.name
         if SET_MEASURES.get(set_measure.name) is set_measure
         else set_measure,
@@ -877,7 +877,7 @@ def register_installed_scores() -> tuple[str, ...]:
         who = f"The score {entry.name!r} of the package {package!r} ({entry.value!r})"
         try:
             spec = entry.load()
-        except Exception as error:  # whatever their modules do when they are imported
+        except Exception as error:  # The import of a package may raise anything.
             raise ImportError(
                 f"{who} cannot be imported ({type(error).__name__}: {error}). Reinstall, upgrade "
                 "or uninstall that package."
@@ -892,7 +892,7 @@ def register_installed_scores() -> tuple[str, ...]:
     return tuple(names)
 
 
-#: What runs keep beside scores, which no score may be called.
+#: Column names of runs that no score may take.
 _RESERVED_COLUMNS = (
     "n_rules",
     "size",

@@ -45,9 +45,9 @@ from skescore.scorers._evaluation import RuleEvaluation
 
 __all__ = ["SET_AXES", "SET_MEASURES", "SetMeasure", "find_set_measure", "loss_of"]
 
-#: What a measure looks at, each with all before it.
+#: Inputs of a measure; each level includes the ones before.
 NEEDS = ("rules", "rows", "labels", "black_box", "extractor")
-#: Stream of random numbers that rows are halved by.
+#: Stream of random numbers for halving the rows.
 _HALVES = 13
 
 
@@ -273,7 +273,7 @@ def _stability_of(
             half = len(order) // 2
             try:
                 halves = [_made_again(e, np.sort(part)) for part in (order[:half], order[half:])]
-            except ValueError as error:  # so few rows may give no rules
+            except ValueError as error:  # few rows may give no rules
                 warnings.warn(
                     f"Half of the {len(order)} rows gives no rules: {error}",
                     UndefinedMetricWarning,
@@ -283,7 +283,7 @@ def _stability_of(
             stabilities.append(stability(halves, e.X, n_bins=n_bins, sample_weight=e.sample_weight))
         return stabilities
 
-    # A generator that was moved on would give other halves.
+    # A generator changes its state, so that a second call would give other halves.
     fixed = isinstance(random_state, int | np.integer)
     return (
         e.compute_once((Stability, n_splits, n_bins, random_state), compute) if fixed else compute()
@@ -303,7 +303,7 @@ def _made_again(e: RuleEvaluation, chosen: np.ndarray) -> RuleSet:
     if hasattr(model, "oracle_"):
         box = model.estimator_
         frozen = box if isinstance(box, FrozenEstimator) else FrozenEstimator(box)
-        # The black box goes first: its own is not to be cloned.
+        # Replace the black box first, so that it is not cloned.
         fitted = clone(copy.copy(model).set_params(estimator=frozen)).fit(X, **weights)
     else:
         fitted = clone(model).fit(X, e.y_true[chosen], **weights)
@@ -471,7 +471,7 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
     }
 )
 
-#: Losses of rule sets that a search may minimize, and the measures that they come from.
+#: Losses of rule sets that a search may minimize, with their measures.
 SET_AXES: Mapping[str, SetMeasure] = MappingProxyType(
     {
         **{m.name: m for m in SET_MEASURES.values() if not m.greater_is_better},

@@ -64,7 +64,7 @@ class SurvivalScorer:
         return value if _directions()[self.score] else -value
 
     def _accept_sample_weight(self) -> bool:
-        return False  # scikit-survival's estimators know no weights
+        return False  # scikit-survival's estimators take no weights.
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return the metadata that the scorer requests: none."""

@@ -30,18 +30,18 @@ __all__ = ["prune"]
 
 # --- a score of many candidates at once, from the rows that each changes --------------------------
 
-# How well a candidate predicts and how large it is comes out exactly. How much of the domain it
-# covers is bounded from above, and only measured for the candidates that may be the best.
+# The prediction and the size of a candidate are computed exactly. Its completeness by volume is
+# bounded from above, and measured only for candidates that may be the best.
 
-#: What sampling may get wrong of a volume.
+#: Tolerance of sampled volumes.
 _SAMPLED = 0.01
-#: So many boxes what is left of one may fall into, once others are cut out of it.
+#: Largest number of boxes that remain of a box after subtracting others.
 _FRAGMENTS = 2_000
-#: Random points where it falls into more.
+#: Random points for the volume of a box that splits into more.
 _POINTS = 5_000
-#: The volume of so few rules is always exact.
+#: Up to so many rules, the volume is always computed exactly.
 _FEW_RULES = 12
-#: Numbers that are worked on at a time.
+#: Numbers per batch.
 _AT_A_TIME = 2_000_000
 
 
@@ -254,12 +254,12 @@ class _Volumes:
     def __init__(self, rows: RuleRows, domain: Domain) -> None:
         self.rows = rows
         self.domain = domain
-        #: Whether what a step changes can be measured by itself.
+        #: Whether the change by a step can be measured separately.
         self.by_parts = False
-        #: Whether the share is an estimate, to which changes are added from step to step.
+        #: Whether the share is an estimate that is updated by changes.
         self.is_followed = False
         self._share: float | None = None
-        #: Boxes of the rules that were looked at, with the rule, by the number of the object.
+        #: Cached boxes of rules, with the rule, by the id of the object.
         self._known: dict[int, tuple[Rule, _RuleBoxes]] = {}
 
     def measured(self, step: Step) -> float:
@@ -268,7 +268,7 @@ class _Volumes:
         if share is None:
             after = self.rows.result(step).replace(domain=self.domain)
             return float(volume_completeness(after))
-        # What rounding leaves of equal volumes must not decide.
+        # Rounding noise of equal volumes must not decide.
         return min(max(round(share, 12), 0.0), 1.0)
 
     def take(self, step: Step) -> None:
@@ -421,13 +421,13 @@ def _outside(low: np.ndarray, high: np.ndarray, lower: np.ndarray, upper: np.nda
 # --- pruning --------------------------------------------------------------------------------------
 
 
-#: Merges and shortened rules that are tried at a time; of rules that go, all are.
+#: Merges and shortened rules per step; all removals are tried.
 _MERGES, _DROPS = 200, 2000
-#: Merges and shortened rules tried at a time by a score that is only known as a whole.
+#: Merges and shortened rules per step for a score that is computed as a whole.
 _FEW = 100
-#: So many volumes are measured per step of larger rule sets, once one of them is for the better.
+#: Volumes measured per step of larger rule sets after the first improvement.
 _VOLUMES = 20
-#: A gain must exceed this, relative to the score, or rounding errors would prune.
+#: Smallest relative gain of a step, above rounding errors.
 _GAIN = 1e-12
 
 
@@ -543,7 +543,7 @@ def prune(
         return ruleset
     rows = RuleRows(ruleset, table)
     known_score = KnownScore.of(scorer, rows, X, y)
-    # Scores of ours read the columns from the table, which keeps what holds where.
+    # Scores of this package read the table, which caches the matches.
     ours = known_score is not None and ruleset.domain is not None
     score = _scored(scorer, table if ours else X, y)
     first = best = score(ruleset)
@@ -590,13 +590,13 @@ def _label_statistics(y: np.ndarray, ruleset: RuleSet) -> RuleStatistics:
     if ruleset.classes is not None:
         counted = Counter(y.tolist())
         counts = tuple(counted[label] for label in ruleset.classes)
-        # Shares of the classes alone would hide labels that are none of them.
+        # Shares of the classes would hide labels that are not classes.
         return RuleStatistics(n_rows, counts if sum(counts) == n_rows else None)
     numbers = y.astype(float)
     scale = float(np.abs(numbers).max())
     if not math.isfinite(scale):
         return RuleStatistics(n_rows)
-    if (numbers == numbers[0]).all():  # free of rounding
+    if (numbers == numbers[0]).all():  # exact
         return RuleStatistics(n_rows, mean=float(numbers[0]), standard_deviation=0.0)
     shares = numbers / scale
     mean, standard_deviation = float(shares.mean()), float(shares.std())
@@ -608,7 +608,7 @@ def _scored(scorer: Any, X: Any, y: np.ndarray) -> Callable[[RuleSet], float]:
 
     def score(ruleset: RuleSet) -> float:
         with warnings.catch_warnings():
-            # A candidate without a score is no candidate; there is nothing to tell.
+            # A candidate with an undefined score is skipped without a warning.
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             value = scorer(ruleset, X, y)
         try:
@@ -648,7 +648,7 @@ def _best_step(
     bounds, exact = known_score.bounds(steps)
     if is_estimate and not known_score.is_followed:
         best = score(rows.result())
-    # Best first: what is on top with its own score is better than what any other can reach.
+    # Best first: an exact score on top of the queue exceeds the bounds of all others.
     queue = [
         (-bound, i, is_exact) for i, (bound, is_exact) in enumerate(zip(bounds, exact, strict=True))
     ]
@@ -676,7 +676,7 @@ def _best_step(
 
 def _candidates(rows: RuleRows, n_merges: int, n_drops: int) -> list[Step]:
     rule_indices = rows.indices
-    # Merges first: where either does, the rows of both rules are told.
+    # Merges come first: on a tie they keep the rows of both rules.
     steps = rows.merges(n_merges, same_output=True)
     if len(rule_indices) > 1:
         steps += [rows.removal(rule_index) for rule_index in rule_indices]

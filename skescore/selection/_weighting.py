@@ -14,7 +14,7 @@ from skescore.rules import Rule, RuleSet
 
 __all__ = ["with_weights"]
 
-#: How rules vote unless something else is asked for.
+#: Default voting by task.
 _VOTING = {"classification": "votes", "regression": "mean"}
 
 
@@ -111,7 +111,7 @@ def with_weights(
             "ruleset.replace(ordered=False) to read every rule by itself, or "
             "ruleset.replace(disjoint=True) if no two rules ever hold together."
         )
-    # Before any row is looked at, since what does not go together can be told at once.
+    # Check the arguments before any row is read.
     together = ruleset.replace(ordered=False, voting=voting or _VOTING[ruleset.task])
     counts = confusion(ruleset, X, y, sample_weight)
     values = counts.quality(entry, undefined=undefined, **parameters)
