@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -113,6 +113,15 @@ class RuleSet(Sequence[Rule]):
         "voting",
         "reference",
     )
+    _defaults: ClassVar[dict[str, Any]] = {
+        "classes": None,
+        "domain": None,
+        "ordered": True,
+        "disjoint": False,
+        "fallback": None,
+        "voting": None,
+        "reference": None,
+    }
     _rules: tuple[Rule, ...] | None
     _boxes: BoxTable | None
     _conclusions: Conclusions | None
@@ -152,20 +161,18 @@ class RuleSet(Sequence[Rule]):
             if isinstance(fallback, Fallback):
                 outputs.add(fallback.output)
             classes = sorted(outputs, key=label_order)
-        self._set(
-            rules,
-            None,
-            None,
-            feature_names=feature_names,
-            task=task,
-            classes=classes,
-            domain=domain,
-            ordered=ordered,
-            disjoint=disjoint,
-            fallback=fallback,
-            voting=voting,
-            reference=reference,
-        )
+        settings = {
+            "feature_names": feature_names,
+            "task": task,
+            "classes": classes,
+            "domain": domain,
+            "ordered": ordered,
+            "disjoint": disjoint,
+            "fallback": fallback,
+            "voting": voting,
+            "reference": reference,
+        }
+        self._set(rules, None, None, settings)
         check_rules(rules, self.feature_names, self.classes)
 
     def _set(
@@ -173,22 +180,18 @@ class RuleSet(Sequence[Rule]):
         rules: tuple[Rule, ...] | None,
         boxes: BoxTable | None,
         conclusions: Conclusions | None,
-        *,
-        feature_names: Sequence[str],
-        task: str,
-        classes: Sequence[Any] | None = None,
-        domain: Domain | None = None,
-        ordered: bool = True,
-        disjoint: bool = False,
-        fallback: Fallback | None = None,
-        voting: str | None = None,
-        reference: str | None = None,
+        settings: dict[str, Any],
     ) -> None:
-        """Check and store the settings."""
-        names = tuple(str(n) for n in check_sequence("feature_names", feature_names, "names"))
+        """Check the settings, with defaults for missing ones, and store all parts."""
+        if unknown := settings.keys() - set(self._fields[3:]):
+            raise TypeError(f"A RuleSet has no parameter {min(unknown)!r}.")
+        settings = {**self._defaults, **settings}
+        names = check_sequence("feature_names", settings["feature_names"], "names")
+        names = settings["feature_names"] = tuple(map(str, names))
         if len(set(names)) != len(names):
-            twice = sorted({n for n in names if names.count(n) > 1})
-            raise ValueError(f"feature_names must differ from each other, got {twice} twice.")
+            repeated = sorted({n for n in names if names.count(n) > 1})
+            raise ValueError(f"feature_names must differ from each other, got {repeated} twice.")
+        task, domain, fallback = (settings[name] for name in ("task", "domain", "fallback"))
         check_choice("task", task, TASKS)
         check_instance("domain", domain, Domain, optional=True)
         check_instance("fallback", fallback, Fallback, optional=True)
@@ -196,32 +199,20 @@ class RuleSet(Sequence[Rule]):
             raise ValueError(
                 f"domain has {len(domain.lower)} features, feature_names has {len(names)}."
             )
-        labels = _checked_classes(task, classes)
+        settings["classes"] = _checked_classes(task, settings["classes"])
         if fallback is not None:
-            fallback.check(labels)
-        ordered, disjoint = check_flag("ordered", ordered), check_flag("disjoint", disjoint)
-        voting = check_voting(voting, task, ordered=ordered)
+            fallback.check(settings["classes"])
+        for flag in ("ordered", "disjoint"):
+            settings[flag] = check_flag(flag, settings[flag])
+        voting = check_voting(settings["voting"], task, ordered=settings["ordered"])
         if voting is not None and fallback is not None and fallback.policy == "nearest":
             raise ValueError(
                 f"A fallback by policy='nearest' lets one rule predict, which does not go with "
                 f"voting={voting!r}: choose policy='default' or 'abstain'."
             )
-        check_choice("reference", reference, (None, *REFERENCES))
-        values = (
-            rules,
-            boxes,
-            conclusions,
-            names,
-            task,
-            labels,
-            domain,
-            ordered,
-            disjoint,
-            fallback,
-            voting,
-            reference,
-        )
-        self.__setstate__(dict(zip(self._fields, values, strict=True)))
+        check_choice("reference", settings["reference"], tuple(REFERENCES))
+        parts = {"_rules": rules, "_boxes": boxes, "_conclusions": conclusions}
+        self.__setstate__({**parts, **settings})
 
     @classmethod
     def from_boxes(
@@ -250,7 +241,7 @@ class RuleSet(Sequence[Rule]):
             If the arrays do not fit each other, the names or the classes.
         """
         self = cls.__new__(cls)
-        self._set(None, boxes, conclusions, feature_names=feature_names, **settings)
+        self._set(None, boxes, conclusions, {"feature_names": feature_names, **settings})
         if boxes.lower.shape[1] != self.n_features:
             raise ValueError(
                 f"boxes has {boxes.lower.shape[1]} features, feature_names has {self.n_features}."
