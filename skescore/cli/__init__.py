@@ -1,7 +1,7 @@
 """The command line: ``skescore tune``, ``score``, ``rules`` and so on, see `COMMANDS`.
 
-A command's module is imported when it is called, so that ``skescore doctor`` works, and says what
-is wrong, where what the others need does not.
+The module of a command is imported when the command is called, so that ``skescore doctor`` can
+report problems of packages that other commands need.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _PLAIN = {"≤": "<=", "≥": ">=", "≠": "!=", "±": "+/-", "²": "2", "·": "
 
 
 def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Write what a terminal's encoding lacks with characters that all have."""
+    """Replace characters that the encoding of the terminal lacks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
@@ -88,7 +88,7 @@ _SCORING = {"tune", "bench", "score", "report", "certify"}
 def build_parser(
     arguments: Sequence[str] | None = None, *, brief: bool = False
 ) -> argparse.ArgumentParser:
-    """Make the parser of the whole command line."""
+    """Build the parser of all commands."""
     parser = Parser(prog="skescore", description=_DESCRIPTION, epilog=_EXAMPLES)
     parser.add_argument(
         "-V",
@@ -174,7 +174,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _write(text: str) -> None:
-    """Write results; a reader that has seen enough, such as head, is no failure."""
+    """Write results; a reader that closes the pipe early, such as head, is no failure."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -186,7 +186,7 @@ def _write(text: str) -> None:
 
 
 def _abandon(stream: Any) -> None:
-    """Keep the interpreter from failing once more when it flushes the stream at its end."""
+    """Prevent a second failure when the interpreter flushes the stream at its end."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -1,7 +1,7 @@
-"""The command line's parser, and the options that several commands share with their checks.
+"""The parser of the command line, and the options that several commands share.
 
-What is heavy is imported where it is used: the list of commands comes at once, and `doctor` works
-where a package is broken.
+Slow imports are made where they are used, so that the list of commands appears at once and
+`doctor` works if a package is broken.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
     from skescore.datasets import Dataset, DatasetError, Preparation
     from skescore.scorers import PerformanceScorer, RuleScorer
 
-#: What stands before a command that is the black box.
+#: Prefix of a command that is the black box.
 COMMAND = "command:"
-#: All from the user's colon to the last @ is hidden, even where the URL has other faults.
+#: Text from the colon after the user name to the last @ is hidden, even in malformed URLs.
 _USER = re.compile(r"([\w+.-]+:/+[^\s:/@]*):.*@")
 _SECRET = re.compile(r"([?&;][^\s=&;]*(?:passw|pwd|secret|token)[^\s=&;]*=)[^\s&;]*", re.IGNORECASE)
-#: Longer lines are hard to read, however wide the terminal is.
-_WIDEST = 100
+#: Maximum line width, even on wide terminals.
+_MAX_WIDTH = 100
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line rather than under a page of usage.
+    """A parser that reports errors in one line instead of after a page of usage.
 
     Parameters
     ----------
     description : str, optional
-        Its paragraphs are filled to the width of the terminal; the epilog stays as it is.
+        Its paragraphs are wrapped to the width of the terminal; the epilog is not.
     **options : object
-        Of :class:`argparse.ArgumentParser`.
+        Arguments of :class:`argparse.ArgumentParser`.
     """
 
     def __init__(self, *, description: str | None = None, **options: Any) -> None:
-        width = min(_WIDEST, max(11, shutil.get_terminal_size().columns - 2))  # as argparse does
+        width = min(_MAX_WIDTH, max(11, shutil.get_terminal_size().columns - 2))  # as argparse does
         paragraphs = (description or "").split("\n\n")
         form: Any = functools.partial(argparse.RawDescriptionHelpFormatter, width=width)
         super().__init__(
@@ -72,12 +72,12 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Explain wrong usage and exit with code 2."""
+        """Report wrong usage and exit with code 2."""
         message = without_passwords(message)
         self.exit(2, f"{self.prog}: error: {message}\nTry '{self.prog} --help'.\n")
 
     def check_inputs(self, options: argparse.Namespace) -> None:
-        """Raise where an input is not there: to say so takes no import of what would read it."""
+        """Raise an error if an input does not exist, before the command is imported."""
         for action in self._actions:
             if isinstance(action, _Value) and action.missing:
                 value = getattr(options, action.dest, None)
@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
                         raise FileNotFoundError(text)
 
     def refuse(self, extra_arguments: Sequence[str]) -> NoReturn:
-        """Explain arguments that no option takes, and exit with code 2."""
+        """Report unknown arguments and exit with code 2."""
         for text in extra_arguments:
             if text.startswith("-"):
                 name = text.partition("=")[0]
@@ -104,16 +104,16 @@ class Parser(argparse.ArgumentParser):
 def without_passwords(text: str) -> str:
     """Hide the passwords of the URLs in a text for people.
 
-    Use it for all that repeats the words of a user: a misspelt --storage leaves its URL among them.
+    Use it for every message that repeats user input, since a misspelt --storage leaves its URL.
     """
     return _SECRET.sub(r"\1***", _USER.sub(r"\1:***@", text))
 
 
 class _Value(argparse.Action):
-    """Stores a value; tells shtab which function of the completion script completes it.
+    """Stores a value, and tells shtab which function of the completion script completes it.
 
-    What `missing` says of a text raises, once the command line is understood and before the command
-    is imported, where the text names nothing that is there.
+    `missing` returns a message for a value that names nothing that exists. It is raised after the
+    command line is parsed and before the command is imported.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class _Value(argparse.Action):
 def _is_there(path: Path) -> bool:
     try:
         return at_home(path).exists()
-    except (OSError, RuntimeError):  # whatever is wrong with it is told when it is read
+    except (OSError, RuntimeError):  # reading it will report the problem
         return True
 
 
@@ -152,7 +152,7 @@ def _missing_data(data: str) -> str:
 
 
 def lies_elsewhere(data: str) -> bool:
-    """Whether data stay where they are: the table of a database, a folder or glob of Parquet."""
+    """Return whether data are a data source: a table of a database, or a Parquet folder or glob."""
     if data.startswith(FETCHED):
         return False
     several = any(sign in data for sign in "*?[") and not _is_there(Path(data))
@@ -169,7 +169,7 @@ def _missing_model(model: str) -> str:
     return "" if named or _is_there(path) else no_model_text(path, model)
 
 
-#: What completes the value of an option: its parameter `action`.
+#: Actions of options whose values a shell can complete.
 OF_FILE: Any = functools.partial(_Value, kind="file")
 OF_FOLDER: Any = functools.partial(_Value, kind="folder")
 OF_DATA: Any = functools.partial(_Value, kind="data", missing=_missing_data)
@@ -185,10 +185,10 @@ OF_BLACK_BOX: Any = functools.partial(_Value, kind="black_box", missing=_missing
 OF_EXTRACTORS: Any = functools.partial(_Value, kind="extractors")
 OF_SCORING: Any = functools.partial(_Value, kind="scoring")
 
-#: What is minimized together by a search of the whole trade-off.
+#: Objectives that a search of the trade-off minimizes together.
 TRADE_OFF = ("loss", "n_rules", "incompleteness")
 FORMATS = ("text", "json", "markdown")
-#: Options of which the last one counts.
+#: Options of which only the last occurrence counts.
 _SINGLE = ("--target", "--task", "--missing", "--encoding", "--sep", "--decimal")
 
 
@@ -224,7 +224,7 @@ def integer(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
 
 
 def jobs(text: str) -> int:
-    """Read how many processes to use, as joblib counts them."""
+    """Read a number of processes, with joblib's -1 for all cores (argparse type)."""
     try:
         value = int(text)
     except ValueError:
@@ -236,17 +236,17 @@ def jobs(text: str) -> int:
     return value
 
 
-def names_of(names: Iterable[str], noun: str) -> Callable[[str], tuple[str, ...]]:
-    """Make an argparse type: comma-separated names out of a table."""
+def names_of(choices: Iterable[str], noun: str) -> Callable[[str], tuple[str, ...]]:
+    """Make an argparse type: comma-separated names that are among the choices."""
 
     def read(text: str) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
         if not names:
             raise argparse.ArgumentTypeError(f"needs at least one {noun}")
         for name in names:
-            if name not in names:
+            if name not in choices:
                 raise argparse.ArgumentTypeError(
-                    f"there is no {noun} {name!r}. {did_you_mean(name, names)}"
+                    f"there is no {noun} {name!r}. {did_you_mean(name, choices)}"
                 )
         return names
 
@@ -254,12 +254,12 @@ def names_of(names: Iterable[str], noun: str) -> Callable[[str], tuple[str, ...]
 
 
 def scorings() -> tuple[str, ...]:
-    """What a search may be after, by name: the scores, the trade-off, measures of predictions."""
+    """Return the names of all objectives: scores, the trade-off, measures of predictions."""
     return (*SCORE_SPECS, "pareto", *PERFORMANCE_SCORER_NAMES)
 
 
 def scoring(text: str) -> str:
-    """Read what is best: a score, the trade-off, or a measure of single rules (argparse type)."""
+    """Read an objective: a score, the trade-off, or a measure of single rules (argparse type)."""
     names = scorings()
     if text in names:
         return text
@@ -278,10 +278,7 @@ def scoring(text: str) -> str:
 
 
 def rule_measures(text: str) -> tuple[str, ...]:
-    """Read measures of single rules, of which the mean is taken unless said, and of rule sets.
-
-    An argparse type.
-    """
+    """Read measures of rule sets and of single rules, by default their mean (argparse type)."""
     names = [part.strip() for part in text.split(",") if part.strip()]
     if not names:
         raise argparse.ArgumentTypeError("needs at least one measure, such as c2")
@@ -295,9 +292,9 @@ def rule_measures(text: str) -> tuple[str, ...]:
 
 
 def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") -> Any:
-    """Add what says where the data come from; gives the group.
+    """Add the options of the data and return their group.
 
-    `elsewhere` tells which data may stay where they are, if any may.
+    `elsewhere` continues the help of DATA if the command accepts data sources.
     """
     group = parser.add_argument_group("data")
     group.add_argument(
@@ -312,7 +309,7 @@ def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") ->
         "--task",
         choices=("auto", "classification", "regression"),
         default="auto",
-        help="by default found out from the target",
+        help="by default detected from the target",
     )
     group.add_argument(
         "--missing",
@@ -323,22 +320,25 @@ def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") ->
     )
     add_reading_options(group)
     group.add_argument(
-        "--sample", metavar="N", type=integer(2), help="read so many rows only, drawn at random"
+        "--sample", metavar="N", type=integer(2), help="read N rows only, drawn at random"
     )
     return group
 
 
 def add_reading_options(group: Any) -> None:
-    """Add what says how a table is to be read; see `reading_from`."""
+    """Add the options of the reading of a table; see `reading_from`."""
     names: dict[str, Any] = {"metavar": "COLUMN,...", "type": names_from, "action": "extend"}
     group.add_argument(
-        "--drop", default=[], help="leave out columns; repeatable, as the next two", **names
+        "--drop",
+        default=[],
+        help="leave out columns; repeatable, like the next two options",
+        **names,
     )
     group.add_argument(
         "--category",
         default=[],
-        help="features that are categories, though written as numbers or hardly ever "
-        "repeated; text is read so anyway",
+        help="features that are categories, although written as numbers or hardly ever "
+        "repeated; other text is always a category",
         **names,
     )
     group.add_argument(
@@ -353,7 +353,7 @@ def add_reading_options(group: Any) -> None:
         type=names_from,
         action="extend",
         default=[],
-        help="what else stands for a missing value, as in --na-values=-999,unknown; repeatable",
+        help="further texts that mean a missing value, as in --na-values=-999,unknown; repeatable",
     )
     group.add_argument(
         "--sep", metavar="SIGN", help="separator of columns in a text file (detected by default)"
@@ -362,15 +362,17 @@ def add_reading_options(group: Any) -> None:
         "--decimal",
         metavar="SIGN",
         type=_decimal,
-        help="the decimal sign, point or comma (by default found out)",
+        help="the decimal sign, point or comma (detected by default)",
     )
     group.add_argument(
-        "--encoding", metavar="NAME", help="of a text file, such as cp1252 (by default found out)"
+        "--encoding",
+        metavar="NAME",
+        help="encoding of a text file, such as cp1252 (detected by default)",
     )
 
 
 def reading_from(options: argparse.Namespace) -> dict[str, Any]:
-    """How the options say that a table is to be read, as parameters of `load_dataset`."""
+    """Return the options of reading as parameters of `load_dataset`."""
     return {
         "categories": list(dict.fromkeys(options.category)),
         "numeric": list(dict.fromkeys(options.numeric)),
@@ -383,7 +385,7 @@ def reading_from(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def refuse_reading_options(options: argparse.Namespace, needed: str) -> None:
-    """Refuse options of `add_reading_options` where there is no table to read."""
+    """Raise an error for options of `add_reading_options` if there is no table to read."""
     for name, value in reading_from(options).items():
         if value:
             option = {"categories": "category"}.get(name, name).replace("_", "-")
@@ -392,7 +394,7 @@ def refuse_reading_options(options: argparse.Namespace, needed: str) -> None:
 
 @contextlib.contextmanager
 def with_remedies(options: argparse.Namespace) -> Iterator[None]:
-    """Let errors of a table come with the command that would mend them."""
+    """Add the corrected command to errors of a table."""
     from skescore.datasets import DatasetError
 
     try:
@@ -411,7 +413,7 @@ def _decimal(text: str) -> str:
 
 
 def names_from(text: str) -> list[str]:
-    """Read comma-separated names; those with commas stand in quotation marks (argparse type)."""
+    """Read comma-separated names; a name with a comma is quoted (argparse type)."""
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
@@ -447,15 +449,24 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trust_option(group: Any) -> None:
+    """Add ``--trust``."""
+    group.add_argument(
+        "--trust",
+        action="store_true",
+        help="read a model file although reading it can run code; only if you trust its author",
+    )
+
+
 def add_format_option(parser: argparse._ActionsContainer) -> None:
     """Add the choice of output format."""
     parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="of standard output (default text)"
+        "--format", choices=FORMATS, default="text", help="format of standard output (default text)"
     )
 
 
 def class_weights_from(options: argparse.Namespace, dataset: Dataset) -> Any:
-    """What each row counts by its class; None where all count the same."""
+    """Return the weights of rows by class; None if all rows have the same weight."""
     if options.class_weight is None:
         return None
     if dataset.task != "classification":
@@ -466,7 +477,7 @@ def class_weights_from(options: argparse.Namespace, dataset: Dataset) -> Any:
 
 
 def weights_from(options: argparse.Namespace) -> dict[str, float]:
-    """The weights of all scores."""
+    """Return the weights of all scores."""
     return {name: getattr(options, name) for name in _default_weights()}
 
 
@@ -475,7 +486,7 @@ def _default_weights() -> dict[str, float]:
 
 
 def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
-    """The scorer that the options ask for."""
+    """Make the scorer that the options choose."""
     from skescore.scorers import (
         PERFORMANCE_SCORERS,
         make_performance_scorer,
@@ -499,17 +510,17 @@ def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
 
 
 def trade_off_score(options: argparse.Namespace) -> str:
-    """What is asked for, or the score that is shown beside a search of the whole trade-off."""
+    """Return the chosen score; a search of the trade-off shows ICE."""
     return "ice" if options.scoring == "pareto" else str(options.scoring)
 
 
 def search_scoring_from(options: argparse.Namespace) -> Any:
-    """What a search is to be after."""
+    """Return the objective of the search."""
     return TRADE_OFF if options.scoring == "pareto" else scorer_from(options)
 
 
 def knowledge_scorer_from(options: argparse.Namespace) -> RuleScorer:
-    """All scores at once, with the weights of the options."""
+    """Make a scorer of all scores with the weights of the options."""
     from skescore.metrics import PREDICTION_METRICS
     from skescore.scorers import make_knowledge_scorer
 
@@ -530,7 +541,7 @@ def data_from(
     preparation: Preparation | None = None,
     max_categories: int = 20,
 ) -> Dataset:
-    """Load the data that the options name; errors come with the command that would mend them."""
+    """Load the data that the options name; errors include the corrected command."""
     from skescore.datasets import load_dataset
 
     with with_remedies(options):
@@ -548,7 +559,7 @@ def data_from(
 
 
 def _mended(command: Sequence[str], error: DatasetError) -> str:
-    """The command line with names as they were meant, and with further options."""
+    """Return the command line with corrected names and further options."""
     replaced = [option for option in error.options if option in _SINGLE]
     words, skip = [], False
     for word in command:
@@ -565,7 +576,7 @@ def _mended(command: Sequence[str], error: DatasetError) -> str:
 
 
 def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, Any]:
-    """What a result says of its data, and how they are read again."""
+    """Describe the data for a result, so that they can be read again."""
     reading = dataset.preparation
     return {
         "name": dataset.name,
@@ -586,12 +597,12 @@ def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, An
 
 
 def check_features(dataset: Dataset) -> None:
-    """Refuse a table of which no feature has any information."""
+    """Raise an error if all features are constant."""
     constant = dataset.constant_columns
     if len(constant) == dataset.X.shape[1]:
         raise ValueError(
             f"{dataset.name}: every feature is constant ({', '.join(map(repr, constant))}), so "
-            "that no rule can tell two rows apart. Add a column whose values differ."
+            "that no rule can distinguish two rows. Add a column whose values differ."
         )
 
 
@@ -600,5 +611,5 @@ def add_standalone_option(group: Any) -> None:
     group.add_argument(
         "--standalone",
         action="store_true",
-        help="write each rule so that it is true by itself, without ELSE",
+        help="write each rule so that it holds on its own, without ELSE",
     )

@@ -1,4 +1,4 @@
-"""``skescore certify``: how far saved rules are from the best possible ones, proven."""
+"""``skescore certify``: a proven bound on how far saved rules are from the best possible ones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _EXIT_CODES = {"confirmed": 0, "rejected": 1, "not checked": 2}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "rules",
         action=OF_RULES,
@@ -68,11 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust): the rules are "
         "compared with its predictions, by default with the target",
     )
-    group.add_argument(
-        "--trust",
-        action="store_true",
-        help="read a model file that can run code when it is read; only if you know its author",
-    )
+    arguments.add_trust_option(group)
     group.add_argument(
         "--scoring",
         choices=tuple(SCORE_SPECS),
@@ -82,41 +78,41 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--class-weight",
         choices=("balanced",),
-        help="weigh rows so that each class of the target weighs the same in all, as tune does",
+        help="weight rows so that all classes of the target have the same total weight, as in tune",
     )
     group.add_argument(
         "--kinds",
         type=arguments.names_of(KINDS, "kind of rules"),
         default=KINDS,
         metavar="NAME,...",
-        help="out of tree, list (default both)",
+        help="any of tree, list (default both)",
     )
     group.add_argument(
         "--seconds",
         type=arguments.number_above(0),
         default=60.0,
         metavar="SECONDS",
-        help="time of the proof, or of its check (default 60)",
+        help="time limit of the proof or of its check (default 60)",
     )
     group.add_argument(
         "--max-rules",
         type=arguments.integer(1),
         metavar="N",
-        help="most rules to compare with (default those that can win, or 6)",
+        help="largest number of rules to compare with (default: as many as can win, or 6)",
     )
     group.add_argument(
         "--cuts",
         type=arguments.integer(1),
         default=8,
         metavar="N",
-        help="cuts per feature, beside those of the rules (default 8)",
+        help="cuts per feature, in addition to those of the rules (default 8)",
     )
     group.add_argument(
         "--tolerance",
         type=arguments.number_above(0),
         metavar="GAP",
-        help="prove no more than that none are better than the best known by more than this, which "
-        "is quicker by far (default: as much as time allows)",
+        help="stop the proof once the score is within GAP of the best possible, which is much "
+        "faster (default: as close as time allows)",
     )
     parser.set_defaults(reference="data")
     arguments.add_score_options(parser)
@@ -125,7 +121,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     if options.check and options.output is not None:
         options.parser.error("argument --output: a check writes nothing; leave it out")
     if options.check:
@@ -156,7 +152,7 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _text(options: argparse.Namespace, certificate: Certificate) -> str:
-    """The sentences of a certificate, and its corridor."""
+    """Write the sentences of a certificate and its bounds by number of rules."""
     printer = output.Printer(options.format == "markdown")
     for sentence in certificate.to_text().split("\n"):
         printer.line(sentence)
@@ -173,7 +169,7 @@ def _text(options: argparse.Namespace, certificate: Certificate) -> str:
 
 
 def _data(options: argparse.Namespace, ruleset: RuleSet, names: Sequence[str]) -> Dataset:
-    """The rows, with the columns that the rules were made with."""
+    """Load the rows, with the columns that the rules were made with."""
     from dataclasses import replace
 
     dataset = arguments.data_from(
@@ -186,7 +182,7 @@ def _data(options: argparse.Namespace, ruleset: RuleSet, names: Sequence[str]) -
 
 
 def _black_box(options: argparse.Namespace, dataset: Dataset) -> Any:
-    """The model from a file; None without one."""
+    """Load the model from its file; return None without one."""
     if options.black_box is None:
         return None
     from skescore.black_boxes import check_matches, load_black_box

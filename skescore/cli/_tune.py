@@ -40,7 +40,7 @@ from skescore.cli._arguments import (
 )
 from skescore.cli._rule_files import read_table
 from skescore.cli._trials import (
-    Kept,
+    TrialStorage,
     Workers,
     add_trial_options,
     is_unfinished,
@@ -77,25 +77,25 @@ __all__ = [
 ]
 
 
-_SHOWN = 10
-#: With so many values, several processes are soon quicker than one.
+_MAX_ROWS = 10
+#: Number of values from which several processes are faster than one.
 _LARGE = 20_000
-_SHOWN_CLASSES = 6
+_MAX_CLASSES = 6
 
 
 def sign(options: argparse.Namespace) -> int:
-    """1 where the score is maximized, -1 where its negative is."""
+    """Return 1 if the score is maximized, and -1 if its negative is."""
     return -1 if arguments.scorer_from(options).name.startswith("neg_") else 1
 
 
 def label(options: argparse.Namespace) -> str:
-    """What the score is called."""
+    """Return the label of the score."""
     score = arguments.trade_off_score(options)
     return SCORE_SPECS[score].label if score in SCORE_SPECS else score
 
 
 def scoring_name(options: argparse.Namespace) -> str | list[str]:
-    """What is maximized, or minimized together, as in Python."""
+    """Return the name of the objective, or the objectives that are minimized, as in Python."""
     if options.scoring == "pareto":
         return list(arguments.TRADE_OFF)
     return arguments.scorer_from(options).name
@@ -157,7 +157,7 @@ def tune_text(
 
 
 def _without_noise(spread: float, score: float) -> float:
-    """A spread that is no more than rounding is none."""
+    """Return 0 for a spread that is only rounding noise."""
     return 0.0 if spread < 1e-9 * max(1.0, abs(score)) else spread
 
 
@@ -171,11 +171,11 @@ def _leaderboard(
 ) -> None:
     board, name = search.leaderboard_, label(options)
     complete = board[board["state"] == "complete"]
-    # Candidates that came out just like a better-placed one tell a reader nothing more.
+    # Candidates with the same outcome as a better one are not listed.
     outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
     different = complete[~complete.duplicated(subset=outcome)]
     failed = f", {len(board) - len(complete)} without a score" if len(complete) < len(board) else ""
-    first = f"the best {_SHOWN} of " if len(different) > _SHOWN else ""
+    first = f"the best {_MAX_ROWS} of " if len(different) > _MAX_ROWS else ""
     printer.heading(
         f"leaderboard: {plural(len(board), 'trial')}{failed}, "
         f"{first}{plural(len(different), 'different outcome')} by {name}, "
@@ -214,19 +214,32 @@ def _leaderboard(
             f"{row['seconds']:.3f}",
             _parameters(row["params"]),
         ]
-        for position, row in enumerate(different.head(_SHOWN).to_dict(orient="records"), 1)
+        for position, row in enumerate(different.head(_MAX_ROWS).to_dict(orient="records"), 1)
     ]
     printer.table(columns, rows, left=("extractor", "parameters"))
+    _leaderboard_notes(printer, options, dataset, search, judged=judged)
+
+
+def _leaderboard_notes(
+    printer: output.Printer,
+    options: argparse.Namespace,
+    dataset: Dataset,
+    search: Any,
+    *,
+    judged: bool,
+) -> None:
+    """Explain the columns and the order of the leaderboard, and which extractors were stopped."""
+    board, name = search.leaderboard_, label(options)
     truth = "the black box's predictions" if options.reference == "black-box" else dataset.y.name
     better = "greater" if sign(options) == 1 else "less"
     printer.line(
         f"({name}: {better} is better. Means over held-out folds, compared with {truth}; ± is the "
-        "deviation between folds, c the completeness: share of the feature space's volume and of "
-        "the rows that rules cover.)"
+        "standard deviation between folds. Space and rows covered are the shares of the volume of "
+        "the feature space and of the rows that rules cover.)"
     )
 
     if options.measures and board[columns_of(options)].isna().any(axis=None):
-        printer.line("(- where a measure has no value on some fold.)")
+        printer.line("(- means that a measure has no value on at least one fold.)")
     if board["score"].iloc[0] < board["score"].max():
         printer.line(
             f"(The first {_why_first(options, board, judged)}; the others follow by {name}.)"
@@ -238,21 +251,21 @@ def _leaderboard(
 
 
 def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -> str:
-    """Why the first candidate is the best though another has a better score."""
+    """Explain why the first candidate is the best although another one has a better score."""
     tied = int(board["tied"].sum())
     if options.pick is not None:
-        return f"was picked by --pick {options.pick}"
+        return f"was selected by --pick {options.pick}"
     if options.scoring == "pareto":
         return "is the knee of the trade-off"
     if judged:
         return "is the best of the finalists on all rows"
     if board["tied"].iloc[0] and tied > 1:
         return (
-            f"has the fewest rules of the {tied} that are as good as the best as far as one can "
-            "tell, or is the best of those: by held-out rows and by the rules of all rows"
+            f"has the fewest rules of the {tied} that are not distinguishably worse than the best, "
+            "or is the best of those, by held-out rows and by the rules of all rows"
         )
     if "within_limits" in board:
-        return f"is the best that keeps to {' and '.join(map(_option_of, limited_quantities()))}"
+        return f"is the best that satisfies {' and '.join(map(_option_of, limited_quantities()))}"
     return "is the best by held-out rows and by the rules of all rows together"
 
 
@@ -262,7 +275,7 @@ def _option_of(parameter: str) -> str:
 
 
 def columns_of(options: argparse.Namespace) -> list[str]:
-    """Columns of the leaderboard that the measures asked for have there: losses are negated."""
+    """Return the columns of the requested measures in the leaderboard; losses are negated."""
     from skescore.scorers import get_rule_scorer
 
     return [get_rule_scorer(name).name for name in options.measures]
@@ -275,13 +288,11 @@ def _parameters(params: dict[str, Any]) -> str:
 
 
 def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearchCV) -> None:
-    """The candidates that no other beats in everything, and for which weights each is best."""
+    """Write the best trade-offs: candidates that no other candidate dominates."""
     front = search.pareto_front_
     if len(front) < 2:
         return
-    printer.heading(
-        f"trade-off: {len(front)} candidates that no other beats in loss, rules and incompleteness"
-    )
+    printer.heading(f"best trade-offs of loss, rules and completeness: {len(front)} candidates")
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
     rows = [
         [
@@ -298,7 +309,7 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     space = measured_quantities()["completeness_volume"].heading
     columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
-    printer.line("(The rules of any row: the same command with --pick N.)")
+    printer.line("(To show the rules of a row, repeat the command with --pick N.)")
 
 
 def _describe(dataset: Dataset) -> str:
@@ -309,18 +320,18 @@ def _describe(dataset: Dataset) -> str:
         text += f" ({plural(dataset.n_rows_dropped, 'row')} with missing values dropped)"
     if dataset.task == "classification":
         counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
-        class_list = ", ".join(f"{label} ({count})" for label, count in counts[:_SHOWN_CLASSES])
-        more = f" and {len(counts) - _SHOWN_CLASSES} more" if len(counts) > _SHOWN_CLASSES else ""
-        return f"{text}; classes of {dataset.y.name}: {class_list}{more}"
+        class_list = ", ".join(f"{label} ({count})" for label, count in counts[:_MAX_CLASSES])
+        more = f" and {len(counts) - _MAX_CLASSES} more" if len(counts) > _MAX_CLASSES else ""
+        return f"{text}; target class {dataset.y.name}: {class_list}{more}"
     low, high = format_number(dataset.y.min()), format_number(dataset.y.max())
     return f"{text}; {dataset.y.name} from {low} to {high}"
 
 
 #: Files that --output writes.
 FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
-#: What --certify adds to them.
+#: File that --certify adds.
 CERTIFICATE = "certificate.json"
-#: The page, where --report names no other file.
+#: Default file of --report.
 REPORT = "report.html"
 
 
@@ -332,25 +343,25 @@ def add_report_option(group: Any) -> None:
         const=REPORT,
         action=OF_FILE,
         metavar="FILE",
-        help="write one self-contained HTML page: the rules, what they get right, where they fail, "
+        help="write a self-contained HTML page: the rules, their correct and wrong predictions, "
         f"the trade-off, rows to try (default {REPORT} in the folder of --output, which it needs)",
     )
 
 
 def report_path(options: argparse.Namespace) -> Path | None:
-    """Where the page goes; None if nobody wants one."""
+    """Return the path of the page; None without --report."""
     if options.report is None:
         return None
     if options.output is None:
         options.parser.error(
-            "argument --report: shows what is in the folder of --output; add --output DIR"
+            "argument --report: shows the files in the folder of --output; add --output DIR"
         )
     named = Path(options.report)
     return options.output / named if options.report == REPORT else named
 
 
 def check_output(options: argparse.Namespace) -> None:
-    """Find what speaks against the folder now: an hour's search must not end in an error."""
+    """Check the output folder before the search, so that no long search ends in an error."""
     page = report_path(options)
     if page is not None:
         import_optional("jinja2", extra="report", purpose="--report")
@@ -378,12 +389,12 @@ def check_output(options: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def output_folder(folder: Path | None) -> Iterator[None]:
-    """Make the folder before the work; take it away again if nothing came of it."""
+    """Make the output folder before the search, and remove it if the search fails."""
     if folder is None:
         yield
         return
     existed = folder.exists()
-    try:  # from the first moment: an interrupt may come right after the folder was made
+    try:  # an interrupt may come right after the folder was made
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not os.access(folder, os.W_OK | os.X_OK):
@@ -407,11 +418,11 @@ def write_files(
     result: dict[str, Any],
     certificate: Certificate | None = None,
 ) -> None:
-    """Write the rules, the leaderboard, the candidates and how they came about."""
+    """Write the rules, the leaderboard, the candidates and the settings of the run."""
     import pandas as pd
 
     board = search.leaderboard_
-    # As objects, or a parameter that not all extractors have would turn from 3 into 3.0.
+    # As objects, since an integer that some extractors lack would become a float.
     params = pd.DataFrame(list(board["params"]), dtype=object).add_prefix("param_")
     table = pd.concat([board.drop(columns="params"), params], axis=1)
     contents = (
@@ -436,7 +447,7 @@ def _candidates(search: ExtractorSearchCV) -> str:
     from skescore.report import candidates_json
 
     first = search.leaderboard_.iloc[0]
-    # A winner that repeats an earlier trial is that trial, which is the one that was kept.
+    # A winner that repeats an earlier trial is stored as that trial.
     trial = first["trial"] if pd.isna(first["same_as"]) else first["same_as"]
     return candidates_json(
         search.candidates_,
@@ -448,7 +459,7 @@ def _candidates(search: ExtractorSearchCV) -> str:
 
 
 def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> None:
-    """Write the page if one was asked for."""
+    """Write the page of --report."""
     from skescore.report import write_report
 
     page = report_path(options)
@@ -471,12 +482,12 @@ examples:
   skescore tune 'sales/*.parquet' --target price --sample 50000
 """
 
-#: With fewer rows to train on, a model's own complaints are best explained by their number.
+#: With fewer training rows, errors of models are explained by the number of rows.
 _FEW_ROWS = 10
 
 
 def black_box(text: str) -> str:
-    """Read a black box's name, the path of a model's file, or a command (an argparse type)."""
+    """Read a name of a black box, a model file, or a command (argparse type)."""
     path = Path(text)
     if text in BLACK_BOX_NAMES or text.startswith(COMMAND):
         return text
@@ -492,153 +503,25 @@ def black_box(text: str) -> str:
 _WITHOUT_SCORE = ("fail", "pruned")
 
 
-#: Rows of which only a sample is read.
+#: Help on data sources, of which only a sample is searched.
 _ELSEWHERE = (
-    "; or rows that stay where they are, of which a sample is searched and all rows judge the "
-    "finalists: a folder or glob of Parquet files, duckdb:///FILE?table=T, "
+    "; or a data source, of which a sample is searched before the finalists are compared on all "
+    "rows: a folder or glob of Parquet files, duckdb:///FILE?table=T, "
     "postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy"
 )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command."""
     group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
     group.add_argument(
         "--test",
         action=OF_DATA,
         metavar="FILE",
-        help="a table of further rows, read in the same way, on which the best rules are measured",
+        help="a table of further rows, read in the same way, on which the best rules are evaluated",
     )
-    group = parser.add_argument_group("black box")
-    group.add_argument(
-        "--black-box",
-        type=black_box,
-        default="random-forest",
-        action=OF_BLACK_BOX,
-        metavar="NAME|FILE|COMMAND",
-        help=f"{', '.join(BLACK_BOX_NAMES)} (trained here; default random-forest), or a file with "
-        "a fitted scikit-learn model (.skops; .joblib and .pkl with --trust; of clusterers and "
-        "outlier detectors the labels are explained, no --target is needed), or "
-        f"'{COMMAND} PROGRAM ARGUMENTS', run with rows as CSV on its standard input and one "
-        "prediction per line on its standard output",
-    )
-    group.add_argument(
-        "--outputs",
-        type=arguments.names_from,
-        metavar="NAME,...",
-        help="names of the outputs of a model file that has several, in its order: the one called "
-        "as --target is explained, the others are no features",
-    )
-    group.add_argument(
-        "--trust",
-        action="store_true",
-        help="read a model file that can run code when it is read; only if you know its author",
-    )
-    group = parser.add_argument_group("search")
-    group.add_argument(
-        "--extractors",
-        action=OF_EXTRACTORS,
-        type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
-        metavar="NAME,...",
-        help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns; "
-        f"optimal-list and optimal-tree for classes of up to {SMALL_TABLE:,} rows only)",
-    )
-    group.add_argument(
-        "--scoring",
-        action=OF_SCORING,
-        type=arguments.scoring,
-        default="ice",
-        metavar="SCORE",
-        help=f"what is best (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, rules "
-        "and incompleteness together; the knee of the front is shown as the best), a measure of "
-        "single rules such as mean_rule_c2, or one of predictions such as cohen_kappa",
-    )
-    group.add_argument(
-        "--measures",
-        type=arguments.rule_measures,
-        default=(),
-        metavar="NAME,...",
-        help="further columns of the leaderboard: measures of single rules, such as "
-        "min_rule_precision (c2 alone stands for mean_rule_c2), and what scores leave out: "
-        + ", ".join(name.removeprefix("neg_") for name in SET_SCORER_NAMES),
-    )
-    group.add_argument(
-        "--allocation",
-        choices=("halving", "even"),
-        default="halving",
-        help="halving (default) gives the trials to the extractors that do best, in rounds; even "
-        "gives all of them the same number",
-    )
-    group.add_argument(
-        "--reference",
-        choices=("data", "black-box"),
-        default="data",
-        help="compare rules with the target (default) or with the black box's predictions",
-    )
-    group.add_argument(
-        "--class-weight",
-        choices=("balanced",),
-        help="weigh rows so that each class weighs the same in all: for the black box, extraction "
-        "and scores",
-    )
-    group.add_argument(
-        "--features",
-        metavar="COLUMN,...",
-        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
-        help="columns that rules may use (default all); the black box sees all of them",
-    )
-    numbers = {
-        "--trials": (arguments.integer(1), 60, "N", "candidates in all (default 60)"),
-        "--timeout": (
-            arguments.number_above(0),
-            None,
-            "SECONDS",
-            "start no candidates after this time, and stop those at work; results then depend on "
-            "speed",
-        ),
-        **{
-            _option_of(quantity.limit.parameter): (
-                arguments.integer(1) if quantity.is_count else arguments.number_above(-math.inf),
-                None,
-                "N" if quantity.is_count else "NUMBER",
-                quantity.limit.help,
-            )
-            for quantity in limited_quantities().values()
-            if quantity.limit is not None
-        },
-        "--pick": (
-            arguments.integer(1),
-            None,
-            "N",
-            "take the candidate in row N of the trade-off for the best",
-        ),
-        "--cv": (arguments.integer(2), 5, "N", "folds of the cross-validation (default 5)"),
-        "--seed": (arguments.integer(0, 2**32 - 1), 0, "N", "of all that is random (default 0)"),
-        "--n-jobs": (
-            arguments.jobs,
-            None,
-            "N",
-            "processes that evaluate candidates (-1: as many as there are cores; default 1, for "
-            f"tables of {_LARGE:,} values or more and a black box that is trained here -1)",
-        ),
-    }
-    for name, (kind, default, metavar, text) in numbers.items():
-        group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
-    group.add_argument(
-        "--certify",
-        type=arguments.number_above(0),
-        metavar="SECONDS",
-        help="prove in this time how far the rules are from the best possible ones on these rows, "
-        "and see what the best found are worth on held-out rows; with --output, "
-        f"{CERTIFICATE} holds the proof",
-    )
-    group.add_argument(
-        "--tolerance",
-        type=arguments.number_above(0),
-        metavar="GAP",
-        help="with --certify: prove no more than that none are better than the best known by more "
-        "than this, which is quicker by far (default: as much as time allows)",
-    )
+    _add_black_box_options(parser.add_argument_group("black box"))
+    _add_search_options(parser.add_argument_group("search"))
     arguments.add_score_options(parser)
     add_trial_options(parser)
     group = parser.add_argument_group("output")
@@ -656,12 +539,149 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_report_option(group)
     add_standalone_option(group)
-    group.add_argument("--quiet", action="store_true", help="no progress, no notes; only errors")
+    group.add_argument(
+        "--quiet", action="store_true", help="write no progress and no notes, only errors"
+    )
     arguments.add_format_option(group)
 
 
+def _add_black_box_options(group: Any) -> None:
+    group.add_argument(
+        "--black-box",
+        type=black_box,
+        default="random-forest",
+        action=OF_BLACK_BOX,
+        metavar="NAME|FILE|COMMAND",
+        help=f"{', '.join(BLACK_BOX_NAMES)} (trained here; default random-forest), or a file with "
+        "a fitted scikit-learn model (.skops; .joblib and .pkl with --trust; of clusterers and "
+        "outlier detectors the labels are explained, no --target is needed), or "
+        f"'{COMMAND} PROGRAM ARGUMENTS', run with rows as CSV on its standard input and one "
+        "prediction per line on its standard output",
+    )
+    group.add_argument(
+        "--outputs",
+        type=arguments.names_from,
+        metavar="NAME,...",
+        help="names of the outputs of a model file with several outputs, in its order: the one "
+        "named by --target is explained, the others are not features",
+    )
+    arguments.add_trust_option(group)
+
+
+def _add_search_options(group: Any) -> None:
+    group.add_argument(
+        "--extractors",
+        action=OF_EXTRACTORS,
+        type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
+        metavar="NAME,...",
+        help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns; "
+        f"optimal-list and optimal-tree for classes of up to {SMALL_TABLE:,} rows only)",
+    )
+    group.add_argument(
+        "--scoring",
+        action=OF_SCORING,
+        type=arguments.scoring,
+        default="ice",
+        metavar="SCORE",
+        help=f"objective of the search (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, "
+        "rules and incompleteness together; the knee of the front is reported as the best), a "
+        "measure of single rules such as mean_rule_c2, or one of predictions such as cohen_kappa",
+    )
+    group.add_argument(
+        "--measures",
+        type=arguments.rule_measures,
+        default=(),
+        metavar="NAME,...",
+        help="further columns of the leaderboard: measures of single rules, such as "
+        "min_rule_precision (c2 means mean_rule_c2), and measures beyond the scores: "
+        + ", ".join(name.removeprefix("neg_") for name in SET_SCORER_NAMES),
+    )
+    group.add_argument(
+        "--allocation",
+        choices=("halving", "even"),
+        default="halving",
+        help="halving (default) gives more trials to the best extractors, in rounds; even gives "
+        "all of them the same number",
+    )
+    group.add_argument(
+        "--reference",
+        choices=("data", "black-box"),
+        default="data",
+        help="compare rules with the target (default) or with the black box's predictions",
+    )
+    group.add_argument(
+        "--class-weight",
+        choices=("balanced",),
+        help="weight rows so that all classes have the same total weight: for the black box, "
+        "extraction and scores",
+    )
+    group.add_argument(
+        "--features",
+        metavar="COLUMN,...",
+        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        help="columns that rules may use (default all); the black box uses all columns",
+    )
+    numbers = _number_options()
+    for name, (kind, default, metavar, text) in numbers.items():
+        group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
+    group.add_argument(
+        "--certify",
+        type=arguments.number_above(0),
+        metavar="SECONDS",
+        help="prove in this time how far the rules are from the best possible ones on these rows, "
+        "and evaluate the best rules found on held-out rows; with --output, "
+        f"{CERTIFICATE} holds the proof",
+    )
+    group.add_argument(
+        "--tolerance",
+        type=arguments.number_above(0),
+        metavar="GAP",
+        help="with --certify: stop the proof once the score is within GAP of the best possible, "
+        "which is much faster (default: as close as time allows)",
+    )
+
+
+def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
+    """Return type, default, placeholder and help of the options of numbers."""
+    return {
+        "--trials": (arguments.integer(1), 60, "N", "candidates in all (default 60)"),
+        "--timeout": (
+            arguments.number_above(0),
+            None,
+            "SECONDS",
+            "start no candidates after this time, and stop running ones; results then depend on "
+            "speed",
+        ),
+        **{
+            _option_of(quantity.limit.parameter): (
+                arguments.integer(1) if quantity.is_count else arguments.number_above(-math.inf),
+                None,
+                "N" if quantity.is_count else "NUMBER",
+                quantity.limit.help,
+            )
+            for quantity in limited_quantities().values()
+            if quantity.limit is not None
+        },
+        "--pick": (
+            arguments.integer(1),
+            None,
+            "N",
+            "select the candidate in row N of the trade-off as the best",
+        ),
+        "--cv": (arguments.integer(2), 5, "N", "folds of the cross-validation (default 5)"),
+        "--seed": (arguments.integer(0, 2**32 - 1), 0, "N", "random seed (default 0)"),
+        "--n-jobs": (
+            arguments.jobs,
+            None,
+            "N",
+            "processes that evaluate candidates (-1: as many as there are cores; default 1, for "
+            f"tables of {_LARGE:,} values or more and a black box that is trained here -1)",
+        ),
+    }
+
+
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     begin = time.perf_counter()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     notes = output.Notes(options.quiet)
@@ -672,15 +692,23 @@ def run(options: argparse.Namespace) -> str:
         from skescore.black_boxes import load_black_box
 
         model_file = load_black_box(options.black_box, trust=options.trust)
-    is_source = _stays(options.data)
-    dataset, stored = _sampled(options, notes) if is_source else (_data(options, model_file), None)
+    is_source = _is_source(options.data)
+    dataset, stored = (
+        _draw_sample(options, notes) if is_source else (_data(options, model_file), None)
+    )
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
     notes.add_findings(dataset.name, dataset.findings)
     test = _test_rows(options, dataset, model_file, notes)
     model, about_model = _black_box(options, dataset, model_file)
     if options.workers == 0:
-        _search(options, dataset, model, notes, Kept(options.storage, study_name(options, dataset)))
+        _search(
+            options,
+            dataset,
+            model,
+            notes,
+            TrialStorage(options.storage, study_name(options, dataset)),
+        )
         return ""
     with (
         output_folder(options.output),
@@ -689,15 +717,15 @@ def run(options: argparse.Namespace) -> str:
         search = _search(options, dataset, model, notes, trial_storage)
         with notes.instead_of_warnings():
             finalists = None
-            if stored is not None and _all_rows_judge(options):
-                finalists = _judge(options, dataset, search, stored)
+            if stored is not None and _can_compare_on_all_rows(options):
+                finalists = _compare_finalists(options, dataset, search, stored)
             if options.pick is None:
                 idle = search.avoid_idle_features()
             else:
                 _pick(options, dataset, search)
                 idle = search.best_extractor_.features_without_influence(dataset.X)
-            if stored is not None and not _counted_alike(options, dataset, search, stored):
-                notes.add(_COUNTED_OTHERWISE)
+            if stored is not None and not _counts_agree(options, dataset, search, stored):
+                notes.add(_SAMPLE_ONLY)
                 stored = None
         shortcomings = _shortcomings(dataset, search)
         if idle:
@@ -707,7 +735,7 @@ def run(options: argparse.Namespace) -> str:
                 "with it decides: name other columns with --features, or leave it out with --drop"
             )
         for sentence in shortcomings:
-            notes.add(sentence, shown=options.format == "json")
+            notes.add(sentence, is_shown=options.format == "json")
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
         result["black_box"] |= about_model
@@ -732,7 +760,7 @@ def run(options: argparse.Namespace) -> str:
 def _certificate(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, notes: output.Notes
 ) -> Certificate:
-    """How far the rules are from the best possible ones on all rows."""
+    """Prove how far the rules are from the best possible ones on all rows."""
     from skescore.certificates import certify
     from skescore.optimal import SolverLimits
 
@@ -746,16 +774,16 @@ def _certificate(
         sample_weight=arguments.class_weights_from(options, dataset),
         limits=SolverLimits(time_limit=0.7 * options.certify),
     )
-    try:  # the search weighs classes itself
+    try:  # the search itself weights classes
         limits = SolverLimits(time_limit=0.3 * options.certify)
         return certificate.with_held_out(search, limits=limits)
-    except ValueError as error:  # the proof holds all the same
+    except ValueError as error:  # the proof remains valid
         notes.add(f"the best rules found are not measured on held-out rows: {error}")
         return certificate
 
 
 def _check_usage(options: argparse.Namespace) -> None:
-    """Refuse options that do not go together, before anything is read."""
+    """Report options that exclude each other, before any data are read."""
     if options.extractors is not None and options.trials < len(options.extractors):
         options.parser.error(
             f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
@@ -767,18 +795,18 @@ def _check_usage(options: argparse.Namespace) -> None:
             f"{', '.join(SCORE_SPECS)}, pareto"
         )
     if options.tolerance is not None and options.certify is None:
-        options.parser.error("argument --tolerance: it is of a proof; add --certify SECONDS")
+        options.parser.error("argument --tolerance: goes with a proof; add --certify SECONDS")
     if options.workers == 0 and options.storage is None:
         options.parser.error("argument --workers: 0 joins a search, whose --storage is needed")
     if options.storage is not None and options.fresh:
         options.parser.error(
-            "argument --fresh: forgets what is kept in --output or in the cache; for a --storage, "
+            "argument --fresh: discards trials in --output or in the cache; for a --storage, "
             "name another --study"
         )
 
 
 def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV) -> None:
-    """Make the row of ``--pick`` the winner."""
+    """Select the candidate of ``--pick`` as the best."""
     front = search.pareto_front_
     if options.pick > len(front):
         raise ValueError(
@@ -789,7 +817,7 @@ def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearch
 
 
 def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
-    """What a reader has to know of the best rules before reading them, in plain sentences."""
+    """Return sentences on shortcomings of the black box and of the best rules."""
     import numpy as np
     import pandas as pd
     from sklearn.metrics import f1_score, r2_score
@@ -813,7 +841,7 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
             )
         return shortcomings
     counts = sorted(dataset.class_counts.items(), key=lambda item: -item[1])
-    # Whoever always says one class is as good as the search's weights make that class.
+    # The score of a constant prediction depends on the class weights of the search.
     weights = compute_sample_weight(search.class_weight, y)
     shares = {name: round(np.average(y == name, weights=weights), 9) for name, _ in counts}
     label, share = max(shares.items(), key=lambda item: item[1])
@@ -843,35 +871,35 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     ]
     if missing_classes:
         shortcomings.append(
-            f"these rules never predict {', '.join(missing_classes[:_SHOWN_CLASSES])}: allow more "
+            f"these rules never predict {', '.join(missing_classes[:_MAX_CLASSES])}: allow more "
             "rules, or try --performance balanced_accuracy"
         )
     return shortcomings
 
 
-#: Rows that a search reads of a source that is larger, and how many candidates all rows judge.
+#: Default number of rows of a sample, and number of candidates that are compared on all rows.
 _SAMPLE, _FINALISTS = 20_000, 3
-_COUNTED_OTHERWISE = (
-    "all rows are not counted, and the sample alone tells how good these rules are: columns are "
-    "not stored as they are read (dates, words for missing values, numbers in texts, rows that are "
-    "left out); store them so, or leave them out with --drop"
+_SAMPLE_ONLY = (
+    "the rules are evaluated on the sample only, not on all rows, because columns are not stored "
+    "as they are read (dates, words for missing values, numbers in texts, rows that are left out); "
+    "convert them in the source, or leave them out with --drop"
 )
 
 
-def _stays(data: str) -> bool:
-    """Whether rows stay where they are; a folder has to hold some."""
+def _is_source(data: str) -> bool:
+    """Return whether the data are a data source; a folder must contain Parquet files."""
     if data in DATA_SET_TASKS or not arguments.lies_elsewhere(data):
         return False
     folder = at_home(data)
     return not folder.is_dir() or any(folder.rglob("*.parquet"))
 
 
-def _sampled(options: argparse.Namespace, notes: output.Notes) -> tuple[Dataset, pd.DataFrame]:
-    """A sample of rows that stay where they are: as it is read, and as it is stored."""
+def _draw_sample(options: argparse.Namespace, notes: output.Notes) -> tuple[Dataset, pd.DataFrame]:
+    """Draw a sample of a data source; return it as it is read and as it is stored."""
     from skescore.sources import sample_source
 
     if options.target is None:
-        options.parser.error("rows that stay where they are need --target COLUMN")
+        options.parser.error("a data source needs --target COLUMN")
     if options.reference != "data" and "://" in options.data:
         options.parser.error(
             "--reference black-box: a database hands over no rows to be predicted; store the "
@@ -898,20 +926,19 @@ def _sampled(options: argparse.Namespace, notes: output.Notes) -> tuple[Dataset,
             for name, share in sample.missed().items()
         )
         notes.add(
-            f"the search is on a sample of {n_drawn} of the {sample.n_rows} rows of {source_name}, "
-            "and "
-            f"all rows judge the best {_FINALISTS} candidates; with 95 % confidence, the sample "
-            f"misses no group named beforehand that has more than {groups}"
+            f"the search uses a sample of {n_drawn} of the {sample.n_rows} rows of {source_name}; "
+            f"the best {_FINALISTS} candidates are compared on all rows; with 95 % confidence, the "
+            f"sample misses no group chosen beforehand that has more than {groups}"
         )
     return replace(dataset, name=source_name, source=source_name), sample.frame
 
 
-def _counted_alike(
+def _counts_agree(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, stored: pd.DataFrame
 ) -> bool:
-    """Whether the rules count the same in the rows as they are stored as in what was read of them.
+    """Return whether rules have the same counts on stored rows as on rows that were read.
 
-    Sums over rows that stay know no date, no word for a missing value, no number in a text.
+    A data source does not parse dates, words for missing values, or numbers in texts.
     """
     import numpy as np
 
@@ -919,7 +946,9 @@ def _counted_alike(
     labeled_rows = stored[stored[target].notna()]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of texts that meet numbers; the counts tell
+            warnings.simplefilter(
+                "ignore"
+            )  # comparisons of texts with numbers, which the counts reveal
             counts = []
             for X, y in ((dataset.X, dataset.y), (labeled_rows, labeled_rows[target])):
                 rows = X[list(rules.feature_names)]
@@ -935,7 +964,7 @@ def _counted_alike(
 
 
 def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict[str, Any]:
-    """What all rows say of the rules."""
+    """Evaluate the rules on all rows of the data source."""
     from skescore.scorers import evaluate_rules
     from skescore.sources import DataSource, count_source
 
@@ -957,19 +986,19 @@ def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict
     }
 
 
-def _all_rows_judge(options: argparse.Namespace) -> bool:
-    """Whether sums over all rows tell which finalist is best.
+def _can_compare_on_all_rows(options: argparse.Namespace) -> bool:
+    """Return whether counts over all rows can decide which finalist is best.
 
-    They tell no knee, and count each row once, whatever its class weighs.
+    They determine no knee, and do not weight classes.
     """
     chosen_otherwise = options.pick is not None or options.class_weight is not None
-    return _stays(options.data) and options.scoring in SCORE_SPECS and not chosen_otherwise
+    return _is_source(options.data) and options.scoring in SCORE_SPECS and not chosen_otherwise
 
 
-def _judge(
+def _compare_finalists(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, stored: pd.DataFrame
 ) -> list[dict[str, Any]] | None:
-    """Make the candidate the winner that is the best on all rows; None where they cannot tell."""
+    """Select the finalist that is best on all rows; return None if counts cannot be compared."""
     board = search.leaderboard_
     best = board[~board["state"].isin(_WITHOUT_SCORE)]
     if "within_limits" in best and best["within_limits"].any():
@@ -979,7 +1008,7 @@ def _judge(
     judged_rules = set()
     for row in best.to_dict(orient="records"):
         search.choose(row)
-        if not _counted_alike(options, dataset, search, stored):
+        if not _counts_agree(options, dataset, search, stored):
             search.choose(best.iloc[0])
             search.picked_ = False
             return None
@@ -995,17 +1024,17 @@ def _judge(
                 "score": scores[arguments.trade_off_score(options)],
             }
         )
-    signed_scores = [sign(options) * found["score"] for found in judged]
+    signed_scores = [sign(options) * finalist["score"] for finalist in judged]
     best_index = max(range(len(judged)), key=signed_scores.__getitem__)
     search.choose(judged[best_index])
-    search.picked_ = False  # not by hand
+    search.picked_ = False  # not selected by the user
     return judged
 
 
 def _print_all_rows(
     printer: output.Printer, options: argparse.Namespace, result: dict[str, Any]
 ) -> None:
-    """Write what all rows say."""
+    """Write the evaluation on all rows."""
     name = "accuracy" if "accuracy" in result else "r2"
     scores = ", ".join(
         f"{SCORE_SPECS[score].label} {output.number(value, 4)}"
@@ -1064,7 +1093,7 @@ def _test_rows(
 
 
 def _tested(search: ExtractorSearchCV, test: Dataset) -> dict[str, Any]:
-    """How the best rules, and the black box, do on rows that neither has seen."""
+    """Evaluate the best rules and the black box on the test rows."""
     from sklearn.metrics import accuracy_score, r2_score
 
     best = search.best_extractor_
@@ -1094,7 +1123,7 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
 
 
 def _data(options: argparse.Namespace, model: Any) -> Dataset:
-    """The data; where the model was trained elsewhere, its columns, with all their categories."""
+    """Load the data; for a model file, the columns of the model with all their categories."""
     from skescore.black_boxes import is_unsupervised
     from skescore.datasets import DatasetError
 
@@ -1106,7 +1135,7 @@ def _data(options: argparse.Namespace, model: Any) -> Dataset:
         return labeled(options, model, options.data)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
-        with contextlib.suppress(DatasetError):  # how the columns differ is told of them all
+        with contextlib.suppress(DatasetError):  # the error of the table names all differences
             return arguments.data_from(
                 options, features=list(map(str, names)), max_categories=sys.maxsize
             )
@@ -1114,7 +1143,7 @@ def _data(options: argparse.Namespace, model: Any) -> Dataset:
 
 
 def _check_outputs(options: argparse.Namespace, model: Any) -> None:
-    """Refuse names that are of no use; leave out the columns of the outputs not explained."""
+    """Check --outputs, and drop the columns of outputs that are not explained."""
     from skescore.black_boxes import is_unsupervised
 
     if model is None or is_unsupervised(model):
@@ -1132,7 +1161,7 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
 def labeled(
     options: argparse.Namespace, model: Any, data: str, preparation: Preparation | None = None
 ) -> Dataset:
-    """Rows with the labels of a clusterer or outlier detector for their target."""
+    """Load rows with the labels of a clusterer or outlier detector as their target."""
     import pandas as pd
 
     from skescore.datasets import Dataset
@@ -1181,13 +1210,13 @@ def labeled(
     if y.nunique() < 2:
         raise ValueError(
             f"The black box {options.black_box} gives all {len(y)} rows of {data} the label "
-            f"{y.iloc[0]!r}, so that there is nothing to explain. Pass other rows."
+            f"{y.iloc[0]!r}, so there is nothing to explain. Pass other rows."
         )
     return replace(unlabeled, y=y, task="classification")
 
 
 def chosen_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -> Any:
-    """What predicts the target of a model from a file: it, or one of its outputs, by name."""
+    """Return the model from a file, or its output that predicts the target."""
     from skescore.black_boxes import (
         CallableClassifier,
         check_matches,
@@ -1209,7 +1238,7 @@ def chosen_output(model: Any, dataset: Dataset, outputs: Sequence[str] | None) -
 def _black_box(
     options: argparse.Namespace, dataset: Dataset, model: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """The black box, and what the result says of its file."""
+    """Return the black box and the description of its file for the result."""
     from skescore.black_boxes import (
         CallableClassifier,
         CallableRegressor,
@@ -1237,7 +1266,7 @@ def _black_box(
 
 
 def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
-    """Make the folds: shuffled, and stratified where a class has enough rows for that."""
+    """Make shuffled folds, stratified if a class has enough rows."""
     from sklearn.model_selection import KFold, StratifiedKFold
 
     n_rows = len(dataset.X)
@@ -1251,16 +1280,16 @@ def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
         return KFold(cv, shuffle=True, random_state=seed)
     rare = [f"{label!r} ({count})" for label, count in counts.items() if count < cv]
     if rare:
-        more = f" and {len(rare) - _SHOWN_CLASSES} more" if len(rare) > _SHOWN_CLASSES else ""
+        more = f" and {len(rare) - _MAX_CLASSES} more" if len(rare) > _MAX_CLASSES else ""
         notes.add(
-            f"classes with fewer rows than the {cv} folds: {', '.join(rare[:_SHOWN_CLASSES])}"
+            f"classes with fewer rows than the {cv} folds: {', '.join(rare[:_MAX_CLASSES])}"
             f"{more}; some folds are without them"
         )
     return StratifiedKFold(cv, shuffle=True, random_state=seed)
 
 
 def _n_jobs(options: argparse.Namespace, dataset: Dataset) -> int:
-    """How many processes evaluate candidates: for a few values they are not worth starting."""
+    """Return the number of processes that evaluate candidates; small tables use one."""
     if options.n_jobs is not None:
         return int(options.n_jobs)
     alone = options.workers == 1 and options.black_box in BLACK_BOX_NAMES
@@ -1272,7 +1301,7 @@ def _search(
     dataset: Dataset,
     model: Any,
     notes: output.Notes,
-    trial_storage: Kept,
+    trial_storage: TrialStorage,
 ) -> ExtractorSearchCV:
     from skescore.tuning import ExtractorSearchCV, SearchProgress
 
@@ -1298,7 +1327,7 @@ def _search(
         study_name=trial_storage.study,
         callbacks=[progress],
     )
-    # Rare classes have a note of their own, with their names.
+    # Rare classes are reported in a separate note with their names.
     with notes.instead_of_warnings("The least populated class") as further:
         try:
             with Workers(options, trial_storage, notes), progress:
@@ -1322,9 +1351,17 @@ def _search(
             ) from error
         if options.workers:
             further += _winners_warnings(search)
+    _note_search(options, dataset, search, notes)
+    return search
+
+
+def _note_search(
+    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, notes: output.Notes
+) -> None:
+    """Report sampling, failed trials and trials that were not started."""
     if search.n_rows_sampled_ is not None:
         notes.add(
-            f"candidates were measured on a sample of {search.n_rows_sampled_} of the "
+            f"candidates were evaluated on a sample of {search.n_rows_sampled_} of the "
             f"{len(dataset.X)} rows, and the best three then on all of them"
         )
     board = search.leaderboard_
@@ -1332,7 +1369,7 @@ def _search(
     if len(failed):
         error_text = failed["error"].iloc[0]
         reason = error_text.partition("undefined on some fold: ")[2] or error_text
-        # What helps in Python has no counterpart here.
+        # The remedy in Python does not apply to the command line.
         reason = reason.partition(" Pass undefined=...")[0]
         first = ", the first" if len(failed) > 1 else ""
         notes.add(
@@ -1341,13 +1378,12 @@ def _search(
         )
     if (started := len(board)) < options.trials and not options.exit_code:
         notes.add(f"{started} of {options.trials} trials were started within the --timeout")
-    return search
 
 
 def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
-    """Warnings that only concern candidates which nobody chose are no news."""
+    """Return the warnings of the best candidate only."""
     row = search.leaderboard_.iloc[0]
-    # Of trials that repeat each other, as two workers may begin them, one is a candidate.
+    # Two workers may run equal trials, of which one is a candidate.
     repeats = [
         one
         for one in search.candidates_
@@ -1359,7 +1395,7 @@ def _winners_warnings(search: ExtractorSearchCV) -> list[str]:
 def _result(
     options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV
 ) -> dict[str, Any]:
-    """Everything that is shown or written, but for the leaderboard and the rules."""
+    """Return the complete result except the leaderboard and the rules."""
     best, board = search.best_extractor_, search.leaderboard_
     return {
         "data": arguments.describe_data(options, dataset),
@@ -1369,7 +1405,7 @@ def _result(
             "quality": search.black_box_quality_,
         },
         "search": {
-            # As in Python, where the score called so is maximized: FiRe and Q come negated.
+            # As in Python, scores are maximized, so that FiRe and Q are negated.
             "scoring": scoring_name(options),
             "weights": arguments.weights_from(options),
             "completeness": options.completeness,

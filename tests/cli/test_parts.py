@@ -40,7 +40,7 @@ from skescore.cli._output import (
     to_json,
 )
 from skescore.cli._report import _model
-from skescore.cli._trials import Kept, Workers, shown_command_line
+from skescore.cli._trials import TrialStorage, Workers, shown_command_line
 from skescore.cli._tune import splitter
 from skescore.datasets import Dataset, load_dataset
 from skescore.rules import Domain
@@ -330,7 +330,7 @@ def test_worker_that_fails_is_noted(capsys):
     options = SimpleNamespace(
         workers=2, storage="kept.journal", command_line=["skescore", "tune", "nowhere.csv"]
     )
-    with Workers(options, Kept("kept.journal", "a"), notes):
+    with Workers(options, TrialStorage("kept.journal", "a"), notes):
         pass
     [note] = notes.texts
     assert note.startswith("a worker has failed: ")

@@ -561,7 +561,7 @@ def test_measures_that_do_not_exist_are_a_wrong_usage(rules, kinds, run):
     for words, told in [
         (["--measures", "c2,presicion"], "no measure of rules 'presicion'. Did you mean 'prec"),
         (["--measures", ","], "needs at least one measure of rules"),
-        (["--assigned-rows"], "--assigned-rows counts for --measures"),
+        (["--assigned-rows"], "--assigned-rows goes with --measures"),
     ]:
         code, out, err = run(rules, kinds, "--target", "y", *words)
         assert (code, out) == (2, "")
@@ -644,8 +644,11 @@ def test_a_black_box_is_asked_about_rows_in_place(run, write, days, tmp_path):
     [
         (["duckdb:///a.db?table=t", "--black-box", "m.skops"], "a database hands over none"),
         (["{folder}"], "need --target"),
-        (["{folder}", "--target", "class", "--sep", ";"], "--sep says how a file is read"),
-        (["{folder}", "--target", "class", "--missing", "drop"], "--missing says how"),
+        (["{folder}", "--target", "class", "--sep", ";"], "--sep is an option of"),
+        (
+            ["{folder}", "--target", "class", "--missing", "drop"],
+            "--missing is an option of reading files",
+        ),
         (["{folder}", "--target", "klass"], "target 'klass'"),
         (["{folder}", "--target", "class", "--task", "regression"], "are for classification"),
         (["{folder}/*.csv", "--target", "class"], "no Parquet file"),
@@ -728,12 +731,12 @@ def test_a_model_adds_how_well_rules_agree_with_it(form, sign, write, model, run
     code, out, err = run(*words, "--target", "y", "--format", form)
     assert (code, err) == (0, "")
     for words in (
-        "what the scores leave out",
+        "measures beyond the scores",
         "fidelity boundary",
         "by class",
         "by group",
-        "of permutation",
-        "what is printed beside rules",
+        "permutation importance",
+        "printed shares of rules",
         "95 % interval",
     ):
         assert words in out
@@ -767,12 +770,12 @@ def test_many_rules_that_vote_are_not_tried_one_by_one(write, kinds, run):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--group", "town"], "--group counts for --black-box; name the file of a model"),
+        (["--group", "town"], "--group goes with --black-box"),
         (
             ["--group", "town", "--black-box", "m.skops", "--missing", "drop"],
             "--group needs all rows; keep missing values",
         ),
-        (["--more", "--in-place"], "--more and --group look at every row"),
+        (["--more", "--in-place"], "--more and --group need every row"),
     ],
 )
 def test_more_is_refused_where_it_means_nothing(words, told, rules, kinds, run):

@@ -149,13 +149,13 @@ def test_killed_search_loses_no_finished_trial_and_repeats_the_others_once(comma
     assert {key: trial.params for key, trial in repeated.items()} == lost
     assert all(trial.state.name == "COMPLETE" for trial in repeated.values())
     count = len(finished(before))
-    assert f"going on after {count} trials that were kept" in again.err
+    assert f"resuming after {count} stored trials" in again.err
     # Everything that was begun and not lost is in the table once.
     begun = {(name, trial.number) for name, trials in after.items() for trial in trials}
     assert numbers(again.result) == sorted(begun - set(lost))
     assert len(again.result["leaderboard"]) == BUDGET
     # Nor are those that were lost among the ones that were kept.
-    assert f"going on after {BUDGET} trials that" in commands.run(tmp_path, *words).err
+    assert f"resuming after {BUDGET} stored trials" in commands.run(tmp_path, *words).err
 
 
 def test_interrupt_shows_what_is_done_and_the_same_command_goes_on(commands, tmp_path):
@@ -172,7 +172,7 @@ def test_interrupt_shows_what_is_done_and_the_same_command_goes_on(commands, tmp
     again = commands.run(tmp_path, *SHORT)
     # Of the trials that were interrupted nothing was kept.
     [note] = again.result["notes"]
-    assert note == f"going on after {done} trials that were kept; to begin anew: --fresh"
+    assert note == f"resuming after {done} stored trials; to start again: --fresh"
     assert len(again.result["leaderboard"]) == BUDGET
 
 
@@ -222,7 +222,7 @@ def test_more_to_do_than_was_done_goes_on(commands, tmp_path):
     assert set(numbers(first.result)) < set(numbers(more.result))
     assert len(more.result["leaderboard"]) == BUDGET + 6
     [note] = more.result["notes"]
-    told = f"going on after {BUDGET} trials that were kept; to begin anew: another --study"
+    told = f"resuming after {BUDGET} stored trials; to start again: another --study"
     assert note == told
 
 
@@ -237,7 +237,7 @@ def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
     assert "Repeat its command to resume it" in (folder / "trials.unfinished").read_text()
     again = commands.run(tmp_path, *words)
     assert again.code == 0
-    assert "going on after" in again.err
+    assert "resuming after" in again.err
     assert table(again.result) == table(unbroken)
     assert names(folder) == FILES
     # A finished one is not.
@@ -246,7 +246,7 @@ def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
     assert "already holds rules.json, leaderboard.csv, candidates.json, run.json" in refused.err
     anew = commands.run(tmp_path, *words, "--overwrite")
     assert anew.code == 0
-    assert "going on after" not in anew.err
+    assert "resuming after" not in anew.err
     assert numbers(anew.result) == numbers(unbroken)
 
 
@@ -256,7 +256,7 @@ def test_folder_of_an_interrupted_run_holds_its_results_and_is_gone_on_with(comm
     assert names(tmp_path / "run") == FILES | {"trials.unfinished"}
     again = commands.run(tmp_path, *words)
     assert again.code == 0
-    assert "going on after" in again.err
+    assert "resuming after" in again.err
     assert names(tmp_path / "run") == FILES
     lines = (tmp_path / "run" / "leaderboard.csv").read_text().splitlines()
     assert len(lines) == BUDGET + 1
@@ -268,12 +268,12 @@ def test_killed_run_that_was_to_replace_another_is_gone_on_with(commands, tmp_pa
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
     again = commands.run(tmp_path, *words)
     assert again.code == 0
-    assert "going on after" in again.err
+    assert "resuming after" in again.err
     # Another search replaces it.
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
     other = commands.run(tmp_path, *words, "--seed", 1)
     assert other.code == 0
-    assert "going on after" not in other.err
+    assert "resuming after" not in other.err
 
 
 def test_folder_of_another_search_that_was_broken_off_is_left_alone(commands, tmp_path):
@@ -308,7 +308,7 @@ def test_search_that_was_killed_first_is_gone_on_with_beside_another(commands, t
     second = commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits()
     first.end(signal.SIGKILL)
     again = commands.run(tmp_path, *SHORT)
-    assert "going on after" in again.err
+    assert "resuming after" in again.err
     second.go_on().end()
     assert second.code == 0
     assert len(second.result["leaderboard"]) == BUDGET
