@@ -139,7 +139,7 @@ def _black_box(group: Group) -> Any:
     if group.model is not None:
         return group.model
     if box.kind == "object":
-        return _seeded(clone(box.estimator), group.seed)
+        return _set_seed(clone(box.estimator), group.seed)
     return make_black_box(
         box.name, dataset.task, group.seed, dataset.categories, scaled=box.scaled, params=box.params
     )
@@ -147,7 +147,7 @@ def _black_box(group: Group) -> Any:
 
 def _row_head(group: Group, entry: ExtractorEntry) -> dict[str, Any]:
     cell = group.cell(entry)._asdict()
-    return {**cell, "task": group.dataset.task, "params": _text_of(entry.params)}
+    return {**cell, "task": group.dataset.task, "params": _params_text(entry.params)}
 
 
 def failed_row(
@@ -227,7 +227,7 @@ def _extract(
             name: _round_count(board[name].sum() * params["cv"] + getattr(best.oracle_, counter))
             for name, counter in (("black_box_calls", "n_calls"), ("black_box_rows", "n_rows"))
         }
-        return best, {"params": _text_of(best_params), "seconds": seconds} | queries
+        return best, {"params": _params_text(best_params), "seconds": seconds} | queries
     # Each extractor has its own copy, so that it cannot use cached queries of another one.
     box = FrozenEstimator(model)
     if entry.kind == "extractor":
@@ -236,7 +236,7 @@ def _extract(
         extractor = entry.extractor(box, **params)
     else:
         extractor = clone(entry.extractor).set_params(estimator=box, **params)
-    _seeded(extractor, group.seed)
+    _set_seed(extractor, group.seed)
     begin = time.perf_counter()
     extractor.fit(rows.X_train)
     seconds = time.perf_counter() - begin
@@ -251,14 +251,14 @@ def _extract(
     }
 
 
-def _seeded(estimator: Any, seed: int) -> Any:
+def _set_seed(estimator: Any, seed: int) -> Any:
     """Set the seed of an estimator unless it has one, and return the estimator."""
     if estimator.get_params(deep=False).get("random_state", seed) is None:
         estimator.set_params(random_state=seed)
     return estimator
 
 
-def _text_of(params: dict[str, Any]) -> str:
+def _params_text(params: dict[str, Any]) -> str:
     return json.dumps(params, sort_keys=True, default=text_of_object)
 
 

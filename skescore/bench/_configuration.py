@@ -443,14 +443,14 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
         if key not in raw:
             raise ConfigurationError(f"{key} is missing: list at least one.")
     config = BenchConfig(
-        data=_entries(raw["data"], "data", lambda item: _data(item, base)),
-        black_boxes=_entries(
-            raw["black_boxes"], "black_boxes", lambda item: _black_box(item, base)
+        data=_read_entries(raw["data"], "data", lambda item: _read_data(item, base)),
+        black_boxes=_read_entries(
+            raw["black_boxes"], "black_boxes", lambda item: _read_black_box(item, base)
         ),
-        extractors=_entries(
+        extractors=_read_entries(
             raw.get("extractors", list(DEFAULT_EXTRACTORS)),
             "extractors",
-            lambda item: _extractor(item, base),
+            lambda item: _read_extractor(item, base),
         ),
         seeds=check_seeds(raw.get("seeds", [0])),
         folds=raw.get("folds", 5),
@@ -462,13 +462,13 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
     return config
 
 
-def _entries(items: Any, key: str, make: Callable[[Any], Any]) -> tuple[Any, ...]:
+def _read_entries(items: Any, key: str, make: Callable[[Any], Any]) -> tuple[Any, ...]:
     if not isinstance(items, list | tuple) or not items:
         raise ConfigurationError(f"{key} must be a list with at least one entry, got {items!r}.")
     return tuple(make(item) for item in items)
 
 
-def _data(item: Any, base: Path | None) -> DataEntry:
+def _read_data(item: Any, base: Path | None) -> DataEntry:
     if isinstance(item, pd.DataFrame | Dataset):
         item = {"source": item}
     table = _as_table(item, "source", "data")
@@ -479,17 +479,17 @@ def _data(item: Any, base: Path | None) -> DataEntry:
         return DataEntry(str(table.get("label", data.name)), data.source, {}, data)
     if isinstance(data, pd.DataFrame):
         return DataEntry(str(table.get("label", "data")), "data frame", options, data)
-    source = _text(table, "source", "data")
+    source = _read_text(table, "source", "data")
     label = table.get("label", source)
     if source.startswith(PACKAGED):
         label = table.get("label", source.rpartition("/")[2])
     elif source not in BUILT_IN and not source.startswith("openml:"):
         label = table.get("label", Path(source).name.partition(".")[0])
-        source = _path(source, base)
+        source = _resolve_path(source, base)
     return DataEntry(str(label), source, options)
 
 
-def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
+def _read_black_box(item: Any, base: Path | None) -> BlackBoxEntry:
     if isinstance(item, str) and item.lower().endswith(MODEL_KINDS):
         item = {"file": item}
     if isinstance(item, BaseEstimator):
@@ -502,15 +502,15 @@ def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
         return BlackBoxEntry(label, type_name(model), kind="object", estimator=model)
     if "file" in table:
         _refuse_unknown(table, {"label", "file"}, "an entry of black_boxes with a file")
-        path = _text(table, "file", "black_boxes")
+        path = _read_text(table, "file", "black_boxes")
         if not path.lower().endswith(MODEL_KINDS):
             raise ConfigurationError(
                 f"black_boxes: a file must end in {', '.join(MODEL_KINDS)}, got {path!r}."
             )
         label = table.get("label", Path(path).stem)
-        return BlackBoxEntry(str(label), _path(path, base), kind="file")
+        return BlackBoxEntry(str(label), _resolve_path(path, base), kind="file")
     _refuse_unknown(table, {"label", "name", "params", "scaled"}, "an entry of black_boxes")
-    name = _text(table, "name", "black_boxes")
+    name = _read_text(table, "name", "black_boxes")
     if name not in BLACK_BOXES:
         raise ConfigurationError(
             f"black_boxes: there is no black box {name!r}. {did_you_mean(name, BLACK_BOXES)} A "
@@ -519,11 +519,11 @@ def _black_box(item: Any, base: Path | None) -> BlackBoxEntry:
     scaled = table.get("scaled", True)
     if not isinstance(scaled, bool):
         raise ConfigurationError(f"black_boxes: scaled must be true or false, got {scaled!r}.")
-    params = _params(table, "black_boxes")
+    params = _read_params(table, "black_boxes")
     return BlackBoxEntry(str(table.get("label", name)), name, params, scaled)
 
 
-def _extractor(item: Any, base: Path | None) -> ExtractorEntry:
+def _read_extractor(item: Any, base: Path | None) -> ExtractorEntry:
     if isinstance(item, str) and item.lower().endswith(".json"):
         item = {"rules": item}
     if isinstance(item, type) or hasattr(item, "get_params"):
@@ -534,20 +534,20 @@ def _extractor(item: Any, base: Path | None) -> ExtractorEntry:
         data = (data,) if isinstance(data, str) else tuple(data)
     if "rules" in table:
         _refuse_unknown(table, {"label", "rules", "data"}, "an entry of extractors with rules")
-        path = _text(table, "rules", "extractors")
+        path = _read_text(table, "rules", "extractors")
         label = table.get("label", Path(path).name)
-        return ExtractorEntry(str(label), "rules", _path(path, base), {}, data)
+        return ExtractorEntry(str(label), "rules", _resolve_path(path, base), {}, data)
     if "extractor" in table:
         valid_keys = {"label", "extractor", "params", "data"}
         _refuse_unknown(table, valid_keys, "an entry of extractors with an object")
-        extractor, params = table["extractor"], _params(table, "extractors")
+        extractor, params = table["extractor"], _read_params(table, "extractors")
         if not isinstance(extractor, type):
             params = extractor.get_params(deep=False) | params
             params.pop("estimator", None)
         name = (extractor if isinstance(extractor, type) else type(extractor)).__name__
         label = str(table.get("label", name))
         return ExtractorEntry(label, "object", name, params, data, extractor)
-    name = _text(table, "name", "extractors")
+    name = _read_text(table, "name", "extractors")
     label = str(table.get("label", name))
     if name == SEARCH:
         valid_keys = {"label", "name", "data", *_SEARCH_SETTINGS}
@@ -561,7 +561,7 @@ def _extractor(item: Any, base: Path | None) -> ExtractorEntry:
             f"extractors: there is no extractor {name!r}. "
             f"{did_you_mean(name, (*extractor_names(), SEARCH))} A file of rules ends in .json."
         )
-    return ExtractorEntry(label, "extractor", name, _params(table, "extractors"), data)
+    return ExtractorEntry(label, "extractor", name, _read_params(table, "extractors"), data)
 
 
 def _as_table(item: Any, key: str, where: str) -> dict[str, Any]:
@@ -572,21 +572,21 @@ def _as_table(item: Any, key: str, where: str) -> dict[str, Any]:
     return dict(item)
 
 
-def _text(table: Mapping[str, Any], key: str, where: str) -> str:
+def _read_text(table: Mapping[str, Any], key: str, where: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value:
         raise ConfigurationError(f"{where}: every entry needs {key!r}, a text, got {table!r}.")
     return value
 
 
-def _params(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _read_params(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     params = table.get("params", {})
     if not isinstance(params, Mapping):
         raise ConfigurationError(f"{where}: params must be a table, got {params!r}.")
     return dict(params)
 
 
-def _path(text: str, base: Path | None) -> str:
+def _resolve_path(text: str, base: Path | None) -> str:
     path = at_home(text)
     return str(path if base is None or path.is_absolute() else base / path)
 

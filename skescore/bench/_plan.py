@@ -184,7 +184,7 @@ def _add_extractor(plan: Plan, entry: ExtractorEntry) -> None:
     for label, dataset in plan.datasets.items():
         if label not in requested:
             plan.not_applicable[label, entry.label] = "not requested"
-        elif why := _unsuitable(entry, dataset, ruleset):
+        elif why := _why_unsuitable(entry, dataset, ruleset):
             plan.not_applicable[label, entry.label] = reasons[label] = why
     if len(reasons) == len(requested):
         example = next(iter(reasons))
@@ -215,7 +215,7 @@ def _read_rules(entry: ExtractorEntry) -> RuleSet:
     return ruleset
 
 
-def _unsuitable(entry: ExtractorEntry, dataset: Dataset, ruleset: RuleSet | None) -> str:
+def _why_unsuitable(entry: ExtractorEntry, dataset: Dataset, ruleset: RuleSet | None) -> str:
     """Return why an extractor cannot be used on a data set; empty if it can."""
     if ruleset is not None:
         if ruleset.task != dataset.task:

@@ -176,7 +176,7 @@ def run_bench(
         if retry_failed:
             rows = rows[rows["state"] != "failed"]
         existing = set(cells_of(rows))
-        groups = _groups(plan, [cell for cell in plan.cells if cell not in existing], scorers)
+        groups = _group_cells(plan, [cell for cell in plan.cells if cell not in existing], scorers)
         n_existing = sum(cell in existing for cell in plan.cells)
         callback.on_start(n_existing, len(plan.cells) - n_existing)
         for row in measure_groups(groups, effective_n_jobs(n_jobs), plan.config.time_limit):
@@ -204,7 +204,7 @@ def _rules_record(row: Mapping[str, Any], rules: RuleSet) -> str:
     return json.dumps(record, ensure_ascii=False, default=str)
 
 
-def _groups(
+def _group_cells(
     plan: Plan, cells: Sequence[Cell], measures: Mapping[str, Any] | None = None
 ) -> list[Group]:
     """Group the cells that share a black box, except searches, which take long enough alone."""
@@ -276,13 +276,13 @@ def _read_earlier_run(folder: Path, plan: Plan, overwrite: bool) -> dict[str, An
     current = json.loads(json.dumps(plan.record(), default=str))
     if stored != current:
         raise FolderInUseError(
-            f"{folder} holds another bench: {_difference(stored, current)}. Name another folder, "
-            "or start over (on the command line: --overwrite)."
+            f"{folder} holds another bench: {_describe_difference(stored, current)}. Name another "
+            "folder, or start over (on the command line: --overwrite)."
         )
     return earlier
 
 
-def _difference(stored: dict[str, Any], current: dict[str, Any]) -> str:
+def _describe_difference(stored: dict[str, Any], current: dict[str, Any]) -> str:
     """Describe the first difference between two configurations."""
     key = next(key for key in {**stored, **current} if stored.get(key) != current.get(key))
     if key == "checksums_sha256":

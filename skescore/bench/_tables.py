@@ -162,12 +162,12 @@ def rank_extractors(
     check_choice("score", score, columns)
     sign = -1 if columns[score] else 1
     return [
-        _ranking(str(task), part, score, sign, alpha)
+        _rank_task(str(task), part, score, sign, alpha)
         for task, part in rows.groupby("task", sort=False)
     ]
 
 
-def _ranking(task: str, rows: pd.DataFrame, score: str, sign: int, alpha: float) -> Ranking:
+def _rank_task(task: str, rows: pd.DataFrame, score: str, sign: int, alpha: float) -> Ranking:
     rows = rows.assign(_value=rows[score].where(rows["state"] == "complete"))
     grouped = rows.groupby(["data", "extractor"], sort=False)["_value"]
     means = grouped.mean().unstack("extractor")
@@ -176,7 +176,7 @@ def _ranking(task: str, rows: pd.DataFrame, score: str, sign: int, alpha: float)
     left_out = tuple(str(name) for name in means.columns if name not in everywhere)
     ranks = pd.DataFrame(
         [
-            _ranks(sign * means.loc[data, everywhere], without.loc[data, everywhere])
+            _rank_data_set(sign * means.loc[data, everywhere], without.loc[data, everywhere])
             for data in means.index
         ],
         index=means.index,
@@ -195,7 +195,7 @@ def _ranking(task: str, rows: pd.DataFrame, score: str, sign: int, alpha: float)
     return Ranking(task, score, table, left_out, comparison)
 
 
-def _ranks(losses: pd.Series, without: pd.Series) -> np.ndarray:
+def _rank_data_set(losses: pd.Series, without: pd.Series) -> np.ndarray:
     """Rank by the share of runs without a value, then by the mean; ties share their mean rank."""
     # Values that differ only by rounding are ties.
     rounded = [

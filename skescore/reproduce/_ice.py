@@ -172,7 +172,7 @@ def reproduce_ice(
         path=path,
         n_jobs=n_jobs,
         progress=progress,
-        cost=_cost,
+        cost=_relative_cost,
     )
     rows = [
         _table_row(name, extractor, cells, n_splits) for name in data for extractor in extractors
@@ -210,7 +210,7 @@ def _check_names(parameter: str, names: tuple[str, ...], choices: Iterable[str])
         raise ValueError(f"{parameter} must name some of {', '.join(choices)}, got {name!r}.")
 
 
-def _cost(key: Key) -> float:
+def _relative_cost(key: Key) -> float:
     """Return the approximate relative run time of a cell."""
     in_sample = 0.7 if key[1] == "exact" else 0.4
     share = {"held_out": 1.0, "in_sample": in_sample, "at_settings": 0.02}[key[2]]
@@ -318,10 +318,10 @@ def _table_row(
                 *(
                     []
                     if at_settings is None
-                    else [_compared(_settings_text(at_settings), at_settings, printed)]
+                    else [_compare_inputs(_settings_text(at_settings), at_settings, printed)]
                 ),
-                _compared("In sample", inside, printed),
-                _compared(
+                _compare_inputs("In sample", inside, printed),
+                _compare_inputs(
                     "Held out",
                     {key: summary["mean"] for key, summary in held_out.items()},
                     printed,
@@ -347,7 +347,7 @@ def _follows_text(single: Mapping[str, bool], together: bool) -> str:
     return "Each printed score follows from the printed inputs, but no input gives all six."
 
 
-def _compared(label: str, ours: Mapping[str, Any], printed: Any) -> str:
+def _compare_inputs(label: str, ours: Mapping[str, Any], printed: Any) -> str:
     """Describe which of the three inputs are better, worse or as printed."""
     scores = zip(ICE_MEASURES, map(rounding_interval, printed.scores), strict=True)
     met = sum(lower <= ours[measure] <= upper for measure, (lower, upper) in scores)

@@ -172,7 +172,7 @@ def need_reproducible(extractor: Any) -> None:
         skip("the rules differ from fit to fit, see check_reproducible")
 
 
-def _described(X: Any) -> Any:
+def _columns_or_type(X: Any) -> Any:
     """Return the columns of a data frame, or the type of other rows."""
     return list(X.columns) if hasattr(X, "columns") else type(X).__name__
 
@@ -181,11 +181,11 @@ class _Recording(BaseEstimator):
     """Black box that predicts by the first column and records the columns it receives."""
 
     def fit(self, X: Any, y: Any) -> Any:
-        self.shown_ = [_described(X)]
+        self.received_columns_ = [_columns_or_type(X)]
         return self
 
     def _first(self, X: Any) -> np.ndarray:
-        self.shown_.append(_described(X))
+        self.received_columns_.append(_columns_or_type(X))
         return np.asarray(X, dtype=float)[:, 0]
 
 
@@ -454,7 +454,7 @@ LABELS: dict[str, np.ndarray] = {
 }
 
 
-def _same(actual: Any, expected: Any) -> bool:
+def _are_equal(actual: Any, expected: Any) -> bool:
     """Return whether predictions are equal, with missing ones equal to each other."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     if actual.shape != expected.shape:
@@ -484,7 +484,7 @@ def check_predictions_follow_rules(name: str, extractor: Any) -> None:
         f"predict must give every row one value, {(len(rows),)}, got shape {y_pred.shape}.",
     )
     expect(
-        _same(y_pred[covered], copied.rules_.predict(rows[covered])),
+        _are_equal(y_pred[covered], copied.rules_.predict(rows[covered])),
         name,
         "predict must give what rules_.predict gives, where a rule holds.",
     )
@@ -513,7 +513,7 @@ def check_uncovered_rows(name: str, extractor: Any) -> None:
             f"no rule holds for {lost.sum()} of {len(rows)} rows, so rules_ needs a fallback.",
         )
         expect(
-            _same(y_pred[lost], copied.rules_.predict(rows[lost])),
+            _are_equal(y_pred[lost], copied.rules_.predict(rows[lost])),
             name,
             "predict must give what rules_.fallback says, where no rule holds.",
         )
@@ -534,7 +534,7 @@ def check_uncovered_policies(name: str, extractor: Any) -> None:
         other = fitted(extractor, uncovered=policy)
         predictions = np.asarray(other.predict(rows))
         same_rows = np.array_equal(~np.asarray(other.covers(rows)), lost)
-        if not same_rows or not _same(predictions[~lost].tolist(), expected[~lost].tolist()):
+        if not same_rows or not _are_equal(predictions[~lost].tolist(), expected[~lost].tolist()):
             need_reproducible(extractor)
             raise AssertionError(f"{name}: uncovered={policy!r} must not change the rules.")
         if task == "classification":
@@ -558,7 +558,7 @@ def check_queries_no_black_box(name: str, extractor: Any) -> None:
     X, y = sample(task)
     black_box = recording(task).fit(X, y)
     copied = with_rules(around(extractor, FrozenEstimator(black_box)).fit(X, y))
-    queried = len(black_box.shown_)
+    queried = len(black_box.received_columns_)
     rows = rows_around(X)
     for method in ("predict", "covers", "predict_proba", "score"):
         if not hasattr(copied, method):
@@ -566,7 +566,7 @@ def check_queries_no_black_box(name: str, extractor: Any) -> None:
         truth = (np.resize(y, len(rows)),) if method == "score" else ()
         getattr(copied, method)(rows, *truth)
         expect(
-            len(black_box.shown_) == queried,
+            len(black_box.received_columns_) == queried,
             name,
             f"{method} must need the rules alone, but it queried the black box.",
         )
@@ -659,7 +659,7 @@ def check_json(name: str, extractor: Any) -> None:
     expect(traveled == copied.rules_, name, "RuleSet.from_json(rules_.to_json()) must be rules_.")
     covered = X[copied.rules_.covers(X)]
     expect(
-        _same(traveled.predict(covered), copied.rules_.predict(covered)),
+        _are_equal(traveled.predict(covered), copied.rules_.predict(covered)),
         name,
         "rules must predict the same after a journey through JSON.",
     )
@@ -827,7 +827,9 @@ def check_missing_values(name: str, extractor: Any) -> None:
             # Another check tests whether predictions follow the rules.
             is_covered &= np.asarray(copied.predict(X)) == np.asarray(copied.rules_.predict(X))
             actual, expected_labels = copied.predict(X_missing), copied.rules_.predict(X_missing)
-            is_same = _same(np.asarray(actual)[is_covered], np.asarray(expected_labels)[is_covered])
+            is_same = _are_equal(
+                np.asarray(actual)[is_covered], np.asarray(expected_labels)[is_covered]
+            )
             expect(is_same, name, "predict must leave NaN as it is, as rules_ does.")
         return
     copied = with_rules(around(extractor, tree(task)).fit(X, y))
@@ -1026,13 +1028,13 @@ def check_container(name: str, extractor: Any) -> None:
     X, y = sample(task)
     model = recording(task)
     copied = around(extractor, model).fit(frame_of(X), y)
-    queried_columns = getattr(getattr(copied, "estimator_", None), "shown_", None)
+    queried_columns = getattr(getattr(copied, "estimator_", None), "received_columns_", None)
     if (
         queried_columns is None
     ):  # without estimator_, the caller's own black box has recorded the queries
         black_box = FrozenEstimator(recording(task).fit(frame_of(X), y))
         around(extractor, black_box).fit(frame_of(X), y)
-        queried_columns = black_box.estimator.shown_
+        queried_columns = black_box.estimator.received_columns_
     columns = list(frame_of(X).columns)
     strange = [columns_seen for columns_seen in queried_columns if columns_seen != columns]
     expect(
@@ -1085,7 +1087,7 @@ def check_global_random_state(name: str, extractor: Any) -> None:
         random.setstate(kept_by_python)
 
 
-def _same_with(name: str, extractor: Any, parameter: str, values: tuple[Any, ...]) -> None:
+def _check_unchanged_by(name: str, extractor: Any, parameter: str, values: tuple[Any, ...]) -> None:
     if parameter not in extractor.get_params(deep=False):
         skip(f"has no parameter {parameter}")
     expected = fitted(extractor, **{parameter: None})
@@ -1098,13 +1100,13 @@ def _same_with(name: str, extractor: Any, parameter: str, values: tuple[Any, ...
 @check
 def check_batch_size(name: str, extractor: Any) -> None:
     """Check that the batch size does not change the rules."""
-    _same_with(name, extractor, "batch_size", (13, 1000))
+    _check_unchanged_by(name, extractor, "batch_size", (13, 1000))
 
 
 @check
 def check_n_jobs(name: str, extractor: Any) -> None:
     """Check that the number of workers does not change the rules."""
-    _same_with(name, extractor, "n_jobs", (1, 2))
+    _check_unchanged_by(name, extractor, "n_jobs", (1, 2))
 
 
 @check

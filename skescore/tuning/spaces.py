@@ -172,7 +172,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         bool
             False if a parameter is not in the space, or its value is not in the distribution.
         """
-        return all(name in self and _lies_in(self[name], v) for name, v in params.items())
+        return all(name in self and _contains(self[name], v) for name, v in params.items())
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
         """Draw the active hyper-parameters from a trial.
@@ -197,7 +197,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         params: dict[str, Any] = {}
         for name in self._parents_first():
             if self.is_active(name, params):
-                params[name] = _suggest(trial, name, self[name])
+                params[name] = _suggest_value(trial, name, self[name])
         return {name: params[name] for name in self if name in params}
 
     def copy(self) -> SearchSpace:
@@ -258,7 +258,9 @@ class SearchSpace(dict[str, BaseDistribution]):
         SearchSpace
             The copy.
         """
-        return self.with_(**{n: _only(n, self.get(n), value) for n, value in values.items()})
+        return self.with_(
+            **{n: _fixed_distribution(n, self.get(n), value) for n, value in values.items()}
+        )
 
     def when(self, name: str, /, **values: Any) -> SearchSpace:
         """Return a copy in which a parameter is active only under a further condition.
@@ -488,7 +490,7 @@ def as_search_space(space: Mapping[str, BaseDistribution]) -> SearchSpace:
 def check_space(space: Space, extractor: Any) -> None:
     """Raise an error unless a space holds distributions of parameters of the extractor."""
     param_names = set(extractor.get_params(deep=False)) - {"estimator"}
-    unknown = {name for name in set(space) - param_names if not _takes(extractor, name)}
+    unknown = {name for name in set(space) - param_names if not _accepts_param(extractor, name)}
     if unknown:
         raise ValueError(
             f"space names {sorted(unknown)}, which {type(extractor).__name__} does not have; "
@@ -498,7 +500,7 @@ def check_space(space: Space, extractor: Any) -> None:
         _check_distribution(name, distribution)
 
 
-def _takes(extractor: Any, name: str) -> bool:
+def _accepts_param(extractor: Any, name: str) -> bool:
     """Return whether an unlisted parameter can be set; those of PSyKE are listed once set."""
     if "__" in name or name == "estimator":
         return False
@@ -509,7 +511,7 @@ def _takes(extractor: Any, name: str) -> bool:
     return True
 
 
-class _WholeLogUniform:
+class _LogUniformIntegers:
     """Integers with uniform logarithms, for random searches.
 
     As in Optuna, an integer k represents the interval from k - 1/2 to k + 1/2.
@@ -529,7 +531,7 @@ class _WholeLogUniform:
         return f"WholeLogUniform({self.low}, {self.high})"
 
 
-def _suggest(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistribution) -> Any:
+def _suggest_value(trial: optuna.trial.BaseTrial, name: str, distribution: BaseDistribution) -> Any:
     """Suggest one value with a trial."""
     d = distribution
     if isinstance(d, CategoricalDistribution):
@@ -556,7 +558,7 @@ def _is_among(value: Any, values: Iterable[Any]) -> bool:
     return any(v == value and isinstance(v, bool) == isinstance(value, bool) for v in values)
 
 
-def _lies_in(distribution: BaseDistribution, value: Any) -> bool:
+def _contains(distribution: BaseDistribution, value: Any) -> bool:
     """Return whether a value has the type, range and steps of a distribution."""
     if isinstance(distribution, CategoricalDistribution):
         return _is_among(value, distribution.choices)
@@ -574,7 +576,7 @@ def _lies_in(distribution: BaseDistribution, value: Any) -> bool:
     return math.isclose(steps, round(steps), abs_tol=1e-8)
 
 
-def _only(name: str, before: BaseDistribution | None, value: Any) -> BaseDistribution:
+def _fixed_distribution(name: str, before: BaseDistribution | None, value: Any) -> BaseDistribution:
     """Return a distribution of the same kind with a single value."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if is_number and not math.isfinite(value):
@@ -615,7 +617,7 @@ def _random_values(distribution: BaseDistribution) -> Any:
         return [d.low]
     if isinstance(d, IntDistribution):
         if d.log:
-            return _WholeLogUniform(d.low, d.high)
+            return _LogUniformIntegers(d.low, d.high)
         return stats.randint(d.low, d.high + 1) if d.step == 1 else _all_values(d)
     if d.step is not None:
         n_steps = round((d.high - d.low) / d.step)
@@ -715,7 +717,7 @@ def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> 
     >>> space.without("min_samples_leaf", "criterion").param_grid(n_values=3)
     {'max_leaf_nodes': [2, 8, 32], 'max_depth': [2, 5, 8]}
     """
-    name, search = _search_of(extractor)
+    name, search = _find_search(extractor)
     if search is None:
         raise ValueError(
             f"There is no search space for {name!r}. {did_you_mean(name, extractor_names())}"
@@ -726,9 +728,9 @@ def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> 
     check_choice("task", task, TASKS)
     shape = getattr(X, "shape", None) or np.shape(X)
     n_features = shape[1] if len(shape) > 1 else 1
-    space = as_search_space(search.space(_Problem(len(X), n_features, y, task)))
+    space = as_search_space(search.space(_SearchProblem(len(X), n_features, y, task)))
     if not isinstance(extractor, str | type):
-        space = space.without(*_set_on(extractor) & set(space))
+        space = space.without(*_changed_params(extractor) & set(space))
     features = f"{n_features} feature{'' if n_features == 1 else 's'}"
     space.title = space.title or f"{name} for {task}: {len(X)} rows, {features}"
     return space
@@ -777,12 +779,12 @@ def starting_points(
     >>> starting_points("cart", space, y, "classification", max_rules=16)[0]
     {'max_leaf_nodes': 16, 'max_depth': 8}
     """
-    search = _search_of(extractor)[1]
+    search = _find_search(extractor)[1]
     space = as_search_space(space)
     points: list[dict[str, Any]] = []
     if search is None or not space:
         return points
-    for point in search.points(_Problem(len(y), 1, np.asarray(y), task, max_rules)):
+    for point in search.points(_SearchProblem(len(y), 1, np.asarray(y), task, max_rules)):
         params = {key: value for key, value in point.items() if key in space}
         if params and space.holds(params) and (active := space.active(params)) not in points:
             points.append(active)
@@ -797,7 +799,7 @@ def extractor_name(extractor: Any) -> str:
     return registered_name(instance) or type(instance).__name__
 
 
-def _set_on(extractor: Any) -> set[str]:
+def _changed_params(extractor: Any) -> set[str]:
     """Return the parameters of an extractor that differ from the defaults."""
     signature = inspect.signature(type(extractor)).parameters
     return {
@@ -807,7 +809,7 @@ def _set_on(extractor: Any) -> set[str]:
     }
 
 
-def _search_of(extractor: Any) -> tuple[str, _Search | None]:
+def _find_search(extractor: Any) -> tuple[str, _Search | None]:
     """Return the name of an extractor and its search, or None for an unknown name."""
     name = extractor_name(extractor)
     if name in _OWN_SEARCHES:
@@ -815,19 +817,19 @@ def _search_of(extractor: Any) -> tuple[str, _Search | None]:
     if name in PSYKE_EXTRACTORS:
         return name, _PSYKE_SEARCHES[name.removeprefix("psyke:")]
     if name in extractor_names():
-        return name, _search_of_class(
+        return name, _find_class_search(
             name, extractor_class(name), extractor_spec(name).search_space
         )
     if isinstance(extractor, str):
         return name, None
     kind = extractor if isinstance(extractor, type) else type(extractor)
-    return name, _search_of_class(name, kind)
+    return name, _find_class_search(name, kind)
 
 
-def _search_of_class(name: str, kind: Any, registered: Any = None) -> _Search:
+def _find_class_search(name: str, kind: Any, registered: Any = None) -> _Search:
     """Return the search of an external extractor from its registration or its class."""
 
-    def space(problem: _Problem) -> Mapping[str, BaseDistribution]:
+    def space(problem: _SearchProblem) -> Mapping[str, BaseDistribution]:
         if registered is None and not hasattr(kind, "search_space"):
             raise ValueError(
                 f"The extractor {name!r} has no search space: {kind.__name__} lacks "
@@ -847,7 +849,7 @@ def _search_of_class(name: str, kind: Any, registered: Any = None) -> _Search:
             )
         return as_search_space(own_space).copy()  # the caller may keep a reference
 
-    def points(problem: _Problem) -> list[dict[str, Any]]:
+    def points(problem: _SearchProblem) -> list[dict[str, Any]]:
         if not hasattr(kind, "starting_points"):
             return []
         return list(kind.starting_points(problem.n_outputs))
@@ -859,7 +861,7 @@ def _search_of_class(name: str, kind: Any, registered: Any = None) -> _Search:
 _MOST_LEAVES = 32
 
 
-class _Problem(NamedTuple):
+class _SearchProblem(NamedTuple):
     """Size of the data, target and task, which determine the ranges.
 
     `max_rules` is how many rules there may be where scores do not look at their number.
@@ -890,17 +892,17 @@ class _Problem(NamedTuple):
 class _Search(NamedTuple):
     """Search space of an extractor and its starting points, the most promising first."""
 
-    space: Callable[[_Problem], Mapping[str, BaseDistribution]]
-    points: Callable[[_Problem], list[dict[str, Any]]]
+    space: Callable[[_SearchProblem], Mapping[str, BaseDistribution]]
+    points: Callable[[_SearchProblem], list[dict[str, Any]]]
 
 
-def _leaves(problem: _Problem, max_leaves: int = _MOST_LEAVES) -> IntDistribution:
+def _leaves(problem: _SearchProblem, max_leaves: int = _MOST_LEAVES) -> IntDistribution:
     """Return the range of the number of rules: more than classes, fewer than rows."""
     max_leaves = max(min(max_leaves, problem.n_rows // 2), problem.n_outputs + 1, 3)
     return IntDistribution(2, max_leaves, log=True)
 
 
-def _impurities(problem: _Problem) -> FloatDistribution:
+def _impurities(problem: _SearchProblem) -> FloatDistribution:
     """Return the range of the impurity of a box: share of other classes, or deviation."""
     max_impurity = 0.5 if problem.classifies else problem.std
     return FloatDistribution(0.02 * max_impurity, max_impurity, log=True)
@@ -910,7 +912,7 @@ def _impurities(problem: _Problem) -> FloatDistribution:
 _FEW_FEATURES = 40
 
 
-def _selections(problem: _Problem, default: int) -> Space:
+def _selections(problem: _SearchProblem, default: int) -> Space:
     """Return the choices of feature selection, which needs more than one feature.
 
     Of hundreds of features not all are tried: boxes with faces along each take minutes.
@@ -921,12 +923,12 @@ def _selections(problem: _Problem, default: int) -> Space:
     return {"n_features_to_select": CategoricalDistribution((default, more))}
 
 
-def _at_most(value: float, distribution: IntDistribution) -> int:
+def _clip_to_range(value: float, distribution: IntDistribution) -> int:
     """Return the value or the nearest one in the range."""
     return int(min(max(value, distribution.low), distribution.high))
 
 
-def _cart(problem: _Problem) -> SearchSpace:
+def _cart(problem: _SearchProblem) -> SearchSpace:
     criteria: tuple[str, ...] = ("gini", "entropy")
     if not problem.classifies:  # not the absolute error, which takes quadratic time
         criteria = ("squared_error", "absolute_error")[: 2 if problem.n_rows <= 5000 else 1]
@@ -940,7 +942,7 @@ def _cart(problem: _Problem) -> SearchSpace:
     )
 
 
-def _cart_points(problem: _Problem) -> _Points:
+def _cart_points(problem: _SearchProblem) -> _Points:
     def tree(leaves: float) -> dict[str, Any]:
         """Return the parameters of a tree with this number of leaves and unlimited depth."""
         return {
@@ -953,15 +955,15 @@ def _cart_points(problem: _Problem) -> _Points:
     n = problem.n_outputs
     # Two leaves, even for more classes, for scores that weigh size more than a rare class.
     few, fewest, more, largest = map(tree, (n, 2, n + 1, n + 3))
-    default = tree(_at_most(max(6, min(n, 8)), _leaves(problem)))
+    default = tree(_clip_to_range(max(6, min(n, 8)), _leaves(problem)))
     if problem.max_rules is None:
         return [few, fewest, more, default, largest]
-    leaves = _at_most(problem.max_rules, _leaves(problem))
+    leaves = _clip_to_range(problem.max_rules, _leaves(problem))
     large = tree(leaves) | {"max_depth": 8}
     return [p for p in (large, default, largest, more, few) if int(p["max_leaf_nodes"]) <= leaves]
 
 
-def _optimal_list(problem: _Problem) -> Space:
+def _optimal_list(problem: _SearchProblem) -> Space:
     space: Space = {
         "max_rules": IntDistribution(2, max(6, problem.n_outputs + 1)),
         "max_conditions": IntDistribution(1, 2),
@@ -970,7 +972,7 @@ def _optimal_list(problem: _Problem) -> Space:
     return space | _selections(problem, 20)
 
 
-def _optimal_list_points(problem: _Problem) -> _Points:
+def _optimal_list_points(problem: _SearchProblem) -> _Points:
     default = {"max_rules": 4, "max_conditions": 2, "cuts_per_feature": 8}
     n = problem.n_outputs
     sizes = (n, 4, n + 1) if problem.max_rules is None else (problem.max_rules, 6, 4)
@@ -978,7 +980,7 @@ def _optimal_list_points(problem: _Problem) -> _Points:
     return [default | {"max_rules": int(size)} for size in sizes if size <= max(max_rules, 4)]
 
 
-def _optimal_tree(problem: _Problem) -> Space:
+def _optimal_tree(problem: _SearchProblem) -> Space:
     space: Space = {
         "max_leaf_nodes": IntDistribution(2, max(6, problem.n_outputs + 1)),
         "cuts_per_feature": IntDistribution(4, 32, log=True),
@@ -986,12 +988,12 @@ def _optimal_tree(problem: _Problem) -> Space:
     return space | _selections(problem, 20)
 
 
-def _optimal_tree_points(problem: _Problem) -> _Points:
+def _optimal_tree_points(problem: _SearchProblem) -> _Points:
     max_rules = [point["max_rules"] for point in _optimal_list_points(problem)]
     return [{"max_leaf_nodes": max(2, size), "cuts_per_feature": 16} for size in max_rules]
 
 
-def _gridex(problem: _Problem) -> SearchSpace:
+def _gridex(problem: _SearchProblem) -> SearchSpace:
     space = SearchSpace(
         {
             "n_slices": IntDistribution(2, 10, log=True),
@@ -1007,7 +1009,7 @@ def _gridex(problem: _Problem) -> SearchSpace:
     return space
 
 
-def _gridex_points(problem: _Problem) -> _Points:
+def _gridex_points(problem: _SearchProblem) -> _Points:
     default = {
         "n_slices": 2,
         "importance_threshold": 0.0,
@@ -1020,7 +1022,7 @@ def _gridex_points(problem: _Problem) -> _Points:
     return [*_one_feature(default, problem.n_outputs, 2 * problem.n_outputs), default]
 
 
-def _gridrex(problem: _Problem) -> SearchSpace:
+def _gridrex(problem: _SearchProblem) -> SearchSpace:
     unit = problem.std
     return _gridex(problem) | {
         "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True),
@@ -1029,7 +1031,7 @@ def _gridrex(problem: _Problem) -> SearchSpace:
     }
 
 
-def _gridrex_points(problem: _Problem) -> _Points:
+def _gridrex_points(problem: _SearchProblem) -> _Points:
     # The default threshold is half the residual of a linear model, which is near this value if the
     # model explains half of the variance.
     default = _gridex_points(problem)[-1] | {
@@ -1047,7 +1049,7 @@ def _one_feature(default: dict[str, Any], *slices: int) -> _Points:
     return [default | params | {"n_slices": m} for m in slices]
 
 
-def _iter(problem: _Problem) -> SearchSpace:
+def _iter(problem: _SearchProblem) -> SearchSpace:
     # The gap between class probabilities, or between means in the target's units.
     low, high = (0.1, 0.8) if problem.classifies else (0.25 * problem.std, problem.std)
     return SearchSpace(
@@ -1062,7 +1064,7 @@ def _iter(problem: _Problem) -> SearchSpace:
     )
 
 
-def _iter_points(problem: _Problem) -> _Points:
+def _iter_points(problem: _SearchProblem) -> _Points:
     default = {
         "min_update": 0.1,
         "n_points": 3,
@@ -1073,7 +1075,7 @@ def _iter_points(problem: _Problem) -> _Points:
     return [default | {"min_update": 0.2, "min_examples": 100}, default]
 
 
-def _clusters(problem: _Problem) -> SearchSpace:
+def _clusters(problem: _SearchProblem) -> SearchSpace:
     space = SearchSpace(
         {
             "depth": IntDistribution(1, 4),
@@ -1090,7 +1092,7 @@ def _clusters(problem: _Problem) -> SearchSpace:
     return space
 
 
-def _clusters_points(problem: _Problem) -> _Points:
+def _clusters_points(problem: _SearchProblem) -> _Points:
     default = {
         "depth": 3,
         "error_threshold": 0.15 if problem.classifies else 0.1 * problem.std,
@@ -1105,7 +1107,7 @@ def _clusters_points(problem: _Problem) -> _Points:
     return [*linear, default | {"output": "constant"}]
 
 
-def _real(problem: _Problem) -> SearchSpace:
+def _real(problem: _SearchProblem) -> SearchSpace:
     return SearchSpace(
         {
             "max_rules": _leaves(problem, 50),
@@ -1118,9 +1120,9 @@ def _real(problem: _Problem) -> SearchSpace:
     )
 
 
-def _real_points(problem: _Problem) -> _Points:
+def _real_points(problem: _SearchProblem) -> _Points:
     default: dict[str, Any] = {
-        "max_rules": _at_most(16, _leaves(problem, 50)),
+        "max_rules": _clip_to_range(16, _leaves(problem, 50)),
         "min_precision": 0.85,
         "tolerance": 0.01,
         "prune": None,
@@ -1130,7 +1132,7 @@ def _real_points(problem: _Problem) -> _Points:
     return [few, few | {"min_precision": 0.85, "tolerance": 0.05}, pruned, default]
 
 
-def _trepan(problem: _Problem) -> SearchSpace:
+def _trepan(problem: _SearchProblem) -> SearchSpace:
     space = SearchSpace(
         {
             "max_leaf_nodes": _leaves(problem, _MOST_LEAVES // 2),
@@ -1142,10 +1144,10 @@ def _trepan(problem: _Problem) -> SearchSpace:
     return space if problem.n_features > 1 else space.without("max_literals")
 
 
-def _trepan_points(problem: _Problem) -> _Points:
+def _trepan_points(problem: _SearchProblem) -> _Points:
     leaves = _leaves(problem, _MOST_LEAVES // 2)
     default = {
-        "max_leaf_nodes": _at_most(16, leaves),  # at most 15 tests
+        "max_leaf_nodes": _clip_to_range(16, leaves),  # at most 15 tests
         "max_literals": 4,
         "min_sample": 1000,
     }
@@ -1155,7 +1157,7 @@ def _trepan_points(problem: _Problem) -> _Points:
     few = [small | {"max_literals": m} for m in (4, 2, 1)]
     if problem.max_rules is None:
         return [*few, default]
-    return [default | {"max_leaf_nodes": _at_most(problem.max_rules, leaves)}, *few]
+    return [default | {"max_leaf_nodes": _clip_to_range(problem.max_rules, leaves)}, *few]
 
 
 #: Scores that weigh size prefer few rules, about one per class; for grids, that is a single
@@ -1179,11 +1181,11 @@ _OWN_SEARCHES: dict[str, _Search] = {
 # the target, and some settings take much longer.
 
 
-def _psyke_cart(problem: _Problem) -> Space:
+def _psyke_cart(problem: _SearchProblem) -> Space:
     return {"max_leaves": _leaves(problem), "max_depth": IntDistribution(2, 8)}
 
 
-def _psyke_gridex(problem: _Problem) -> Space:
+def _psyke_gridex(problem: _SearchProblem) -> Space:
     # Each cut feature multiplies the number of cells, and each cell queries the black box.
     return {
         "n_slices": IntDistribution(2, 6, log=True),
@@ -1194,14 +1196,14 @@ def _psyke_gridex(problem: _Problem) -> Space:
     }
 
 
-def _psyke_gridrex(problem: _Problem) -> Space:
+def _psyke_gridrex(problem: _SearchProblem) -> Space:
     unit = problem.std
     return _psyke_gridex(problem) | {
         "threshold": FloatDistribution(0.01 * unit, 0.5 * unit, log=True)
     }
 
 
-def _psyke_hex(problem: _Problem) -> Space:
+def _psyke_hex(problem: _SearchProblem) -> Space:
     # Cells without rows are kept, so there are more rules.
     space = _psyke_gridex(problem) | {
         "n_slices": IntDistribution(2, 3),
@@ -1211,7 +1213,7 @@ def _psyke_hex(problem: _Problem) -> Space:
     return _psyke_with_output(space, problem)
 
 
-def _psyke_iter(problem: _Problem) -> Space:
+def _psyke_iter(problem: _SearchProblem) -> Space:
     space: Space = {
         "min_update": FloatDistribution(0.2, 0.5, log=True),
         "n_points": IntDistribution(1, 3),
@@ -1224,13 +1226,13 @@ def _psyke_iter(problem: _Problem) -> Space:
     return space
 
 
-def _psyke_with_output(space: Space, problem: _Problem) -> Space:
+def _psyke_with_output(space: Space, problem: _SearchProblem) -> Space:
     """Add the output of the rules, which can be linear in regression."""
     outputs = CategoricalDistribution(("constant", "linear"))
     return space if problem.classifies else space | {"output": outputs}
 
 
-def _psyke_clusters(problem: _Problem) -> Space:
+def _psyke_clusters(problem: _SearchProblem) -> Space:
     space: Space = {
         "depth": IntDistribution(1, 4),
         "error_threshold": _impurities(problem),
@@ -1239,19 +1241,19 @@ def _psyke_clusters(problem: _Problem) -> Space:
     return _psyke_with_output(space, problem)
 
 
-def _psyke_divine(problem: _Problem) -> Space:
+def _psyke_divine(problem: _SearchProblem) -> Space:
     return {
         "k": IntDistribution(2, min(15, max(3, problem.n_rows // 10))),
         "patience": IntDistribution(5, 30),
     }
 
 
-def _psyke_cosmik(problem: _Problem) -> Space:
+def _psyke_cosmik(problem: _SearchProblem) -> Space:
     space = {"max_components": IntDistribution(2, 6)} | _psyke_divine(problem)
     return _psyke_with_output(space, problem)
 
 
-def _psyke_ginger(problem: _Problem) -> Space:
+def _psyke_ginger(problem: _SearchProblem) -> Space:
     return {
         "n_features": IntDistribution(1, 2),
         # With several numbers of cuts, PSyKE keeps the worst one.
@@ -1262,20 +1264,20 @@ def _psyke_ginger(problem: _Problem) -> Space:
     }
 
 
-def _psyke_trepan(problem: _Problem) -> Space:
+def _psyke_trepan(problem: _SearchProblem) -> Space:
     return {
         "max_depth": IntDistribution(1, 4),
         "min_examples": IntDistribution(0, max(1, problem.n_rows // 10)),
     }
 
 
-def _psyke_cart_points(problem: _Problem) -> _Points:
+def _psyke_cart_points(problem: _SearchProblem) -> _Points:
     n = problem.n_outputs
     default = {"max_leaves": 3, "max_depth": 3}
     return [default] + [{"max_leaves": n + more, "max_depth": 4} for more in (0, 1, 3)]
 
 
-def _psyke_cluster_points(problem: _Problem, *further_params: dict[str, Any]) -> _Points:
+def _psyke_cluster_points(problem: _SearchProblem, *further_params: dict[str, Any]) -> _Points:
     """Return the default parameters and variants of them."""
     default: dict[str, Any] = {
         "depth": 3,
@@ -1287,11 +1289,11 @@ def _psyke_cluster_points(problem: _Problem, *further_params: dict[str, Any]) ->
     return [default] + [default | other for other in further_params]
 
 
-def _psyke_cream_points(problem: _Problem) -> _Points:
+def _psyke_cream_points(problem: _SearchProblem) -> _Points:
     return _psyke_cluster_points(problem, {"depth": 2}, {"depth": 2, "gauss_components": 5})
 
 
-def _psyke_exact_points(problem: _Problem) -> _Points:
+def _psyke_exact_points(problem: _SearchProblem) -> _Points:
     return _psyke_cluster_points(problem, {"depth": min(max(problem.n_outputs - 1, 1), 4)})
 
 

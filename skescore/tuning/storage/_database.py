@@ -47,12 +47,12 @@ class _SerialSQLite(RDBStorage):
         self._listen()
 
     def _listen(self) -> None:
-        event.listen(self.engine, "connect", _write_ahead)
+        event.listen(self.engine, "connect", _enable_write_ahead_log)
         event.listen(self.engine, "begin", _begin_immediate)
         self.engine.dispose()  # close earlier connections
 
 
-def _write_ahead(connection: Any, record: Any) -> None:
+def _enable_write_ahead_log(connection: Any, record: Any) -> None:
     # This fails if another process has the file open, which has set the mode already.
     with contextlib.suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode=WAL")
@@ -94,7 +94,7 @@ def _open_database(text: str) -> BaseStorage:
             weakref.finalize(storage, storage.engine.dispose)
             return storage
         except (ImportError, NoSuchModuleError):
-            raise _missing_driver(url, text) from None
+            raise _missing_driver_error(url, text) from None
         except Exception as error:
             _close_connections(error)
             cause = _database_error(error)
@@ -103,7 +103,7 @@ def _open_database(text: str) -> BaseStorage:
             # Another worker may be creating the same tables, which exist at the next attempt.
             may_be_creating = kind == "sqlite" or not isinstance(cause, OperationalError)
             if not may_be_creating or attempt == _N_ATTEMPTS - 1:
-                raise _unreachable(url, text, cause) from None
+                raise _unreachable_error(url, text, cause) from None
             time.sleep(0.05 * 2**attempt)
     raise AssertionError("the last attempt returns or raises")
 
@@ -132,7 +132,7 @@ def _postgresql_driver() -> str:
     return _POSTGRESQL_DRIVERS[0]  # named in the error
 
 
-def _missing_driver(url: URL, text: str) -> ImportError:
+def _missing_driver_error(url: URL, text: str) -> ImportError:
     kind, driver = url.get_backend_name(), url.drivername.partition("+")[2]
     remedy = (
         f"Run: {install_commands('postgresql')[0]}"
@@ -147,7 +147,7 @@ def _missing_driver(url: URL, text: str) -> ImportError:
     )
 
 
-def _unreachable(url: URL, text: str, cause: DBAPIError) -> ConnectionError:
+def _unreachable_error(url: URL, text: str, cause: DBAPIError) -> ConnectionError:
     reason = " ".join(str(cause.orig).split())
     for secret in _passwords(url):
         reason = reason.replace(secret, "***")

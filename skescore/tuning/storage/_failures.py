@@ -77,12 +77,12 @@ def call_with_retries(action: Callable[[], _T], storage: BaseStorage | None = No
             if pause is None:
                 raise ConnectionError(
                     f"storage {storage_name(storage)!r} failed for {sum(PAUSES):g} s: "
-                    f"{_reason(error)}. Finished trials are kept: repair the storage and repeat "
-                    "the search to resume it."
+                    f"{_describe_error(error)}. Finished trials are kept: repair the storage and "
+                    "repeat the search to resume it."
                 ) from error
             if not failures:
                 warnings.warn(
-                    f"The storage failed; retrying for {sum(PAUSES):g} s: {_reason(error)}",
+                    f"The storage failed; retrying for {sum(PAUSES):g} s: {_describe_error(error)}",
                     UserWarning,
                     stacklevel=5,
                 )
@@ -90,7 +90,7 @@ def call_with_retries(action: Callable[[], _T], storage: BaseStorage | None = No
     raise AssertionError  # pragma: no cover
 
 
-def _reason(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return the first line of a storage's error, without the query of a database error."""
     cause = error.__cause__ or error
     if callable(details := getattr(cause, "details", None)):  # of gRPC

@@ -86,9 +86,9 @@ def announce_worker(study: optuna.Study) -> None:
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
     >>> announce_worker(optuna.create_study())
     """
-    if _is_lasting(study._storage) and _ANNOUNCED.get(study) != os.getpid():
-        _mark(study)
-        study.set_user_attr(f"{_WORKER}{platform.node()}:{os.getpid()}", _this_worker())
+    if _is_persistent(study._storage) and _ANNOUNCED.get(study) != os.getpid():
+        _mark_study(study)
+        study.set_user_attr(f"{_WORKER}{platform.node()}:{os.getpid()}", _describe_worker())
         _ANNOUNCED[study] = os.getpid()
 
 
@@ -138,7 +138,7 @@ class Heartbeat:
 
     def __init__(self, trial: Any, *, interval: float = 60) -> None:
         self.trial = trial
-        self.interval = _seconds("interval", interval)
+        self.interval = _check_seconds("interval", interval)
         self._lost = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -149,9 +149,9 @@ class Heartbeat:
         return self._lost.is_set()
 
     def __enter__(self) -> Heartbeat:
-        if _is_lasting(getattr(self.trial, "storage", None)):
-            _mark(self.trial.study)
-            worker = _this_worker()
+        if _is_persistent(getattr(self.trial, "storage", None)):
+            _mark_study(self.trial.study)
+            worker = _describe_worker()
             self._beat(worker, 0)
             if not self.lost:
                 # A daemon thread does not keep the process alive while the storage hangs.
@@ -238,10 +238,10 @@ def retry_stale(
     >>> retry_stale(optuna.create_study())
     []
     """
-    grace = _seconds("grace", grace)
+    grace = _check_seconds("grace", grace)
     # Optuna has no public access to the storage of a study. Study.tell does not return whether this
     # process was the first to end a trial.
-    if not _is_lasting(study._storage):
+    if not _is_persistent(study._storage):
         return []
     if running is None:
         running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
@@ -259,7 +259,7 @@ def retry_stale(
             beat = trial.user_attrs.get(HEARTBEAT)
             if _is_gone(beat):
                 reasons[trial.number] = (
-                    f"The process of its {_name_of(beat)} ended during the trial."
+                    f"The process of its {_worker_name(beat)} ended during the trial."
                 )
             elif beat is None and all_gone:
                 reasons[trial.number] = "Its process ended before the trial began."
@@ -269,17 +269,17 @@ def retry_stale(
                 last_beats[trial.number] = sign, since if sign == last else now
                 if now - last_beats[trial.number][1] > grace:
                     reasons[trial.number] = (
-                        f"Its {_name_of(beat)} sent no heartbeat for more than {grace:g} s."
+                        f"Its {_worker_name(beat)} sent no heartbeat for more than {grace:g} s."
                     )
         studies[study.study_name] = last_beats
     return [
         trial.number
         for trial in running
-        if trial.number in reasons and _fail(study, trial, reasons[trial.number])
+        if trial.number in reasons and _fail_and_enqueue(study, trial, reasons[trial.number])
     ]
 
 
-def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
+def _fail_and_enqueue(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
     """Fail a trial and enqueue it again, unless it has been finished in the meantime."""
     retried_number = trial.user_attrs.get(RETRY_OF)
     # A trial that had not started cannot be the reason for the end of its process.
@@ -310,32 +310,32 @@ def _fail(study: optuna.Study, trial: FrozenTrial, reason: str) -> bool:
     return True
 
 
-def _mark(study: optuna.Study) -> None:
+def _mark_study(study: optuna.Study) -> None:
     if study not in _MARKED:
         if _HEARTBEATS not in study.user_attrs:
             study.set_user_attr(_HEARTBEATS, True)
         _MARKED.add(study)
 
 
-def _is_lasting(storage: Any) -> bool:
+def _is_persistent(storage: Any) -> bool:
     """Return whether a storage keeps trials after the end of the process."""
     return isinstance(storage, optuna.storages.BaseStorage) and not isinstance(
         storage, optuna.storages.InMemoryStorage
     )
 
 
-def _seconds(name: str, value: Any) -> float:
+def _check_seconds(name: str, value: Any) -> float:
     valid = isinstance(value, Real) and not isinstance(value, bool)
     if not valid or not 0 < float(value) < math.inf:
         raise ValueError(f"{name} must be a positive number of seconds, got {value!r}.")
     return float(value)
 
 
-def _this_worker() -> dict[str, Any]:
+def _describe_worker() -> dict[str, Any]:
     """Return the identity of this process and of the attempt to run a trial."""
     return {
         "host": platform.node(),
-        "machine": _machine(),
+        "machine": _machine_id(),
         "process": os.getpid(),
         "started": psutil.Process().create_time(),
         # Distinguishes two attempts of one process.
@@ -343,14 +343,14 @@ def _this_worker() -> dict[str, Any]:
     }
 
 
-def _name_of(beat: Any) -> str:
+def _worker_name(beat: Any) -> str:
     if not isinstance(beat, dict):
         return "worker"
     return f"worker (process {beat.get('process')} on {beat.get('host')})"
 
 
 @functools.cache
-def _machine() -> str:
+def _machine_id() -> str:
     """Return the identity of the system and container within which process ids are unique."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -364,7 +364,7 @@ def _is_gone(beat: Any) -> bool:
     if not isinstance(beat, dict):
         return False
     pid, started = beat.get("process"), beat.get("started")
-    if beat.get("machine") != _machine() or not isinstance(pid, int):
+    if beat.get("machine") != _machine_id() or not isinstance(pid, int):
         return False
     try:
         process = psutil.Process(pid)

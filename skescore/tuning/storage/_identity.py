@@ -56,7 +56,7 @@ def search_identity(estimator: Any, folds: Sequence[Fold], all_rows: Fold) -> di
         "rows": _rows_digest([*folds, all_rows]),
         "black_box": {
             "is": textwrap.shorten(parameters, _MOST_LETTERS, placeholder=" …"),
-            "parameters": _short(hashlib.sha256(parameters.encode())),
+            "parameters": _short_digest(hashlib.sha256(parameters.encode())),
             "predictions": _predictions_digest(folds, all_rows),
         },
     }
@@ -166,7 +166,7 @@ class _Writer:
             pairs = sorted(f"{self.text(key)}: {self.text(value[key])}" for key in value)
             return f"{{{', '.join(pairs)}}}"
         if isinstance(value, np.ndarray):
-            return f"array {_short(hashlib.sha256(_bytes_of(value)))}"
+            return f"array {_short_digest(hashlib.sha256(_bytes_of(value)))}"
         if isinstance(value, pd.DataFrame | pd.Series | pd.Index):
             return f"{type(value).__name__} {self.text(value.to_numpy())}"
         if isinstance(value, np.random.RandomState):
@@ -206,24 +206,24 @@ def _rows_digest(folds: Sequence[Fold]) -> str:
         weights = () if fold.test_weight is None else (fold.test_weight,)
         for values in (fold.X_test, fold.y_test, *weights):
             digest.update(_bytes_of(np.asarray(values)))
-    return _short(digest)
+    return _short_digest(digest)
 
 
 def _predictions_digest(folds: Sequence[Fold], all_rows: Fold) -> str:
     """Return a digest of the black boxes' predictions on held-out and on mixed rows."""
     digest = hashlib.sha256()
     for fold in (*folds, all_rows):
-        digest.update(_bytes_of(_rounded(fold.black_box.predict(fold.X_test))))
+        digest.update(_bytes_of(_round_predictions(fold.black_box.predict(fold.X_test))))
     probes = _mixed_rows(all_rows.X_test)
     if probes is not None:
         try:
-            digest.update(_bytes_of(_rounded(all_rows.black_box.predict(probes))))
+            digest.update(_bytes_of(_round_predictions(all_rows.black_box.predict(probes))))
         except Exception:  # the model always rejects such rows
             digest.update(b"refused")
-    return _short(digest)
+    return _short_digest(digest)
 
 
-def _rounded(predictions: np.ndarray) -> np.ndarray:
+def _round_predictions(predictions: np.ndarray) -> np.ndarray:
     """Round floats to digits that do not depend on the machine."""
     if predictions.dtype.kind != "f":
         return predictions
@@ -248,6 +248,6 @@ def _bytes_of(array: np.ndarray) -> bytes:
     return repr(array.tolist()).encode() if array.dtype.kind in "OUS" else array.tobytes()
 
 
-def _short(digest: Any) -> str:
+def _short_digest(digest: Any) -> str:
     text: str = digest.hexdigest()
     return text[:16]

@@ -123,7 +123,7 @@ def score_interval(
     True
     """
     level, times = _settings(confidence_level, n_resamples)
-    scores, resampled = _resampled({"": estimator}, X, y, scoring, times, random_state)
+    scores, resampled = _resample_scores({"": estimator}, X, y, scoring, times, random_state)
     return _interval(float(scores[0]), resampled[0], level)
 
 
@@ -196,7 +196,7 @@ def compare_scores(
         raise ValueError(
             f"estimators must map names to fitted estimators, one at least, got {estimators!r}."
         )
-    scores, resampled = _resampled(estimators, X, y, scoring, times, random_state)
+    scores, resampled = _resample_scores(estimators, X, y, scoring, times, random_state)
     defined = resampled[:, ~np.isnan(resampled).any(axis=0)]
     intervals = [
         _interval(float(score), row, level) for score, row in zip(scores, resampled, strict=True)
@@ -322,7 +322,7 @@ def _draws_of_folds(
     return counts / n_folds, multiplicity / multiplicity.sum()
 
 
-def _resampled(
+def _resample_scores(
     estimators: Mapping[str, Any], X: Any, y: Any, scoring: Any, n_resamples: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the scores of all estimators on the rows and on the same resamples."""
@@ -353,7 +353,7 @@ def _resampled(
         for number in range(n_resamples):
             drawn = random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(float)
             for index, evaluation in enumerate(evaluations):
-                resampled[index, number] = scorer.score(_weighted(evaluation, drawn))
+                resampled[index, number] = scorer.score(_reweight(evaluation, drawn))
     undefined = np.isnan(resampled).any(axis=0).sum()
     if 2 * undefined > n_resamples:
         raise ValueError(
@@ -363,7 +363,7 @@ def _resampled(
     return scores, resampled
 
 
-def _weighted(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation:
+def _reweight(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation:
     """Return an evaluation with other weights of the rows."""
     copy = replace(evaluation, sample_weight=weights)
     if "volume" in vars(evaluation):  # expensive, and independent of the rows

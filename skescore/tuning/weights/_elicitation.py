@@ -215,7 +215,7 @@ class WeightElicitation:
                     "pair=... to compare two candidates, or call undo() to remove an answer."
                 )
         else:
-            question = self._question(*self._checked(pair))
+            question = self._question(*self._check_pair(pair))
         members = self._weighing.members.tolist()
         first, second = (members.index(index) for index in question.indices)
         lower, upper = {
@@ -223,7 +223,7 @@ class WeightElicitation:
             "second": (-math.inf, 0.0),
             "either": (-self._tolerated, self._tolerated),
         }[choice]
-        part = self._after(first, second, lower, upper)
+        part = self._part_after(first, second, lower, upper)
         if part is None:
             earlier = "and the earlier answers" if self.history else "within the range"
             raise ValueError(
@@ -252,7 +252,7 @@ class WeightElicitation:
         members, of_cell = np.unique(part.winners, return_inverse=True)
         return int(members[np.argmax(np.bincount(of_cell, weights=part.cells.area))])
 
-    def _after(self, first: int, second: int, lower: float, upper: float) -> _Part | None:
+    def _part_after(self, first: int, second: int, lower: float, upper: float) -> _Part | None:
         """Return the part in which the lead of a member over another lies in an interval."""
         part = self._parts[-1]
         answers = (*part.answers, (first, second, lower, upper))
@@ -264,7 +264,7 @@ class WeightElicitation:
         for _ in range(_ZOOMS if self.score == "ice" else 0):
             if (off <= TIE).sum() >= _FEW:
                 break
-            cells = self._finer(cells, off)
+            cells = self._refine(cells, off)
             off = _disagreement(cells, answers)
         fits = off <= TIE
         if not fits.any():
@@ -272,7 +272,7 @@ class WeightElicitation:
         left = Cells(cells.points[fits], cells.area[fits], cells.goodness[fits], cells.edges)
         return _Part(left, members[best_of(left.goodness[:, members])], answers)
 
-    def _finer(self, cells: Cells, off: np.ndarray) -> Cells:
+    def _refine(self, cells: Cells, off: np.ndarray) -> Cells:
         """Return a finer raster around the pixels that agree or nearly agree."""
         agree = cells.points[off <= max(TIE, off.min())]
         ranges = {}
@@ -282,7 +282,7 @@ class WeightElicitation:
             ranges[name] = max(low, lower / pixel**2), min(high, upper * pixel**2)
         return self._weighing.cells(ranges, _RESOLUTION)
 
-    def _checked(self, pair: Any) -> tuple[int, int]:
+    def _check_pair(self, pair: Any) -> tuple[int, int]:
         n = len(self.candidates)
         integer_types = (int, np.integer)
         if not (

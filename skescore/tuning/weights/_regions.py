@@ -195,7 +195,7 @@ class WinningRegions:
         losers = np.setdiff1d(np.arange(len(self.candidates)), self.table["candidate"])
         why = [_DOMINATED if index in better else _BEATEN[self.score] for index in losers]
         by = pd.array([better.get(index) for index in losers.tolist()], dtype="Int64")
-        return self._described(losers).assign(reason=why, beaten_by=by)
+        return self._describe_candidates(losers).assign(reason=why, beaten_by=by)
 
     def _fire_table(self) -> pd.DataFrame:
         low, high = self.within["psi"]
@@ -204,14 +204,14 @@ class WinningRegions:
         # The greatest psi belongs to the last interval, even if that consists of it alone.
         table["closed_high"] = np.arange(len(winners)) == len(winners) - 1
         share = np.log(edges[1:] / edges[:-1]) / math.log(high / low)
-        return table.join(self._described(winners, "loss")).assign(share=share)
+        return table.join(self._describe_candidates(winners, "loss")).assign(share=share)
 
     def _ice_table(self) -> pd.DataFrame:
         winners, counts = np.unique(self.raster, return_counts=True)
         rank = np.argsort(-counts, kind="stable")
         winners, counts = winners[rank], counts[rank]
         measure = f"completeness_{self._completeness}"
-        table = self._described(winners, "performance", measure)
+        table = self._describe_candidates(winners, "performance", measure)
         table = table.rename(columns={measure: "completeness"})
         table["share"] = counts / self.raster.size
         rows = []
@@ -229,7 +229,7 @@ class WinningRegions:
         order = ["phi", "rho", "phi_low", "phi_high", "rho_low", "rho_high"]
         return table.join(pd.DataFrame(rows)[order])
 
-    def _described(self, indices: np.ndarray, *measures: str) -> pd.DataFrame:
+    def _describe_candidates(self, indices: np.ndarray, *measures: str) -> pd.DataFrame:
         table = pd.DataFrame(
             {
                 "candidate": indices,
@@ -313,7 +313,7 @@ class WinningRegions:
         edges, winners = self._weighing.line({name: weight(name, value)}, other, low, high)
         share = np.log(edges[1:] / edges[:-1]) / math.log(high / low)
         table = pd.DataFrame({"low": edges[:-1], "high": edges[1:]})
-        return table.join(self._described(winners, "performance")).assign(share=share)
+        return table.join(self._describe_candidates(winners, "performance")).assign(share=share)
 
     def __repr__(self) -> str:
         n_winners = self.table["candidate"].nunique()

@@ -103,7 +103,7 @@ def preference(candidates: Candidates) -> np.ndarray:
     return np.lexsort((np.arange(len(candidates)), candidates.means("n_rules")))
 
 
-def _undominated(
+def _drop_dominated(
     candidates: Candidates, score: str, completeness: str
 ) -> tuple[np.ndarray, dict[int, int]]:
     """Remove candidates that another one equals or beats on every fold.
@@ -129,7 +129,7 @@ def _undominated(
     order = preference(candidates)
     rank = np.argsort(order)
     better: dict[int, int] = {}
-    for costs in map(_without_noise, alignments):
+    for costs in map(_round_noise, alignments):
         for index in order.tolist():
             if index in better:
                 continue
@@ -144,7 +144,7 @@ def _undominated(
     return np.array([index for index in order if index not in better]), better
 
 
-def _without_noise(costs: np.ndarray) -> np.ndarray:
+def _round_noise(costs: np.ndarray) -> np.ndarray:
     """Round numbers, so that float noise does not decide who wins."""
     mantissas, exponents = np.frexp(costs)
     return np.ldexp(np.round(mantissas, 12), exponents)
@@ -166,7 +166,7 @@ class Weighing:
     def __init__(self, candidates: Candidates, score: str, completeness: str) -> None:
         self.candidates = candidates
         self.score = score
-        self.members, self.better = _undominated(candidates, score, completeness)
+        self.members, self.better = _drop_dominated(candidates, score, completeness)
         names = (
             ("loss", "size")
             if score == "fire"
@@ -246,14 +246,14 @@ class Weighing:
         winners = self.winners(points)
         cuts, wins = [low], [int(winners[0])]
         for at in np.flatnonzero(winners[1:] != winners[:-1]):
-            for cut, member in self._cuts(
+            for cut, member in self._change_points(
                 points[at], axis, points[at + 1, axis], int(winners[at + 1])
             ):
                 cuts.append(math.exp(cut))
                 wins.append(member)
         return np.array([*cuts, high]), self.members[wins]
 
-    def _cuts(
+    def _change_points(
         self, point: np.ndarray, axis: int, high: float, last: int
     ) -> list[tuple[float, int]]:
         """Return the points between two others at which the winner changes, and the new winners."""
@@ -274,7 +274,10 @@ class Weighing:
         third = int(self.winners(end_point[None])[0])
         if third in (first, last):
             return [(cut, last)]
-        return [*self._cuts(point, axis, cut, third), *self._cuts(end_point, axis, high, last)]
+        return [
+            *self._change_points(point, axis, cut, third),
+            *self._change_points(end_point, axis, high, last),
+        ]
 
     def _logarithms(self, scores: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
