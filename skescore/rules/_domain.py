@@ -185,7 +185,7 @@ class Fallback:
     output : str, int, float or bool
         The default prediction: the black box's majority class or mean on the training rows.
     policy : {"default", "nearest", "abstain"}, default="default"
-        ``"default"`` predicts `output`, ``"nearest"`` asks the rule whose box is nearest (in units
+        ``"default"`` predicts `output`, ``"nearest"`` uses the rule whose box is nearest (in units
         of the features' ranges), ``"abstain"`` predicts `abstain_label`.
     class_counts : tuple of float, optional
         Classification: how often the black box gave each class on the training rows.

@@ -1,8 +1,8 @@
-"""Why a rule set predicts a row as it does, and what would change its prediction.
+"""Explanations of single predictions, with counterfactuals.
 
-An explanation repeats what the rules themselves say: which of them hold, who among them predicts,
-and the least change found that gets the row another prediction. Every such change has been put to
-:meth:`RuleSet.predict` before it is told.
+An explanation lists the rules that hold for a row, the source of the prediction, and the smallest
+change found that leads to another prediction. Every reported change has been checked with
+:meth:`RuleSet.predict`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["Change", "CheckedCondition", "Counterfactual", "Explanation", "MatchingRule", "explain"]
 
 
-#: Changed rows that are predicted at a time, and in the second search altogether.
+#: Number of changed rows predicted at a time, and in the whole search for pairs of changes.
 _BATCH, _COMBINED = 1 << 10, 1 << 14
-#: How far beyond a bound a value may go, in ranges of its feature, to be written with few digits.
+#: Largest distance of a value from a bound, in ranges of its feature, to get fewer digits.
 _BEYOND = 0.01
 
 
 @dataclass(frozen=True)
 class Change:
-    """A feature that goes from one value to another; `before` is None where it is missing."""
+    """Change of one feature; `before` is None for a missing value."""
 
     feature: str
     before: Any
@@ -48,16 +48,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The least change found that gets another prediction.
+    """Smallest change found that leads to another prediction.
 
     Attributes
     ----------
     changes : tuple of Change
         The features that change.
     distance : float
-        Sum over the changes, each in units of its feature's range.
+        Sum of the changes, each divided by the range of its feature.
     prediction : str, int, float or bool
-        What :meth:`RuleSet.predict` predicts then.
+        Prediction of :meth:`RuleSet.predict` after the change.
     rule : int or None
         Index of the rule that predicts then; None for the fallback or a vote.
     rules : tuple of int

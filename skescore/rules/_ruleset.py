@@ -459,7 +459,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         ndarray of bool, shape (n_rows, n_rules)
-            Whether each rule's premise holds, whatever the order of the rules.
+            Truth of each rule's premise, regardless of the order of the rules.
         """
         return self.matcher.match(RowTable.of(X, self.feature_names))
 
@@ -619,8 +619,8 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            The rows whose predictions count. By default those of the whole domain do; without a
-            domain those of all rows whatever, missing values included.
+            The rows whose predictions count. By default the whole domain counts; without a domain,
+            all possible rows, including missing values.
         tolerance : float, default=0.0
             Share of the rows of X whose predictions may change, from 0 to less than 1. In a
             regression 1 - R² against the predictions of the original rules.
@@ -628,7 +628,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         RuleSet
-            The rules, in their order; the very rule set if nothing can be left out.
+            The rules in their order; the same object if nothing can be simplified.
 
         Raises
         ------
@@ -639,36 +639,36 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        Without X, a point of the domain has the same prediction before and after, by a rule or by
-        the fallback. Proven, not sampled, these steps are taken until none is left:
+        Without X, no prediction changes at any point of the domain, by a rule or by the fallback.
+        This is proven, not sampled. The following steps are repeated until none applies:
 
-        - a rule goes that holds nowhere, or for which earlier rules cover, or later ones alike; if
-          a single later rule of an ordered list does, it gets the rows and class counts;
-        - two rules of one output become one where their union is a box, or where they differ in the
-          values of one categorical feature, unless a rule of another output that predicts between
-          them sees a difference. Rows and class counts add up, mean and standard deviation follow
-          by moments. In unordered sets this changes who is purest, so rules stay apart where that
-          could matter;
-        - a bound goes that the domain sets as well: the rule then also predicts beyond the training
-          range, and rows without a value if no bound is left;
-        - a bound of an ordered list goes behind which earlier rules cover all that there is.
+        - A rule is removed if it never holds, if earlier rules cover it, or if later rules with the
+          same output do. If that is a single later rule of an ordered list, it takes over the rows
+          and class counts.
+        - Two rules with one output are merged if their union is a box, or if they differ in the
+          values of one categorical feature. A rule with another output between them must not be
+          affected. Statistics are pooled. In unordered sets a merge changes priorities, so rules
+          are merged only if that does not matter.
+        - A bound that the domain implies is dropped. The rule then also predicts beyond the
+          training range, and for missing values if no bound is left.
+        - A bound of an ordered list is dropped if earlier rules cover everything beyond it.
 
-        Checks that take too many steps of subtracting boxes count as failed, and the rule stays as
-        it is. Conditions that are not intervals are kept as they are; a categorical
-        feature may have values that nobody has listed. Where the nearest rule predicts uncovered
-        points, only bounds at the border go and neighbors in the list are joined.
+        A check that needs too many box subtractions fails, and the rule is kept. Conditions that
+        are not intervals are kept. A categorical feature may have values that are not listed. If
+        the nearest rule predicts uncovered points, only bounds at the border of the domain are
+        dropped and neighbors in the list merged.
 
-        With X, the predictions elsewhere are free. Single steps are taken, those that cost nothing
-        first, then those that save most rules and comparisons for what they cost: a rule goes, a
-        condition goes, two rules become the smallest box around both (in a regression also rules of
-        different numbers, which get their mean prediction). A row that loses its rule, or gets one,
-        has changed, whatever the fallback says; in a regression it counts at least as much as a row
-        whose prediction is off by one standard deviation. Rules declared disjoint remain so.
+        With X, predictions elsewhere may change. The search is greedy: steps without cost first,
+        then the steps that save most rules and comparisons per changed prediction. A step removes a
+        rule, drops a condition, or replaces two rules by the smallest box around both; in a
+        regression their outputs may differ, and the merged rule gets the mean prediction. A row
+        that becomes covered or uncovered counts as changed, whatever the fallback predicts; in a
+        regression it counts at least as much as an error of one standard deviation. Rules declared
+        disjoint remain disjoint.
 
-        With X, a rule that other rows of X are then assigned to tells their number; what was
-        seen there is unknown, so its class counts, mean and standard deviation go. Other rules keep
-        their statistics, and so do all in an unordered set whose rules may overlap: there they
-        decide who predicts.
+        With X, a rule whose assigned rows have changed keeps only their number. Its class counts,
+        mean and standard deviation are dropped. In an unordered set whose rules may overlap all
+        statistics are kept, because they determine the priority.
 
         Examples
         --------
@@ -700,7 +700,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         RuleSet
-            The shorter list; the very rule set if nothing is repeated.
+            The shorter list; the same object if nothing is repeated.
 
         Examples
         --------
@@ -779,20 +779,19 @@ class RuleSet(Sequence[Rule]):
         return self.replace(rules=rules, classes=list(named.values()), fallback=fallback)
 
     def standalone(self) -> RuleSet:
-        """Make each rule true by itself, without ``ELSE``.
+        """Rewrite the rules so that each is valid on its own, without ``ELSE``.
 
-        Use it to quote single rules, or for readers who do not start at the top.
+        Use it to quote single rules.
 
         Returns
         -------
         RuleSet
-            Rules of which no two hold together. A rule may fall into several parts, which have no
-            statistics.
+            Disjoint rules. A rule may be split into several parts, which have no statistics.
 
         Raises
         ------
         ValueError
-            If all rules that hold predict together, or they fall into thousands of parts.
+            If the rules vote, or are split into too many parts.
 
         Notes
         -----
@@ -827,17 +826,17 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows on which every condition shall hold exactly where it held before, mostly those
-            that the rules were learned from. Between those rows the bounds move.
+            The rows on which every condition keeps its truth, usually the training rows. Bounds
+            move only between these rows.
         reach : float, optional
-            How far a bound may move at most, as a share of how far the rows reach in what it
-            bounds, such as 0.001. By default up to the next row.
+            Largest move of a bound, as a share of the range of the bounded values in X, such as
+            0.001. By default up to the next row.
 
         Returns
         -------
         RuleSet
-            The same rules with shorter bounds, in intervals and linear conditions, also inside
-            M-of-N conditions. Coefficients, outputs and the domain are left alone.
+            The rules with shorter bounds in intervals and linear conditions, including those in
+            M-of-N conditions. Coefficients, outputs and the domain are unchanged.
 
         Raises
         ------
@@ -880,8 +879,8 @@ class RuleSet(Sequence[Rule]):
     def explain(self, x: Any) -> Any:
         r"""Explain the prediction for one row, or for each of several.
 
-        Use it to show a person why the prediction is what it is, and what would have to be
-        otherwise.
+        The explanation lists the rules that hold, the source of the prediction, and a small change
+        of the row that changes the prediction (a counterfactual).
 
         Parameters
         ----------
@@ -891,7 +890,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         Explanation or list of Explanation
-            A list, in their order, of more than one row.
+            A list for more than one row, in their order.
 
         Raises
         ------
@@ -901,13 +900,12 @@ class RuleSet(Sequence[Rule]):
         Notes
         -----
         The distance of a change is :math:`\sum_j |x'_j - x_j| / r_j` with the ranges :math:`r_j` of
-        the domain, 1 without a domain; another category, or a value for one that was missing,
-        counts 1. Three kinds of changes are looked at: every change of one feature that makes a
-        difference to an interval or list of values; the least change that makes a rule hold; and,
-        if none of these gets another prediction, pairs of them. Sums of features are not solved
-        for. In a regression it is another prediction if other rules give it and it differs by more
-        than float noise. Values stand a little inside of open bounds, so that they can be written
-        with few digits.
+        the domain, or 1 without a domain. Another category costs 1, and so does filling a missing
+        value. Three kinds of changes are tried: all changes of one feature that affect an interval
+        or a list of values; the smallest change that satisfies each rule; and pairs of these if no
+        single one suffices. Linear conditions are not solved. In a regression, a prediction counts
+        as changed if other rules give it and it differs by more than rounding. Values lie slightly
+        inside of open bounds, so that they have few digits.
 
         References
         ----------
@@ -932,23 +930,22 @@ class RuleSet(Sequence[Rule]):
         return explain(self, x)
 
     def domain_around(self, X: Any, sample_weight: Any = None) -> Domain:
-        """Give the box around rows in which the rules may be measured.
+        """Return the box around rows, as the domain of the rules.
 
-        Use it for rules of other libraries, which do not remember their training rows:
+        Use it for rules of other libraries, which do not store the range of their training rows:
         ``rules.replace(domain=rules.domain_around(X))``.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows, at least one. Missing and infinite values are passed over.
+            The rows, at least one. Missing and infinite values are ignored.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows, for the shares of missing values. Rows that weigh nothing do not
-            count.
+            Weights of the rows, for the shares of missing values. Rows of weight 0 are ignored.
 
         Returns
         -------
         Domain
-            Columns of text, and those whose values rules list, are categorical columns.
+            Columns of text, and columns that rules test by lists of values, are categorical.
 
         Raises
         ------
@@ -1003,12 +1000,12 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         limit : int, optional
-            Write only so many rules, and say how many more there are; all by default.
+            Largest number of rules to write, followed by the number of the others; all by default.
         """
         return to_text(self, limit)
 
     def line(self, position: int) -> str:
-        """Write one rule, as it stands in :meth:`to_text`.
+        """Write one rule as :meth:`to_text` does.
 
         Parameters
         ----------
@@ -1030,8 +1027,7 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         str
-            The numbered rules, and where it is needed a line on how they predict together and one
-            on what is said where no rule holds.
+            The numbered rules. Further lines describe the voting and the fallback where needed.
 
         Examples
         --------
@@ -1057,7 +1053,7 @@ class RuleSet(Sequence[Rule]):
     def to_tree_text(self, *, number: NumberFormat | None = None) -> str:
         """Write a rule set as an indented tree.
 
-        Use it where rules share conditions, as those of a tree do: each is then written once.
+        Use it for rules that share conditions, such as those of a tree: each is written once.
 
         Parameters
         ----------
@@ -1068,19 +1064,18 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         str
-            One line for each condition and each conclusion, indented below the conditions it needs.
+            One line per condition and conclusion, indented below the conditions that it requires.
 
         Raises
         ------
         ValueError
-            If all rules that hold predict together, which no tree can say.
+            If the rules vote, which a tree cannot express.
 
         Notes
         -----
-        Rules that never hold together are drawn as the tree that parts them, however its leaves
-        were listed. All others keep the order in which they predict, neighbors sharing the
-        conditions that both begin with; from the top, the first conclusion whose conditions all
-        hold is the prediction, and the first line says so.
+        Disjoint rules are drawn as a tree that separates them, whatever their order. Other rules
+        are written by priority, and neighbors share their common first conditions. The first
+        conclusion whose conditions all hold is the prediction; the first line says so.
 
         Examples
         --------
@@ -1111,8 +1106,8 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         str
-            A line that tells how the rules predict, and a table with one row per rule. Whatever
-            means something in Markdown or HTML is escaped in names and labels.
+            A caption and a table with one row per rule. Names and labels are escaped for Markdown
+            and HTML.
 
         Examples
         --------
@@ -1140,16 +1135,16 @@ class RuleSet(Sequence[Rule]):
     def to_html(
         self, *, standalone: bool = False, title: str | None = None, limit: int | None = None
     ) -> str:
-        """Write the rules as an HTML table, for notebooks, or as a page of its own.
+        """Write the rules as an HTML table for notebooks, or as a complete page.
 
         Parameters
         ----------
         standalone : bool, default=False
-            True writes a whole page that needs nothing else: style inside, no scripts, no network.
+            True writes a complete page with its style, without scripts and network access.
         title : str, optional
-            Title of the page; by default what the rules are for.
+            Title of the page; by default a description of the rules.
         limit : int, optional
-            Show only so many rules, and say how many more there are; all by default.
+            Largest number of rules to show, followed by the number of the others; all by default.
 
         Returns
         -------
@@ -1178,14 +1173,14 @@ class RuleSet(Sequence[Rule]):
         return html.replace("<td>", '<td style="text-align:left">')
 
     def to_frame(self) -> pd.DataFrame:
-        """Give the rules as a pandas DataFrame, one row per rule.
+        """Return the rules as a pandas DataFrame, one row per rule.
 
         Returns
         -------
         pandas.DataFrame
             Indexed by rule number from 1, with the columns ``premise``, ``output``,
-            ``conditions``, ``rows`` and ``purity`` (classification) or ``mean`` and
-            ``standard_deviation``.
+            ``conditions``, ``rows`` and ``purity`` (classification: share of the rule's class among
+            the labels of its `reference`) or ``mean`` and ``standard_deviation``.
         """
         from skescore.rules.exporters import to_frame
 
@@ -1211,8 +1206,8 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        The table does not hold the domain, the class counts, nor whether rules are ordered:
-        :func:`skescore.rules.importers.read_table` is told. JSON holds everything.
+        The table contains neither the domain, nor the class counts, nor the order of the rules;
+        :func:`skescore.rules.importers.read_table` takes them as parameters. JSON is lossless.
 
         Examples
         --------
@@ -1249,7 +1244,7 @@ class RuleSet(Sequence[Rule]):
         Raises
         ------
         ValueError
-            If the text is not such JSON, naming the place and what was expected.
+            If the text is no such JSON; the message names the location of the fault.
         """
         return ruleset_from_json(cls, text)
 
@@ -1259,7 +1254,7 @@ class RuleSet(Sequence[Rule]):
         Parameters
         ----------
         path : str or path-like
-            The file; one that is there is replaced, as a whole or not at all.
+            The file. An existing file is replaced atomically.
 
         Examples
         --------
@@ -1293,7 +1288,7 @@ class RuleSet(Sequence[Rule]):
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file holds something else; the text says what, and who reads that.
+            If the file contains something else; the message names its reader if there is one.
         """
         file = at_home(path)
         if (file / "rules.json").is_file():

@@ -29,16 +29,16 @@ __all__ = [
 ]
 
 
-# A box is a row of `lower` and the same row of `upper`. Only :func:`adjacent_pairs` asks whether a
-# face is open or closed. A box with a side of zero or negative length is empty here, even where a
-# closed rule would still hold on its one remaining value.
+# A box is a row of `lower` and the same row of `upper`. Only :func:`adjacent_pairs` distinguishes
+# open from closed bounds. A box with a side of zero or negative length is empty here, even if a
+# rule with closed bounds holds at a single value.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 _COLUMNS = 4096  # boxes per block of a bit table: 4097 x 512 bytes stay in the processor's cache
 _ROWS = 16384
-_DENSE_CELLS = 1 << 18  # up to here a plain comparison of all with all is quicker than bit tables
+_DENSE_CELLS = 1 << 18  # below it, comparing all pairs directly is faster than bit tables
 
 
 def overlapping_pairs(lower: ArrayLike, upper: ArrayLike, tolerance: float = 0.0) -> Integers:

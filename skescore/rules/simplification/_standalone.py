@@ -55,7 +55,7 @@ def standalone(ruleset: RuleSet) -> RuleSet:
             if n_parts + len(left) > _MOST_PARTS:
                 raise ValueError(
                     f"The first {position + 1} rules fall into more than {_MOST_PARTS} standalone "
-                    "parts, which nobody would read. Keep the ordered list, or simplify it first."
+                    "parts. Keep the ordered list, or simplify it first."
                 )
         parts[index] = _merge_all(left, gaps)
         n_parts += len(parts[index])
