@@ -286,6 +286,7 @@ class _LagrangianLoss(Misclassification):
     def _gains(self, hits: np.ndarray, weights: np.ndarray, class_index: int) -> np.ndarray:
         """Return the gains of leaves that predict a class, in the precision of the search."""
         dtype, k = self._dtype, class_index
+        gains: Any
         if self._is_linear[k]:
             gains = np.asarray(dtype(self._linear_gain[k]) * hits)
         else:
@@ -295,7 +296,7 @@ class _LagrangianLoss(Misclassification):
             gains *= dtype(self._n[k])
         if self._row_cost[k]:
             gains -= dtype(self._row_cost[k]) * weights
-        return gains
+        return np.asarray(gains)
 
 
 @dataclass

@@ -38,17 +38,17 @@ def test_f1_bound_covers_all_predictions(y: list[int]) -> None:
     counts = np.bincount(y).tolist()
     best = best_of_all(y, n_classes).items()
     for least in range(len(y) + 1):
-        for most in range(1, n_classes + 1):
-            bound = bound_weighted_f1(counts, least, most)
+        for class_limit in range(1, n_classes + 1):
+            bound = bound_weighted_f1(counts, least, class_limit)
             for (errors, n_predicted), value in best:
-                if errors >= least and n_predicted <= most:
+                if errors >= least and n_predicted <= class_limit:
                     assert value <= bound + 1e-12
         assert bound_weighted_f1(counts, least) == bound
 
 
 @pytest.mark.parametrize("y", [[0] * 4 + [1] * 5, [0] * 7 + [1] * 2, [0, 0, 1, 1, 1, 2, 2, 2]])
 def test_f1_bound_is_nearly_tight(y: list[int]) -> None:
-    """Of two classes it is the best; three may each be taken for parts of rows."""
+    """Of two classes it is the best; three may each be false_alarms for parts of rows."""
     n_classes = max(y) + 1
     best: dict[int, float] = {}
     for (errors, _), value in best_of_all(y, n_classes).items():
@@ -101,8 +101,8 @@ def test_f1_bound_uses_largest_classes_of_many() -> None:
             lost = int(rng.integers(0, weights[missed] + 1))
             hits = np.where(np.isin(range(6), kept), weights, 0)
             hits[missed] -= lost
-            taken = np.where(np.arange(6) == sink, dropped + lost, 0)
-            f1 = (weights * 2 * hits / (weights + hits + taken)).sum() / weights.sum()
+            false_alarms = np.where(np.arange(6) == sink, dropped + lost, 0)
+            f1 = (weights * 2 * hits / (weights + hits + false_alarms)).sum() / weights.sum()
             assert f1 <= bound_weighted_f1(weights, float(dropped + lost), 3) + 1e-9
     # Three classes without error, all other rows in the fourth.
     assert bound_weighted_f1([10] * 8, 40, 4) == pytest.approx((3 + 1 / 3) / 8)

@@ -46,7 +46,7 @@ def certificate(extractor: CARTExtractor, iris: Any) -> Certificate:
 
 def partitions(splits: np.ndarray, rows: tuple[int, ...], leaves: int) -> set[Any]:
     """How trees of at most so many leaves part rows."""
-    found: set[Any] = {frozenset([rows])}
+    held_out_scores: set[Any] = {frozenset([rows])}
     if leaves > 1:
         for test in splits.T:
             yes, no = (tuple(i for i in rows if test[i] == side) for side in (True, False))
@@ -54,8 +54,8 @@ def partitions(splits: np.ndarray, rows: tuple[int, ...], leaves: int) -> set[An
                 for left in range(1, leaves):
                     for a in partitions(splits, yes, left):
                         for b in partitions(splits, no, leaves - left):
-                            found.add(a | b)
-    return found
+                            held_out_scores.add(a | b)
+    return held_out_scores
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -67,7 +67,7 @@ def test_interval_contains_score_of_best_tree(seed: int, scorer: Any) -> None:
     y = rng.integers(0, 2 + seed % 2, 9)
     y[:2] = [0, 1]
     rules = RuleSet([Rule([], 0)], ["x0", "x1", "x2"], task="classification", classes=[0, 1, 2])
-    made = certify(rules, X, y, space=SearchSpace(3), scoring=scorer, kinds=["tree"])
+    first_certificate = certify(rules, X, y, space=SearchSpace(3), scoring=scorer, kinds=["tree"])
     spec = scorer.spec
     best = -np.inf
     for parts in partitions(X <= 0.5, tuple(range(9)), 3):
@@ -91,10 +91,10 @@ def test_interval_contains_score_of_best_tree(seed: int, scorer: Any) -> None:
                 )
             value = 1 - value if spec.prediction == "loss" else value
             best = max(best, spec.signed(spec.value(value, len(parts), 1.0, scorer.settings)))
-    interval = made.interval("tree")
+    interval = first_certificate.interval("tree")
     assert spec.signed(interval.incumbent) <= best + 1e-12
     assert best <= spec.signed(interval.bound) + 1e-12
-    assert made.gap() >= best - spec.signed(made.given_score()) - 1e-12
+    assert first_certificate.gap() >= best - spec.signed(first_certificate.given_score()) - 1e-12
 
 
 def test_given_score_equals_scorer(
@@ -115,25 +115,30 @@ def test_with_score_equals_new_certificate(
     certificate: Certificate, extractor: CARTExtractor, iris: Any
 ) -> None:
     for weights in ({"phi": 5.0}, {"rho": 0.1}, {"phi": 10.0, "rho": 0.1}):
-        again = certify(
+        new_certificate = certify(
             extractor,
             iris[0],
             space=SearchSpace(4),
             scoring=make_ice_scorer(**weights),
             kinds=["tree"],
         )
-        assert again.gap() == pytest.approx(certificate.with_score(**weights).gap())
-        found = certificate.with_score(**weights).best_rules("tree")
+        assert new_certificate.gap() == pytest.approx(certificate.with_score(**weights).gap())
+        held_out_scores = certificate.with_score(**weights).best_rules("tree")
         labels = extractor.oracle_.query(iris[0])
-        value = make_ice_scorer(**weights, completeness="instances")(found, iris[0], labels)
+        value = make_ice_scorer(**weights, completeness="instances")(
+            held_out_scores, iris[0], labels
+        )
         assert value == pytest.approx(certificate.with_score(**weights).interval("tree").incumbent)
 
 
 def test_certificate_json_round_trip(certificate: Certificate) -> None:
-    again = Certificate.from_json(certificate.to_json())
-    assert again.to_json() == certificate.to_json()
-    assert again.to_text() == certificate.to_text()
-    assert again.with_score("fire", psi=3).gap() == certificate.with_score("fire", psi=3).gap()
+    new_certificate = Certificate.from_json(certificate.to_json())
+    assert new_certificate.to_json() == certificate.to_json()
+    assert new_certificate.to_text() == certificate.to_text()
+    assert (
+        new_certificate.with_score("fire", psi=3).gap()
+        == certificate.with_score("fire", psi=3).gap()
+    )
 
 
 def test_to_text_describes_space(certificate: Certificate) -> None:
@@ -146,9 +151,9 @@ def test_to_text_describes_space(certificate: Certificate) -> None:
 
 
 def test_covers_all_sizes_of_bounded_scores(extractor: CARTExtractor, iris: Any) -> None:
-    made = certify(extractor, iris[0], kinds=["tree"])
-    assert made.frontiers[0].sizes == (1, 2, 3)
-    assert made.covers_all_sizes("tree")
+    first_certificate = certify(extractor, iris[0], kinds=["tree"])
+    assert first_certificate.frontiers[0].sizes == (1, 2, 3)
+    assert first_certificate.covers_all_sizes("tree")
     assert not certify(extractor, iris[0], scoring="fire", kinds=["tree"]).covers_all_sizes("tree")
 
 
@@ -160,14 +165,14 @@ def test_certify_incomplete_rules(iris: Any) -> None:
         task="classification",
         classes=[0, 1, 2],
     )
-    made = certify(rules, X, y, space=SearchSpace(2), kinds=["tree"])
-    assert made.given_score() == pytest.approx(ice(rules, X, y))
-    assert "compares complete rules" in made.to_text()
-    check = check_certificate(made.to_json(), X, y)
+    first_certificate = certify(rules, X, y, space=SearchSpace(2), kinds=["tree"])
+    assert first_certificate.given_score() == pytest.approx(ice(rules, X, y))
+    assert "compares complete rules" in first_certificate.to_text()
+    check = check_certificate(first_certificate.to_json(), X, y)
     assert check.verdict == "confirmed", str(check)
-    said = f'"completeness_volume": {made.given_rules["completeness_volume"]!r}'
-    assert said in made.to_json()
-    false = made.to_json().replace(said, '"completeness_volume": 1.0')
+    volume_text = f'"completeness_volume": {first_certificate.given_rules["completeness_volume"]!r}'
+    assert volume_text in first_certificate.to_json()
+    false = first_certificate.to_json().replace(volume_text, '"completeness_volume": 1.0')
     assert check_certificate(false, X, y).verdict == "rejected"
 
 
@@ -178,14 +183,18 @@ def test_with_held_out_scores_best_rules(iris: Any) -> None:
     box = RandomForestClassifier(10, random_state=0)
     search = ExtractorSearchCV(box, extractors=["cart"], n_trials=3, cv=cv, random_state=0)
     search.fit(X, y)
-    made = certify(search, X, y, space=SearchSpace(3, cuts=3), limits=SolverLimits(max_nodes=100))
-    told = made.with_held_out(search, limits=SolverLimits(max_nodes=100))
-    found = told.held_out
-    assert found is not None
-    kind = max(made.kinds, key=lambda kind: made.interval(kind).incumbent)
-    best = made.best_rules(kind)
+    first_certificate = certify(
+        search, X, y, space=SearchSpace(3, cuts=3), limits=SolverLimits(max_nodes=100)
+    )
+    held_out_certificate = first_certificate.with_held_out(
+        search, limits=SolverLimits(max_nodes=100)
+    )
+    held_out_scores = held_out_certificate.held_out
+    assert held_out_scores is not None
+    kind = max(first_certificate.kinds, key=lambda kind: first_certificate.interval(kind).incumbent)
+    best = first_certificate.best_rules(kind)
     assert best is not None
-    assert (found["kind"], found["n_rules"]) == (kind, len(best))
+    assert (held_out_scores["kind"], held_out_scores["n_rules"]) == (kind, len(best))
     settings: dict[str, Any] = {"cuts_per_feature": 3, "max_nodes": 100}
     if kind == "tree":
         optimal: Any = OptimalTreeExtractor(box, max_leaf_nodes=len(best), **settings)
@@ -200,20 +209,23 @@ def test_with_held_out_scores_best_rules(iris: Any) -> None:
             )
             for train, test in cv.split(X, y)
         ]
-        assert found[name] == pytest.approx(expected)  # type: ignore[literal-required]
-    assert np.mean(found["given"]) == pytest.approx(search.best_score_)
-    better = np.mean(found["best"]) > np.mean(found["given"])
-    sentence = told.to_text().split("\n")[-1]
+        assert held_out_scores[name] == pytest.approx(expected)  # type: ignore[literal-required]
+    assert np.mean(held_out_scores["given"]) == pytest.approx(search.best_score_)
+    better = np.mean(held_out_scores["best"]) > np.mean(held_out_scores["given"])
+    sentence = held_out_certificate.to_text().split("\n")[-1]
     assert sentence.startswith(f"On held-out rows, the best {kind} of at most {len(best)} rules")
     assert sentence.endswith(
         "it is better on held-out rows, too." if better else "it is not better on held-out rows."
     )
-    assert Certificate.from_json(told.to_json()).to_text() == told.to_text()
-    check = check_certificate(told.to_json(), X, y)
+    assert (
+        Certificate.from_json(held_out_certificate.to_json()).to_text()
+        == held_out_certificate.to_text()
+    )
+    check = check_certificate(held_out_certificate.to_json(), X, y)
     assert check.verdict == "confirmed"
     assert check.findings[-1].startswith("The scores on held-out rows are not checked")
-    assert told.with_score("ice").held_out == found
-    assert told.with_score("ice", phi=3).held_out is None
+    assert held_out_certificate.with_score("ice").held_out == held_out_scores
+    assert held_out_certificate.with_score("ice", phi=3).held_out is None
 
 
 @pytest.mark.parametrize("scoring", ["ice", "fire"])
@@ -221,15 +233,17 @@ def test_certify_regression(scoring: str) -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X, y = X.iloc[::4, :4], y.iloc[::4]
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, y))
-    made = certify(rules, X, y, space=SearchSpace(3, cuts=4), scoring=scoring, kinds=["tree"])
-    assert made.frontiers[0].status == ("optimal",) * 3
-    spec = SCORE_SPECS[made.score]
-    own, best = made.given_score(), made.interval("tree").incumbent
-    assert spec.signed(best) >= spec.signed(own)
-    assert made.gap() == pytest.approx(abs(best - own))
-    assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
+    first_certificate = certify(
+        rules, X, y, space=SearchSpace(3, cuts=4), scoring=scoring, kinds=["tree"]
+    )
+    assert first_certificate.frontiers[0].status == ("optimal",) * 3
+    spec = SCORE_SPECS[first_certificate.score]
+    own_score, best = first_certificate.given_score(), first_certificate.interval("tree").incumbent
+    assert spec.signed(best) >= spec.signed(own_score)
+    assert first_certificate.gap() == pytest.approx(abs(best - own_score))
+    assert check_certificate(first_certificate.to_json(), X, y).verdict == "confirmed"
     with pytest.raises(ValueError, match=r"Make one with certify\(..., scoring="):
-        made.with_score("fire" if scoring == "ice" else "ice")
+        first_certificate.with_score("fire" if scoring == "ice" else "ice")
 
 
 def test_certify_weights_equal_repeated_rows(iris: Any) -> None:
@@ -266,13 +280,13 @@ def test_certify_categories_and_missing_values() -> None:
     )
     y = np.where(frame["a"].isna(), "x", np.where(frame["c"] == "u", "y", "z"))
     rules = RuleSet([Rule([], "z")], ["a", "c"], task="classification", classes=["x", "y", "z"])
-    made = certify(rules, frame, y, space=SearchSpace(3), kinds=["tree"])
-    assert made.frontiers[0].upper.tolist()[-1] == 0
-    assert check_certificate(made.to_json(), frame, y).verdict == "confirmed"
+    first_certificate = certify(rules, frame, y, space=SearchSpace(3), kinds=["tree"])
+    assert first_certificate.frontiers[0].upper.tolist()[-1] == 0
+    assert check_certificate(first_certificate.to_json(), frame, y).verdict == "confirmed"
 
 
 def test_certify_without_time_has_valid_bounds(extractor: CARTExtractor, iris: Any) -> None:
-    made = certify(
+    first_certificate = certify(
         extractor,
         iris[0],
         space=SearchSpace(5),
@@ -281,9 +295,9 @@ def test_certify_without_time_has_valid_bounds(extractor: CARTExtractor, iris: A
         limits=SolverLimits(time_limit=0),
     )
     full = certify(extractor, iris[0], space=SearchSpace(5), kinds=["tree"], scoring="fire")
-    assert made.interval("tree").bound <= full.interval("tree").bound
-    assert made.interval("tree").incumbent >= full.interval("tree").incumbent
-    assert made.gap() >= full.gap()
+    assert first_certificate.interval("tree").bound <= full.interval("tree").bound
+    assert first_certificate.interval("tree").incumbent >= full.interval("tree").incumbent
+    assert first_certificate.gap() >= full.gap()
 
 
 @pytest.mark.parametrize(
@@ -329,16 +343,24 @@ def test_certify_stops_at_tolerance(scoring: str) -> None:
     )
     options: dict[str, Any] = {"scoring": scoring, "kinds": ["list"], "limits": SolverLimits()}
     options |= {"space": SearchSpace(4, max_conditions=1, cuts=5)}
-    whole, enough = certify(rules, X, y, **options), certify(rules, X, y, **options, tolerance=0.01)
-    assert "target" in enough.frontiers[0].status
-    assert set(whole.frontiers[0].status) == {"optimal"}
-    (found, possible), best = enough.interval("list"), whole.interval("list")
-    signed = SCORE_SPECS[enough.score].signed
-    assert signed(found) <= signed(best.incumbent) <= signed(best.bound) <= signed(possible)
+    full_certificate, tolerant_certificate = (
+        certify(rules, X, y, **options),
+        certify(rules, X, y, **options, tolerance=0.01),
+    )
+    assert "target" in tolerant_certificate.frontiers[0].status
+    assert set(full_certificate.frontiers[0].status) == {"optimal"}
+    (held_out_scores, possible), best = (
+        tolerant_certificate.interval("list"),
+        full_certificate.interval("list"),
+    )
+    signed = SCORE_SPECS[tolerant_certificate.score].signed
+    assert (
+        signed(held_out_scores) <= signed(best.incumbent) <= signed(best.bound) <= signed(possible)
+    )
     slack = signed(best.bound) - signed(best.incumbent)  # of the weighted F1
-    assert signed(possible) - signed(found) <= 0.01 + slack + 1e-9
-    assert (enough.frontiers[0].lower <= whole.frontiers[0].lower).all()
-    assert check_certificate(enough.to_json(), X, y).verdict == "confirmed"
+    assert signed(possible) - signed(held_out_scores) <= 0.01 + slack + 1e-9
+    assert (tolerant_certificate.frontiers[0].lower <= full_certificate.frontiers[0].lower).all()
+    assert check_certificate(tolerant_certificate.to_json(), X, y).verdict == "confirmed"
 
 
 def test_certify_with_stated_cuts(extractor: CARTExtractor, iris: Any) -> None:
@@ -348,9 +370,9 @@ def test_certify_with_stated_cuts(extractor: CARTExtractor, iris: Any) -> None:
     used = certificate.frontiers[0].space["cuts"]["thresholds"]
     assert {2.45, 4.75} <= set(used["2"])
     n_cuts = sum(map(len, used.values()))
-    own = {
+    own_score = {
         (c.feature, b) for r in extractor.rules_ for c in r.intervals for b in (c.lower, c.upper)
     }
-    assert n_cuts <= 2 + len({one for one in own if np.isfinite(one[1])})  # and those given
+    assert n_cuts <= 2 + len({one for one in own_score if np.isfinite(one[1])})  # and those given
     assert f"over {n_cuts} stated cuts" in certificate.to_text()
     assert check_certificate(certificate.to_json(), X, y).verdict == "confirmed"

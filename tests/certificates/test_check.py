@@ -33,7 +33,7 @@ Change = Callable[[Any, np.random.Generator], bool]
 
 
 @pytest.fixture(scope="module", params=["classification", "regression"])
-def made(request: Any) -> tuple[str, pd.DataFrame, np.ndarray]:
+def certified(request: Any) -> tuple[str, pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -217,8 +217,8 @@ CHANGES: list[Change] = [
 ]
 
 
-def check_falsified(made: tuple[str, pd.DataFrame, np.ndarray], seeds: range) -> None:
-    text, X, y = made
+def check_falsified(certified: tuple[str, pd.DataFrame, np.ndarray], seeds: range) -> None:
+    text, X, y = certified
     n_changed = 0
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -232,13 +232,13 @@ def check_falsified(made: tuple[str, pd.DataFrame, np.ndarray], seeds: range) ->
     assert n_changed > 0.8 * len(seeds)
 
 
-def test_checker_rejects_100_false_certificates(made: Any) -> None:
-    check_falsified(made, range(100))
+def test_checker_rejects_100_false_certificates(certified: Any) -> None:
+    check_falsified(certified, range(100))
 
 
 @pytest.mark.slow
-def test_checker_rejects_1000_false_certificates(made: Any) -> None:
-    check_falsified(made, range(100, 1300))
+def test_checker_rejects_1000_false_certificates(certified: Any) -> None:
+    check_falsified(certified, range(100, 1300))
 
 
 FEWER: dict[str, Callable[[Any], object]] = {
@@ -264,13 +264,13 @@ def test_checker_rejects_missing_cuts(per_feature: int | None) -> None:
         task="classification",
     )
     y = np.array(["p", "q"] * 6)
-    made = certify(rules, X, y, space=SearchSpace(1, max_conditions=1, cuts=per_feature))
-    assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
-    for what, change in FEWER.items():
-        data = json.loads(made.to_json())
+    certified = certify(rules, X, y, space=SearchSpace(1, max_conditions=1, cuts=per_feature))
+    assert check_certificate(certified.to_json(), X, y).verdict == "confirmed"
+    for change_name, change in FEWER.items():
+        data = json.loads(certified.to_json())
         for part in data["frontiers"]:
             change(part["space"]["cuts"])
-        assert check_certificate(json.dumps(data), X, y).verdict == "rejected", what
+        assert check_certificate(json.dumps(data), X, y).verdict == "rejected", change_name
 
 
 def test_checker_rejects_leaves_of_no_tree() -> None:
@@ -304,9 +304,9 @@ def test_checker_rejects_leaves_of_no_tree() -> None:
     part["upper"][4] = part["lower"][4] = 0
     part["rules"][4] = data["given"]["rules"]
     part["measured"][4] = {"n_rules": 5, "accuracy": 1.0, "f1_weighted": 1.0}
-    told = check_certificate(json.dumps(data), X, y)
-    assert told.verdict == "rejected"
-    assert "no tree of the space" in str(told)
+    f1_bound = check_certificate(json.dumps(data), X, y)
+    assert f1_bound.verdict == "rejected"
+    assert "no tree of the space" in str(f1_bound)
 
 
 @pytest.mark.parametrize(("unit", "weight"), [(1e-10, 1.0), (1.0, 1e-12)])
@@ -332,8 +332,8 @@ def test_checker_compares_large_integers_as_rules() -> None:
     assert check_certificate(text, X, y).verdict == "confirmed"
 
 
-def test_checker_confirms_true_certificate(made: Any, tmp_path: Path) -> None:
-    text, X, y = made
+def test_checker_confirms_true_certificate(certified: Any, tmp_path: Path) -> None:
+    text, X, y = certified
     assert check_certificate(text, X, y).verdict == "confirmed"
     file = tmp_path / "certificate.json"
     file.write_text(text, encoding="utf-8")
@@ -342,8 +342,8 @@ def test_checker_confirms_true_certificate(made: Any, tmp_path: Path) -> None:
     assert check_certificate(str(file), X, y) == result
 
 
-def test_checker_rejects_other_rows(made: Any) -> None:
-    text, X, y = made
+def test_checker_rejects_other_rows(certified: Any) -> None:
+    text, X, y = certified
     assert check_certificate(text, X.iloc[:-1], y[:-1]).verdict == "rejected"
     assert check_certificate(text, X.iloc[::-1], y[::-1]).verdict == "rejected"
     assert check_certificate(text, X.assign(a=X["a"] + 1), y).verdict == "rejected"
@@ -365,8 +365,8 @@ def claims(X: Any, y: Any, **options: Any) -> Any:
     classes = np.unique(y).tolist() if task == "classification" else None
     rules = RuleSet([Rule([], y[0].item())], list(X.columns), task=task, classes=classes)
     space = SearchSpace(**{"max_rules": 4, "cuts": 3} | options.pop("space", {}))
-    made = certify(rules, X, y, **{"limits": SolverLimits()} | options, space=space)
-    return json.loads(made.to_json())
+    certified = certify(rules, X, y, **{"limits": SolverLimits()} | options, space=space)
+    return json.loads(certified.to_json())
 
 
 @pytest.mark.parametrize(
@@ -394,21 +394,22 @@ def test_checker_searches_large_spaces(larger: Any, loss: str, weighted: bool) -
     poor = claims(X, y, limits=SolverLimits(max_nodes=1), **options)
     n_false = 0
     for kind in (0, 1):
-        least, part = best["frontiers"][kind], poor["frontiers"][kind]
-        assert least["status"] == ["optimal"] * 4
-        assert least["loss"] == loss
+        proven, part = best["frontiers"][kind], poor["frontiers"][kind]
+        assert proven["status"] == ["optimal"] * 4
+        assert proven["loss"] == loss
         for size in (3, 4):
             false = json.loads(json.dumps(poor))
             raised = false["frontiers"][kind]
             raised["lower"][:size] = raised["upper"][:size]
             raised["status"][:size] = ["optimal"] * size
             better = any(
-                part["upper"][i] > least["upper"][i] + 1e-6 * least["upper"][0] for i in range(size)
+                part["upper"][i] > proven["upper"][i] + 1e-6 * proven["upper"][0]
+                for i in range(size)
             )
             n_false += better
             result = check_certificate(json.dumps(false), X, y, weights)
             assert result.verdict == ("rejected" if better else "confirmed"), str(result)
-        part["lower"] = least["upper"]  # the proof, beside worse rules than the best
+        part["lower"] = proven["upper"]  # the proof, beside worse rules than the best
         part["status"] = ["node_limit"] * 4
     assert n_false
     result = check_certificate(json.dumps(poor), X, y, weights)
@@ -462,10 +463,10 @@ def test_checker_computes_volume_of_overlapping_rules(larger: Any) -> None:
         fallback=Fallback(0),
     )
     y = np.array([0, 0, 1, 1])
-    made = certify(rules, X, y, space=SearchSpace(2, cuts=1))
-    assert made.given_rules["completeness_volume"] == pytest.approx(1 / 4 + 1 / 8 + 1 / 16)
-    assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
-    data = json.loads(made.to_json())
+    certified = certify(rules, X, y, space=SearchSpace(2, cuts=1))
+    assert certified.given_rules["completeness_volume"] == pytest.approx(1 / 4 + 1 / 8 + 1 / 16)
+    assert check_certificate(certified.to_json(), X, y).verdict == "confirmed"
+    data = json.loads(certified.to_json())
     data["given"]["completeness_volume"] += 0.1
     assert check_certificate(json.dumps(data), X, y).verdict == "rejected"
 
@@ -482,7 +483,7 @@ def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
     X = rng.integers(0, 2, (90, 6)).astype(float)
     y = (2 * X[:, 0] + 3 * X[:, 1] + X[:, 2] + rng.integers(0, 3, 90)).astype(int) % request.param
     model = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
-    made = certify(
+    certified = certify(
         as_ruleset(model),
         X,
         y,
@@ -491,7 +492,7 @@ def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
         tolerance=0.003,
         limits=SolverLimits(max_nodes=500),
     )
-    return made.to_json(), X, y
+    return certified.to_json(), X, y
 
 
 def test_checker_confirms_f1_bounds(many: Any) -> None:
@@ -500,11 +501,11 @@ def test_checker_confirms_f1_bounds(many: Any) -> None:
     assert [bound.max_leaves for bound in certificate.f1_bounds if bound.upper_bound < 1]
     assert certificate.to_json() == text
     assert check_certificate(text, X, y).verdict == "confirmed"
-    found, possible = certificate.interval("tree")
-    assert found <= possible <= found + 0.003 + 1e-9
+    best_loss, possible = certificate.interval("tree")
+    assert best_loss <= possible <= best_loss + 0.003 + 1e-9
     best = certificate.best_rules("tree")
     assert best is not None
-    assert make_ice_scorer(reference="data")(best, X, y) == pytest.approx(found)
+    assert make_ice_scorer(reference="data")(best, X, y) == pytest.approx(best_loss)
     # Errors alone prove less.
     wide = replace(certificate, f1_bounds=())
     assert wide.interval("tree").bound > possible
@@ -519,27 +520,27 @@ def test_checker_rejects_false_f1_bounds(many: Any) -> None:
 
     def rejected(change: Callable[[Any], None]) -> bool:
         data = json.loads(text)
-        told = [one for one in data["frontiers"][0]["f1_bounds"] if one["upper_bound"] < 1]
-        change(told[int(rng.integers(len(told)))])
+        f1_bound = [one for one in data["frontiers"][0]["f1_bounds"] if one["upper_bound"] < 1]
+        change(f1_bound[int(rng.integers(len(f1_bound)))])
         return check_certificate(json.dumps(data), X, y).verdict == "rejected"
 
-    def prove_less(told: Any) -> None:
+    def prove_less(f1_bound: Any) -> None:
         """As an F1 of more than that is found, it cannot be true, whatever it is proven by."""
-        told["upper_bound"] = told["proof"]["target"] = told["incumbent"] - 0.002
+        f1_bound["upper_bound"] = f1_bound["proof"]["target"] = f1_bound["incumbent"] - 0.002
 
-    def leave_out_a_part(told: Any) -> None:
-        part = told["proof"]["root"]
+    def leave_out_a_part(f1_bound: Any) -> None:
+        part = f1_bound["proof"]["root"]
         limits = {"class": 0, "between": [10, 40], "branches": [part, part]}
-        told["proof"]["root"] = limits
+        f1_bound["proof"]["root"] = limits
 
-    def ask_for_more(told: Any) -> None:
-        told["proof"]["target"] = told["upper_bound"] + 0.01
+    def ask_for_more(f1_bound: Any) -> None:
+        f1_bound["proof"]["target"] = f1_bound["upper_bound"] + 0.01
 
-    def find_more(told: Any) -> None:
-        told["incumbent"] += 0.01
+    def find_more(f1_bound: Any) -> None:
+        f1_bound["incumbent"] += 0.01
 
-    def other_conclusion(told: Any) -> None:
-        rules = told["rules"]["rules"]
+    def other_conclusion(f1_bound: Any) -> None:
+        rules = f1_bound["rules"]["rules"]
         rules[0]["then"] = next(rule["then"] for rule in rules if rule["then"] != rules[0]["then"])
 
     for change in (prove_less, leave_out_a_part, ask_for_more, find_more, other_conclusion):
@@ -552,8 +553,8 @@ def test_checker_distinguishes_codes_and_labels(low: Any) -> None:
     high = "b" if low == "a" else low + 1
     frame = pd.DataFrame({"code": ["01", "1", "1.0", "1"] * 3})
     y = np.where(frame["code"] == "1", low, high)
-    given = RuleSet([Rule([], low)], ["code"], task="classification", classes=[low, high])
-    certificate = certify(given, frame, y, space=SearchSpace(2), kinds=["tree"])
+    simple_rules = RuleSet([Rule([], low)], ["code"], task="classification", classes=[low, high])
+    certificate = certify(simple_rules, frame, y, space=SearchSpace(2), kinds=["tree"])
     assert certificate.frontiers[0].upper.tolist() == [6.0, 0.0]
     assert check_certificate(certificate.to_json(), frame, y).verdict == "confirmed"
     y[0] = low
@@ -565,7 +566,7 @@ def test_certify_constant_target(kind):
     """Fourteen times 2.13 have another mean in its last bit, and no deviation from it."""
     X, y = np.random.default_rng(0).normal(size=(14, 2)), np.full(14, 2.13)
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, X[:, 0]))
-    made = certify(
+    certified = certify(
         rules,
         X,
         y,
@@ -573,6 +574,6 @@ def test_certify_constant_target(kind):
         kinds=[kind],
         limits=SolverLimits(time_limit=None),
     )
-    interval = made.interval(kind)
+    interval = certified.interval(kind)
     assert interval.incumbent == interval.bound == pytest.approx(ice_score(1.0, 1, 1.0))
-    assert check_certificate(made.to_json(), X, y).verdict == "confirmed"
+    assert check_certificate(certified.to_json(), X, y).verdict == "confirmed"

@@ -11,7 +11,7 @@ import pytest
 from skescore.optimal import Tests, candidate_cuts
 
 
-def held(tests: Tests) -> np.ndarray:
+def rows_of_tests(tests: Tests) -> np.ndarray:
     """The bit sets as a table of True and False."""
     bits = np.unpackbits(tests.rows.astype("<u8").view(np.uint8), axis=1, bitorder="little")
     assert not bits[:, tests.n_rows :].any()
@@ -36,7 +36,7 @@ def table() -> pd.DataFrame:
 
 def test_negations_hold_for_other_rows(table: pd.DataFrame) -> None:
     tests = candidate_cuts(table).tests(table)
-    rows = held(tests)
+    rows = rows_of_tests(tests)
     for condition, negation, line in zip(tests.conditions, tests.negations, rows, strict=True):
         column = table.iloc[:, condition.features[0]].to_numpy()
         np.testing.assert_array_equal(condition.holds(lambda _, c=column: c), line)
@@ -51,8 +51,8 @@ def test_negations_hold_for_other_rows(table: pd.DataFrame) -> None:
 def test_candidate_cuts_lie_between_values(table: pd.DataFrame) -> None:
     cuts = candidate_cuts(table)
     values = np.unique(table["number"])
-    found = np.array(cuts.thresholds[0])
-    assert ((values[:-1] <= found) & (found < values[1:])).all()
+    quantile_cuts = np.array(cuts.thresholds[0])
+    assert ((values[:-1] <= quantile_cuts) & (quantile_cuts < values[1:])).all()
     assert cuts.thresholds[1] == (0.5, 1.5, 2.5)
     assert cuts.thresholds[4] == ()
     assert cuts.missing_features == (1, 2)

@@ -21,7 +21,7 @@ from skescore.optimal import (
 
 def partitions(tests: list[int], rows: int, size: int) -> set[frozenset[int]]:
     """All ways in which trees of at most so many leaves part rows."""
-    found = {frozenset([rows])}
+    all_partitions = {frozenset([rows])}
     for test in tests:
         yes, no = rows & test, rows & ~test
         if yes and no:
@@ -29,14 +29,14 @@ def partitions(tests: list[int], rows: int, size: int) -> set[frozenset[int]]:
                 for one, other in product(
                     partitions(tests, yes, left), partitions(tests, no, size - left)
                 ):
-                    found.add(one | other)
-    return found
+                    all_partitions.add(one | other)
+    return all_partitions
 
 
 def best_of_all(X: np.ndarray, y: np.ndarray, w: np.ndarray, cuts: Any, size: int) -> float:
     """The best weighted F1, by its definition."""
-    held = [np.array(column) for column in _columns(X, cuts)]
-    tests = [sum(1 << i for i in np.flatnonzero(column)) for column in held]
+    test_masks = [np.array(column) for column in _columns(X, cuts)]
+    tests = [sum(1 << i for i in np.flatnonzero(column)) for column in test_masks]
     codes = np.unique(y, return_inverse=True)[1]
     n = np.bincount(codes, w)
     best = 0.0
@@ -44,11 +44,11 @@ def best_of_all(X: np.ndarray, y: np.ndarray, w: np.ndarray, cuts: Any, size: in
         members = [[i for i in range(len(y)) if leaf >> i & 1] for leaf in leaves]
         counts = np.array([np.bincount(codes[m], w[m], len(n)) for m in members])
         for named in product(range(len(n)), repeat=len(counts)):
-            hits, taken = np.zeros(len(n)), np.zeros(len(n))
+            hits, predicted_weight = np.zeros(len(n)), np.zeros(len(n))
             for leaf, k in zip(counts, named, strict=True):
                 hits[k] += leaf[k]
-                taken[k] += leaf.sum()
-            best = max(best, float((n * 2 * hits / (n + taken)).sum() / n.sum()))
+                predicted_weight[k] += leaf.sum()
+            best = max(best, float((n * 2 * hits / (n + predicted_weight)).sum() / n.sum()))
     return best
 
 

@@ -24,9 +24,9 @@ GOOD: dict[str, Any] = {
 
 
 def test_frontier_bounds_are_read_only() -> None:
-    given = np.array([5.0, 2.0])
-    frontier = Frontier(**GOOD | {"upper": given})
-    given[0] = 0
+    arguments = np.array([5.0, 2.0])
+    frontier = Frontier(**GOOD | {"upper": arguments})
+    arguments[0] = 0
     assert frontier.gap.tolist() == [0, 1]
     with pytest.raises(ValueError, match="read-only"):
         frontier.lower[0] = 0

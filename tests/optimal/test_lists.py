@@ -55,7 +55,7 @@ def least_losses(
     """The least loss of lists of at most 1, 2, ... rules, by trying all of them."""
     premises = all_premises(X, conditions)
     constants: dict[bytes, float] = {}
-    known: dict[tuple[bytes, int], float] = {}
+    known_losses: dict[tuple[bytes, int], float] = {}
 
     def constant(rows: np.ndarray) -> float:
         key = rows.tobytes()
@@ -63,18 +63,19 @@ def least_losses(
             constants[key] = constant_loss(y[rows], weights[rows], loss)
         return constants[key]
 
-    def least(rows: np.ndarray, n_rules: int) -> float:
+    def expected_losses(rows: np.ndarray, n_rules: int) -> float:
         key = rows.tobytes(), n_rules
-        if key not in known:
-            known[key] = constant(rows)
+        if key not in known_losses:
+            known_losses[key] = constant(rows)
             if n_rules > 1 and rows.any():
                 ways = (
-                    constant(rows & held) + least(rows & ~held, n_rules - 1) for held in premises
+                    constant(rows & mask) + expected_losses(rows & ~mask, n_rules - 1)
+                    for mask in premises
                 )
-                known[key] = min(known[key], *ways)
-        return known[key]
+                known_losses[key] = min(known_losses[key], *ways)
+        return known_losses[key]
 
-    return [least(np.ones(len(y), dtype=bool), r) for r in range(1, max_rules + 1)]
+    return [expected_losses(np.ones(len(y), dtype=bool), r) for r in range(1, max_rules + 1)]
 
 
 def case(
@@ -95,17 +96,17 @@ def case(
         y = np.round(rng.normal(size=n_rows), 1)
     if max_conditions is not None:
         max_rules, conditions = min(max_rules, 3), max_conditions
-    least = least_losses(X, y, weights, max_rules, conditions, loss)
+    expected_losses = least_losses(X, y, weights, max_rules, conditions, loss)
     space = SearchSpace(max_rules, conditions)
-    return {"X": X, "y": y, "sample_weight": weights, "space": space, "loss": loss}, least
+    return {"X": X, "y": y, "sample_weight": weights, "space": space, "loss": loss}, expected_losses
 
 
 def loss_of(rules: RuleSet, X: Any, y: np.ndarray, weights: np.ndarray, loss: str) -> float:
-    found = rules.predict(X)
+    predictions = rules.predict(X)
     if loss == "errors":
-        return float(weights[found != y].sum())
+        return float(weights[predictions != y].sum())
     power = 2 if loss == "squared_error" else 1
-    return float((weights * np.abs(found - y) ** power).sum())
+    return float((weights * np.abs(predictions - y) ** power).sum())
 
 
 def check_rules(frontier: Frontier, problem: dict[str, Any]) -> None:
@@ -120,9 +121,9 @@ def check_rules(frontier: Frontier, problem: dict[str, Any]) -> None:
 
 
 def check_case(seed: int) -> None:
-    problem, least = case(seed)
+    problem, expected_losses = case(seed)
     frontier = optimal_lists(**problem)
-    assert frontier.lower.tolist() == frontier.upper.tolist() == least
+    assert frontier.lower.tolist() == frontier.upper.tolist() == expected_losses
     assert set(frontier.status) == {"optimal"}
     check_rules(frontier, problem)
 
@@ -141,10 +142,10 @@ def test_lists_equal_enumeration_of_1000_cases() -> None:
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
 def test_lists_equal_enumeration_in_regression(loss: str) -> None:
     for seed in range(25):
-        problem, least = case(seed, loss)
+        problem, expected_losses = case(seed, loss)
         frontier = optimal_lists(**problem)
-        np.testing.assert_allclose(frontier.upper, least, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(frontier.lower, least, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(frontier.upper, expected_losses, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(frontier.lower, expected_losses, rtol=1e-9, atol=1e-9)
         assert set(frontier.status) == {"optimal"}
         check_rules(frontier, problem)
 
@@ -152,9 +153,9 @@ def test_lists_equal_enumeration_in_regression(loss: str) -> None:
 @pytest.mark.parametrize("loss", ["errors", "squared_error"])
 def test_lists_with_three_conditions(loss: str) -> None:
     for seed in range(12):
-        problem, least = case(seed, loss, max_conditions=3)
+        problem, expected_losses = case(seed, loss, max_conditions=3)
         frontier = optimal_lists(**problem)
-        np.testing.assert_allclose(frontier.lower, least, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(frontier.lower, expected_losses, rtol=1e-9, atol=1e-9)
         check_rules(frontier, problem)
 
 
@@ -172,11 +173,11 @@ def test_lists_with_three_conditions(loss: str) -> None:
 def test_list_bounds_hold_at_node_limit(loss: str, n_cases: int) -> None:
     ended = set()
     for seed in range(n_cases):
-        problem, least = case(seed, loss)
-        for most in (1, 3, 10, 30):
-            frontier = optimal_lists(limits=SolverLimits(max_nodes=most), **problem)
-            assert (frontier.lower <= np.array(least) + 1e-9).all()
-            assert (frontier.upper >= np.array(least) - 1e-9).all()
+        problem, expected_losses = case(seed, loss)
+        for node_limit in (1, 3, 10, 30):
+            frontier = optimal_lists(limits=SolverLimits(max_nodes=node_limit), **problem)
+            assert (frontier.lower <= np.array(expected_losses) + 1e-9).all()
+            assert (frontier.upper >= np.array(expected_losses) - 1e-9).all()
             ended |= set(frontier.status)
             check_rules(frontier, problem)
     assert ended == {"optimal", "node_limit"}
@@ -186,13 +187,13 @@ def test_list_bounds_hold_at_node_limit(loss: str, n_cases: int) -> None:
 def test_lists_stop_at_targets(n_cases: int) -> None:
     ended = set()
     for seed in range(n_cases):
-        problem, least = case(seed)
+        problem, expected_losses = case(seed)
         rng = np.random.default_rng(seed)
-        targets = np.round(np.array(least) * rng.uniform(0.2, 1.3, len(least)))
+        targets = np.round(np.array(expected_losses) * rng.uniform(0.2, 1.3, len(expected_losses)))
         frontier = optimal_lists(**problem, targets=targets)
-        assert (frontier.lower <= least).all()
-        assert (frontier.lower >= np.minimum(targets, least)).all()
-        assert (frontier.upper >= least).all()
+        assert (frontier.lower <= expected_losses).all()
+        assert (frontier.lower >= np.minimum(targets, expected_losses)).all()
+        assert (frontier.upper >= expected_losses).all()
         for target, low, high, status in zip(
             targets, frontier.lower, frontier.upper, frontier.status, strict=True
         ):
@@ -209,10 +210,10 @@ def test_lists_with_fractional_weights() -> None:
         problem["sample_weight"] = np.random.default_rng(seed).random(len(problem["y"]))
         space = problem["space"]
         rows = (problem["X"], problem["y"], problem["sample_weight"])
-        least = least_losses(*rows, space.max_rules, space.max_conditions, "errors")
+        expected_losses = least_losses(*rows, space.max_rules, space.max_conditions, "errors")
         frontier = optimal_lists(**problem)
-        np.testing.assert_allclose(frontier.lower, least, atol=1e-9)
-        np.testing.assert_allclose(frontier.upper, least, atol=1e-9)
+        np.testing.assert_allclose(frontier.lower, expected_losses, atol=1e-9)
+        np.testing.assert_allclose(frontier.upper, expected_losses, atol=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -292,9 +293,9 @@ def test_lists_use_initial_rules(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     ]
     start = RuleSet(moved, list(X.columns), task="classification", classes=[0, 1, 2])
     few = optimal_lists(X, y, SearchSpace(4), limits=SolverLimits(max_nodes=150))
-    begun = optimal_lists(X, y, SearchSpace(4), start=[start], limits=SolverLimits(max_nodes=150))
-    assert begun.upper[3] == best.upper[3] <= few.upper[3]
-    assert (begun.lower <= best.lower).all()
+    started = optimal_lists(X, y, SearchSpace(4), start=[start], limits=SolverLimits(max_nodes=150))
+    assert started.upper[3] == best.upper[3] <= few.upper[3]
+    assert (started.lower <= best.lower).all()
 
 
 def test_lists_with_little_memory(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
@@ -314,7 +315,7 @@ def test_lists_without_time(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
 def test_lists_after_keyboard_interrupt() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
-    known = optimal_lists(X, y, SearchSpace(3, cuts=3))
+    known_losses = optimal_lists(X, y, SearchSpace(3, cuts=3))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
@@ -325,8 +326,8 @@ def test_lists_after_keyboard_interrupt() -> None:
         signal.signal(signal.SIGINT, before)
     assert frontier.status[-1] == "interrupted"
     assert frontier.status[0] == "optimal"
-    assert (frontier.lower[:3] <= known.lower).all()
-    assert (frontier.upper[:3] >= known.upper).all()
+    assert (frontier.lower[:3] <= known_losses.lower).all()
+    assert (frontier.upper[:3] >= known_losses.upper).all()
 
 
 def test_lists_of_constant_tables() -> None:

@@ -33,16 +33,16 @@ def brute_force(splits: np.ndarray, y: np.ndarray, w: np.ndarray, loss: str, siz
     @cache
     def best(rows: tuple[int, ...], leaves: int) -> float:
         index = list(rows)
-        least = leaf_loss(y[index], w[index], loss)
+        least_loss = leaf_loss(y[index], w[index], loss)
         if leaves == 1:
-            return least
+            return least_loss
         for test in splits.T:
             yes = tuple(i for i in rows if test[i])
             no = tuple(i for i in rows if not test[i])
             if yes and no:
                 for left in range(1, leaves):
-                    least = min(least, best(yes, left) + best(no, leaves - left))
-        return least
+                    least_loss = min(least_loss, best(yes, left) + best(no, leaves - left))
+        return least_loss
 
     return [best(tuple(range(len(y))), leaves) for leaves in range(1, size + 1)]
 
@@ -161,11 +161,11 @@ def test_trees_without_paired_cuts(loss: str, monkeypatch: Any) -> None:
     y = X[:, 0] * X[:, 1] + noise
     if loss == "errors":
         y = np.digitize(y, [-0.3, 0.3])
-    found = optimal_trees(X, y, SearchSpace(4, cuts=None), loss=loss)
+    result = optimal_trees(X, y, SearchSpace(4, cuts=None), loss=loss)
     monkeypatch.setattr("skescore.optimal._trees._MAX_PAIRED_CUTS", 0)
     again = optimal_trees(X, y, SearchSpace(4, cuts=None), loss=loss)
-    np.testing.assert_allclose(found.upper, again.upper, rtol=1e-9)
-    assert set(found.status) == set(again.status) == {"optimal"}
+    np.testing.assert_allclose(result.upper, again.upper, rtol=1e-9)
+    assert set(result.status) == set(again.status) == {"optimal"}
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -175,9 +175,9 @@ def test_tree_bounds_hold_at_node_limit(loss: str) -> None:
     best = optimal_trees(X, y, SearchSpace(4, cuts=6), loss=loss)
     assert best.status == ("optimal",) * 4
     before = np.zeros(4)
-    for most in (1, 2, 5, 20, 100):
+    for node_limit in (1, 2, 5, 20, 100):
         stopped = optimal_trees(
-            X, y, SearchSpace(4, cuts=6), loss=loss, limits=SolverLimits(max_nodes=most)
+            X, y, SearchSpace(4, cuts=6), loss=loss, limits=SolverLimits(max_nodes=node_limit)
         )
         slack = 1e-7 * best.upper[0]
         assert (stopped.lower <= best.upper + slack).all()
@@ -200,11 +200,11 @@ def test_trees_without_time() -> None:
 @pytest.mark.parametrize("cuts", [4, 16, None])
 def test_trees_beat_greedy_trees(cuts: int | None) -> None:
     X, y = load_iris(return_X_y=True)
-    found = candidate_cuts(X, cuts)
+    result = candidate_cuts(X, cuts)
     codes = np.column_stack(
-        [np.searchsorted(found.thresholds[j], X[:, j], side="left") for j in range(4)]
+        [np.searchsorted(result.thresholds[j], X[:, j], side="left") for j in range(4)]
     )
-    frontier = optimal_trees(X, y, SearchSpace(4, cuts=found))
+    frontier = optimal_trees(X, y, SearchSpace(4, cuts=result))
     for leaves, criterion in product((2, 3, 4), ("gini", "entropy")):
         greedy = DecisionTreeClassifier(max_leaf_nodes=leaves, criterion=criterion, random_state=0)
         errors = (greedy.fit(codes, y).predict(codes) != y).sum()
@@ -257,10 +257,10 @@ def test_trees_of_equal_numbers() -> None:
         for n_rows in range(2, 9):
             X, weights = rng.integers(0, 3, (n_rows, 2)).astype(float), rng.random(n_rows)
             y = np.full(n_rows, number)
-            found = optimal_trees(
+            result = optimal_trees(
                 X, y, SearchSpace(2, cuts=16), loss="squared_error", sample_weight=weights
             )
-            assert found.upper.max() <= 1e-20 * number
+            assert result.upper.max() <= 1e-20 * number
 
 
 def test_trees_refuse_overflowing_squares() -> None:
@@ -272,7 +272,7 @@ def test_trees_without_errors_have_no_loss() -> None:
     """Ten times 0.7 are 7 or less by a bit, depending on how they are added up."""
     y = np.repeat(["no", "yes"], [10, 4])
     weights = np.repeat([0.7, 1.75], [10, 4])
-    found = optimal_trees(
+    result = optimal_trees(
         np.arange(14.0)[:, None], y, SearchSpace(2, cuts=16), sample_weight=weights
     )
-    assert found.lower[1] == found.upper[1] == 0
+    assert result.lower[1] == result.upper[1] == 0

@@ -172,20 +172,20 @@ def test_text_pieces_keep_blanks(moods: Any) -> None:
     pieces = np.array(["good ", "film, ", "good ", "cast"], dtype=object)
     values = np.array([3.0, 0.5, 2.0, -1.0])
     explanation = shap_like(np.array([values, None], dtype=object)[:1], (pieces,))
-    seen: list[str] = []
+    seen_types: list[str] = []
 
     def watch(texts: list[str]) -> np.ndarray:
-        seen.extend(texts)
+        seen_types.extend(texts)
         return moods.predict_proba(texts)
 
-    found = faithfulness(watch, TEXTS[:1], explanation, target=1)
-    same(found, faithfulness(moods, TEXTS[:1], [values], target=1))
-    assert {"film, good cast", "film, cast", "good film, good "} <= set(seen)
-    seen.clear()
+    measures = faithfulness(watch, TEXTS[:1], explanation, target=1)
+    same(measures, faithfulness(moods, TEXTS[:1], [values], target=1))
+    assert {"film, good cast", "film, cast", "good film, good "} <= set(seen_types)
+    seen_types.clear()
     faithfulness(watch, TEXTS[:1], explanation, target=1, removal=Removal("mask", mask_token="?"))
-    assert {"? film, good cast", "? film, ? cast", "good film, good ?"} <= set(seen)
+    assert {"? film, good cast", "? film, ? cast", "good film, good ?"} <= set(seen_types)
     tokens = [["good", "film,", "good", "cast"]]
-    same(faithfulness(moods, tokens, explanation, target=1), found)
+    same(faithfulness(moods, tokens, explanation, target=1), measures)
     with pytest.raises(ValueError, match="row 0 explains 'good film, good cast'"):
         faithfulness(moods, TEXTS[1:2], explanation, target=1)
 
@@ -215,12 +215,12 @@ def test_lime_words_include_all_occurrences(moods: Any) -> None:
     one = lime_like(
         TEXTS[0], ["good", "film", "good", "cast"], {1: [(0, 0.8), (2, -0.2), (1, 0.1)]}
     )
-    found, details = faithfulness(
+    measures, details = faithfulness(
         moods, TEXTS[:1], one, rationales=Rationales([1], by="count"), return_details=True
     )
     assert details["scores"][0].tolist() == [0.8, 0.1, -0.2]
     before, after = moods.predict_proba([TEXTS[0], "film cast"])[:, 1]
-    assert found["aopc_compr"][0] == pytest.approx(before - after)
+    assert measures["aopc_compr"][0] == pytest.approx(before - after)
     mirrored = faithfulness(moods, TEXTS[:1], one, target=0, rationales=Rationales([1], by="count"))
     # Against the other class the cast speaks most, and the film not at all.
     before, after = moods.predict_proba([TEXTS[0], "good film good"])[:, 0]
@@ -252,15 +252,15 @@ def test_lime_explanations_of_other_rows_are_refused() -> None:
         faithfulness(three, X[:1], tabular({0: [(0, 0.5)]}), target=1)
     with pytest.raises(ValueError, match="LIME explains the classes"):
         plausibility(tabular({0: [(0, 0.5)], 1: [(0, 0.2)]}), [[1, 0, 0]])
-    found = plausibility(tabular({0: [(0, 0.5)], 1: [(2, 0.2)]}), [[1, 0, 0]], target=1)
-    same(found, plausibility([[0, 0, 0.2]], [[1, 0, 0]]))
+    measures = plausibility(tabular({0: [(0, 0.5)], 1: [(2, 0.2)]}), [[1, 0, 0]], target=1)
+    same(measures, plausibility([[0, 0, 0.2]], [[1, 0, 0]]))
 
 
 def test_removal_keeps_type_of_rows() -> None:
-    seen = set()
+    seen_types = set()
 
     def watch(rows: Any) -> np.ndarray:
-        seen.update(map(str, rows.dtypes if hasattr(rows, "dtypes") else [rows.dtype]))
+        seen_types.update(map(str, rows.dtypes if hasattr(rows, "dtypes") else [rows.dtype]))
         return table_model(rows)
 
     scores = np.ones((3, 3))
@@ -273,13 +273,13 @@ def test_removal_keeps_type_of_rows() -> None:
         (X > 0, 0, {"bool"}),
     ):
         for table in (rows, pd.DataFrame(rows)):
-            seen.clear()
+            seen_types.clear()
             if removal is np.nan:
                 with pytest.raises(ValueError, match="finite"):
                     faithfulness(watch, table, scores, removal=removal)
             else:
                 faithfulness(watch, table, scores, removal=removal)
-            assert seen == expected
+            assert seen_types == expected
 
 
 def test_removal_of_columns_of_other_types() -> None:

@@ -58,7 +58,7 @@ def test_faithfulness_of_known_model() -> None:
     cab. Without them f is 0.7, 0.1, 0.1; of them alone 0.3, 0.3, 0.9. Leaving out one changes f by
     0.6, 0.6, 0.2 for a, b, c with the scores 2, 1, 3: of three pairs one is tied, two discordant.
     """
-    found, details = faithfulness(
+    measure_values, details = faithfulness(
         two_classes(sums), [[1, 1, 1]], [[2, 1, 3]], measures=ALL, return_details=True
     )
     assert details["lengths"][0].tolist() == [1, 2, 3]
@@ -66,13 +66,13 @@ def test_faithfulness_of_known_model() -> None:
     assert details["only"][0] == pytest.approx([0.3, 0.3, 0.9])
     assert details["loo"][0] == pytest.approx([0.6, 0.6, 0.2])
     assert details["base"].tolist() == pytest.approx([0.9])
-    assert found["aopc_compr"][0] == pytest.approx((0.2 + 0.8 + 0.8) / 3)
-    assert found["aopc_suff"][0] == pytest.approx((0.6 + 0.6 + 0) / 3)
-    assert found["taucorr_loo"][0] == pytest.approx(-2 / math.sqrt(3 * 2))
-    assert found["spearmancorr_loo"][0] == pytest.approx(-math.sqrt(3) / 2)
-    assert found["pearsoncorr_loo"][0] == pytest.approx(-math.sqrt(3) / 2)
-    assert found["prediction_gap_important"][0] == pytest.approx(1.8 / 3)
-    assert found["prediction_gap_unimportant"][0] == pytest.approx(1.2 / 3)
+    assert measure_values["aopc_compr"][0] == pytest.approx((0.2 + 0.8 + 0.8) / 3)
+    assert measure_values["aopc_suff"][0] == pytest.approx((0.6 + 0.6 + 0) / 3)
+    assert measure_values["taucorr_loo"][0] == pytest.approx(-2 / math.sqrt(3 * 2))
+    assert measure_values["spearmancorr_loo"][0] == pytest.approx(-math.sqrt(3) / 2)
+    assert measure_values["pearsoncorr_loo"][0] == pytest.approx(-math.sqrt(3) / 2)
+    assert measure_values["prediction_gap_important"][0] == pytest.approx(1.8 / 3)
+    assert measure_values["prediction_gap_unimportant"][0] == pytest.approx(1.2 / 3)
     # c, ca, cab, their complements ab and b, and ac, bc: ab leaves c out, and c alone is asked
     # once. What removes nothing is known. a, b, c, ab, bc, ac, abc are all there is, less "b".
     assert details["queries"].tolist() == [1 + 6]
@@ -80,14 +80,14 @@ def test_faithfulness_of_known_model() -> None:
 
 def test_faithfulness_of_negative_scores() -> None:
     model = two_classes(sums)
-    found, details = faithfulness(
+    measure_values, details = faithfulness(
         model, [[1, 1, 1]], [[-2, -1, -3]], measures=ALL, return_details=True
     )
     assert details["lengths"][0].tolist() == []
-    assert found["aopc_compr"].tolist() == [0.0]
-    assert found["aopc_suff"].tolist() == [1.0]
-    assert np.isnan(found["prediction_gap_important"]).all()
-    assert found["taucorr_loo"][0] == pytest.approx(2 / math.sqrt(6))
+    assert measure_values["aopc_compr"].tolist() == [0.0]
+    assert measure_values["aopc_suff"].tolist() == [1.0]
+    assert np.isnan(measure_values["prediction_gap_important"]).all()
+    assert measure_values["taucorr_loo"][0] == pytest.approx(2 / math.sqrt(6))
     assert details["queries"].tolist() == [1 + 3]
     signed = faithfulness(
         model, [[1, 1, 1]], [[-2, -1, -3]], rationales=Rationales(only_positive=False)
@@ -97,13 +97,13 @@ def test_faithfulness_of_negative_scores() -> None:
 
 
 def test_faithfulness_of_numbers_without_rationale() -> None:
-    found = faithfulness(additive(1, 2), [[3.0, 4.0]], [[-1, -2]])
-    assert found["aopc_compr"].tolist() == [0.0]
-    assert np.isnan(found["aopc_suff"]).all()
-    found = faithfulness(additive(1, 2), [[3.0, 4.0]], [[3, 8]])
+    measure_values = faithfulness(additive(1, 2), [[3.0, 4.0]], [[-1, -2]])
+    assert measure_values["aopc_compr"].tolist() == [0.0]
+    assert np.isnan(measure_values["aopc_suff"]).all()
+    measure_values = faithfulness(additive(1, 2), [[3.0, 4.0]], [[3, 8]])
     # Without the second 8 less, without both 11 less; of the second alone 3 less.
-    assert found["aopc_compr"].tolist() == [(8 + 11) / 2]
-    assert found["aopc_suff"].tolist() == [(3 + 0) / 2]
+    assert measure_values["aopc_compr"].tolist() == [(8 + 11) / 2]
+    assert measure_values["aopc_suff"].tolist() == [(3 + 0) / 2]
 
 
 def test_faithfulness_normalizes_numbers() -> None:
@@ -178,13 +178,13 @@ def test_faithfulness_orders_equal_scores() -> None:
 
 def test_faithfulness_correlation_of_constants() -> None:
     for scores, weights in (([1, 1, 1], (1, 2, 3)), ([1, 2, 3], (0, 0, 0)), ([1, 2, 3], (5, 5, 5))):
-        found = faithfulness(
+        measure_values = faithfulness(
             additive(*weights),
             np.ones((1, 3)),
             [scores],
             measures=["taucorr_loo", "spearmancorr_loo", "pearsoncorr_loo"],
         )
-        assert all(np.isnan(values).all() for values in found.values())
+        assert all(np.isnan(values).all() for values in measure_values.values())
     # A single feature has none either, but it can be removed.
     alone = faithfulness(additive(2), [[3.0]], [[1.0]])
     assert alone["aopc_compr"].tolist() == [6.0]
@@ -201,8 +201,8 @@ def test_faithfulness_ignores_rounding_of_effects() -> None:
     X, scores = np.ones((4, 6)), np.tile([6.0, 5, 4, 3, 2, 1], (4, 1))
     expected = scipy.stats.kendalltau([6, 5, 4, 3, 2, 1], [1, 0, 0, 0, 0, 0]).statistic
     for max_batch in (1, 3, 100):
-        found = faithfulness(restless, X, scores, target=0, max_batch=max_batch)
-        np.testing.assert_allclose(found["taucorr_loo"], expected)
+        measure_values = faithfulness(restless, X, scores, target=0, max_batch=max_batch)
+        np.testing.assert_allclose(measure_values["taucorr_loo"], expected)
 
 
 # --- a slow loop beside it -----------------------------------------------------------------------
@@ -257,13 +257,13 @@ def test_faithfulness_equals_slow_loop(seed: int, size: int, max_batch: int) -> 
     scores = rng.integers(-2, 3, size=rows.shape) / 2
     background = X[rng.integers(0, len(X), size)]
     target = int(rng.integers(0, 3))
-    found = faithfulness(
+    measure_values = faithfulness(
         model, rows, scores, removal=background, target=target, max_batch=max_batch
     )
     for number in range(4):
         expected = one_by_one(model.predict_proba, rows[number], scores[number], target, background)
         for name, value in expected.items():
-            assert found[name][number] == pytest.approx(value, abs=1e-9, nan_ok=True), name
+            assert measure_values[name][number] == pytest.approx(value, abs=1e-9, nan_ok=True), name
 
 
 # --- properties ----------------------------------------------------------------------------------
@@ -292,9 +292,11 @@ def test_faithfulness_invariances(seed: int, n: int, features: str, dedupe: bool
     }
     expected = faithfulness(model, X, scores, **options)
 
-    def check(found: dict[str, np.ndarray], order: Any = slice(None)) -> None:
+    def check(measure_values: dict[str, np.ndarray], order: Any = slice(None)) -> None:
         for name in ALL:
-            np.testing.assert_allclose(found[name], expected[name][order], atol=1e-9, err_msg=name)
+            np.testing.assert_allclose(
+                measure_values[name], expected[name][order], atol=1e-9, err_msg=name
+            )
 
     for max_batch in (1, 4, 11):
         check(faithfulness(model, X, scores, max_batch=max_batch, **options))
@@ -313,42 +315,42 @@ def test_faithfulness_invariances(seed: int, n: int, features: str, dedupe: bool
 def test_faithfulness_of_additive_model() -> None:
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(10, 8)), rng.normal(size=8)
-    found = faithfulness(
+    measure_values = faithfulness(
         additive(*weights),
         X,
         X * weights,
         measures=["taucorr_loo", "spearmancorr_loo", "pearsoncorr_loo"],
     )
-    for values in found.values():
+    for values in measure_values.values():
         np.testing.assert_allclose(values, 1.0)
 
 
 def test_faithfulness_counts_queries() -> None:
-    asked: list[int] = []
+    queried: list[int] = []
 
     def model(X: np.ndarray) -> np.ndarray:
-        asked.append(len(X))
+        queried.append(len(X))
         return X @ np.arange(1.0, 41.0)
 
     X = np.ones((30, 40))
     X[:, 20:] = 0  # removal changes nothing there
     scores = np.tile(np.arange(40.0), (30, 1))
     _, details = faithfulness(model, X, scores, max_batch=100, return_details=True)
-    assert max(asked) <= 100
-    assert sum(asked) == details["model_rows"] == details["queries"].sum()
+    assert max(queried) <= 100
+    assert sum(queried) == details["model_rows"] == details["queries"].sum()
     # 20 to leave one out. Of the rationales, the highest 4, 8, ... 36 and 39 features, those up to
     # 20 take nothing away that is there and leave nothing; the other five take something away and
     # leave something, the last of them all but one.
     assert details["queries"].tolist() == [1 + 20 + 1 + 5 + 4] * 30
     # All but the last call of some rows are full.
-    assert sum(size == 100 for size in asked) >= len(asked) - 4
+    assert sum(size == 100 for size in queried) >= len(queried) - 4
     background = np.full((7, 40), 5.0)
-    asked.clear()
+    queried.clear()
     _, details = faithfulness(
         model, X, scores, removal=background, max_batch=20, return_details=True
     )
-    assert max(asked) <= 20
-    assert sum(asked) == details["model_rows"] == 30 + 7 * (details["queries"] - 1).sum()
+    assert max(queried) <= 20
+    assert sum(queried) == details["model_rows"] == 30 + 7 * (details["queries"] - 1).sum()
 
 
 # --- replacements --------------------------------------------------------------------------------
@@ -385,7 +387,7 @@ def test_removal_with_missing_values() -> None:
     y = (np.nan_to_num(X[:, 0]) > 0).astype(int)
     model = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X, y)
     rows, scores = X[:20], np.tile([1.0, 0.5, 0.2], (20, 1))
-    found, details = faithfulness(model, rows, scores, removal=np.nan, return_details=True)
+    measure_values, details = faithfulness(model, rows, scores, removal=np.nan, return_details=True)
     # A value that is missing already needs no question.
     present = (~np.isnan(rows)).sum(axis=1)
     assert (details["queries"][present == 0] == 1).all()
@@ -395,7 +397,7 @@ def test_removal_with_missing_values() -> None:
     difference = model.predict_proba(rows) - model.predict_proba(emptied)
     loo = [values[0] for values in details["loo"]]
     np.testing.assert_allclose(loo, difference[np.arange(20), columns])
-    assert np.isfinite(found["aopc_compr"]).all()
+    assert np.isfinite(measure_values["aopc_compr"]).all()
 
 
 def test_removal_keeps_dtypes_of_frames() -> None:
@@ -409,21 +411,21 @@ def test_removal_keeps_dtypes_of_frames() -> None:
         }
     )
     y = np.where((frame["town"] == "ulm") | (frame["age"] > 60), "yes", "no")
-    seen = []
+    received = []
     encode = make_column_transformer(
         (OneHotEncoder(), ["town"]), (StandardScaler(), ["age", "income"]), remainder="passthrough"
     )
     model = make_pipeline(encode, LogisticRegression()).fit(frame, y)
 
     def predict_proba(X: pd.DataFrame) -> np.ndarray:
-        seen.append(X.dtypes.to_dict())
+        received.append(X.dtypes.to_dict())
         return model.predict_proba(X)
 
     rows = frame.iloc[:12]
     scores = np.tile([0.4, 0.3, 0.0, 0.1], (12, 1))
     background = frame.iloc[100:104]
     _, details = faithfulness(predict_proba, rows, scores, removal=background, return_details=True)
-    assert all(dtypes == frame.dtypes.to_dict() for dtypes in seen)
+    assert all(dtypes == frame.dtypes.to_dict() for dtypes in received)
     assert all(len(part) == 4 for part in details["loo"])
     by_hand = []
     for number in range(12):
@@ -450,7 +452,7 @@ def test_removal_of_groups() -> None:
     model = additive(3, 0.1, 5, 7)
     scores = np.array([[2.0, 3.0, -1.5, 0.0], [1.0, 1.0, 2.0, 3.0]])
     reference = np.array([[0.0, 0.0, 0.0, 1.0]])
-    found, details = faithfulness(
+    measure_values, details = faithfulness(
         model,
         X,
         scores,
@@ -460,12 +462,12 @@ def test_removal_of_groups() -> None:
     assert [part.tolist() for part in details["scores"]] == [[0.5, 3.0], [6.0, 1.0]]
     # The colors come first, as red does; together they become blue.
     assert [part.tolist() for part in details["loo"]] == [[-4, 3], [-2, 5]]
-    assert found["aopc_compr"].tolist() == [(3 - 1) / 2, (-2 + 3) / 2]
-    same = faithfulness(
+    assert measure_values["aopc_compr"].tolist() == [(3 - 1) / 2, (-2 + 3) / 2]
+    equal_measures = faithfulness(
         model, X.to_numpy(), scores, removal=Removal(reference, groups=[[0, 2, 3], [1]])
     )
-    for name in found:
-        np.testing.assert_array_equal(found[name], same[name])
+    for name in measure_values:
+        np.testing.assert_array_equal(measure_values[name], equal_measures[name])
 
 
 def test_removal_orders_groups_by_first_column() -> None:
@@ -488,7 +490,7 @@ def test_removal_of_changed_features_only() -> None:
     weights[[3, 500, 7, 999]] = [1, 2, 3, -1]
     scores = np.full((1, 1000), -1.0)
     scores[0, [3, 500, 7, 999]] = [1, 4, 3, -1]
-    found, details = faithfulness(
+    measure_values, details = faithfulness(
         lambda rows: rows @ weights,
         X,
         scores,
@@ -497,8 +499,8 @@ def test_removal_of_changed_features_only() -> None:
     )
     assert details["lengths"][0].tolist() == [1, 2, 3]
     assert details["loo"][0].tolist() == [1, 3, 4, -1]
-    assert found["aopc_compr"][0] == pytest.approx((4 + 7 + 8) / 3)
-    assert found["taucorr_loo"][0] == pytest.approx(1.0)
+    assert measure_values["aopc_compr"][0] == pytest.approx((4 + 7 + 8) / 3)
+    assert measure_values["taucorr_loo"][0] == pytest.approx(1.0)
     # Among all columns the four are less than a tenth.
     dense, more = faithfulness(
         lambda rows: rows @ weights, X.toarray(), scores, return_details=True
@@ -521,20 +523,24 @@ def test_target_forms() -> None:
     scores = rng.normal(size=(6, 3, 3))
     predicted = model.predict_proba(rows).argmax(axis=1)
 
-    def found(attributions: Any, **options: Any) -> list[float]:
+    def measure_values(attributions: Any, **options: Any) -> list[float]:
         return faithfulness(model, rows, attributions, **options)["aopc_compr"].tolist()
 
     chosen = scores[np.arange(6), :, predicted]
-    expected = found(chosen)
-    assert found(scores) == found(chosen, target=predicted) == expected
-    assert found(chosen, target=names[predicted]) == found(chosen, target=list(predicted))
-    assert (
-        found(scores[:, :, 1], target="b") == found(scores, target=1) == found(scores, target="b")
+    expected = measure_values(chosen)
+    assert measure_values(scores) == measure_values(chosen, target=predicted) == expected
+    assert measure_values(chosen, target=names[predicted]) == measure_values(
+        chosen, target=list(predicted)
     )
-    assert found([scores[:, :, k] for k in range(3)]) == expected
-    assert found(chosen, target=Target(explains="target")) == expected
+    assert (
+        measure_values(scores[:, :, 1], target="b")
+        == measure_values(scores, target=1)
+        == measure_values(scores, target="b")
+    )
+    assert measure_values([scores[:, :, k] for k in range(3)]) == expected
+    assert measure_values(chosen, target=Target(explains="target")) == expected
     with pytest.raises(ValueError, match="explains must be the target"):
-        found(chosen, target=Target(explains="a"))
+        measure_values(chosen, target=Target(explains="a"))
     # Labels that are other numbers may be mistaken for columns.
     numbered = LogisticRegression().fit(X, X.argmax(axis=1) + 1)
     with pytest.raises(ValueError, match="kind='column' or kind='label'"):
@@ -558,21 +564,23 @@ def test_target_of_other_class_negates_scores() -> None:
     slopes = X * model.coef_[0]
     signs = np.where(model.predict(X), 1, -1)
     assert set(signs) == {1, -1}
-    found = faithfulness(model, X, slopes, target=Target(explains=True, kind="label"), measures=ALL)
+    measure_values = faithfulness(
+        model, X, slopes, target=Target(explains=True, kind="label"), measures=ALL
+    )
     exact = faithfulness(model, X, signs[:, np.newaxis] * slopes, measures=ALL)
-    again = faithfulness(model, X, -slopes, target=Target(explains=0), measures=ALL)
+    repeated = faithfulness(model, X, -slopes, target=Target(explains=0), measures=ALL)
     for name in ALL:
-        np.testing.assert_array_equal(found[name], exact[name])
-        np.testing.assert_array_equal(again[name], exact[name])
-    assert (found["taucorr_loo"] == 1).all()
+        np.testing.assert_array_equal(measure_values[name], exact[name])
+        np.testing.assert_array_equal(repeated[name], exact[name])
+    assert (measure_values["taucorr_loo"] == 1).all()
     turned = attribution_infidelity(
         model, X, slopes, target=Target(explains=True, kind="label"), scale=False
     )
     plain = attribution_infidelity(model, X, signs[:, np.newaxis] * slopes, scale=False)
     np.testing.assert_array_equal(turned, plain)
     tokens = [np.array(["a", "b"]), np.array(["c"], dtype=object)]
-    said = faithfulness(lambda rows: np.full((len(rows), 2), 0.5), tokens, [[1.0, 2.0], [3.0]])
-    assert said["aopc_compr"].tolist() == [0.0, 0.0]
+    stated = faithfulness(lambda rows: np.full((len(rows), 2), 0.5), tokens, [[1.0, 2.0], [3.0]])
+    assert stated["aopc_compr"].tolist() == [0.0, 0.0]
     with pytest.raises(ValueError, match=r"have \[1, 2\] values for each feature"):
         faithfulness(lambda rows: np.full((len(rows), 2), 0.5), tokens, [np.ones((2, 2)), [3.0]])
 
@@ -585,9 +593,9 @@ def test_target_links() -> None:
     scores = np.abs(X)
     for model, link in ((two, "sigmoid"), (three, "softmax")):
         expected = faithfulness(model.predict_proba, X, scores)
-        found = faithfulness(model.decision_function, X, scores, target=Target(link=link))
+        measure_values = faithfulness(model.decision_function, X, scores, target=Target(link=link))
         for name in expected:
-            np.testing.assert_allclose(found[name], expected[name], atol=1e-9)
+            np.testing.assert_allclose(measure_values[name], expected[name], atol=1e-9)
         with pytest.raises(TypeError, match="margins, not probabilities"):
             faithfulness(model.decision_function, X, scores)
         margins = faithfulness(model.decision_function, X, scores, target=Target(link="identity"))
@@ -603,9 +611,11 @@ def test_faithfulness_of_regressor() -> None:
     X = rng.normal(size=(40, 3))
     model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])
     scores = X * model.coef_
-    for asked in (model, model.predict):
-        found = faithfulness(asked, X, scores, removal=Removal("mean", reference=np.zeros((1, 3))))
-        assert (found["taucorr_loo"] > 0.99).all()
+    for queried in (model, model.predict):
+        measure_values = faithfulness(
+            queried, X, scores, removal=Removal("mean", reference=np.zeros((1, 3)))
+        )
+        assert (measure_values["taucorr_loo"] > 0.99).all()
 
 
 # --- what is refused -----------------------------------------------------------------------------
@@ -735,16 +745,16 @@ def test_attribution_frames_are_matched_by_name() -> None:
     scores = pd.DataFrame([[1.0, 2, 3], [6, 5, 4]], columns=["a", "b", "c"], index=[7, 3])
     model = additive(1, 1, 1)
     expected = faithfulness(model, X, scores.to_numpy())
-    for same in (
+    for equal_measures in (
         scores,
         scores[["c", "a", "b"]],
         scores.loc[[3, 7]],
         scores.reset_index(drop=True),
         scores.set_axis([0, 1, 2], axis=1),
     ):
-        found = faithfulness(model, X, same)
+        measure_values = faithfulness(model, X, equal_measures)
         for name in expected:
-            np.testing.assert_array_equal(found[name], expected[name])
+            np.testing.assert_array_equal(measure_values[name], expected[name])
     with pytest.raises(ValueError, match="'d' is none of them"):
         faithfulness(model, X, scores.rename(columns={"c": "d"}))
     with pytest.raises(ValueError, match="labels are others"):

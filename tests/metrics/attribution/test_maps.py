@@ -39,8 +39,8 @@ PAIRS = st.integers(1, 8).flatmap(
 @given(PAIRS)
 def test_divergence_equals_squared_scipy_distance(pair: tuple[Any, Any]) -> None:
     p, q = pair
-    found = jensen_shannon_divergence(p, q, zero="nan")
-    for row, value in enumerate(found):
+    map_values = jensen_shannon_divergence(p, q, zero="nan")
+    for row, value in enumerate(map_values):
         if p[row].any() and q[row].any():
             assert value == pytest.approx(jensenshannon(p[row], q[row], base=2) ** 2, abs=1e-12)
         elif p[row].any() or q[row].any():
@@ -54,20 +54,22 @@ def test_divergence_properties(
     pair: tuple[Any, Any], zero: str, factor: float, base: float
 ) -> None:
     p, q = pair
-    found = jensen_shannon_divergence(p, q, zero=zero)
-    assert ((found >= 0) & (found <= 1)).all()
-    np.testing.assert_allclose(jensen_shannon_divergence(q, p, zero=zero), found, atol=1e-12)
+    map_values = jensen_shannon_divergence(p, q, zero=zero)
+    assert ((map_values >= 0) & (map_values <= 1)).all()
+    np.testing.assert_allclose(jensen_shannon_divergence(q, p, zero=zero), map_values, atol=1e-12)
     np.testing.assert_allclose(
-        jensen_shannon_divergence(factor * p, q, zero=zero), found, atol=1e-9
+        jensen_shannon_divergence(factor * p, q, zero=zero), map_values, atol=1e-9
     )
     np.testing.assert_allclose(
-        jensen_shannon_divergence(p, q, zero=zero, base=base), found / math.log2(base), atol=1e-12
+        jensen_shannon_divergence(p, q, zero=zero, base=base),
+        map_values / math.log2(base),
+        atol=1e-12,
     )
     np.testing.assert_allclose(jensen_shannon_divergence(p, p, zero=zero), 0, atol=1e-12)
     # Features that neither map names change nothing, unless shares are spread over them.
     if zero == "max":
         wider = [np.hstack([maps, np.zeros((3, 2))]) for maps in pair]
-        np.testing.assert_allclose(jensen_shannon_divergence(*wider), found, atol=1e-12)
+        np.testing.assert_allclose(jensen_shannon_divergence(*wider), map_values, atol=1e-12)
 
 
 def test_divergence_of_zero_maps() -> None:
@@ -235,15 +237,15 @@ def test_agreement_of_known_maps() -> None:
 def test_agreement_properties(pair: tuple[Any, Any], top_k: int) -> None:
     left, right = pair[0] - 5, pair[1] - 5
     measures = ("feature", "rank", "sign", "signed_rank")
-    found = {
+    map_values = {
         name: attribution_agreement(left, right, measure=name, top_k=top_k) for name in measures
     }
-    for name, values in found.items():
+    for name, values in map_values.items():
         assert ((values >= 0) & (values <= 1)).all()
         same = attribution_agreement(left, 2 * left, measure=name, top_k=top_k)
         assert same.tolist() == [1, 1, 1]
-    assert (found["signed_rank"] <= np.minimum(found["rank"], found["sign"])).all()
-    assert (np.maximum(found["rank"], found["sign"]) <= found["feature"]).all()
+    assert (map_values["signed_rank"] <= np.minimum(map_values["rank"], map_values["sign"])).all()
+    assert (np.maximum(map_values["rank"], map_values["sign"]) <= map_values["feature"]).all()
     correlation = attribution_agreement(left, right, measure="rank_correlation")
     for row, value in enumerate(correlation):
         sizes = np.abs(left[row]), np.abs(right[row])
@@ -265,8 +267,8 @@ def test_agreement_refuses_invalid_inputs() -> None:
 
 @given(arrays(float, (4, 6), elements=ENTRIES))
 def test_complexity_equals_entropy(maps: np.ndarray) -> None:
-    found = attribution_complexity(maps - 5)
-    for row, value in zip(np.abs(maps - 5), found, strict=True):
+    map_values = attribution_complexity(maps - 5)
+    for row, value in zip(np.abs(maps - 5), map_values, strict=True):
         if row.any():
             assert value == pytest.approx(scipy.stats.entropy(row, base=2), abs=1e-12)
         else:
@@ -281,7 +283,7 @@ def test_complexity_of_one_feature() -> None:
 
 def test_agreement_of_pairs() -> None:
     for one, other, share in (([1, 2, 3], [3, 2, 1], 0), ([1, 3, 2], [1, 2, 3], 2 / 3)):
-        found = attribution_agreement([one], [other], measure="pairwise")
-        assert found.tolist() == [pytest.approx(share)]
+        map_values = attribution_agreement([one], [other], measure="pairwise")
+        assert map_values.tolist() == [pytest.approx(share)]
     # Of two features one pair can be compared.
     assert attribution_agreement([[1, 2]], [[3, 4]], measure="pairwise").tolist() == [1.0]

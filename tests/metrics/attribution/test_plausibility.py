@@ -24,14 +24,16 @@ CASES = st.integers(1, 12).flatmap(
 
 def test_plausibility_of_known_rationale() -> None:
     """The top three positive are 0, 2, 3; marked are 2, 4; all are in the union 0, 2, 3, 4."""
-    found = plausibility(
+    measure_values = plausibility(
         [[0.9, -0.1, 0.6, 0.5, 0.1]], [[0, 0, 1, 0, 1]], top_k=3, measures=PLAUSIBILITY
     )
-    assert found["token_iou"].tolist() == [1 / 4]
-    assert found["token_f1"][0] == pytest.approx(2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2))
+    assert measure_values["token_iou"].tolist() == [1 / 4]
+    assert measure_values["token_f1"][0] == pytest.approx(2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2))
     # Precision 1, 0, 1/2, 1/3, 2/4 (and 2/5) at recall 0, 0, 1/2, 1/2, 1 (and 1).
-    assert found["auprc"][0] == pytest.approx(0.5 * (0 + 1 / 2) / 2 + 0.5 * (1 / 3 + 1 / 2) / 2)
-    assert found["average_precision"][0] == pytest.approx(0.5 * 1 / 2 + 0.5 * 1 / 2)
+    assert measure_values["auprc"][0] == pytest.approx(
+        0.5 * (0 + 1 / 2) / 2 + 0.5 * (1 / 3 + 1 / 2) / 2
+    )
+    assert measure_values["average_precision"][0] == pytest.approx(0.5 * 1 / 2 + 0.5 * 1 / 2)
 
 
 @given(CASES, st.booleans(), st.integers(1, 6))
@@ -39,33 +41,35 @@ def test_plausibility_equals_scikit_learn(
     case: tuple[Any, Any], only_positive: bool, top_k: int
 ) -> None:
     scores, human = case[0] / 2, case[1]
-    found = plausibility(
+    measure_values = plausibility(
         [scores], [human], top_k=top_k, only_positive=only_positive, measures=PLAUSIBILITY
     )
     order = sorted(range(len(scores)), key=lambda j: (scores[j], j), reverse=True)[:top_k]
     chosen = {j for j in order if scores[j] > 0 or not only_positive}
     marked = set(np.flatnonzero(human).tolist())
     both, union = len(chosen & marked), len(chosen | marked)
-    assert found["token_iou"][0] == (both / union if union else 0)
-    assert found["token_f1"][0] == pytest.approx(
+    assert measure_values["token_iou"][0] == (both / union if union else 0)
+    assert measure_values["token_f1"][0] == pytest.approx(
         2 * both / (len(chosen) + len(marked)) if both else 0
     )
     if not marked:
-        assert np.isnan(found["auprc"]).all()
-        assert np.isnan(found["average_precision"]).all()
+        assert np.isnan(measure_values["auprc"]).all()
+        assert np.isnan(measure_values["average_precision"]).all()
         return
     ranked = np.maximum(scores, 0) if only_positive else scores
     precision, recall, _ = sk.precision_recall_curve(human, ranked)
-    assert found["auprc"][0] == pytest.approx(sk.auc(recall, precision))
-    assert found["average_precision"][0] == pytest.approx(sk.average_precision_score(human, ranked))
+    assert measure_values["auprc"][0] == pytest.approx(sk.auc(recall, precision))
+    assert measure_values["average_precision"][0] == pytest.approx(
+        sk.average_precision_score(human, ranked)
+    )
 
 
 def test_plausibility_of_empty_rationales() -> None:
-    found = plausibility([[-1.0, -2.0], [1.0, 2.0], []], [[1, 0], [0, 0], []])
-    assert found["token_iou"].tolist() == [0, 0, 0]
-    assert found["token_f1"].tolist() == [0, 0, 0]
-    assert found["auprc"][0] == pytest.approx(0.75)  # one point at precision 1/2, recall 1
-    assert np.isnan(found["auprc"][1:]).all()
+    measure_values = plausibility([[-1.0, -2.0], [1.0, 2.0], []], [[1, 0], [0, 0], []])
+    assert measure_values["token_iou"].tolist() == [0, 0, 0]
+    assert measure_values["token_f1"].tolist() == [0, 0, 0]
+    assert measure_values["auprc"][0] == pytest.approx(0.75)  # one point at precision 1/2, recall 1
+    assert np.isnan(measure_values["auprc"][1:]).all()
     as_ferret = plausibility([[1.0, 2.0]], [[0, 0]], empty="ferret")
     assert as_ferret["auprc"].tolist() == [0.5]
 
@@ -73,11 +77,11 @@ def test_plausibility_of_empty_rationales() -> None:
 def test_plausibility_averages_of_ragged_rows() -> None:
     scores = [[3.0, 2.0, 1.0], [1.0], [1.0, 2.0, 3.0, 4.0], [1.0, 1.0]]
     marks = [[1, 1, 0], [1], [1, 0, 0, 0], [0, 0]]
-    found = plausibility(scores, marks, top_k=1)
-    assert found["token_f1"].tolist() == pytest.approx([2 / 3, 1, 0, 0])
+    measure_values = plausibility(scores, marks, top_k=1)
+    assert measure_values["token_f1"].tolist() == pytest.approx([2 / 3, 1, 0, 0])
     macro = plausibility(scores, marks, top_k=1, average="macro")
     assert macro["token_f1"] == pytest.approx((2 / 3 + 1) / 4)
-    assert macro["auprc"] == pytest.approx(np.nanmean(found["auprc"]))
+    assert macro["auprc"] == pytest.approx(np.nanmean(measure_values["auprc"]))
     # Together 2 of 4 chosen and 4 marked are in both.
     micro = plausibility(scores, marks, top_k=1, average="micro")
     assert micro == {"token_iou": pytest.approx(2 / 6), "token_f1": pytest.approx(4 / 8)}
@@ -89,9 +93,9 @@ def test_plausibility_mean_top_k() -> None:
     scores = np.tile([4.0, 3.0, 2.0, 1.0], (2, 1))
     marks = [[1, 1, 0, 0], [1, 1, 1, 0]]  # 2.5 on average
     expected = plausibility(scores, marks, top_k=3)
-    found = plausibility(pd.DataFrame(scores), pd.DataFrame(marks), top_k="mean")
+    measure_values = plausibility(pd.DataFrame(scores), pd.DataFrame(marks), top_k="mean")
     for name in expected:
-        np.testing.assert_array_equal(found[name], expected[name])
+        np.testing.assert_array_equal(measure_values[name], expected[name])
     empty = plausibility(scores, np.zeros((2, 4)), top_k="mean")
     assert empty["token_iou"].tolist() == [0, 0]
 
@@ -103,9 +107,9 @@ def test_plausibility_of_values_per_class() -> None:
         columns = np.broadcast_to(target, (2,))
         chosen = np.stack([scores[i, :, k] for i, k in enumerate(columns)])
         expected = plausibility(chosen, marks, top_k=2)
-        found = plausibility(scores, marks, top_k=2, target=target)
+        measure_values = plausibility(scores, marks, top_k=2, target=target)
         for name in expected:
-            np.testing.assert_array_equal(found[name], expected[name])
+            np.testing.assert_array_equal(measure_values[name], expected[name])
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def word_model(case: dict[str, Any]) -> Any:
 
 def tokens_of(case: dict[str, Any]) -> list[str]:
     # With their places: equal words are different tokens.
-    return [f"{place}:{token}" for place, token in enumerate(case["tokens"])]
+    return [f"{position}:{token}" for position, token in enumerate(case["tokens"])]
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -73,18 +73,20 @@ SETTINGS: dict[str, dict[str, Any]] = {
     ("case", "option"), OPTIONS, ids=[f"{case['id']}-{option}" for case, option in OPTIONS]
 )
 def test_faithfulness_of_word_models_equals_ferret(case: dict[str, Any], option: str) -> None:
-    found = faithfulness(
+    measure_values = faithfulness(
         word_model(case),
         [tokens_of(case)],
         [case["scores"]],
         target=case["target"],
         **{"removal": Removal(join=None), **SETTINGS[option]},
     )
-    assert list(found) == list(FAITHFUL)
+    assert list(measure_values) == list(FAITHFUL)
     for name in FAITHFUL:
         expected = case["expected"][option][name]
-        wanted = math.nan if expected is None else expected
-        assert found[name].tolist() == pytest.approx([wanted], abs=1e-9, nan_ok=True), name
+        published_value = math.nan if expected is None else expected
+        assert measure_values[name].tolist() == pytest.approx(
+            [published_value], abs=1e-9, nan_ok=True
+        ), name
 
 
 @pytest.mark.parametrize("case", TABLES, ids=[case["id"] for case in TABLES])
@@ -92,18 +94,18 @@ def test_faithfulness_of_transformer_equals_ferret(case: dict[str, Any]) -> None
     answers = {tuple(query["kept"]): query["p"] for query in case["queries"]}
 
     def predict_proba(documents: list[str]) -> np.ndarray:
-        kept = [
+        selected = [
             tuple(int(token.split(":")[0]) for token in document.split()) for document in documents
         ]
-        p = np.array([answers[key] for key in kept])
+        p = np.array([answers[key] for key in selected])
         return np.column_stack([p, 1 - p])
 
     tokens = tokens_of(case)
-    found, details = faithfulness(
+    measure_values, details = faithfulness(
         predict_proba, [tokens], [case["scores"]], target=0, return_details=True
     )
     for name in FAITHFUL:
-        assert found[name].tolist() == pytest.approx([case["expected"][name]], abs=1e-6)
+        assert measure_values[name].tolist() == pytest.approx([case["expected"][name]], abs=1e-6)
     # The table holds what the default measures need, and nothing else.
     assert details["queries"].tolist() == [len(answers)]
 
@@ -116,14 +118,14 @@ def test_faithfulness_of_transformer_equals_ferret(case: dict[str, Any]) -> None
 )
 def test_plausibility_equals_ferret(case: dict[str, Any], option: str) -> None:
     expected = case["expected"][option] if option else case["expected"]
-    found = plausibility(
+    measure_values = plausibility(
         [case["scores"]],
         [case["rationale"]],
         top_k=3 if option == "top_k_3" else 5,
         empty="ferret",
     )
     for ours, theirs in PLAUSIBLE.items():
-        assert found[ours].tolist() == pytest.approx([expected[theirs]], abs=1e-9), ours
+        assert measure_values[ours].tolist() == pytest.approx([expected[theirs]], abs=1e-9), ours
 
 
 @pytest.mark.parametrize("max_batch", [1, 7, 8192])
@@ -141,7 +143,7 @@ def test_batches_of_word_models_equal_single_rows(max_batch: int) -> None:
             ]
         )
 
-    found = faithfulness(
+    measure_values = faithfulness(
         predict_proba,
         [[f"{case['id']}/{token}" for token in tokens_of(case)] for case in cases],
         [case["scores"] for case in cases],
@@ -151,11 +153,15 @@ def test_batches_of_word_models_equal_single_rows(max_batch: int) -> None:
         max_batch=max_batch,
     )
     expected = [case["expected"].get("by_count_1_2_3") for case in cases]
-    known = [place for place, values in enumerate(expected) if values]
-    assert len(known) > 5
+    published = [position for position, values in enumerate(expected) if values]
+    assert len(published) > 5
     for name in FAITHFUL:
-        wanted = [math.nan if expected[i][name] is None else expected[i][name] for i in known]
-        assert found[name][known].tolist() == pytest.approx(wanted, abs=1e-9, nan_ok=True)
+        published_value = [
+            math.nan if expected[i][name] is None else expected[i][name] for i in published
+        ]
+        assert measure_values[name][published].tolist() == pytest.approx(
+            published_value, abs=1e-9, nan_ok=True
+        )
 
 
 @pytest.mark.parametrize("number", range(len(PAIRS)))

@@ -27,8 +27,10 @@ def linear(rows: Any) -> Any:
 
 def test_infidelity_of_linear_effects_is_zero() -> None:
     effects = X * WEIGHTS  # what goes when a feature becomes 0
-    found = attribution_infidelity(linear, X, effects, target=Target(link="identity"), scale=False)
-    np.testing.assert_allclose(found, 0, atol=1e-25)
+    infidelity = attribution_infidelity(
+        linear, X, effects, target=Target(link="identity"), scale=False
+    )
+    np.testing.assert_allclose(infidelity, 0, atol=1e-25)
     # Their unit is found if it is asked for, their direction is not.
     scaled = attribution_infidelity(linear, X, 7 * effects, target=Target(link="identity"))
     np.testing.assert_allclose(scaled, 0, atol=1e-25)
@@ -55,7 +57,7 @@ def test_infidelity_estimates_mean_over_sets() -> None:
             effect = product(row) - product(rest)
             errors.append(float((maps[0, list(members)].sum() - effect[0]) ** 2))
         by_size.append(np.mean(errors))
-    found = attribution_infidelity(
+    infidelity = attribution_infidelity(
         product,
         row,
         maps,
@@ -64,7 +66,7 @@ def test_infidelity_estimates_mean_over_sets() -> None:
         scale=False,
         n_samples=20_000,
     )
-    assert found[0] == pytest.approx(np.mean(by_size), rel=0.03)
+    assert infidelity[0] == pytest.approx(np.mean(by_size), rel=0.03)
 
 
 def test_infidelity_is_independent_of_batches() -> None:
@@ -73,22 +75,22 @@ def test_infidelity_is_independent_of_batches() -> None:
     rows = data.iloc[::30]
     maps = np.abs(np.random.default_rng(1).normal(size=rows.shape))
     options: dict[str, Any] = {"removal": Removal("median", reference=data), "n_samples": 16}
-    found = attribution_infidelity(model, rows, maps, **options)
-    again = attribution_infidelity(model, rows, maps, max_batch=7, **options)
-    np.testing.assert_allclose(found, again, rtol=1e-12)
-    assert ((found >= 0) & (found <= 1)).all()
+    infidelity = attribution_infidelity(model, rows, maps, **options)
+    repeated = attribution_infidelity(model, rows, maps, max_batch=7, **options)
+    np.testing.assert_allclose(infidelity, repeated, rtol=1e-12)
+    assert ((infidelity >= 0) & (infidelity <= 1)).all()
 
 
 def test_sensitivity_of_known_explainers() -> None:
     """The map x -> c x changes, relative to itself, by |moves| / |x|."""
     rows = np.array([[3.0, 4.0], [6.0, 8.0]])
-    found = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, n_samples=200)
+    infidelity = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, n_samples=200)
     spread = rows.std(axis=0)
     bound = 0.02 * np.linalg.norm(spread) / np.linalg.norm(rows, axis=1)
-    assert (found <= bound + 1e-12).all()
-    assert (found > 0.8 * bound).all()
+    assert (infidelity <= bound + 1e-12).all()
+    assert (infidelity > 0.8 * bound).all()
     wider = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, n_samples=200, radius=0.2)
-    np.testing.assert_allclose(wider, 10 * found, rtol=1e-9)
+    np.testing.assert_allclose(wider, 10 * infidelity, rtol=1e-9)
     unit = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, reference=rows * 3)
     one = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows)
     np.testing.assert_allclose(unit, 3 * one, rtol=1e-9)
@@ -96,16 +98,16 @@ def test_sensitivity_of_known_explainers() -> None:
 
 def test_sensitivity_keeps_text_and_missing_values() -> None:
     frame = pd.DataFrame({"size": [1.0, np.nan, 4.0], "town": ["a", "b", None], "yes": True})
-    seen = []
+    received = []
 
     def explainer(rows: pd.DataFrame) -> Any:
-        seen.append(rows)
+        received.append(rows)
         return rows[["size", "yes"]].fillna(0).to_numpy(dtype=float)
 
-    found = attribution_sensitivity(explainer, frame, n_samples=3)
-    assert found[0] > 0
-    assert found[1] == 0
-    for rows in seen[1:]:
+    infidelity = attribution_sensitivity(explainer, frame, n_samples=3)
+    assert infidelity[0] > 0
+    assert infidelity[1] == 0
+    for rows in received[1:]:
         pd.testing.assert_frame_equal(rows[["town", "yes"]], frame[["town", "yes"]])
         assert np.isnan(rows["size"].iloc[1])
         assert (rows["size"].iloc[[0, 2]] != frame["size"].iloc[[0, 2]]).all()

@@ -71,20 +71,20 @@ def token_by_token(
 
     def answer(removed: set[int]) -> float:
         left = [
-            mask if place in removed else token
-            for place, token in enumerate(tokens)
-            if mask is not None or place not in removed
+            mask if position in removed else token
+            for position, token in enumerate(tokens)
+            if mask is not None or position not in removed
         ]
         return float(model.predict_proba([" ".join(map(str, left))])[0, column])
 
     n, base = len(tokens), answer(set())
-    order = sorted(range(n), key=lambda place: (scores[place], place), reverse=True)
+    order = sorted(range(n), key=lambda position: (scores[position], position), reverse=True)
     rationales: list[set[int]] = []
     for tenth in range(1, 11):
-        chosen = {place for place in order[: tenth * n // 10] if scores[place] > 0}
+        chosen = {position for position in order[: tenth * n // 10] if scores[position] > 0}
         if chosen and chosen not in rationales[-1:]:
             rationales.append(chosen)
-    loo = [round(base - answer({place}), 12) for place in range(n)]
+    loo = [round(base - answer({position}), 12) for position in range(n)]
     k = len(rationales)
     return {
         "aopc_compr": sum(base - answer(r) for r in rationales) / k if k else 0.0,
@@ -100,11 +100,11 @@ def test_text_pipelines_equal_slow_loop(name: str, removal: str) -> None:
     tokens = text_tokens(model, TEXTS)
     scores = scores_for(tokens)
     mask = "[MASK]" if removal == "mask" else None
-    found = faithfulness(model, TEXTS, scores, removal=removal)
+    measure_values = faithfulness(model, TEXTS, scores, removal=removal)
     expected = [token_by_token(model, *pair, mask) for pair in zip(tokens, scores, strict=True)]
-    for measure, values in found.items():
-        wanted = [row[measure] for row in expected]
-        np.testing.assert_allclose(values, wanted, atol=1e-9, err_msg=measure)
+    for measure, values in measure_values.items():
+        expected_tokens = [row[measure] for row in expected]
+        np.testing.assert_allclose(values, expected_tokens, atol=1e-9, err_msg=measure)
     # As lists of tokens, in small calls, by its function, as a column of a frame.
     for same in (
         faithfulness(model, tokens, scores, removal=removal, max_batch=3),
@@ -117,7 +117,7 @@ def test_text_pipelines_equal_slow_loop(name: str, removal: str) -> None:
             removal=Removal(removal, tokenizer=model[0].build_tokenizer()),
         ),
     ):
-        for measure, values in found.items():
+        for measure, values in measure_values.items():
             np.testing.assert_allclose(same[measure], values, atol=1e-9)
 
 
@@ -178,13 +178,13 @@ def test_text_occurrences_are_separate_tokens() -> None:
 
 def test_texts_without_tokens() -> None:
     model = fitted("pairs")
-    found, details = faithfulness(
+    measure_values, details = faithfulness(
         model, ["", "good film", "!"], [[], [1.0, 1.0], []], return_details=True
     )
     assert details["base"][[0, 2]] == pytest.approx(model.predict_proba([""]).max())
-    assert found["aopc_compr"][[0, 2]].tolist() == [0, 0]
-    assert found["aopc_suff"][[0, 2]].tolist() == [1, 1]
-    assert np.isnan(found["taucorr_loo"][[0, 2]]).all()
+    assert measure_values["aopc_compr"][[0, 2]].tolist() == [0, 0]
+    assert measure_values["aopc_suff"][[0, 2]].tolist() == [1, 1]
+    assert np.isnan(measure_values["taucorr_loo"][[0, 2]]).all()
     # All words may go as well.
     assert details["without"][1][-1] == pytest.approx(
         model.predict_proba([""])[0, details["target"][1]]
@@ -195,7 +195,7 @@ def test_text_attributions_of_columns() -> None:
     model = fitted("pairs")
     matrix = model[0].transform(TEXTS)
     slopes = matrix.multiply(model[-1].coef_[0]).tocsr()
-    found = faithfulness(
+    measure_values = faithfulness(
         model, TEXTS, slopes, removal=Removal(align="columns"), target=Target(explains="liked")
     )
     for same in (
@@ -228,9 +228,9 @@ def test_text_attributions_of_columns() -> None:
             target=Target(explains="liked"),
         ),
     ):
-        for measure, values in found.items():
+        for measure, values in measure_values.items():
             np.testing.assert_allclose(same[measure], values, atol=1e-9)
-    np.testing.assert_allclose(found["taucorr_loo"], 1.0)
+    np.testing.assert_allclose(measure_values["taucorr_loo"], 1.0)
     # Only the columns of a text are its features.
     first = matrix[[0]].indices
     by_hand = matrix[[0]].toarray()
@@ -253,10 +253,10 @@ def test_text_model_of_token_lists() -> None:
     model = make_pipeline(CountVectorizer(analyzer=list), MultinomialNB())
     tokens = [["good", "film"], ["bad", "film", "bad"], ["good"], ["bad"]]
     model.fit(tokens, [1, 0, 1, 0])
-    found, details = faithfulness(
+    measure_values, details = faithfulness(
         model, tokens[:2], [[1.0, 0.0], [1, 0, 1]], removal=Removal(join=None), return_details=True
     )
-    assert (found["aopc_compr"] > 0).all()
+    assert (measure_values["aopc_compr"] > 0).all()
     assert details["base"] == pytest.approx(model.predict_proba(tokens[:2]).max(axis=1))
     with pytest.raises(ValueError, match="tokenizer must be given"):
         faithfulness(model, ["good film"], [[1.0, 0.0]])
@@ -273,9 +273,9 @@ def test_text_ragged_attributions_per_class() -> None:
     ragged = np.empty(len(scores), dtype=object)
     ragged[:] = scores
     for container in (scores, ragged):
-        found = faithfulness(model, TEXTS, container)
+        measure_values = faithfulness(model, TEXTS, container)
         for measure, values in expected.items():
-            np.testing.assert_array_equal(found[measure], values)
+            np.testing.assert_array_equal(measure_values[measure], values)
     marks = [rng.integers(0, 2, len(row)) for row in tokens]
     for measure, values in plausibility(scores, marks, target=columns).items():
         np.testing.assert_array_equal(values, plausibility(chosen, marks)[measure])
