@@ -9,7 +9,6 @@ import pandas as pd
 
 from skescore._validation import check_choice
 from skescore.plots._results import (
-    MEASURES,
     finished,
     results_candidates,
     results_table,
@@ -26,20 +25,10 @@ from skescore.plots._style import (
     short,
 )
 from skescore.registry import extractor_label
-from skescore.scorers import SCORE_SPECS
+from skescore.scorers import SCORE_SPECS, all_weights, measured_quantities
 
 __all__ = ["score_bars"]
 
-_NAMES = {
-    "performance": "predictive performance p",
-    "loss": "predictive loss p",
-    "loss_q": "predictive loss of Q",
-    "n_rules": "number of rules",
-    "size": "size r",
-    "completeness_volume": "completeness c (share of volume)",
-    "completeness_instances": "coverage (share of rows)",
-}
-_GREATER = {"performance", "completeness_volume", "completeness_instances"}
 _BEST, _WORST = "*", "x"
 #: The axis begins above 0 where all bars are taller than this share of the tallest.
 _TALL = 0.5
@@ -51,17 +40,14 @@ def score_bars(
     results: Any,
     score: str = "ice",
     *,
-    psi: float = 1.0,
-    phi: float = 1.0,
-    rho: float = 1.0,
     completeness: str = "volume",
     by: str | None = None,
     group: str | None = None,
-    mark: bool = True,
-    values: bool = True,
+    annotate: bool = True,
     zoom: bool = True,
     legend: bool = True,
     ax: Any = None,
+    **weights: float,
 ) -> Any:
     """Draw a score of each extractor as a bar, with the best one and the worst one marked.
 
@@ -79,8 +65,6 @@ def score_bars(
         ``"ice"``, ``"fire"`` or ``"q"``, or one of the measures: ``"performance"``, ``"loss"``,
         ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"completeness_volume"``,
         ``"completeness_instances"``.
-    psi, phi, rho : float, default=1.0
-        Weights of the scores.
     completeness : {"volume", "instances"}, default="volume"
         How the scores measure completeness.
     by : str, optional
@@ -88,17 +72,18 @@ def score_bars(
     group : str, optional
         Column of a data frame by whose values bars stand together; by default ``"data"`` if there
         are several data sets.
-    mark : bool, default=True
-        Hatch the best bar of each group with stars and the worst with crosses.
-    values : bool, default=True
-        Write the score above each bar while there are up to twelve.
+    annotate : bool, default=True
+        Hatch the best bar of each group with stars and the worst with crosses, and write the score
+        above each of up to twelve bars.
     zoom : bool, default=True
         Let the axis begin above 0 where all bars are tall, so that they can be told apart; the
         axis says so. False: it always begins at 0.
     legend : bool, default=True
         Whether a legend stands beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
+    **weights : float
+        Weights of the scores, such as ``psi``, ``phi`` and ``rho``; 1 by default.
 
     Returns
     -------
@@ -127,8 +112,8 @@ def score_bars(
     >>> from skescore.plots import score_bars
     >>> ax = score_bars({"CREAM": (0.95, 4, 1), "ITER": (0.92, 9, 0.75)}, phi=3)  # doctest: +SKIP
     """
-    check_choice("score", score, (*SCORE_SPECS, *_NAMES))
-    weights = {"psi": psi, "phi": phi, "rho": rho}
+    check_choice("score", score, (*SCORE_SPECS, *measured_quantities(costs=False)))
+    weights = all_weights(weights)
     table = _bars(results, score, weights, completeness, by, group)
     n_bars = len(table)
     if n_bars > _MOST_BARS:
@@ -143,7 +128,7 @@ def score_bars(
     greater = _is_greater_better(score)
     for i, name in enumerate(groups):
         members = table[table["group"] == name]
-        hatches = _hatches(members["value"].to_numpy(float), greater) if mark else {}
+        hatches = _hatches(members["value"].to_numpy(float), greater) if annotate else {}
         if n_bars > len(table):  # the worst one is not among them
             hatches = {k: sign for k, sign in hatches.items() if sign == _BEST}
         for k, (_, row) in enumerate(members.iterrows()):
@@ -161,7 +146,7 @@ def score_bars(
                 yerr=row["spread"] if np.isfinite(row["spread"]) else None,
                 error_kw={"elinewidth": 1.0, "capsize": 2.5},
             )
-            if values and len(table) <= 12 and np.isfinite(row["value"]):
+            if annotate and len(table) <= 12 and np.isfinite(row["value"]):
                 ax.bar_label(bars, fmt=number, fontsize="x-small", padding=2)
     ax.set_xlim(-0.6, (len(groups) if grouped else len(table)) - 0.4)
     tick_labels = groups if grouped else table["bar"].tolist()
@@ -190,7 +175,7 @@ def score_bars(
     ax.axhline(0.0, color="black", lw=0.8)
     if legend:
         spread = bool(np.isfinite(table["spread"]).any())
-        marked = mark and len(table) > 1
+        marked = annotate and len(table) > 1
         _legend(ax, colors if grouped else {}, marked, n_bars == len(table), spread)
     return ax
 
@@ -288,14 +273,15 @@ def _hatches(values: np.ndarray, greater: bool) -> dict[int, str]:
 def _name_axis(ax: Any, score: str, weights: dict[str, float]) -> None:
     sign = "greater" if _is_greater_better(score) else "smaller"
     spec = SCORE_SPECS.get(score)
-    name = _NAMES[score] if spec is None else spec.label
+    name = measured_quantities()[score].label if spec is None else spec.label
     ax.set_ylabel(f"{name} ({sign} is better)")
     ax.set_title(", ".join([name, *([] if spec is None else weights_shown(spec, weights))]))
 
 
 def _is_greater_better(score: str) -> bool:
     """Return whether a score or another measure is better if it is greater."""
-    return SCORE_SPECS[score].greater_is_better if score in SCORE_SPECS else score in _GREATER
+    described: Any = SCORE_SPECS if score in SCORE_SPECS else measured_quantities()
+    return bool(described[score].greater_is_better)
 
 
 def _legend(ax: Any, colors: dict[str, str], marked: bool, with_worst: bool, spread: bool) -> None:
@@ -314,6 +300,3 @@ def _legend(ax: Any, colors: dict[str, str], marked: bool, with_worst: bool, spr
         line = matplotlib_module("lines").Line2D
         handles.append(line([], [], color="black", lw=1.0, marker="|", label="± deviation"))
     legend_beside(ax, None, handles)
-
-
-assert set(MEASURES) <= set(_NAMES)  # every measure of a result can be drawn

@@ -128,12 +128,10 @@ def score_values(
     table: pd.DataFrame,
     score: str,
     *,
-    psi: float = 1.0,
-    phi: float = 1.0,
-    rho: float = 1.0,
     completeness: str = "volume",
+    **weights: float,
 ) -> np.ndarray:
-    """Score the rows of a table."""
+    """Return the score of each row of a table; NaN where a part is not finite."""
     spec = find_score(score)
     check_choice("completeness", completeness, ("volume", "instances"))
     size = "size" if "size" in table else "n_rules"
@@ -146,7 +144,7 @@ def score_values(
     parts = {name: table[column].to_numpy(dtype=float) for name, column in needed.items()}
     finite_mask = np.isfinite(list(parts.values())).all(axis=0)
     values = np.full(len(table), np.nan)
-    weights = all_weights({"psi": psi, "phi": phi, "rho": rho})
+    weights = all_weights(weights)
     values[finite_mask] = spec.of_parts(
         {n: v[finite_mask] for n, v in parts.items()}, weights, completeness
     )

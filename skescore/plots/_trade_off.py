@@ -39,24 +39,12 @@ from skescore.plots._style import (
     whole_ticks,
 )
 from skescore.registry import extractor_label
-from skescore.scorers import SCORE_SPECS, all_weights
+from skescore.scorers import SCORE_SPECS, all_weights, measured_quantities
 from skescore.tuning import Candidate, Candidates, WinningRegions, pareto_front, winning_regions
 from skescore.tuning._pareto import check_objectives
 
 __all__ = ["pareto_plot", "proven_corridor", "score_sensitivity", "winner_map"]
 
-_NAMES = {
-    "loss": "predictive loss p",
-    "loss_q": "predictive loss of Q",
-    "n_rules": "number of rules",
-    "size": "size r (as the score counts rules)",
-    "incompleteness": "incompleteness, 1 − c (share of {completeness})",
-    "incompleteness_instances": "incompleteness (share of rows)",
-    "seconds": "time (s)",
-    "black_box_calls": "calls of the black box",
-    "black_box_rows": "rows queried",
-}
-_WHOLE = ("n_rules", "size", "black_box_calls", "black_box_rows")
 #: An axis that reaches over more than this ratio is logarithmic.
 _WIDE = 30.0
 #: A label is written into a region that is at least so wide.
@@ -70,14 +58,10 @@ def pareto_plot(
     *,
     color: str = "extractor",
     completeness: str = "volume",
-    psi: float = 1.0,
-    phi: float = 1.0,
-    rho: float = 1.0,
-    x_label: str | None = None,
-    y_label: str | None = None,
     log: bool | None = None,
     legend: bool = True,
     ax: Any = None,
+    **weights: float,
 ) -> Any:
     """Draw all candidates of a search, the front that no other beats, and its knee.
 
@@ -96,16 +80,14 @@ def pareto_plot(
         What colors tell: the extractor, or a score with the weights below.
     completeness : {"volume", "instances"}, default="volume"
         How completeness is measured.
-    psi, phi, rho : float, default=1.0
-        Weights of the scores, for the colors.
-    x_label, y_label : str, optional
-        Names of the axes, with units: ``"mean absolute error (mg/dl)"``.
     log : bool, optional
         Whether the x axis is logarithmic; by default if it reaches over a ratio of more than 30.
     legend : bool, default=True
         Whether a legend (or scale of the colors) stands beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
+    **weights : float
+        Weights of the scores for the colors, such as ``psi``, ``phi`` and ``rho``; 1 by default.
 
     Returns
     -------
@@ -137,7 +119,7 @@ def pareto_plot(
     xs, ys = _values(candidates, x, completeness), _values(candidates, y, completeness)
     scores = None
     if color != "extractor":
-        scores = score_values(table, color, psi=psi, phi=phi, rho=rho, completeness=completeness)
+        scores = score_values(table, color, completeness=completeness, **weights)
     ax = axes_or_new(ax, (7.0, 4.4))
     order = np.lexsort([front[y], front[x]])
     front_x, front_y = front[x].to_numpy(float)[order], front[y].to_numpy(float)[order]
@@ -150,13 +132,13 @@ def pareto_plot(
         if legend:
             spec = SCORE_SPECS[color]
             sign = "greater" if spec.greater_is_better else "smaller"
-            weight_texts = weights_shown(spec, {"psi": psi, "phi": phi, "rho": rho})
-            weights = f" ({', '.join(weight_texts)})" if weight_texts else ""
+            weight_texts = weights_shown(spec, all_weights(weights))
+            weights_text = f" ({', '.join(weight_texts)})" if weight_texts else ""
             # Next to the axes; the legend stands beyond it.
             ax.figure.colorbar(
                 points,
                 cax=ax.inset_axes((1.02, 0.0, 0.04, 1.0)),
-                label=f"{spec.label}{weights}, {sign} is better",
+                label=f"{spec.label}{weights_text}, {sign} is better",
             )
     ax.plot(
         front_x,
@@ -181,17 +163,27 @@ def pareto_plot(
     if wide if log is None else log:
         ax.set_xscale("log")
         log_ticks(ax.xaxis)
-    elif x in _WHOLE:
+    elif (quantity := measured_quantities().get(x)) is not None and quantity.is_count:
         whole_ticks(ax.xaxis)
     kind = "volume" if completeness == "volume" else "rows"
-    ax.set_xlabel(x_label or _NAMES.get(x, x.replace("_", " ")).format(completeness=kind))
-    ax.set_ylabel(y_label or _NAMES.get(y, y.replace("_", " ")).format(completeness=kind))
+    ax.set_xlabel(_axis_label(x, kind))
+    ax.set_ylabel(_axis_label(y, kind))
     ax.set_title(
         f"{len(table)} candidate{'' if len(table) == 1 else 's'}, {len(front)} on the front"
     )
     if legend:
         legend_beside(ax)
     return ax
+
+
+def _axis_label(objective: str, completeness: str) -> str:
+    """Return the label of an axis that shows an objective."""
+    for quantity in measured_quantities().values():
+        if objective == quantity.complement:
+            return quantity.complement_label.format(completeness=completeness)
+        if objective == quantity.name:
+            return quantity.label
+    return objective.replace("_", " ")
 
 
 def winner_map(
@@ -428,13 +420,11 @@ def score_sensitivity(
     weight: str = "phi",
     *,
     within: tuple[float, float] | None = None,
-    psi: float = 1.0,
-    phi: float = 1.0,
-    rho: float = 1.0,
     completeness: str = "volume",
     top: int = 6,
     legend: bool = True,
     ax: Any = None,
+    **weights: float,
 ) -> Any:
     """Draw the scores of the candidates while one weight changes, the leaders in color.
 
@@ -449,8 +439,6 @@ def score_sensitivity(
         What changes: phi and rho draw ICE, psi draws FiRe.
     within : (float, float), optional
         Its range, on a logarithmic axis; from 0.1 to 10 (psi: 100) by default.
-    psi, phi, rho : float, default=1.0
-        Where the weight stands now, marked by a line; those of the other weights are kept.
     completeness : {"volume", "instances"}, default="volume"
         How ICE measures completeness.
     top : int, default=6
@@ -459,7 +447,10 @@ def score_sensitivity(
     legend : bool, default=True
         Whether a legend stands beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
+    **weights : float
+        Current weights, such as ``psi``, ``phi`` and ``rho``; 1 by default. A line marks that of
+        `weight`; the others are fixed.
 
     Returns
     -------
@@ -489,7 +480,7 @@ def score_sensitivity(
     )
     low, high = checked_range("within", within, *varied.within, at_least=1e-9)
     candidates = results_candidates(results)
-    now = all_weights({"psi": psi, "phi": phi, "rho": rho})
+    now = all_weights(weights)
 
     def scores_at(weights: dict[str, float]) -> np.ndarray:
         return candidates.scores(spec.name, completeness=completeness, **weights).mean(axis=1)
@@ -540,7 +531,8 @@ def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
     if not isinstance(results, pd.DataFrame):
         return results_candidates(results)
     one_task_only(finished(results))
-    needed = {x, y} & {"seconds", "black_box_calls", "black_box_rows"} & set(results)
+    costs = {name for name, quantity in measured_quantities().items() if quantity.is_cost}
+    needed = {x, y} & costs & set(results)
     if needed:
         raise ValueError(
             f"{sorted(needed)} of a data frame cannot be drawn: pass the search or its candidates_."

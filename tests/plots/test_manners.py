@@ -156,7 +156,7 @@ def test_documented_parameters_are_those_of_the_signature(name: str) -> None:
         assert f"\n{section}\n---" in text
     body = re.split(r"\n\n\w[\w ]*\n-{3,}", text.split("Parameters\n----------\n")[1])[0]
     documented = {}
-    for names, says in re.findall(r"^(\w[\w, ]*) : (.+)$", body, flags=re.MULTILINE):
+    for names, says in re.findall(r"^\**(\w[\w, ]*) : (.+)$", body, flags=re.MULTILINE):
         documented |= dict.fromkeys(names.split(", "), says)
     parameters = inspect.signature(function).parameters
     assert list(documented) == list(parameters)

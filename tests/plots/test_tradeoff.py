@@ -164,12 +164,10 @@ def test_colors_tell_the_score() -> None:
 
 def test_measures_on_the_axes() -> None:
     found = many(10)
-    ax = plots.pareto_plot(
-        found, "size", "incompleteness", completeness="instances", y_label="open", ax=axes()
-    )
+    ax = plots.pareto_plot(found, "size", "incompleteness", completeness="instances", ax=axes())
     drawn = offsets(ax, {"CART", "GridEx", "ITER"})
     assert set(drawn[:, 1]) == {0.0}
-    assert ax.get_ylabel() == "open"
+    assert ax.get_ylabel() == "incompleteness, 1 − c (share of rows)"
     wide = Candidates(
         Candidate.from_measures("cart", {}, i, (fold(0.5 + i / 10, 4.0**i),)) for i in range(4)
     )
