@@ -1,4 +1,4 @@
-"""Scores as bars: extractors side by side, the best and the worst marked."""
+"""Bar charts of scores."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ __all__ = ["score_bars"]
 _BEST, _WORST = "*", "x"
 #: The axis begins above 0 where all bars are taller than this share of the tallest.
 _TALL = 0.5
-#: More bars than that nobody can tell apart, nor read their names.
-_MOST_BARS = 40
+#: Largest number of readable bars.
+_MAX_BARS = 40
 
 
 def score_bars(
@@ -79,7 +79,7 @@ def score_bars(
         Let the axis begin above 0 where all bars are tall, so that they can be told apart; the
         axis says so. False: it always begins at 0.
     legend : bool, default=True
-        Whether a legend stands beside the axes.
+        Draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; a new figure by default.
     **weights : float
@@ -88,7 +88,7 @@ def score_bars(
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
@@ -116,9 +116,9 @@ def score_bars(
     weights = all_weights(weights)
     table = _bars(results, score, weights, completeness, by, group)
     n_bars = len(table)
-    if n_bars > _MOST_BARS:
+    if n_bars > _MAX_BARS:
         best = table.sort_values("value", ascending=not _is_greater_better(score), kind="stable")
-        table = best[:_MOST_BARS].reset_index(drop=True)
+        table = best[:_MAX_BARS].reset_index(drop=True)
     groups = list(dict.fromkeys(table["group"]))
     names = list(dict.fromkeys(table["bar"]))
     size = max(4.2, 1.6 + 0.55 * len(table)) + (1.8 if len(groups) > 1 else 0.0)
@@ -129,7 +129,7 @@ def score_bars(
     for i, name in enumerate(groups):
         members = table[table["group"] == name]
         hatches = _hatches(members["value"].to_numpy(float), greater) if annotate else {}
-        if n_bars > len(table):  # the worst one is not among them
+        if n_bars > len(table):  # the worst bar is not drawn
             hatches = {k: sign for k, sign in hatches.items() if sign == _BEST}
         for k, (_, row) in enumerate(members.iterrows()):
             width = 0.8 / len(names) if grouped else 0.7
@@ -158,7 +158,7 @@ def score_bars(
     )
     _name_axis(ax, score, weights)
     if n_bars > len(table):
-        ax.set_title(f"{ax.get_title()}: the best {_MOST_BARS} of {n_bars}")
+        ax.set_title(f"{ax.get_title()}: the best {_MAX_BARS} of {n_bars}")
     tops = table["value"] + table["spread"].fillna(0.0)
     low = float((table["value"] - table["spread"].fillna(0.0)).min())
     high = float(tops.max())
@@ -188,7 +188,7 @@ def _bars(
     by: str | None,
     group: str | None,
 ) -> pd.DataFrame:
-    """One row per bar: its name, its group, its value and the spread of that."""
+    """Return one row per bar: name, group, value and standard deviation of the value."""
     if isinstance(results, pd.DataFrame) and ("fold" in results or "seed" in results):
         return _of_rows(finished(results), score, weights, completeness, by, group)
     plain = ("performance", "n_rules", "completeness_volume")
@@ -260,7 +260,7 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _hatches(values: np.ndarray, greater: bool) -> dict[int, str]:
-    """Signs of the best and the worst of some bars, by index."""
+    """Return the hatches of the best and the worst bars by index."""
     if not len(values) or np.ptp(values) <= 1e-12 * np.abs(values).max():
         return {}
     low, high = values.min(), values.max()

@@ -31,25 +31,25 @@ from skescore.rules import Fallback, RowTable, RuleSet, as_ruleset
 __all__ = ["decision_boundaries", "decision_boundary"]
 
 
-#: Numbers that are in memory at a time; a picture of a thousand features has many millions.
+#: Largest number of values in memory at a time.
 _BATCH_NUMBERS = 2_000_000
-#: Pixels along each axis by which it is found out which classes a slice shows.
+#: Pixels along each axis that determine which classes a slice shows.
 _COARSE = 24
-#: So many of the other features are told with their values.
-_TOLD = 3
+#: Number of fixed features to list with their values.
+_MAX_LISTED = 3
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model predicts on each pixel, whether a rule does, and if there is a prediction."""
+    """Predictions on each pixel, whether a rule covers it, and whether a prediction is defined."""
 
     values: np.ndarray
     covered: np.ndarray
-    known: np.ndarray
+    is_defined: np.ndarray
 
     def labels(self) -> list[Any]:
-        """The different predictions."""
-        return list(dict.fromkeys(self.values[self.known].tolist()))
+        """Return the different predictions."""
+        return list(dict.fromkeys(self.values[self.is_defined].tolist()))
 
 
 def rows_of_plane(
@@ -59,9 +59,9 @@ def rows_of_plane(
     fixed: Sequence[Any],
     resolution: int,
 ) -> Callable[[], Iterator[Any]]:
-    """Make the rows of all pixels, batch by batch, in the container that X came in.
+    """Return a function that iterates over batches of the rows of all pixels, as the type of X.
 
-    The function that is returned gives the batches anew each time, the lowest line first.
+    The lowest line of pixels comes first.
     """
     at = [side.at(side.centers(resolution)) for side in sides]
     x, y = np.tile(at[0], len(at[1])), np.repeat(at[1], len(at[0]))
@@ -84,11 +84,11 @@ def rows_of_plane(
 def predictions_of(
     model: Any, batches: Callable[[], Iterator[Any]], *, rules_known: RuleSet | None
 ) -> Predictions:
-    """Have a model predict for all pixels, given its rules if it is made of rules."""
+    """Return the predictions of a model for all pixels, and which its rules cover."""
     predictor = model
     silent = False
     if isinstance(model, RuleSet) and model.fallback is None and len(model):
-        # predict needs some output where no rule holds; it is not shown.
+        # predict needs an output for uncovered rows, which is not drawn.
         stand_in = 0.0 if model.task == "regression" else (model.classes or (None,))[0]
         predictor, silent = model.replace(fallback=Fallback(stand_in)), True
     predict = predictor.predict if hasattr(predictor, "predict") else predictor
@@ -107,7 +107,7 @@ def predictions_of(
     covered_mask = np.concatenate(covered)
     defined_mask = covered_mask.copy() if silent else np.ones(len(covered_mask), bool)
     if joined.dtype.kind == "f":
-        defined_mask &= ~np.isnan(joined)  # a rule set that abstains
+        defined_mask &= ~np.isnan(joined)  # the rule set abstains
     return Predictions(joined, covered_mask, defined_mask)
 
 
@@ -137,7 +137,7 @@ def _fixed_values(
     return values
 
 
-def _slice(
+def _choose_slice(
     models: Mapping[str, Any],
     X: Any,
     table: RowTable,
@@ -145,9 +145,10 @@ def _slice(
     sides: tuple[Side, Side],
     fixed_by_user: Mapping[Any, Any] | None,
 ) -> tuple[list[Any], str]:
-    """What the other features are held at, and how that was found.
+    """Return the fixed values of the other features, and a text on their origin.
 
-    Medians of all rows, or of those of a predicted class if more classes are then seen.
+    They are medians of all rows, or of the rows of a predicted class if more classes are then
+    visible.
     """
     medians = _fixed_values(table, names, sides, fixed_by_user)
     if len(names) == len(sides):
@@ -178,16 +179,16 @@ def _slice(
     return best, origin
 
 
-def _told(
+def _slice_text(
     fixed: Sequence[Any], origin: str, names: Sequence[str], sides: Any, rulesets: Any, width: int
 ) -> str:
-    """Say what the other features are held at: those first that rules name most."""
+    """Return a text on the fixed values, first of features with the most conditions."""
     drawn = {side.feature for side in sides}
     counts = sum((feature_counts(rules) for rules in rulesets), np.zeros(len(names)))
     order = [int(j) for j in np.argsort(-counts, kind="stable") if int(j) not in drawn]
-    value_texts = [f"{short(names[j], 22)} = {_value_text(fixed[j])}" for j in order[:_TOLD]]
-    more = f" and {len(order) - _TOLD} more" if len(order) > _TOLD else ""
-    text = f"others held at {origin}: {', '.join(value_texts)}{more}"
+    value_texts = [f"{short(names[j], 22)} = {_value_text(fixed[j])}" for j in order[:_MAX_LISTED]]
+    more = f" and {len(order) - _MAX_LISTED} more" if len(order) > _MAX_LISTED else ""
+    text = f"other features at {origin}: {', '.join(value_texts)}{more}"
     return textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
 
 
@@ -216,7 +217,7 @@ def _container(X: Any, columns: list[np.ndarray], names: Sequence[str]) -> Any:
     for j, column in enumerate(columns):
         kind = kinds.iloc[j] if hasattr(kinds, "iloc") else None
         series = pd.Series(column)
-        # Text and categories keep their type, or encoders would not know them; numbers are floats.
+        # Encoders of the black box need the original types of texts and categories.
         if column.dtype == object and kind is not None:
             series = series.astype(kind)
         columns_by_name[labels[j]] = series
@@ -235,7 +236,7 @@ def decision_boundary(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw what a model predicts in the plane of two features.
+    """Draw the predictions of a model in the plane of two features.
 
     Use :func:`decision_boundaries` to see a black box and rules side by side.
 
@@ -244,12 +245,12 @@ def decision_boundary(
     model : estimator, RuleSet or callable
         A fitted black box or extractor, rules, or a function of rows.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        Rows that tell the ranges of the features, and that are drawn as points.
+        Rows that determine the ranges of the features, and are drawn as points.
     y : array-like of shape (n_rows,), optional
-        The truth, for the colors of the points; without it no points are drawn.
+        True labels or numbers, for the colors of the points; without them no points are drawn.
     features : sequence of two str or int, optional
-        For the x axis and the y axis, by name or index; by default the two that most conditions
-        of the rules use.
+        Features on the x axis and the y axis, by name or index; by default the two with the most
+        conditions of the rules.
     others : mapping of str or int to value, optional
         Values of the other features; by default the median, or the most frequent category, of all
         rows or of those of a class.
@@ -258,29 +259,29 @@ def decision_boundary(
     title : str, optional
         Title of the axes.
     legend : bool, default=True
-        Whether a legend, or a scale of the colors, stands beside the axes.
+        Draw a legend or a color bar beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
     TypeError, ValueError
-        If a feature is unknown, the resolution is no positive whole number, or X does not fit the
+        If a feature is unknown, the resolution is not a positive integer, or X does not fit the
         model.
 
     Notes
     -----
-    The picture is a slice: all other features are held at one value each, which is told below it.
-    By default these are medians: of all rows, or of the rows of one predicted class if the slice
-    then shows more classes; the legend names those that it does not show. Points have values of
-    their own, so that they may lie on another color than the model predicts for them. Where no
-    rule holds, what is shown is the fallback, and it is hatched; it is white where there is no
-    prediction.
+    The plot is a slice: every other feature has a fixed value, which is stated below the plot. By
+    default these are medians: of all rows, or of the rows of one predicted class if the slice then
+    shows more classes. The legend lists classes that are not visible. The other features of the
+    points differ from the slice, so a point may lie on a color that is not its prediction. Areas
+    that no rule covers have the prediction of the fallback and are hatched; they are white without
+    a prediction.
 
     Examples
     --------
@@ -322,9 +323,9 @@ def decision_boundaries(
         One extractor is drawn beside its black box. Models are estimators, rule sets or functions
         of rows; the keys of a mapping are the titles.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        Rows that tell the ranges of the features, and that are drawn as points.
+        Rows that determine the ranges of the features, and are drawn as points.
     y : array-like of shape (n_rows,), optional
-        The truth, for the colors of the points; without it no points are drawn.
+        True labels or numbers, for the colors of the points; without them no points are drawn.
     features : sequence of two str or int, optional
         For the x axis and the y axis, by name or index; by default the two that most conditions
         of the rules among the models use.
@@ -340,7 +341,7 @@ def decision_boundaries(
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
@@ -373,7 +374,7 @@ def decision_boundaries(
         raise ValueError(
             f"models must be all classifiers or all regressors, got {list(named)}. Draw them apart."
         )
-    fixed, origin = _slice(named, X, table, names, (sides[0], sides[1]), others)
+    fixed, origin = _choose_slice(named, X, table, names, (sides[0], sides[1]), others)
     rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)
     predictions_by_model = [
         predictions_of(model, rows, rules_known=_rules_of(model)) for model in named.values()
@@ -404,7 +405,7 @@ def decision_boundaries(
     if origin:
         has_own_figure = axes is None and len(all_axes) > 1
         matching_rulesets = [r for r in rulesets if r.feature_names == names]
-        text = _told(
+        text = _slice_text(
             fixed,
             origin,
             names,
@@ -425,7 +426,7 @@ def decision_boundaries(
 
 
 class _Classes:
-    """Pictures of labels."""
+    """Painter of predicted labels."""
 
     norm = None
 
@@ -449,7 +450,7 @@ class _Classes:
 
     def panel(self, ax: Any, centers: Any, predictions: Predictions, shape: Any) -> None:
         colors = matplotlib_module("colors")
-        values, defined = predictions.values.tolist(), predictions.known.tolist()
+        values, defined = predictions.values.tolist(), predictions.is_defined.tolist()
         codes = np.array(
             [
                 self._code[python_value(v)] if is_defined else -1
@@ -491,7 +492,7 @@ class _Classes:
 
 
 class _Numbers:
-    """Pictures of numbers."""
+    """Painter of predicted numbers."""
 
     labels = None
 
@@ -499,7 +500,8 @@ class _Numbers:
         self, models: Any, all_predictions: list[Predictions], truth: np.ndarray | None
     ) -> None:
         values = [
-            predictions.values[predictions.known].astype(float) for predictions in all_predictions
+            predictions.values[predictions.is_defined].astype(float)
+            for predictions in all_predictions
         ]
         if truth is not None:
             values.append(truth.astype(float))
@@ -511,7 +513,9 @@ class _Numbers:
 
     def panel(self, ax: Any, centers: Any, predictions: Predictions, shape: Any) -> None:
         values = (
-            np.where(predictions.known, predictions.values, np.nan).astype(float).reshape(shape)
+            np.where(predictions.is_defined, predictions.values, np.nan)
+            .astype(float)
+            .reshape(shape)
         )
         self._image = ax.pcolormesh(
             *centers, values, shading="nearest", rasterized=True, cmap=SEQUENTIAL, norm=self.norm

@@ -1,4 +1,4 @@
-"""Pictures as objects, as scikit-learn has them: what was drawn can be drawn again elsewhere."""
+"""Plots as display objects like those of scikit-learn, which can be drawn again."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ __all__ = [
 
 
 class ParetoDisplay:
-    """The candidates of a search, the front that no other beats, and its knee.
+    """Plot of the candidates of a search, the Pareto front and its knee.
 
     Made by :meth:`from_search`; :func:`skescore.plots.pareto_plot` draws it.
 
     Parameters
     ----------
     candidates : Candidates
-        What is drawn.
+        Results to draw.
     x, y : str, default="n_rules", "loss"
-        What is traded.
+        Objectives on the axes.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
     figure_ : matplotlib.figure.Figure
         Its figure.
 
@@ -57,40 +57,40 @@ class ParetoDisplay:
     def from_search(
         cls, search: Any, *, x: str = "n_rules", y: str = "loss", ax: Any = None, **options: Any
     ) -> ParetoDisplay:
-        """Draw what a search has found.
+        """Draw the results of a search.
 
         Parameters
         ----------
         search : fitted search, Candidates or DataFrame
-            What :func:`skescore.plots.pareto_plot` takes.
+            Results that :func:`skescore.plots.pareto_plot` accepts.
         x, y : str, default="n_rules", "loss"
-            What is traded.
+            Objectives on the axes.
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         **options
-            Of that function.
+            Options of that function.
 
         Returns
         -------
         ParetoDisplay
-            Drawn.
+            The drawn display.
         """
         return cls(results_candidates(search), x=x, y=y).plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, **options: Any) -> ParetoDisplay:
-        """Draw it, once more if need be.
+        """Draw the plot, possibly again.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         **options
-            Of :func:`skescore.plots.pareto_plot`.
+            Options of :func:`skescore.plots.pareto_plot`.
 
         Returns
         -------
         self
-            With ``ax_`` and ``figure_``.
+            The display with ``ax_`` and ``figure_``.
         """
         self.ax_ = pareto_plot(self.candidates, self.x, self.y, ax=ax, **options)
         self.figure_ = self.ax_.figure
@@ -98,21 +98,21 @@ class ParetoDisplay:
 
 
 class CorridorDisplay:
-    """The best score of each number of rules, between its proven bounds, beside the given rules.
+    """Plot of the proven bounds on the best score for each number of rules, with the given rules.
 
     Made by :meth:`from_certificate`; :func:`skescore.plots.proven_corridor` draws it.
 
     Parameters
     ----------
     certificate : Certificate
-        What is drawn.
+        Results to draw.
     y : {"score", "loss"}, default="score"
-        What is shown of rules.
+        Measure on the y axis.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
     figure_ : matplotlib.figure.Figure
         Its figure.
 
@@ -130,40 +130,40 @@ class CorridorDisplay:
     def from_certificate(
         cls, certificate: Certificate, *, y: str = "score", ax: Any = None, **options: Any
     ) -> CorridorDisplay:
-        """Draw what is proven.
+        """Draw the bounds of a certificate.
 
         Parameters
         ----------
         certificate : Certificate
-            What :func:`skescore.certificates.certify` made.
+            Certificate made by :func:`skescore.certificates.certify`.
         y : {"score", "loss"}, default="score"
-            What is shown of rules.
+            Measure on the y axis.
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         **options
-            Of :func:`skescore.plots.proven_corridor`.
+            Options of :func:`skescore.plots.proven_corridor`.
 
         Returns
         -------
         CorridorDisplay
-            Drawn.
+            The drawn display.
         """
         return cls(certificate, y=y).plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, **options: Any) -> CorridorDisplay:
-        """Draw it, once more if need be.
+        """Draw the plot, possibly again.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         **options
-            Of :func:`skescore.plots.proven_corridor`.
+            Options of :func:`skescore.plots.proven_corridor`.
 
         Returns
         -------
         self
-            With ``ax_`` and ``figure_``.
+            The display with ``ax_`` and ``figure_``.
         """
         self.ax_ = proven_corridor(self.certificate, self.y, ax=ax, **options)
         self.figure_ = self.ax_.figure
@@ -171,21 +171,21 @@ class CorridorDisplay:
 
 
 class ScoreBarsDisplay:
-    """The best candidate of each extractor as a bar, with what its score varies between folds.
+    """Bar chart of the best score of each extractor, with its deviation between folds.
 
     Made by :meth:`from_search`; :func:`skescore.plots.score_bars` draws it.
 
     Parameters
     ----------
     results : Candidates or DataFrame
-        What is drawn.
+        Results to draw.
     score : str, default="ice"
         The score.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
     figure_ : matplotlib.figure.Figure
         Its figure.
 
@@ -202,40 +202,40 @@ class ScoreBarsDisplay:
     def from_search(
         cls, search: Any, score: str = "ice", *, ax: Any = None, **options: Any
     ) -> ScoreBarsDisplay:
-        """Draw what a search has found.
+        """Draw the results of a search.
 
         Parameters
         ----------
         search : fitted search, Candidates or DataFrame
-            What :func:`skescore.plots.score_bars` takes.
+            Results that :func:`skescore.plots.score_bars` accepts.
         score : str, default="ice"
             The score.
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         **options
-            Of that function.
+            Options of that function.
 
         Returns
         -------
         ScoreBarsDisplay
-            Drawn.
+            The drawn display.
         """
         return cls(getattr(search, "candidates_", search), score=score).plot(ax=ax, **options)
 
     def plot(self, ax: Any = None, **options: Any) -> ScoreBarsDisplay:
-        """Draw it, once more if need be.
+        """Draw the plot, possibly again.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         **options
-            Of :func:`skescore.plots.score_bars`.
+            Options of :func:`skescore.plots.score_bars`.
 
         Returns
         -------
         self
-            With ``ax_`` and ``figure_``.
+            The display with ``ax_`` and ``figure_``.
         """
         self.ax_ = score_bars(self.results, self.score, ax=ax, **options)
         self.figure_ = self.ax_.figure
@@ -246,7 +246,7 @@ _KINDS = ("parallel", "boxes", "overlap")
 
 
 class RulesDisplay:
-    """Rules as a picture: their conditions row by row, as boxes in a plane, or their overlap.
+    """Plot of rules: their conditions row by row, boxes in a plane, or their overlap.
 
     Made by :meth:`from_rules`; :func:`skescore.plots.parallel_rules`,
     :func:`skescore.plots.rule_boxes` and :func:`skescore.plots.overlap_matrix` draw it.
@@ -258,12 +258,12 @@ class RulesDisplay:
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         Rows to draw, or to count.
     y : array-like of shape (n_rows,), optional
-        Their truth.
+        True labels or numbers of the rows.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
     figure_ : matplotlib.figure.Figure
         Its figure.
 
@@ -296,37 +296,37 @@ class RulesDisplay:
         X : array-like or DataFrame of shape (n_rows, n_features), optional
             Rows to draw, or to count.
         y : array-like of shape (n_rows,), optional
-            Their truth, for the colors of the points among boxes.
+            True labels or numbers of the rows, for the colors of points.
         kind : {"parallel", "boxes", "overlap"}, default="parallel"
-            Which picture.
+            Kind of plot.
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         **options
-            Of the function that draws it.
+            Options of the function that draws the plot.
 
         Returns
         -------
         RulesDisplay
-            Drawn.
+            The drawn display.
         """
         return cls(as_ruleset(rules), X, y).plot(kind, ax=ax, **options)
 
     def plot(self, kind: str = "parallel", ax: Any = None, **options: Any) -> RulesDisplay:
-        """Draw it, once more if need be.
+        """Draw the plot, possibly again.
 
         Parameters
         ----------
         kind : {"parallel", "boxes", "overlap"}, default="parallel"
-            Which picture.
+            Kind of plot.
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; a new figure by default.
         **options
-            Of the function that draws it.
+            Options of the function that draws the plot.
 
         Returns
         -------
         self
-            With ``ax_`` and ``figure_``.
+            The display with ``ax_`` and ``figure_``.
         """
         check_choice("kind", kind, _KINDS)
         if kind == "boxes":
@@ -339,23 +339,23 @@ class RulesDisplay:
 
 
 class DecisionBoundaryDisplay:
-    """What a black box and rules predict in the plane of two features, side by side.
+    """Plots of the predictions of a black box and rules in the plane of two features.
 
     Made by :meth:`from_models`; :func:`skescore.plots.decision_boundaries` draws it.
 
     Parameters
     ----------
     models : fitted extractor or search, mapping of str to model, or sequence of models
-        What is drawn.
+        Results to draw.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        Rows that tell the ranges of the features.
+        Rows that determine the ranges of the features.
     y : array-like of shape (n_rows,), optional
-        The truth, for the colors of the points.
+        True labels or numbers, for the colors of the points.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib.axes.Axes
-        What was drawn on, one for each model.
+        The axes, one for each model.
     ax_ : matplotlib.axes.Axes
         The last of them.
     figure_ : matplotlib.figure.Figure
@@ -380,42 +380,42 @@ class DecisionBoundaryDisplay:
         axes: Sequence[Any] | None = None,
         **options: Any,
     ) -> DecisionBoundaryDisplay:
-        """Draw what models predict.
+        """Draw the predictions of models.
 
         Parameters
         ----------
         models : fitted extractor or search, mapping of str to model, or sequence of models
-            What :func:`skescore.plots.decision_boundaries` takes.
+            Models that :func:`skescore.plots.decision_boundaries` accepts.
         X : array-like or DataFrame of shape (n_rows, n_features)
-            Rows that tell the ranges of the features.
+            Rows that determine the ranges of the features.
         y : array-like of shape (n_rows,), optional
-            The truth, for the colors of the points.
+            True labels or numbers, for the colors of the points.
         axes : sequence of matplotlib.axes.Axes, optional
-            Where to draw, one for each model; a new figure by default.
+            Axes to draw on, one for each model; a new figure by default.
         **options
-            Of that function.
+            Options of that function.
 
         Returns
         -------
         DecisionBoundaryDisplay
-            Drawn.
+            The drawn display.
         """
         return cls(models, X, y).plot(axes=axes, **options)
 
     def plot(self, axes: Sequence[Any] | None = None, **options: Any) -> DecisionBoundaryDisplay:
-        """Draw it, once more if need be.
+        """Draw the plot, possibly again.
 
         Parameters
         ----------
         axes : sequence of matplotlib.axes.Axes, optional
-            Where to draw, one for each model; a new figure by default.
+            Axes to draw on, one for each model; a new figure by default.
         **options
-            Of :func:`skescore.plots.decision_boundaries`.
+            Options of :func:`skescore.plots.decision_boundaries`.
 
         Returns
         -------
         self
-            With ``axes_``, ``ax_`` and ``figure_``.
+            The display with ``axes_``, ``ax_`` and ``figure_``.
         """
         self.axes_ = decision_boundaries(self.models, self.X, self.y, axes=axes, **options)
         self.ax_ = self.axes_[-1]

@@ -42,21 +42,21 @@ class Side:
         return values[np.rint(centers).astype(int)]
 
     def positions(self, column: np.ndarray) -> np.ndarray:
-        """Where values lie on the axis; NaN for unknown ones."""
+        """Return the positions of values on the axis; NaN for unknown ones."""
         if self.values is None:
             return np.asarray(column, dtype=float)
         codes = {value: float(code) for code, value in enumerate(self.values)}
         return np.array([codes.get(python_value(v), np.nan) for v in column.tolist()])
 
     def scattered(self, column: np.ndarray, seed: int) -> np.ndarray:
-        """Where values lie, those of a category beside each other so that all can be seen."""
+        """Return the positions of values; those of categories are jittered to be visible."""
         positions = self.positions(column)
         if self.values is None:
             return positions
         return positions + np.random.default_rng(seed).uniform(-0.3, 0.3, size=len(positions))
 
     def pieces(self, conditions: Iterable[Condition]) -> list[tuple[float, float]]:
-        """Where conditions on this feature hold; an infinite end is free."""
+        """Return the intervals in which conditions on this feature hold, possibly unbounded."""
         intervals = [(-np.inf, np.inf)]
         for condition in conditions:
             if isinstance(condition, Interval) and condition.feature == self.feature:
@@ -71,7 +71,7 @@ class Side:
         return intervals
 
     def dress(self, axis: Any) -> None:
-        """Write names and ticks on an axis of matplotlib."""
+        """Label an axis of matplotlib with the name and values of the feature."""
         axis.set_label_text(short(self.name, 40))
         if self.values is not None:
             step = 1 + (len(self.values) - 1) // 20
@@ -80,7 +80,7 @@ class Side:
 
 
 def feature_index(feature: Any, names: Sequence[str]) -> int:
-    """Find a feature by its name or index."""
+    """Return the index of a feature from its name or index."""
     if isinstance(feature, str):
         if feature in names:
             return list(names).index(feature)
@@ -97,12 +97,10 @@ def feature_index(feature: Any, names: Sequence[str]) -> int:
 def two_features(
     features: Any, names: Sequence[str], rulesets: Sequence[RuleSet]
 ) -> tuple[int, int]:
-    """The two features to draw: the caller's, or those that rules use most."""
+    """Return the two features to draw: the user's, or those with the most conditions."""
     if features is None:
         if len(names) < 2:
-            raise ValueError(
-                f"Two features are needed for a picture, but there is only {list(names)!r}."
-            )
+            raise ValueError(f"The plot needs two features, but there is only {list(names)!r}.")
         counts = np.sum([feature_counts(rules) for rules in rulesets], axis=0, dtype=float)
         counts = np.zeros(len(names)) + counts
         first, second = np.argsort(-counts, kind="stable")[:2].tolist()
@@ -116,7 +114,7 @@ def two_features(
 
 
 def feature_counts(ruleset: RuleSet, n_rules: int | None = None) -> np.ndarray:
-    """Count in how many conditions of the (first) rules each feature is used."""
+    """Count the conditions of the (first) rules on each feature."""
     counts = np.zeros(ruleset.n_features)
     for rule in ruleset.rules[:n_rules]:
         for condition in rule.conditions:
@@ -132,10 +130,10 @@ def side_of(
     table: RowTable | None = None,
     margin: float = 0.04,
 ) -> Side:
-    """Find how far a feature reaches: over the domain, the rows and else the rules' own bounds.
+    """Return the axis of a feature: its range in the domain and the rows, otherwise in the rules.
 
-    The margin is the share of the range that is added at both ends. Of a range that is known by the
-    rules' bounds alone it is a quarter, as rules go on beyond them.
+    `margin` is the share of the range that is added at both ends. If only bounds of rules are known
+    it is a quarter, because rules hold beyond their bounds.
     """
     categories: set[Any] = set()
     ends: list[float] = []
@@ -176,10 +174,10 @@ def side_of(
     return Side(feature, name, low - extra, high + extra)
 
 
-def further_conditions(rule: Rule, features: Sequence[int], *, missing: bool = False) -> bool:
-    """Whether a rule needs more than intervals and values of these features.
+def has_further_conditions(rule: Rule, features: Sequence[int], *, missing: bool = False) -> bool:
+    """Return whether a rule has conditions other than intervals and values of these features.
 
-    Most pictures have no place for missing values: a condition on them alone is a further one.
+    Most plots cannot show missing values, so a condition on them alone counts unless `missing`.
     """
     simple = (Interval, OneOf, Missing) if missing else (Interval, OneOf)
     return any(not isinstance(c, simple) or c.feature not in features for c in rule.conditions)

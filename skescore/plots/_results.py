@@ -1,4 +1,4 @@
-"""Results in all the shapes in which users have them: searches, candidates, tables, plain pairs."""
+"""Conversion of results (searches, candidates, tables, dicts) for plots."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from skescore.scorers import ScoreSpec, all_weights, find_score, measured_quanti
 from skescore.tuning import Candidate, Candidates
 from skescore.tuning._candidates import as_candidates
 
-#: What scores are made of; of a table these columns are read.
+#: Parts of scores, which are read from the columns of a table.
 MEASURES = tuple(measured_quantities(costs=False))
-#: What tells candidates apart in a table.
+#: Columns that identify a candidate in a table.
 KEYS = ("data", "black_box", "extractor", "params")
 _ACCEPTED = (
     "Pass a fitted ExtractorSearchCV, Candidates, a leaderboard or rows of a benchmark as a data "
@@ -28,7 +28,7 @@ _ACCEPTED = (
 
 
 def results_table(results: Any, *, plain: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Bring results into one table: one row per candidate with the means over folds and seeds."""
+    """Return results as a table: one row per candidate with the means over folds and seeds."""
     if isinstance(results, Mapping):
         return _from_mapping(results, plain)
     if isinstance(results, pd.DataFrame):
@@ -42,7 +42,7 @@ def results_table(results: Any, *, plain: tuple[str, ...] = ()) -> pd.DataFrame:
 
 
 def results_candidates(results: Any) -> Candidates:
-    """Bring results into candidates with their folds, for what needs each fold."""
+    """Return results as candidates with their folds."""
     if not isinstance(results, pd.DataFrame):
         return _candidates(results, ())
     rows = finished(results)
@@ -58,7 +58,7 @@ def results_candidates(results: Any) -> Candidates:
     keys = [name for name in KEYS if name in rows]
     text = rows.assign(params=rows["params"].map(_as_text)) if "params" in rows else rows
     groups = text.groupby(keys, sort=False, dropna=False).indices
-    if "fold" not in rows and "seed" not in rows:  # a leaderboard: every row stands for itself
+    if "fold" not in rows and "seed" not in rows:  # every row of a leaderboard is a candidate
         groups = {(i,): np.array([i]) for i in range(len(rows))}
     candidates = []
     for i, members in enumerate(groups.values()):
@@ -77,7 +77,7 @@ def results_candidates(results: Any) -> Candidates:
 
 
 def finished(results: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table that are whole, each candidate once."""
+    """Return the complete rows of a table, each candidate once."""
     rows = results
     if "state" in rows:
         rows = rows[rows["state"].astype(str).str.lower() == "complete"]
@@ -96,19 +96,19 @@ def finished(results: pd.DataFrame) -> pd.DataFrame:
         rows = rows[rows["n_rules"] > 0]
     if not len(rows):
         raise ValueError(
-            f"None of the {len(results)} rows of results is a finished one with rules, so that "
-            "there is nothing to draw. The column 'error' may say why."
+            f"None of the {len(results)} rows of results is a finished one with rules. The column "
+            "'error' may give the reason."
         )
     return rows
 
 
 def one_task_only(rows: pd.DataFrame) -> None:
-    """Raise unless all rows are about one data set and one black box."""
+    """Raise an error unless all rows have the same data set and black box."""
     for name in ("data", "black_box"):
         if name in rows and rows[name].nunique() > 1:
             values = sorted(map(str, rows[name].unique()))
             raise ValueError(
-                f"results must be about one {name}, as losses of several do not compare, got "
+                f"results must have one {name}, because losses of several are not comparable, got "
                 f"{values}. Choose one: results[results[{name!r}] == {values[0]!r}]."
             )
 
@@ -116,7 +116,7 @@ def one_task_only(rows: pd.DataFrame) -> None:
 def weights_shown(
     spec: ScoreSpec, weights: Mapping[str, float], without: str | None = None
 ) -> list[str]:
-    """Write the weights of a score with their values, such as "φ = 3"."""
+    """Return texts of the weights of a score, such as "φ = 3"."""
     return [
         f"{weight.symbol or weight.name} = {number(weights.get(weight.name, weight.default))}"
         for weight in spec.weights

@@ -1,4 +1,4 @@
-"""Rules: as boxes in a plane, as parallel coordinates, and how much they overlap."""
+"""Plots of rules: boxes in a plane, parallel coordinates and overlap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skescore.plots._features import (
     Side,
     feature_counts,
     feature_index,
-    further_conditions,
+    has_further_conditions,
     side_of,
     two_features,
 )
@@ -45,7 +45,7 @@ __all__ = ["overlap_matrix", "parallel_rules", "rule_boxes"]
 
 
 class Palette:
-    """Colors of the rules of a set, and of points beside them."""
+    """Colors of the rules of a set and of rows."""
 
     def __init__(self, ruleset: RuleSet, y: Any = None) -> None:
         self._ruleset = ruleset
@@ -66,7 +66,7 @@ class Palette:
         self._scale = cm.ScalarMappable(colors.Normalize(float(low), float(high)), SEQUENTIAL)
 
     def color(self, rule: int) -> str:
-        """The full color of a rule's output, as ``#rrggbb``."""
+        """Return the color of a rule's output as ``#rrggbb``."""
         if self.is_classes:
             return self._colors[self.labels.index(self._ruleset.rules[rule].output)]
         value = self.values[rule]
@@ -75,11 +75,11 @@ class Palette:
         return str(matplotlib_module("colors").to_hex(self._scale.to_rgba(value)))
 
     def face(self, rule: int) -> str:
-        """The color for areas: pale for classes, so that points stay visible."""
+        """Return the color of areas: pale for classes, so that points stay visible."""
         return pale(self.color(rule)) if self.is_classes else self.color(rule)
 
     def points(self, ax: Any, x: np.ndarray, y: np.ndarray, truth: Any) -> None:
-        """Draw rows as points in the colors of their truth; gray ones without it."""
+        """Draw rows as points in the colors of their true outputs, gray without them."""
         values = None if truth is None else np.asarray(truth)
         if values is not None and values.shape != (len(x),):
             raise ValueError(f"y must hold one value per row, {len(x)}, got shape {values.shape}.")
@@ -89,7 +89,7 @@ class Palette:
             draw_rows(ax, x, y, values, norm=self._scale.norm)
 
     def legend(self, ax: Any, dashed: str = "", *, faces: bool = True) -> None:
-        """Name the colors beside the axes, and what dashed lines mean."""
+        """Draw a legend of the colors, and of dashed lines with the meaning `dashed`."""
         if self.is_classes:
             patch = matplotlib_module("patches").Patch
             handles = [
@@ -106,7 +106,7 @@ class Palette:
 
 
 def output_number(rule: Rule, ruleset: RuleSet) -> float:
-    """The number that stands for a rule's output: its own, or the mean of a linear one."""
+    """Return the output of a rule, or the mean of a linear output."""
     output = rule.output
     if not isinstance(output, LinearOutput):
         return float(output)
@@ -125,8 +125,8 @@ def output_number(rule: Rule, ruleset: RuleSet) -> float:
 
 
 _RASTER = 120
-#: A number is written into a box that has room for it: so many pixels to its nearest edge.
-_ROOM = 2.5
+#: Smallest distance in pixels of the number of a rule from the edges of its box.
+_MIN_EDGE_DISTANCE = 2.5
 
 
 def rule_boxes(
@@ -140,28 +140,28 @@ def rule_boxes(
 ) -> Any:
     """Draw the rules as boxes in the plane of two features, in the colors of their outputs.
 
-    Use it to see how rules divide the space, where they overlap, and what they leave open.
+    Use it to see how rules divide the space, where they overlap, and what they do not cover.
 
     Parameters
     ----------
     rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows that are drawn as points.
+        Rows to draw as points.
     y : array-like of shape (n_rows,), optional
-        Their truth, for the colors of the points.
+        True outputs of the rows, for the colors of points.
     features : sequence of two str or int, optional
-        For the x axis and the y axis, by name or index; by default the two that most conditions
-        use.
+        Features on the x axis and the y axis, by name or index; by default the two with the most
+        conditions.
     legend : bool, default=True
-        Whether a legend stands beside the axes.
+        Draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
@@ -170,11 +170,11 @@ def rule_boxes(
 
     Notes
     -----
-    A box with a dashed line is a shadow: the rule needs more than these two features, so that it
-    holds only in a part of the box. Unbounded sides run out of the picture. Of an ordered list
-    earlier rules lie above later ones, as they are matched first. Numbers are those of the rules in
-    their text; a linear output has the color of its mean. Values of a categorical feature that the
-    rules and X do not know are not drawn.
+    A box with a dashed line is a projection: the rule has conditions on further features and holds
+    only in a part of the box. Unbounded sides extend beyond the plot. In an ordered list earlier
+    rules are drawn above later ones, as they are matched first. Rules are numbered as in their
+    text; a linear output has the color of its mean. Categories that occur neither in the rules nor
+    in X are not drawn.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def rule_boxes(
 
 
 def _strips(ruleset: RuleSet, table: RowTable | None, y: Any, legend: bool, ax: Any) -> Any:
-    """Rules on one feature alone have no second side: they are strips."""
+    """Draw rules on a single feature as strips."""
     first = side_of(
         feature_index(0, ruleset.feature_names), ruleset.feature_names, ruleset=ruleset, table=table
     )
@@ -225,7 +225,7 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
     owner = np.full((_RASTER, _RASTER), -1)
     grid = [np.linspace(s.low, s.high, 2 * _RASTER + 1)[1::2] for s in sides]
     for i, rule in reversed(list(enumerate(ruleset.rules))):
-        hidden = further_conditions(rule, drawn_features)
+        hidden = has_further_conditions(rule, drawn_features)
         color = palette.face(i)
         plain = 1.0 if ruleset.ordered or ruleset.disjoint else 0.55
         for x in sides[0].pieces(rule.conditions):
@@ -244,7 +244,7 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
                         gid=f"rule {i + 1}",
                     )
                 )
-                # The outline apart, as the alpha of the face must not make it pale.
+                # The outline is a separate patch, because it must not be transparent.
                 ax.add_patch(
                     patches.Rectangle(
                         (left, low),
@@ -263,7 +263,7 @@ def _draw(ax: Any, ruleset: RuleSet, sides: list[Side], palette: Palette) -> Non
 
 
 def _ends(piece: tuple[float, float], side: Side) -> tuple[float, float]:
-    """The ends of a side in the picture; a free one lies outside, so that its line is not seen."""
+    """Return the ends of a box side; unbounded ones are outside of the plot."""
     beyond = 0.1 * (side.high - side.low)
     return max(piece[0], side.low - beyond), min(piece[1], side.high + beyond)
 
@@ -274,7 +274,7 @@ def _number(ax: Any, owner: np.ndarray, grid: list[np.ndarray], palette: Palette
     for i in np.unique(owner[owner >= 0]).tolist():
         own_pixels = owner == i
         depth = distance_transform_edt(np.pad(own_pixels, 1))[1:-1, 1:-1]
-        if depth.max() < _ROOM:
+        if depth.max() < _MIN_EDGE_DISTANCE:
             continue
         row, column = np.unravel_index(int(np.argmax(depth)), depth.shape)
         ax.text(
@@ -302,15 +302,15 @@ def _finish(ax: Any, sides: list[Side], ruleset: RuleSet, palette: Palette, lege
     )
     if legend:
         drawn_features = [side.feature for side in sides]
-        more = any(further_conditions(rule, drawn_features) for rule in ruleset.rules)
+        more = any(has_further_conditions(rule, drawn_features) for rule in ruleset.rules)
         palette.legend(ax, "needs more features" if more else "")
 
 
-#: Numbers are written into the cells of a matrix of so many rules at most.
-_WRITTEN = 15
+#: Largest number of rules whose matrix has numbers in its cells.
+_MAX_RULES_WITH_NUMBERS = 15
 #: Width of a feature's cell in :func:`parallel_rules`.
 _CELL = 0.8
-#: So many rows have room for the names of categories below.
+#: Height below the rules for names of categories, in rows.
 _ROWS_BELOW = 1.8
 
 
@@ -324,32 +324,32 @@ def parallel_rules(
     legend: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw every rule as a row, with a bar for each of its conditions under its feature.
+    """Draw every rule as a row, with a bar for each condition in the column of its feature.
 
-    Use it for rules of more than two features: which ones they use, and how much of them.
+    Use it for rules with more than two features.
 
     Parameters
     ----------
     rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows that tell the ranges of features for rules that came without a domain.
+        Rows that determine the ranges of features if the rules have no domain.
     features : sequence of str or int, optional
-        Which features, from left to right; by default those of the conditions, and of more than
-        `max_features` the ones with most conditions.
+        Features from left to right; by default those with conditions, at most `max_features` with
+        the most conditions.
     max_rules : int, default=20
-        Of more rules the first ones are drawn.
+        Largest number of rules; of more the first ones are drawn.
     max_features : int, default=12
-        Most features that are chosen by default.
+        Largest number of features by default.
     legend : bool, default=True
-        Whether a legend stands beside the axes.
+        Draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
@@ -358,11 +358,10 @@ def parallel_rules(
 
     Notes
     -----
-    Within the column of a feature, left is its least value and right its greatest; a bar reaches
-    over the values for which the rule holds, in the color of its output. A rule without a bar in a
-    column does not use that feature. Signs tell of conditions on missing values; a plus, of
-    conditions that are not drawn: on other features, on several at once, or of the kind "at least m
-    of".
+    The column of a feature reaches from its smallest to its largest value. A bar covers the values
+    for which the rule holds, in the color of its output. A rule without a bar in a column does not
+    use the feature. Signs mark conditions on missing values. A plus marks conditions that are not
+    drawn: on other features, on several features, or of the kind "at least m of".
 
     Examples
     --------
@@ -375,7 +374,7 @@ def parallel_rules(
     for name, value in (("max_rules", max_rules), ("max_features", max_features)):
         check_integer(name, value, 1)
     names = ruleset.feature_names
-    chosen = _chosen(features, ruleset, max_features, max_rules)
+    chosen = _feature_indices(features, ruleset, max_features, max_rules)
     table = None if X is None else RowTable(X, names)
     sides = [side_of(j, names, ruleset=ruleset, table=table, margin=0.0) for j in chosen]
     drawn = ruleset.rules[:max_rules]
@@ -393,7 +392,7 @@ def parallel_rules(
     labels = []
     for i, rule in enumerate(drawn):
         for k, side in enumerate(sides):
-            for low, high in _held(side, rule):
+            for low, high in _drawn_pieces(side, rule):
                 ends = [k + _CELL * (_scaled(end, side) - 0.5) for end in (low, high)]
                 width = max(ends[1] - ends[0], 0.02)
                 start = min(ends[0], k + 0.5 * _CELL - width)
@@ -420,7 +419,7 @@ def parallel_rules(
                     fontsize="small",
                     zorder=4,
                 )
-        more = "" if not further_conditions(rule, chosen, missing=True) else " +"
+        more = "" if not has_further_conditions(rule, chosen, missing=True) else " +"
         signs |= {"+ has further conditions": None} if more else {}
         labels.append(f"{i + 1}: {short(_output_text(rule.output, ruleset.task), 18)}{more}")
     ax.set_yticks(range(len(drawn)), labels, fontsize="small" if len(drawn) <= 25 else "x-small")
@@ -436,14 +435,14 @@ def parallel_rules(
     return ax
 
 
-def _held(side: Side, rule: Rule) -> list[tuple[float, float]]:
-    """Where the conditions of a rule on a feature hold; nothing if it has none."""
+def _drawn_pieces(side: Side, rule: Rule) -> list[tuple[float, float]]:
+    """Return the intervals of a rule on a feature; none if it has no condition on it."""
     pieces = side.pieces(rule.conditions)
     return [] if pieces == [(-np.inf, np.inf)] else pieces
 
 
 def _missing_sign(rule: Rule, feature: int) -> str:
-    """The sign of a condition that missing values satisfy too, or they alone, or not they."""
+    """Return the sign of a condition on missing values; empty if they do not satisfy it."""
     for condition in rule.conditions:
         if isinstance(condition, Missing) and condition.feature == feature:
             return "✓ is not missing" if condition.negated else "∅ is missing"
@@ -461,41 +460,41 @@ def overlap_matrix(
     colorbar: bool = True,
     ax: Any = None,
 ) -> Any:
-    """Draw how much each two rules have in common, and write how much each of them covers.
+    """Draw the overlap of each two rules as a matrix, with the coverage of each rule.
 
-    Use it to find rules that say the same, and those that hold almost nowhere.
+    Use it to find rules that are nearly equal, and rules that cover almost nothing.
 
     Parameters
     ----------
     rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        Rows that are counted. Without them the volume counts that is common to boxes within the
-        domain; rules must be boxes then.
+        Rows to count. Without them the overlap is the common volume of boxes in the domain; the
+        rules must then be boxes.
     share : bool, default=True
-        Shares of the rows; False: numbers of rows.
+        Draw shares of the rows; otherwise numbers of rows.
     max_rules : int, default=60
-        Of more rules the first ones are drawn.
+        Largest number of rules; of more the first ones are drawn.
     colorbar : bool, default=True
-        Whether a scale of the colors stands beside the axes.
+        Draw a color bar beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
     TypeError, ValueError
-        If there are no rules or rows, or volumes are wanted of rules that are not boxes or have
-        no domain.
+        If there are no rules or rows, or X is missing and the rules are not boxes or have no
+        domain.
 
     Notes
     -----
-    A rule counts wherever its premise holds, whatever the order of the rules. In an ordered list
-    earlier rules come first where they overlap with later ones.
+    The order of the rules is ignored. In an ordered list the earlier rule predicts where two
+    overlap.
 
     Examples
     --------
@@ -517,12 +516,12 @@ def overlap_matrix(
         if share:
             matrix = matrix / len(RowTable(X, ruleset.feature_names))
     ax = axes_or_new(ax, (min(11.0, 4.2 + 0.36 * n), min(9.0, 3.0 + 0.32 * n)))
-    # What a rule has in common with itself would drown the rest.
+    # The diagonal would dominate the scale of colors.
     pairs = np.ma.masked_array(matrix, np.eye(n, dtype=bool))
     top = float(pairs.max()) if n > 1 else 0.0
     image = ax.imshow(pairs, cmap="Blues", vmin=0.0, vmax=top or 1.0, aspect="auto")
     ax.set_facecolor("0.85")
-    if n <= _WRITTEN:
+    if n <= _MAX_RULES_WITH_NUMBERS:
         for i, j in np.ndindex(n, n):
             if i == j:
                 continue
@@ -550,14 +549,14 @@ def overlap_matrix(
     ax.set_xlabel("rule")
     ax.set_ylabel(f"rule: its output ({unit})")
     first = f" (first {n} of {len(ruleset)})" if n < len(ruleset) else ""
-    ax.set_title(f"Where two rules hold together{first}")
+    ax.set_title(f"Overlap of two rules{first}")
     if colorbar:
         ax.figure.colorbar(image, ax=ax, label=unit)
     return ax
 
 
 def _amount(value: float, share: bool) -> str:
-    """A number of a matrix; no share that is more than nothing looks like none."""
+    """Format a number of the matrix; positive shares never look like zero."""
     text = format_number(float(value), 2 if share else 0) if value else "0"
     return "<.01" if share and text == "0" and value else text
 
@@ -580,11 +579,11 @@ def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
     domain = ruleset.domain
     if domain is None or not ruleset.boxes_only:
         raise ValueError(
-            "Without X the common volume of rules is drawn, which needs rules that are boxes, and "
-            f"a domain; got domain={domain!r} and boxes_only={ruleset.boxes_only}. Pass X."
+            "Without X the common volume of rules is drawn. This needs rules that are boxes, and a "
+            f"domain; got domain={domain!r} and boxes_only={ruleset.boxes_only}. Pass X."
         )
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
-    wide = high > low  # a constant feature has no length to take a share of
+    wide = high > low  # a constant feature has no length
     width, missing = (high - low)[wide], np.asarray(domain.missing)[wide]
     boxes = ruleset.boxes
     lower = np.clip(boxes.lower[:n], low, high)[:, wide]
@@ -598,7 +597,7 @@ def _common_volume(ruleset: RuleSet, n: int) -> np.ndarray:
     return matrix
 
 
-def _chosen(features: Any, ruleset: RuleSet, max_features: int, n_rules: int) -> list[int]:
+def _feature_indices(features: Any, ruleset: RuleSet, max_features: int, n_rules: int) -> list[int]:
     if features is not None:
         if isinstance(features, str) or not len(features):
             raise ValueError(f"features must be a list of names or indices, got {features!r}.")
@@ -618,7 +617,7 @@ def _scaled(value: float, side: Side) -> float:
 
 
 def _end(value: float, side: Side) -> str:
-    """An end of an axis, without digits that are nothing beside its length."""
+    """Format the end of an axis with as many digits as its length needs."""
     width = side.high - side.low
     if width <= 0:
         return format_number(value)

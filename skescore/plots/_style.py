@@ -59,7 +59,7 @@ SEQUENTIAL = "cividis"
 BETTER, WORSE = "#56B4E9", "#E69F00"
 
 #: Of more rows some are drawn.
-_MOST_ROWS = 600
+_MAX_ROWS = 600
 _PURPOSE = "Drawing a plot"
 
 
@@ -82,22 +82,22 @@ def axes_or_new(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> Any:
 
 
 def is_3d(ax: Any) -> bool:
-    """Whether axes have three dimensions."""
+    """Return whether axes have three dimensions."""
     return getattr(ax, "name", "") == "3d"
 
 
 def points_above(ax: Any) -> None:
-    """Let points lie above surfaces, which hide them otherwise."""
+    """Draw points above surfaces, which would hide them."""
     ax.computed_zorder = False
 
 
 def colors_of(n: int) -> list[str]:
-    """Give as many colors as there are things, different as far as eyes can tell.
+    """Return distinguishable colors.
 
     Parameters
     ----------
     n : int
-        How many.
+        Number of colors.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def pale(color: str, strength: float = 0.4) -> str:
     color : str
         Any color of matplotlib.
     strength : float, default=0.4
-        The color's part: 0 is white.
+        Share of the color: 0 is white.
 
     Returns
     -------
@@ -143,12 +143,12 @@ def pale(color: str, strength: float = 0.4) -> str:
     return str(colors.to_hex(mixed))
 
 
-#: What a scale of colors beside axes takes, with its numbers and its label.
+#: Width of a color bar beside axes, with its numbers and label.
 _SCALE_INCHES = 0.95
 
 
 def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | None = None) -> None:
-    """Put the legend to the right of the axes, where it covers nothing.
+    """Draw the legend to the right of the axes.
 
     Parameters
     ----------
@@ -157,14 +157,14 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
     title : str, optional
         Title of the legend.
     handles : sequence of artists, optional
-        What it names; by default all that has a label.
+        Artists in the legend; by default all with a label.
     """
     legend_handles = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
     if not legend_handles:
         return
     x_anchor = 1.14 if is_3d(ax) else 1.01
     where = ax.transAxes
-    if ax.child_axes:  # a scale of colors, which the legend stands beyond
+    if ax.child_axes:  # a color bar, which the legend must not cover
         translation = matplotlib_module("transforms").ScaledTranslation
         where = where + translation(_SCALE_INCHES, 0.0, ax.figure.dpi_scale_trans)
     ax.legend(
@@ -183,7 +183,7 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
 
 
 def short(text: Any, longest: int = 28) -> str:
-    """Shorten a text in its middle, where names of features differ least."""
+    """Shorten a long text in its middle, where names of features differ least."""
     text = str(text) or '""'
     if len(text) <= longest:
         return text
@@ -192,7 +192,7 @@ def short(text: Any, longest: int = 28) -> str:
 
 
 def contrast(color: Any) -> str:
-    """Give black or white, whichever is easier to read on a color.
+    """Return black or white, whichever is easier to read on a color.
 
     Parameters
     ----------
@@ -221,12 +221,12 @@ def draw_rows(
 ) -> None:
     """Draw rows as points in the colors of their truth, gray without it.
 
-    Labels are those of classes; without them the truth is numbers, and `norm` their scale. Of many
-    rows some are drawn, evenly spaced, or they would hide what is behind them.
+    `labels` are the classes; without them the truth is numeric and `norm` is its scale. Of many
+    rows an evenly spaced subset is drawn, so that the background stays visible.
     """
     n = len(x)
     drawn_rows = (
-        np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(int)) if n else np.arange(0)
+        np.unique(np.linspace(0, n - 1, min(n, _MAX_ROWS)).astype(int)) if n else np.arange(0)
     )
     x, y = x[drawn_rows], y[drawn_rows]
     style: dict[str, Any] = {"s": 14, "edgecolors": "black", "linewidths": 0.4, "zorder": 4}
@@ -243,20 +243,20 @@ def draw_rows(
             ax.scatter(x[has_label], y[has_label], c=color, marker=marker, **style)
 
 
-#: So many candidates get a color and a name each; more are told apart by their extractor.
-_NAMED = 8
+#: Largest number of candidates with a color each; more are colored by extractor.
+_MAX_COLORED = 8
 
 
 def groups_of(table: pd.DataFrame) -> np.ndarray:
-    """Name the group of each row: its label while there are few, its extractor otherwise."""
-    few = table["label"].nunique() <= _NAMED
+    """Return the group of each row: its label if there are few, otherwise its extractor."""
+    few = table["label"].nunique() <= _MAX_COLORED
     if few:
         return table["label"].astype(str).to_numpy()
     return np.array([extractor_label(str(name)) for name in table["extractor"]])
 
 
 def _ring_sizes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Sizes by which points at one position stay visible: those drawn later are smaller."""
+    """Return sizes of points: later ones at the same position are smaller."""
     positions = list(zip(x.tolist(), y.tolist(), strict=True))
     drawn = dict.fromkeys(positions, 0)
     sizes = np.ones(len(positions))
@@ -304,8 +304,8 @@ def draw_points(
     return [colors[name] for name in groups.tolist()]
 
 
-#: More steps than these within a picture are finer than its lines.
-_MOST_STEPS = 2000
+#: Largest number of steps of FiRe that a plot can resolve.
+_MAX_STEPS = 2000
 
 
 def checked_range(
@@ -317,7 +317,7 @@ def checked_range(
     at_least: float = -np.inf,
     at_most: float = np.inf,
 ) -> tuple[float, float]:
-    """A range that the caller passed, or the default one."""
+    """Return the checked range of the user, or the default one."""
     if ends_of_user is None:
         return low, high
     try:
@@ -335,7 +335,7 @@ def checked_range(
 
 
 def checked_weights(name: str, user_weights: Any) -> list[float]:
-    """One weight or several, all positive."""
+    """Return the checked weights: one or several positive numbers."""
     try:
         values = np.atleast_1d(np.asarray(user_weights, dtype=float))
     except (TypeError, ValueError):
@@ -349,18 +349,18 @@ def checked_weights(name: str, user_weights: Any) -> list[float]:
 
 
 def sizes_with_steps(low: float, high: float, psi: float, n: int = 400) -> np.ndarray:
-    """Numbers of rules from one end to the other, with both sides of every step of FiRe."""
+    """Return numbers of rules between two ends, with both sides of every step of FiRe."""
     even = np.linspace(low, high, n)
-    if (high - low) / psi > _MOST_STEPS:
+    if (high - low) / psi > _MAX_STEPS:
         return even
     edges = psi * np.arange(np.ceil(low / psi), np.floor(high / psi) + 1)
-    # Far enough behind a step to be on the next one, which rounding takes for noise otherwise.
+    # Far enough beyond a step not to be rounded back to it.
     sizes = np.concatenate([even, edges, edges * (1 + 1e-9)])
     return np.unique(sizes[(sizes >= low) & (sizes <= high)])
 
 
 def whole_ticks(axis: Any) -> None:
-    """Put ticks on whole numbers only: there are no halves of rules."""
+    """Put ticks on whole numbers only."""
     axis.set_major_locator(matplotlib_module("ticker").MaxNLocator(integer=True))
 
 
@@ -373,7 +373,7 @@ def log_ticks(axis: Any) -> None:
 
 
 def round_levels(low: float, high: float) -> list[float]:
-    """Levels of 1, 2, 5, 10, ... between two positive values, up to seven."""
+    """Return up to seven levels 1, 2, 5, 10, ... between two positive values."""
     if not high > 0:
         return []
     low = max(low, high / 1e4)
@@ -383,5 +383,5 @@ def round_levels(low: float, high: float) -> list[float]:
 
 
 def number(value: float) -> str:
-    """Write a number with three digits, for labels of lines and weights."""
+    """Format a number with three digits."""
     return f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""The trade-off of a search: its front with the knee, and who wins for which weights."""
+"""Plots of the trade-off of a search: its front, and the winners for all weights."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def pareto_plot(
     ax: Any = None,
     **weights: float,
 ) -> Any:
-    """Draw all candidates of a search, the front that no other beats, and its knee.
+    """Draw the candidates of a search, the Pareto front and its knee.
 
-    Use it to choose by eye: how much loss does a further rule save?
+    Use it to see how much loss a further rule saves.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ def pareto_plot(
         A search, its candidates or leaderboard, or rows of a benchmark on one data set and black
         box (averaged over seeds and folds).
     x, y : str, default="n_rules", "loss"
-        What is traded; less is better: ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``,
+        Objectives to minimize: ``"loss"`` (FiRe's), ``"loss_q"``, ``"n_rules"``,
         ``"size"``, ``"incompleteness"``, ``"incompleteness_instances"``, and of searches
         ``"seconds"``, ``"black_box_calls"`` and ``"black_box_rows"``.
     color : {"extractor", "ice", "fire", "q"}, default="extractor"
-        What colors tell: the extractor, or a score with the weights below.
+        Meaning of the colors: the extractor, or a score.
     completeness : {"volume", "instances"}, default="volume"
-        How completeness is measured.
+        Kind of completeness.
     log : bool, optional
         Whether the x axis is logarithmic; by default if it reaches over a ratio of more than 30.
     legend : bool, default=True
@@ -92,16 +92,16 @@ def pareto_plot(
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
     TypeError, ValueError
-        If results are none or of several data sets, or a name is unknown.
+        If there are no results, they are of several data sets, or a name is unknown.
 
     Notes
     -----
-    The front is that of the two measures shown: a candidate off it may still be the best in
+    The front is that of the two objectives: a candidate that is not on it may be the best in
     another one, such as completeness. The knee is that of :func:`skescore.tuning.knee`.
 
     Examples
@@ -125,7 +125,6 @@ def pareto_plot(
     front_x, front_y = front[x].to_numpy(float)[order], front[y].to_numpy(float)[order]
     knee = front["knee"].to_numpy(bool)[order]
     if scores is None:
-        # A candidate per row, but colors by extractor, however few rows there are.
         draw_points(ax, table, xs, ys, legend=False)
     else:
         points = _scored(ax, table, xs, ys, scores, color)
@@ -134,7 +133,7 @@ def pareto_plot(
             sign = "greater" if spec.greater_is_better else "smaller"
             weight_texts = weights_shown(spec, all_weights(weights))
             weights_text = f" ({', '.join(weight_texts)})" if weight_texts else ""
-            # Next to the axes; the legend stands beyond it.
+            # The color bar is next to the axes, the legend to its right.
             ax.figure.colorbar(
                 points,
                 cax=ax.inset_axes((1.02, 0.0, 0.04, 1.0)),
@@ -147,7 +146,7 @@ def pareto_plot(
         lw=1.2,
         drawstyle="steps-post",
         zorder=3,
-        label="front: none is better in both",
+        label="Pareto front",
     )
     ax.scatter(
         front_x[knee],
@@ -194,9 +193,9 @@ def winner_map(
     completeness: str = "volume",
     ax: Any = None,
 ) -> Any:
-    """Draw which candidate wins for which weights: a plane of phi and rho, or a strip of psi.
+    """Draw the winner for all weights: in the plane of phi and rho, or along psi.
 
-    Use it before deciding for weights: often one candidate wins for all that seem sensible.
+    Use it before choosing weights: often one candidate wins for all sensible ones.
 
     Parameters
     ----------
@@ -204,23 +203,24 @@ def winner_map(
         A search, its candidates or leaderboard (whose means then stand for the folds), rows of a
         benchmark on one data set and black box, or the regions themselves.
     score : {"ice", "fire"}, default="ice"
-        What decides; that of WinningRegions is their own.
+        Score that determines the winner; ignored for WinningRegions, which have one.
     within : (float, float) or dict of str to (float, float), optional
         Ranges of the weights, see :func:`skescore.tuning.winning_regions`.
     completeness : {"volume", "instances"}, default="volume"
-        How completeness is measured.
+        Kind of completeness.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
     TypeError, ValueError
-        If results are none or of several data sets, or a name or weight is out of its range.
+        If there are no results, they are of several data sets, a name is unknown, or a weight is
+        out of its range.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def winner_map(
 
 
 def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
-    """A strip of psi with one color per winner."""
+    """Draw the winners along psi."""
     table: Any = regions.table
     labels, colors = _winners(regions)
     ax = axes_or_new(ax, (9.0, max(2.6, 0.6 + 0.25 * len(labels))))
@@ -263,7 +263,7 @@ def _draw_strip(regions: WinningRegions, ax: Any) -> Any:
 
 
 def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
-    """The plane of phi and rho with one color per winner."""
+    """Draw the winners in the plane of phi and rho."""
     ax = axes_or_new(ax, (9.0, 5.6))
     table: Any = regions.table.set_index("candidate")
     labels, colors = _winners(regions)
@@ -301,7 +301,7 @@ def _draw_plane(regions: WinningRegions, ax: Any) -> Any:
 
 
 def _winners(regions: WinningRegions) -> tuple[dict[int, str], dict[int, str]]:
-    """Texts and colors of the winners by their index, in the order of the table."""
+    """Return the labels and colors of the winners by index, in the order of the table."""
     indices = regions.table["candidate"].drop_duplicates().tolist()
     labels = {index: _label_of(regions.candidates[index]) for index in indices}
     return labels, {i: PALE_COLORS[n % len(PALE_COLORS)] for n, i in enumerate(indices)}
@@ -325,9 +325,9 @@ def _legend_of_winners(ax: Any, labels: dict[int, str], colors: dict[int, str], 
 def proven_corridor(
     certificate: Certificate, y: str = "score", *, legend: bool = True, ax: Any = None
 ) -> Any:
-    """Draw between which bounds the best rules of each size lie, and the given rules beside them.
+    """Draw the proven bounds on the best rules of each size, with the given rules.
 
-    Use it to see what a further rule can be worth at best, and where a proof ended too early.
+    Use it to see the largest possible gain by a further rule, and where a proof was cut short.
 
     Parameters
     ----------
@@ -335,21 +335,21 @@ def proven_corridor(
         Made by :func:`skescore.certificates.certify`. For other weights pass
         ``certificate.with_score(...)``.
     y : {"score", "loss"}, default="score"
-        What is shown of rules: the score, or the loss that the proof is about.
+        Measure on the y axis: the score, or the loss that was bounded.
     legend : bool, default=True
-        Whether a legend stands beside the axes.
+        Draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
     TypeError, ValueError
-        If the certificate is none, or y is unknown.
+        If `certificate` is not a Certificate, or `y` is unknown.
 
     Examples
     --------
@@ -371,13 +371,13 @@ def proven_corridor(
         incumbents, bounds = frontier.upper, frontier.lower
         if y == "score":
             incumbents, bounds = np.array(certificate.corridor(frontier.kind)).T
-        # Each size is as wide as its number: there is nothing between two of them.
+        # The bounds are steps, as there is nothing between two sizes.
         edges = np.repeat(np.arange(len(incumbents) + 1) + 0.5, 2)[1:-1]
         low, high = (np.repeat(values, 2) for values in (incumbents, bounds))
         style: dict[str, Any] = {"color": color, "linewidth": 1.2, "zorder": 3}
         if (incumbents != bounds).any():
             ax.fill_between(edges, low, high, color=color, alpha=0.25, linewidth=0, zorder=2)
-            ax.plot(edges, high, linestyle="--", label=f"{name}: none is better", **style)
+            ax.plot(edges, high, linestyle="--", label=f"{name}: upper bound", **style)
         ax.plot(edges, low, **style)
         aside = frontier.sizes + np.full(len(incumbents), 0.3 * (i - (n_kinds - 1) / 2))
         ax.plot(
@@ -389,7 +389,7 @@ def proven_corridor(
             zorder=4,
             label=f"{name}: best found",
         )
-        # One rule tells nothing apart, and would press the others together.
+        # The bounds of one rule are often far away, and would compress the others.
         start = 1 if y == "score" and len(incumbents) > 2 and given_size > 1 else 0
         drawn_values += [*incumbents[start:], *bounds[start:]]
     ax.plot(
@@ -401,7 +401,7 @@ def proven_corridor(
         markeredgecolor="white",
         linestyle="none",
         zorder=5,
-        label="the given rules",
+        label="given rules",
     )
     pad = 0.06 * (max(drawn_values) - min(drawn_values)) or 0.5
     ax.set_ylim(min(drawn_values) - pad, max(drawn_values) + pad)
@@ -409,7 +409,7 @@ def proven_corridor(
     label = SCORE_SPECS[certificate.score].label
     ax.set_xlabel("number of rules")
     ax.set_ylabel(label if y == "score" else certificate.frontiers[0].loss.replace("_", " "))
-    ax.set_title("what is proven of the best rules")
+    ax.set_title("proven bounds on the best rules")
     if legend:
         legend_beside(ax)
     return ax
@@ -426,9 +426,9 @@ def score_sensitivity(
     ax: Any = None,
     **weights: float,
 ) -> Any:
-    """Draw the scores of the candidates while one weight changes, the leaders in color.
+    """Draw the scores of the candidates along one weight.
 
-    Use it to see how much hangs on a weight: lines that cross change ranks there.
+    Use it to see how the ranking depends on a weight: ranks change where lines cross.
 
     Parameters
     ----------
@@ -436,16 +436,16 @@ def score_sensitivity(
         A search, its candidates or leaderboard (whose means then stand for the folds), or rows of a
         benchmark on one data set and black box.
     weight : {"phi", "rho", "psi"}, default="phi"
-        What changes: phi and rho draw ICE, psi draws FiRe.
+        Weight on the x axis: phi and rho draw ICE, psi draws FiRe.
     within : (float, float), optional
         Its range, on a logarithmic axis; from 0.1 to 10 (psi: 100) by default.
     completeness : {"volume", "instances"}, default="volume"
         How ICE measures completeness.
     top : int, default=6
-        So many candidates at most are named: those that lead for some weight, then those with the
-        best scores now. The others are gray.
+        Largest number of named candidates: those that lead for some weight, then those with the
+        best scores for the current weights. The others are gray.
     legend : bool, default=True
-        Whether a legend stands beside the axes.
+        Draw a legend beside the axes.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; a new figure by default.
     **weights : float
@@ -455,12 +455,13 @@ def score_sensitivity(
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes with the plot.
 
     Raises
     ------
     TypeError, ValueError
-        If results are none or of several data sets, or a name or weight is out of its range.
+        If there are no results, they are of several data sets, a name is unknown, or a weight is
+        out of its range.
 
     Notes
     -----
@@ -527,7 +528,7 @@ def score_sensitivity(
 
 
 def _measured(results: Any, x: str, y: str, completeness: str) -> Candidates:
-    """Candidates of one fold each: the means, so that broken benchmarks can be looked at too."""
+    """Return candidates with the means as their only fold, also of incomplete benchmarks."""
     if not isinstance(results, pd.DataFrame):
         return results_candidates(results)
     one_task_only(finished(results))

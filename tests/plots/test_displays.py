@@ -70,9 +70,9 @@ def test_a_corridor_shows_what_the_certificate_proves(
             found, possible = frontier.upper, frontier.lower
         assert drawn[f"{kind}s: best found"].tolist() == found.tolist()
         if (found != possible).any():
-            assert drawn[f"{kind}s: none is better"][::2].tolist() == possible.tolist()
+            assert drawn[f"{kind}s: upper bound"][::2].tolist() == possible.tolist()
     own = certificate.given_score() if y == "score" else certificate.given_loss()
-    assert drawn["the given rules"] == [own]
+    assert drawn["given rules"] == [own]
     low, high = display.ax_.get_ylim()
     assert low < own < high
     assert display.plot(pyplot.subplots()[1]) is display

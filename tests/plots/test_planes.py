@@ -121,7 +121,7 @@ def test_other_features_are_held_where_asked() -> None:
     def shown(**more: Any) -> set[int]:
         ax = plots.decision_boundary(model, X, features=(1, 0), resolution=4, ax=axes(), **more)
         held = "given values: x2 = 7" if more else "medians: x2 = 3"
-        assert ax.get_xlabel() == f"x1\nothers held at {held}"
+        assert ax.get_xlabel() == f"x1\nother features at {held}"
         assert ax.get_ylabel() == "x0"
         return {t.get_text() for t in ax.get_legend().get_texts()}
 
@@ -142,7 +142,7 @@ def test_a_slice_that_shows_every_class_is_taken_if_there_is_one() -> None:
 
     ax = plots.decision_boundary(model, X, features=(0, 1), resolution=30, ax=axes())
     assert {"b", "c"} <= {t.get_text() for t in ax.get_legend().get_texts()}
-    assert ax.get_xlabel() == "x0\nothers held at medians of b: x2 = 10"
+    assert ax.get_xlabel() == "x0\nother features at medians of b: x2 = 10"
     assert len(np.unique(pixels(ax)[2])) == 2
     # No slice shows all three; the legend says so where the class is known.
     ax = plots.decision_boundary(
@@ -179,7 +179,7 @@ def test_a_thousand_features() -> None:
     x, _, codes = pixels(ax)
     cut = tree.tree_.threshold[0]
     assert (np.asarray(codes) == (x > cut)[None, :]).all()
-    assert ax.get_xlabel().startswith("x700\nothers held at medians: x0 = ")
+    assert ax.get_xlabel().startswith("x700\nother features at medians: x0 = ")
     assert ax.get_xlabel().endswith(" and 995 more")
 
 
@@ -261,7 +261,7 @@ def test_rules_behind_a_scaler_are_in_the_users_units() -> None:
         ({"resolution": 1}, "resolution must be an integer of 2 or more"),
         ({"y": [1, 2]}, "y must hold one value per row, 150"),
         ({"X": IRIS.iloc[:0]}, "X must hold at least one row"),
-        ({"X": IRIS[["petal length (cm)"]]}, "Two features are needed"),
+        ({"X": IRIS[["petal length (cm)"]]}, "needs two features"),
     ],
 )
 def test_boundaries_that_cannot_be(arguments: dict[str, Any], text: str) -> None:

@@ -105,7 +105,7 @@ def test_the_front_is_what_nothing_beats(n: int) -> None:
         for i in range(n)
         if not any(r[j] <= r[i] and p[j] <= p[i] and (r[j] < r[i] or p[j] < p[i]) for j in range(n))
     }
-    (line,) = [line for line in ax.lines if line.get_label().startswith("front")]
+    (line,) = [line for line in ax.lines if line.get_label().startswith("Pareto front")]
     x, y = line.get_data()
     assert np.column_stack([x, y]) == pytest.approx(np.array(sorted(front)))
     assert line.get_drawstyle() == "steps-post"
@@ -178,7 +178,7 @@ def test_measures_on_the_axes() -> None:
 @pytest.mark.parametrize("draw", [plots.pareto_plot, plots.winner_map, plots.score_sensitivity])
 def test_results_of_several_data_sets_do_not_compare(draw: Any) -> None:
     table = pd.concat([rows_of(many(3)), rows_of(many(3)).assign(data="iris")])
-    with pytest.raises(ValueError, match=r"about one data, .* got \['iris', 'wine'\]"):
+    with pytest.raises(ValueError, match=r"one data, .* got \['iris', 'wine'\]"):
         draw(table, ax=axes())
 
 
