@@ -281,7 +281,7 @@ def test_an_instance_of_a_registered_extractor_has_its_search_space() -> None:
         (
             {"space": {"estimator__max_depth": IntDistribution(2, 3)}},
             ValueError,
-            "The black box is fixed in a search of its rules",
+            "The black box is not searched",
         ),
         (
             {"space": {"max_leaf_nodes": [2, 3]}},

@@ -658,7 +658,7 @@ def test_parameters_that_cannot_be_used(
 
 
 def test_a_callable_that_gives_a_dict_is_named() -> None:
-    with pytest.raises(ValueError, match=r"None of .* TypeError: scoring must give one number"):
+    with pytest.raises(ValueError, match=r"None of .* TypeError: scoring must return one number"):
         search_of(scoring=lambda *_: {"a": 1.0}, n_trials=2).fit(X, LABELS)
 
 

@@ -302,9 +302,9 @@ def test_all_rows_may_be_unknown_or_without_rules() -> None:
 @pytest.mark.parametrize(
     ("scoring", "kind", "message"),
     [
-        (("loss", "n_rule"), ValueError, "'n_rule', which is no measure.*Did you mean 'n_rules'"),
-        (("loss", "ice"), ValueError, "'ice', which is no measure.*scoring='ice'"),
-        (("loss", 3), ValueError, "names 3, which is no measure"),
+        (("loss", "n_rule"), ValueError, "'n_rule', .*Did you mean 'n_rules'"),
+        (("loss", "ice"), ValueError, "'ice', which is not a measure.*scoring='ice'"),
+        (("loss", 3), ValueError, "names 3, which is not a measure"),
         (("loss",), ValueError, r"at least two different measures.*got \('loss',\)"),
         ((), ValueError, r"at least two different measures.*got \(\)"),
         (("loss", "loss"), ValueError, r"at least two different measures.*got \('loss', 'loss'\)"),
@@ -343,7 +343,7 @@ def test_losses_of_rule_sets_are_axes() -> None:
     assert objective.values(results_of(folds)) == (0.375, 0.125, 0.25)
     assert math.isnan(objective.values(results_of(FOLDS))[1])
     assert SearchObjective.of(("loss", "n_rules")).measures == {}
-    with pytest.raises(ValueError, match="'stability', which is no measure to minimize"):
+    with pytest.raises(ValueError, match="'stability', which is not a measure"):
         SearchObjective.of(("loss", "stability"))
 
 

@@ -295,7 +295,7 @@ def test_other_weights_of_nothing_say_so() -> None:
         random_state=0,
     ).fit(X_NUMBERS[:12], Y_NUMBERS[:12])
     assert len(search.candidates_) == 0
-    with pytest.raises(ValueError, match=r"needs a finished candidate.*see the leaderboard"):
+    with pytest.raises(ValueError, match="needs a finished candidate"):
         search.best_for(psi=1)
 
 
@@ -701,11 +701,11 @@ def own_score(model: Any, X: Any, y: Any) -> float:
         ({"pruner": "bound", "scoring": SEVERAL}, ValueError, "compares one score.*pruner=None"),
         ({"refit": "ice"}, ValueError, "must be True or False where scoring is a .*got 'ice'"),
         ({"refit": "icee", "scoring": SEVERAL}, ValueError, "no score 'icee'"),
-        ({"scoring": ("loss", "rules")}, ValueError, "'rules', which is no measure"),
+        ({"scoring": ("loss", "rules")}, ValueError, "'rules', which is not a measure"),
         ({"measures": "mean_rule_c2"}, TypeError, r"sequence of scorers.*got 'mean_rule_c2'"),
         ({"measures": ["c3"]}, ValueError, "no score 'c3'"),
-        ({"measures": [own_score, own_score]}, ValueError, "names of their own, got 'own_score'"),
-        ({"measures": [lambda *_: 0.0] * 2}, ValueError, "names of their own, got '<lambda>'"),
+        ({"measures": [own_score, own_score]}, ValueError, "not in use, got 'own_score'"),
+        ({"measures": [lambda *_: 0.0] * 2}, ValueError, "not in use, got '<lambda>'"),
         ({"storage": 3}, TypeError, "storage must be .*got 3"),
         ({"storage": "studies.txt"}, ValueError, "storage must be .*got 'studies.txt'"),
         (
@@ -728,7 +728,7 @@ def test_a_measure_may_not_be_called_as_what_is_there_already() -> None:
     def loss(model: Any, X: Any, y: Any) -> float:
         return 0.0
 
-    with pytest.raises(ValueError, match="names of their own, got 'loss' once more"):
+    with pytest.raises(ValueError, match="got 'loss' again"):
         search_of(measures=[loss]).fit(X, Y)
 
 

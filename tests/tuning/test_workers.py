@@ -47,8 +47,8 @@ def evaluator_of(black_box: Any = BLACK_BOX, y: Any = Y, scorer: Any = ice) -> F
     return FoldEvaluator(folds, scorer, {})
 
 
-def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name != "seconds"}
+def without_seconds(result: FoldResult) -> dict[str, Any]:
+    return {name: value for name, value in result.to_dict().items() if name != "seconds"}
 
 
 def test_workers_return_results_in_order() -> None:
