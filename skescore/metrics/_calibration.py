@@ -1,4 +1,4 @@
-"""Whether what is printed beside rules is true of rows that were held out."""
+"""Calibration: printed statistics of rules compared with held-out rows."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def rule_calibration(
 
     Notes
     -----
-    Each rule has the rows that are assigned to it, or those that it holds for where rules predict
+    Each rule has the rows that are assigned to it, or those that it covers where rules predict
     together. In a classification with :math:`k` of :math:`n` rows of the rule's class the interval
     is that of Clopper and Pearson, and the error :math:`\sum_i \frac{n_i}{n} |\pi_i - k_i / n_i|`
     of printed purities :math:`\pi_i` is the expected calibration error with rules as bins: 0 at

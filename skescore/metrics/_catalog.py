@@ -44,17 +44,17 @@ class PerformanceMetric:
     """A metric of predictions.
 
     An instance of your own may be passed to :func:`performance_value`, and to
-    :func:`skescore.scorers.make_performance_scorer`, in place of a name.
+    :func:`skescore.scorers.make_performance_scorer`, instead of a name.
 
     Parameters
     ----------
     name : str
-        What to call it.
+        Name of the metric.
     function : callable or None
         ``function(y_true, y_pred, *, sample_weight, undefined, **options)``; None where predictions
         alone are not enough.
     kind : str
-        What it is given: ``"binary"`` or ``"multiclass"`` labels, numbers (``"regression"``),
+        Input of the metric: ``"binary"`` or ``"multiclass"`` labels, numbers (``"regression"``),
         class probabilities for `y_pred` and ``labels`` (``"probability"``), ``"rules"`` or
         ``"survival"``.
     greater_is_better : bool or None
@@ -510,7 +510,7 @@ def performance_value(
     Parameters
     ----------
     metric : str or PerformanceMetric
-        A name of :data:`PERFORMANCE_METRICS`, or a metric of your own.
+        A name of :data:`PERFORMANCE_METRICS`, or a user-defined metric.
     y_true : array-like of shape (n_rows,)
         True labels or numbers.
     y_pred : array-like of shape (n_rows,) or (n_rows, n_classes)
@@ -634,9 +634,9 @@ def performance_report(
     y_true, y_pred : array-like of shape (n_rows,)
         True and predicted labels or numbers.
     task : {"classification", "regression"}
-        What is predicted: labels or numbers.
+        Task: predict labels or numbers.
     y_prob : array-like of shape (n_rows, n_classes), optional
-        What ``predict_proba`` gives; without it, metrics of class probabilities are left out.
+        Output of ``predict_proba``; without it, metrics of class probabilities are left out.
     labels : array-like of shape (n_classes,), optional
         The classes of the columns of `y_prob`; by default the labels of `y_true` in order.
     pos_label : label, optional
@@ -645,7 +645,7 @@ def performance_report(
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows, zero or positive.
     undefined : float, default=NaN
-        What stands where a metric has no value.
+        Value of undefined metrics.
 
     Returns
     -------

@@ -136,7 +136,7 @@ def false_negative(rows: Outcomes) -> float:
 def cross_entropy(rows: Probabilities) -> float:
     """Compute the mean of -log2 of the probability of the true class, a loss in bits.
 
-    A single probability of 0 gives infinity. It is scikit-learn's ``log_loss`` divided by ln 2,
+    A single probability of 0 makes it infinite. It is scikit-learn's ``log_loss`` divided by ln 2,
     except that the latter replaces 0 by a tiny number.
     """
     with np.errstate(divide="ignore"):

@@ -37,7 +37,7 @@ _MOST_KEPT = 100_000
 class Completeness:
     """Share of the domain that rules cover, with its interval where it is an estimate.
 
-    ``float(...)`` gives the value.
+    ``float(...)`` returns the value.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def volume_completeness(
     confidence : float, default=0.99
         Confidence of the interval around an estimate, in (0, 1).
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the sampling. None gives another estimate at each call.
+        Seed of the sampling. With None, every call returns another estimate.
 
     Returns
     -------
@@ -294,8 +294,8 @@ class UnitBoxes(NamedTuple):
 def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     """Convert the rules of a rule set with a domain to boxes in the unit cube.
 
-    A feature without missing values is [0, 1]; constant, it is left out. One that lacks a share m
-    of its values is [0, 1 - m] where they are known, and the rest stands for missing. Missing
+    A feature without missing values is [0, 1]; a constant one is left out. With a share m of missing
+    values, known values are [0, 1 - m] and the rest represents missing values. Missing
     values stand where fewest boxes fall apart, or always at the upper end, so that boxes of other
     rule sets are `comparable`.
     """

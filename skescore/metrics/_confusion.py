@@ -1,4 +1,4 @@
-"""What each rule of a set meets in labeled rows: the counts that every measure of a rule needs.
+"""Confusion counts of each rule on labeled rows, from which measures of rules are computed.
 
 Rows are worked on in batches, so that memory does not grow with the product of rows and rules. A
 regression looks at them again, first for the standard deviation of each rule's labels, then for the
@@ -52,14 +52,14 @@ class RuleConfusion:
     Attributes
     ----------
     p, n : ndarray of float
-        Positive and negative rows that the rule holds for.
+        Positive and negative rows that the rule covers.
     P, N : ndarray of float
         Positive and negative rows altogether.
     unique : ndarray of float
-        Rows that the rule holds for and no other rule does.
+        Rows that the rule covers and no other rule does.
     mean, std : ndarray of float or None
         Regression: mean and population standard deviation of the labels where the rule holds; NaN
-        where it holds for no row.
+        where it covers no row.
     label_std : float or None
         Regression: sample standard deviation (ddof 1) of all labels; NaN for a single row.
 
@@ -115,7 +115,7 @@ class RuleConfusion:
         Parameters
         ----------
         measure : str or RuleMeasure
-            A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own.
+            A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure.
         undefined : float, default=NaN
             The value where the measure is not defined.
         **parameters : float
@@ -139,14 +139,14 @@ class RuleConfusion:
             How to correct for the number of rules, see
             :func:`skescore.metrics.adjust_p_values`; not at all by default.
         untested : float, default=NaN
-            Regression: the raw p-value of a rule that cannot be tested, as it holds for one row or
+            Regression: the raw p-value of a rule that cannot be tested, as it covers one row or
             none, or all labels are equal. NaN leaves it out of the correction; RuleKit has 0.0.
 
         Returns
         -------
         ndarray of float, shape (n_rules,)
             Classification: one-sided Fisher test, of as many or more positive rows among those that
-            the rule holds for. Regression: lower tail of the chi-square test of variance, of labels
+            the rule covers. Regression: lower tail of the chi-square test of variance, of labels
             as close together or closer.
         """
         if self.std is None or self.label_std is None:
@@ -194,7 +194,7 @@ def confusion(
     *,
     assigned: bool = False,
 ) -> RuleConfusion:
-    r"""Count the positive and negative rows of every rule, those it holds for and all.
+    r"""Count the positive and negative rows of every rule, covered ones and all.
 
     Use it to judge each rule by itself: all measures of rules start from these counts.
 
@@ -210,7 +210,7 @@ def confusion(
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; a row of weight 2 counts as two rows.
     assigned : bool, default=False
-        False counts all rows that a rule holds for, whatever other rules hold for them: the rule as
+        False counts all rows that a rule covers, whatever other rules cover them: the rule as
         it reads, taken by itself. True counts the rows that are assigned to it, which matters in
         ordered rule sets, whose later rules mean "else".
 

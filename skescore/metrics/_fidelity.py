@@ -1,7 +1,7 @@
-"""Fidelity where the mean over the rows does not look: by group, off the data, at boundaries.
+"""Fidelity by group, on generated rows and near decision boundaries.
 
 Fidelity is agreement with the black box: the share of equal predictions in a classification, and R²
-in a regression. What no rule holds for is predicted by the fallback; where there is none, or it
+in a regression. The fallback predicts uncovered rows; where there is none, or it
 abstains, such rows count as wrong, or as predicted by the black box's mean.
 """
 
@@ -127,7 +127,7 @@ def fidelity(
     rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
         The rules.
     black_box : fitted model or callable
-        What ``predict`` of it says, or what it gives for rows.
+        Its predictions for rows.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, in the columns of the black box.
     where : {"rows", "jittered", "interpolated", "uniform", "boundary"}, default="rows"
@@ -506,12 +506,12 @@ def group_fidelity(
     Parameters
     ----------
     y_black_box, y_rules : array-like of shape (n_rows,)
-        What the black box and the rules predict.
+        Predictions of the black box and of the rules.
     groups : array-like of shape (n_rows,), optional
         The group of each row, such as a column of the table; by default, in a classification, the
-        black box's prediction, so that fidelity is told by class.
+        black box's prediction, so that fidelity is reported by class.
     task : {"classification", "regression"}
-        What is predicted: labels or numbers.
+        Task: predict labels or numbers.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive.
 
@@ -604,7 +604,7 @@ class FeatureAgreement:
         How much predictions change if the column is permuted, as a share of all columns; all zero
         where no column matters.
     agreement : float
-        What both have in common.
+        Agreement of both importances.
 
     Examples
     --------
@@ -654,7 +654,7 @@ def feature_agreement(
     rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
         The rules.
     black_box : fitted model or callable
-        What ``predict`` of it says, or what it gives for rows.
+        Its predictions for rows.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows, in the columns of the black box.
     n_repeats : int, default=3

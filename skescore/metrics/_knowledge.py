@@ -198,7 +198,7 @@ def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = ...) -> float | NDAr
 def ice_readability(n_rules: ArrayLike, *, rho: ArrayLike = 1.0) -> float | NDArray[np.float64]:
     r"""Compute the readability part of ICE, a falling sigmoid of the rules; larger is better.
 
-    Use it beside `ice_performance`, to see which part of an ICE score costs the most.
+    Use it with `ice_performance` to see which part of an ICE score costs the most.
 
     Parameters
     ----------

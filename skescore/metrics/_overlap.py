@@ -56,16 +56,16 @@ class RuleOverlap:
     Attributes
     ----------
     pairs : ndarray of shape (n_rules, n_rules) or None
-        Share of the rows that two rules both hold for; on the diagonal, that of one rule. None if
+        Share of the rows that two rules both cover; on the diagonal, that of one rule. None if
         pairs were not asked for.
     contrary : ndarray of bool, shape (n_rules, n_rules), or None
         Whether two rules conclude different things.
     overlap : float
-        Share of the rows that two or more rules hold for.
+        Share of the rows that two or more rules cover.
     negative_overlap : float
-        Share of the rows that rules with different conclusions hold for.
+        Share of the rows that rules with different conclusions cover.
     uncovered : float
-        Share of the rows that no rule holds for.
+        Share of the rows that no rule covers.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class RuleOverlap:
         Returns
         -------
         list of tuple of int, int and float
-            Numbers of two rules, from 1, and the share of the rows that both hold for.
+            Numbers of two rules, from 1, and the share of the rows that both cover.
         """
         pairs, contrary = self._defined_shares()
         shares = np.where(np.triu(contrary, 1), pairs, 0.0)
@@ -155,7 +155,7 @@ def rule_overlap(
 
     Notes
     -----
-    With :math:`k(x)` rules that hold for a row, :math:`o = P(k(x) \ge 2)` is the overlap,
+    With :math:`k(x)` rules that cover a row, :math:`o = P(k(x) \ge 2)` is the overlap,
     :math:`u = P(k(x) = 0)` the uncovered share, and the negative overlap
     :math:`o^- \le o` the share of rows for which two rules of different conclusions hold; all lie
     between 0 and 1, and 0 is best. In a regression any two different outputs are different

@@ -1,7 +1,7 @@
-"""How well rules predict: the few metrics that scores of rule sets are made of.
+"""Metrics of predictions by rules, from which scores of rule sets are computed.
 
-They are scikit-learn's, but know rows without a rule. They are written out here because a search
-takes them thousands of times on few rows, where scikit-learn's checks cost most of the time.
+They equal scikit-learn's, but handle uncovered rows. They are implemented here because a search
+computes them thousands of times on few rows, where scikit-learn's checks take most of the time.
 """
 
 from __future__ import annotations
@@ -250,9 +250,9 @@ def prediction_performance(
         A performance of :data:`PREDICTION_METRICS`, or ``metric(y_true, y_pred)``; with weights it
         is called with ``sample_weight`` as well.
     task : {"classification", "regression"}
-        What is predicted: labels or numbers.
+        Task: predict labels or numbers.
     covered : array-like of bool, shape (n_rows,), optional
-        Rows that some rule holds for; all by default.
+        Rows that some rule covers; all by default.
     uncovered : {"ignore", "penalize"}, default="ignore"
         ``"ignore"`` leaves out the other rows. ``"penalize"`` counts them as wrong
         (classification) or takes `default` for their prediction (regression).
@@ -306,9 +306,9 @@ def prediction_loss(
         ``metric(y_true, y_pred)`` giving a loss; with weights it is called with ``sample_weight``
         as well.
     task : {"classification", "regression"}
-        What is predicted: labels or numbers.
+        Task: predict labels or numbers.
     covered : array-like of bool, shape (n_rows,), optional
-        Rows that some rule holds for; all by default.
+        Rows that some rule covers; all by default.
     uncovered : {"penalize", "ignore"}, default="penalize"
         See :func:`prediction_performance`.
     default : float, optional

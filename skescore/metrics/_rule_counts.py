@@ -1,6 +1,6 @@
 """Sums over rows from which every score and report of a rule set follows.
 
-Which rules hold for a row, and its label, are all that a score looks at. So rows are summed where
+Scores depend only on the label of a row and the rules that cover it. So rows are summed where
 they lie, in a database or batch by batch, and nothing but the sums has to travel.
 """
 
@@ -75,11 +75,11 @@ class ClassCounts(_Sums):
     labels : tuple
         The classes of the rules, then other labels that occur.
     by_rule : ndarray of shape (1 or 2, n_labels, n_rules)
-        Rows that each rule holds for, and those assigned to it unless rules predict together.
+        Rows that each rule covers, and those assigned to it unless rules predict together.
     predicted : ndarray of shape (n_labels, n_classes + 1)
         Rows by the predicted class; rows without a rule come last.
     torn : ndarray of shape (2,)
-        Rows that rules of different classes hold for, and those of them predicted wrongly.
+        Rows that rules of different classes cover, and those of them predicted wrongly.
     """
 
     labels: tuple[Any, ...]
@@ -118,14 +118,14 @@ class NumberSums(_Sums):
     center : float
         Deviations are those from this number.
     default : float
-        What stands for the prediction of rows without a rule; NaN if nothing does yet.
+        Prediction of uncovered rows; NaN if there is none yet.
     rows : ndarray of shape (2, 5)
         Of rows with a rule, and of rows without: weights, deviations, squared deviations, absolute
         and squared errors of the prediction.
     ends : ndarray of shape (2, 2)
         Their least and greatest labels; NaN without rows.
     by_rule : ndarray of shape (1 or 2, 3, n_rules)
-        Weights, deviations and squared deviations of the rows that each rule holds for, and of
+        Weights, deviations and squared deviations of the rows that each rule covers, and of
         those assigned to it unless rules predict together.
     rule_ends : ndarray of shape (1 or 2, 2, n_rules)
         Their least and greatest labels; NaN without rows.
@@ -297,7 +297,7 @@ def _narrowed(ends: Floats) -> bool:
 class RuleCounts(_Sums):
     """Sums over rows that replace the rows in every score and report of a rule set.
 
-    Pass it in place of the rows: ``ice(rules, counts)``, ``confusion(rules, counts)``,
+    Pass it instead of the rows: ``ice(rules, counts)``, ``confusion(rules, counts)``,
     ``rule_report(rules, counts)``, ``characteristics(rules, counts)``. Counts of parts of the rows
     add up to the counts of all of them. Made by :func:`count_rows`, or by
     :func:`skescore.sources.count_source` where the rows lie elsewhere.
@@ -309,7 +309,7 @@ class RuleCounts(_Sums):
     n_rows : tuple of int
         Rows with a rule and rows without, of those that weigh something.
     alone : ndarray of shape (n_rules,)
-        Rows that the rule holds for and no other rule does.
+        Rows that the rule covers and no other rule does.
     classes : ClassCounts or None
         Classification: rows by their labels.
     numbers : NumberSums or None
@@ -532,7 +532,7 @@ def count_rows(
     Returns
     -------
     RuleCounts
-        Pass it in place of X and y to scorers, :func:`confusion`, :func:`rule_report` and
+        Pass it instead of X and y to scorers, :func:`confusion`, :func:`rule_report` and
         :func:`characteristics`.
 
     Raises
@@ -703,7 +703,7 @@ class Groups:
         self._factors = np.stack([np.ones(n_rules), outputs, outputs**2]).astype(np.float64)
 
     def _add_rows(self, matches: Flags, weights: Floats, n_rows: NDArray[Any]) -> Flags:
-        """Count rows with and without a rule; gives whether each has one."""
+        """Count covered and uncovered rows, and return flags of the covered ones."""
         number = matches.sum(axis=1)
         alone = number == 1
         self._alone += weights[alone] @ matches[alone]

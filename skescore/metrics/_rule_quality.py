@@ -1,4 +1,4 @@
-"""Measures of a single rule, from how many rows of which kind it covers.
+"""Quality measures of a single rule, computed from its confusion counts.
 
 The catalog is that of RuleKit, a well-known learner of rules, as a table: one entry per measure.
 All are functions of four counts, and greater is better for all of them.
@@ -370,12 +370,12 @@ _PARAMETER_REMEDY = "See RULE_MEASURES for the default."
 class RuleMeasure:
     """A measure of a single rule.
 
-    An instance of your own may be passed to :func:`rule_quality` in place of a name.
+    An instance of your own may be passed to :func:`rule_quality` instead of a name.
 
     Parameters
     ----------
     name : str
-        What to call it.
+        Name of the measure.
     function : callable
         ``function(counts, **parameters)``; `counts` has the arrays ``p``, ``n``, ``P``, ``N``,
         ``covered``, ``uncovered``, ``total``, ``missed`` (P - p), ``rejected`` (N - n) and
@@ -508,7 +508,7 @@ def rule_quality(
     Parameters
     ----------
     measure : str or RuleMeasure
-        A name of :data:`RULE_MEASURES`, or a measure of your own.
+        A name of :data:`RULE_MEASURES`, or a user-defined measure.
     p, n : float or array-like, >= 0
         Positives and negatives that the rule covers. Positives have what the rule concludes.
     P, N : float or array-like, >= 0

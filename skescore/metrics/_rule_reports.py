@@ -1,6 +1,6 @@
 """Reports of rules on labeled rows: each rule by itself, and the rule set in a few figures.
 
-The figures are those by which RuleKit describes a model, as far as rules and rows determine them.
+The characteristics are those of RuleKit's models, as far as rules and rows determine them.
 How long an induction took is only known to who made the rules.
 """
 
@@ -66,7 +66,7 @@ def rule_report(
     y : array-like of shape (n_rows,), optional
         Their labels: the truth, or the predictions of a black box.
     measures : sequence of str or RuleMeasure, or "all", default=("precision", "coverage", "c2")
-        Names in :data:`skescore.metrics.RULE_MEASURES`, or measures of your own; a column each.
+        Names in :data:`skescore.metrics.RULE_MEASURES`, or user-defined measures; a column each.
     correction : {"fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"} or None, default="fdr_bh"
         Which corrected p-value decides what is significant; None takes the raw one. One of
         RuleKit's variants also replaces the standard one in its column.
@@ -77,7 +77,7 @@ def rule_report(
     assigned : bool, default=False
         True counts for each rule only the rows assigned to it, see :func:`confusion`.
     untested : float, default=NaN
-        Regression: the p-value of a rule that holds for too few rows to be tested; see
+        Regression: the p-value of a rule that covers too few rows for a test; see
         :meth:`RuleConfusion.p_values`. RuleKit has 0.0.
 
     Returns
@@ -88,7 +88,7 @@ def rule_report(
         ``text``, ``output``
             The rule, and what it concludes.
         ``p``, ``n``, ``P``, ``N``
-            Positive and negative rows that it holds for, and altogether; see :func:`confusion`.
+            Positive and negative rows that it covers, and in total; see :func:`confusion`.
         ``coverage``, ``precision``
             p / P and p / (p + n).
         one column per further measure
@@ -99,9 +99,9 @@ def rule_report(
         ``significant``
             Whether the rule succeeds beyond chance, see :meth:`RuleConfusion.significant`.
         ``overlap``
-            Share of its rows that other rules hold for as well.
+            Share of its rows that other rules cover as well.
         ``unique_rows``
-            Rows that no other rule holds for.
+            Rows that no other rule covers.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def characteristics(
 ) -> dict[str, float]:
     """Describe a rule set by averages over its rules, and how rules meet on rows.
 
-    Use it to compare rule sets, or to set one beside a model of RuleKit.
+    Use it to compare rule sets, or to compare one with a model of RuleKit.
 
     Parameters
     ----------
@@ -196,15 +196,15 @@ def characteristics(
     y : array-like of shape (n_rows,), optional
         Their labels: the truth, or the predictions of a black box.
     measure : str or RuleMeasure, default="c2"
-        What `avg_rule_quality` is the average of: a name in
-        :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own.
+        Measure that `avg_rule_quality` averages: a name in
+        :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure.
     alpha : float, default=0.05
         Level of significance, between 0 and 1.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row, zero or positive; conflicts are sums of weights then, and the tests
         take weights for numbers of rows.
     untested : float, default=NaN
-        Regression: the p-value of a rule that holds for too few rows to be tested; see
+        Regression: the p-value of a rule that covers too few rows for a test; see
         :meth:`RuleConfusion.p_values`. RuleKit has 0.0.
     times : mapping of str to float, optional
         Seconds that making the rules took, to stand beside the other figures: any of
@@ -231,15 +231,15 @@ def characteristics(
             Shares of tested rules that succeed beyond chance by each of these, also with
             ``rulekit_``.
         ``rules_per_example``
-            How many rules hold for a row on average.
+            Mean number of rules that cover a row.
         ``voting_conflicts``, ``negative_voting_conflicts``
-            Classification only: rows that rules of two or more classes hold for, and those of them
+            Classification only: rows that rules of two or more classes cover, and those of them
             that the rule set predicts wrongly.
         ``time_total_s``, ``time_growing_s``, ``time_pruning_s``
             Those of `times` that are given.
 
         Means and shares over rules are NaN without rules, and means also where some rule has no
-        value, such as the precision of a rule that holds for no row, or cannot be tested.
+        value, such as the precision of a rule that covers no row, or cannot be tested.
 
     Raises
     ------
@@ -255,7 +255,7 @@ def characteristics(
 
     Notes
     -----
-    All rows that a rule holds for count, also where the rules are ordered. RuleKit counts conflicts
+    All rows that a rule covers count, also where the rules are ordered. RuleKit counts conflicts
     without weights, and gives the p-value 0 to rules of one row in a regression, where a
     standard deviation has no meaning: ``untested=0.0`` does so too.
 

@@ -178,7 +178,7 @@ def survival_report(
         ``text``
             The premise.
         ``rows``, ``events``
-            Rows assigned to the rule (all that it holds for, if the rules are unordered), and
+            Rows assigned to the rule (all that it covers, if the rules are unordered), and
             events among them.
         ``median``, ``other_median``
             Median survival of these rows and of all others: infinite if it is not reached, NaN
@@ -279,7 +279,7 @@ def integrated_brier_score(
         time by which 10 % of the scored rows are out of sight to that of 90 %, as far as allowed.
         Pass them to compare scores of different rows.
     y_train : structured array, or pair (time, event), optional
-        Outcomes by which censoring is estimated; by default those of the rules' training rows.
+        Outcomes from which censoring is estimated; by default those of the rules' training rows.
     uncovered : {"penalize", "ignore"}, default="penalize"
         Rows without a rule get the curve of all training rows, or are left out.
 

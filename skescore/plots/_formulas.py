@@ -60,7 +60,7 @@ def fire_curves(
     Parameters
     ----------
     along : {"n_rules", "loss"}, default="n_rules"
-        What grows along the axis.
+        Variable of the horizontal axis.
     psi : float or sequence of float, default=1.0
         So many rules weigh as much as one.
     fixed : float or sequence of float, default=1.0
@@ -69,14 +69,14 @@ def fire_curves(
     over : (float, float), optional
         Range of what grows: from 1 to 20 rules, or a loss from 0 to 10, by default.
     legend : bool, default=True
-        Whether a legend stands beside the axes.
+        Whether to draw a legend next to the axes.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes.
 
     Raises
     ------
@@ -155,14 +155,14 @@ def ice_part_curves(
     over : (float, float), optional
         Range of the performance (by default from 0 to 1) or of the numbers of rules (from 1 to 50).
     legend : bool, default=True
-        Whether a legend stands beside the axes.
+        Whether to draw a legend next to the axes.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def fire_isolines(
     Parameters
     ----------
     results : fitted search, Candidates, DataFrame or dict, optional
-        What is drawn as points: a search, its candidates or leaderboard, rows of a benchmark, or a
+        Points to draw: a search, its candidates or leaderboard, rows of a benchmark, or a
         dict of label to (loss, number of rules).
     psi : float or sequence of float, default=1.0
         So many rules weigh as much as one. Several give one line each, through the reference.
@@ -263,7 +263,7 @@ def fire_isolines(
         rules. Without it, and without `level`, up to twelve points get a line each, of their own
         color, and of more the best does; without results there are lines of a few levels.
     level : float, optional
-        Draw the line of this score, in place of a reference.
+        Draw the line of this score, instead of a reference.
     regions : bool, default=True
         With one line: shade what is better and what is worse. With one line for each of several
         psi: hatch what is better.
@@ -274,14 +274,14 @@ def fire_isolines(
     loss_label : str, default="predictive loss p"
         Name of the loss, with its unit: ``"mean absolute error (mg/dl)"``.
     legend : bool, default=True
-        Whether a legend stands beside the axes.
+        Whether to draw a legend next to the axes.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes.
 
     Raises
     ------
@@ -470,7 +470,7 @@ def fire_surface(
     Parameters
     ----------
     results : fitted search, Candidates, DataFrame or dict, optional
-        What is drawn as points: a search, its candidates or leaderboard, rows of a benchmark, or a
+        Points to draw: a search, its candidates or leaderboard, rows of a benchmark, or a
         dict of label to (loss, number of rules).
     psi : float, default=1.0
         So many rules weigh as much as one.
@@ -481,14 +481,14 @@ def fire_surface(
     loss_label : str, default="predictive loss p"
         Name of the loss, with its unit: ``"mean absolute error (mg/dl)"``.
     colorbar : bool, default=True
-        Whether a scale of the colors stands beside the map.
+        Whether to draw a color bar.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes.
 
     Raises
     ------
@@ -588,7 +588,7 @@ def ice_surface(
     Parameters
     ----------
     results : fitted search, Candidates, DataFrame or dict, optional
-        What is drawn as points: a search, its candidates or leaderboard, rows of a benchmark, or a
+        Points to draw: a search, its candidates or leaderboard, rows of a benchmark, or a
         dict of label to (performance, number of rules, completeness).
     phi, rho : float, default=1.0
         Importance of performance and of few rules.
@@ -604,14 +604,14 @@ def ice_surface(
     performance_label : str, default="predictive performance p"
         Its name: ``"F1"`` or ``"R²"``.
     colorbar : bool, default=True
-        Whether a scale of the colors stands beside it.
+        Whether to draw a color bar.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes.
 
     Raises
     ------
@@ -716,14 +716,14 @@ def ice_part_surface(
     weight : (float, float), default=(0.1, 5.0)
         Range of phi or rho.
     colorbar : bool, default=True
-        Whether a scale of the colors stands beside it.
+        Whether to draw a color bar.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.axes.Axes
-        What was drawn on.
+        The axes.
 
     Raises
     ------

@@ -25,7 +25,7 @@ class AttributionReport(NamedTuple):
     score : float
         The mean, greater is better.
     values : ndarray of shape (n_rows,)
-        The measure of each row as :func:`skescore.metrics.attribution.faithfulness` gives it.
+        The measure of each row as :func:`skescore.metrics.attribution.faithfulness` returns it.
     n_undefined : int
         How many rows have none; they are left out of the mean.
     """

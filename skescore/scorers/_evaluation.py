@@ -50,16 +50,16 @@ class RuleEvaluation:
     X : array-like or RuleCounts
         The rows, in the units of the rules; or counts of them, from which all else is taken.
     y_true, y_pred : ndarray of shape (n_rows,)
-        What is compared, in the units of y. Of counts, each pair of true and predicted class once,
+        True and predicted values, in the units of y. Of counts, each pair of classes once,
         and nothing in a regression.
     covered : ndarray of bool, shape (n_rows,)
-        Rows that some rule holds for.
+        Rows that some rule covers.
     default : float or None
-        Regression: the mean that stands for a missing prediction, in the units of y.
+        Regression: the mean that replaces a missing prediction, in the units of y.
     sample_weight : ndarray or None
         Weights of the rows.
     model : object, optional
-        What the rules came from: a fitted extractor, a tree, or a rule set.
+        Holder of the rules: a fitted extractor, a tree, or a rule set.
     rows : array-like, optional
         The rows as `model` and its black box read them.
     black_box : callable, optional
@@ -293,7 +293,7 @@ def evaluate_rules(
     X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
         The rows; or counts of them, which know labels and weights.
     y : array-like of shape (n_rows,)
-        The truth; not looked at with ``reference="black_box"``.
+        True values; ignored with ``reference="black_box"``.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
     sample_weight : array-like of shape (n_rows,), optional

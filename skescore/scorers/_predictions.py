@@ -192,8 +192,8 @@ def make_performance_scorer(
     Parameters
     ----------
     metric : str, PerformanceMetric or dict of str to callable
-        A name of :data:`skescore.metrics.PERFORMANCE_METRICS`, or a measure of your own. A loss is
-        negated. ``{name: function}`` stands for a function of ``(y_true, y_pred)``, such as those
+        A name of :data:`skescore.metrics.PERFORMANCE_METRICS`, or a user-defined metric. A loss is
+        negated. ``{name: function}`` is a function of ``(y_true, y_pred)``, such as those
         of ``sklearn.metrics``, of which greater is better; it gets `sample_weight` if there is one.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity), which only extractors
@@ -220,7 +220,7 @@ def make_performance_scorer(
 
     Notes
     -----
-    All rows count as the model predicts them, also those that no rule holds for; a rule set by
+    All rows count as the model predicts them, also uncovered ones; a rule set by
     itself needs a fallback for them.
 
     Confidences are taken in the order of the model's classes. Rows whose label the model does not

@@ -81,9 +81,9 @@ class RuleScorer(AsksForWeights):
     Parameters
     ----------
     name : str
-        What it is called in messages.
+        Name in messages.
     measure : ScoreSpec or callable
-        The score's row in :data:`SCORE_SPECS`, or ``measure(evaluation, **settings)`` that gives a
+        Declaration of the score, or ``measure(evaluation, **settings)`` that returns a
         float or a dict of floats, greater is better.
     reference : {"data", "black_box"}
         Compare with y, or with the black box's own predictions.
@@ -222,21 +222,21 @@ def make_score_scorer(
     Parameters
     ----------
     score : str or ScoreSpec
-        A name in :data:`SCORE_SPECS`, or a row of your own.
+        A name in :data:`SCORE_SPECS`, or a user-defined score.
     metric : str or callable, default="auto"
         Measure of the prediction: the score's default for the task, a name of
         :data:`skescore.metrics.PREDICTION_METRICS` (a performance x becomes the loss 1 - x), or
         ``metric(y_true, y_pred)`` whose best value is 0 for a loss, 1 for a performance.
     completeness : {"volume", "instances"} or callable, default="volume"
         Share of the domain's volume or of the rows; a callable gets the RuleSet and the rows. Not
-        looked at by scores without completeness.
+        used by scores without completeness.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
     uncovered : {"ignore", "penalize"}, optional
         Rows without a rule are left out, or count as wrong (classification) or as predicted by the
         mean (regression); by default as the score's row says.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
-        What is counted as size: literals are comparisons with a bound or with a value of a
+        Unit of the size: literals are comparisons with a bound or with a value of a
         category; terms are literals and the features in linear conclusions. A callable gets the
         RuleSet.
     undefined : float, default=NaN
@@ -295,7 +295,7 @@ def make_fire_scorer(
         FiRe does not know completeness, so leaving out rows without a rule would call a list
         perfect that predicts one easy row.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
-        What is counted as size.
+        Unit of the size.
     undefined : float, default=NaN
         The score where there are no rules or no rows left.
 
@@ -355,9 +355,9 @@ def make_q_scorer(
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
     uncovered : {"ignore", "penalize"}, default="ignore"
-        What becomes of rows without a rule; left out, as completeness accounts for them.
+        Treatment of uncovered rows; ignored, since completeness accounts for them.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
-        What is counted as size.
+        Unit of the size.
     undefined : float, default=NaN
         The score where there are no rules or no rows left.
 
@@ -411,9 +411,9 @@ def make_ice_scorer(
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
     uncovered : {"ignore", "penalize"}, default="ignore"
-        What becomes of rows without a rule; left out, as completeness accounts for them.
+        Treatment of uncovered rows; ignored, since completeness accounts for them.
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
-        What is counted as size.
+        Unit of the size.
     undefined : float, default=NaN
         The score where there are no rules or no rows left.
 
@@ -479,7 +479,7 @@ def make_knowledge_scorer(
     scorers: Sequence[RuleScorer] = (),
     **weights: float,
 ) -> RuleScorer:
-    """Make a scorer that gives all scores and their parts at once, from one prediction.
+    """Make a scorer that returns all scores and their parts from one prediction.
 
     Use it as ``GridSearchCV(scoring=..., refit="ice")`` or in ``cross_validate``.
 
@@ -493,7 +493,7 @@ def make_knowledge_scorer(
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
     size : {"rules", "conditions", "literals", "terms"} or callable, default="rules"
-        What is counted as size.
+        Unit of the size.
     undefined : float, default=NaN
         The score where there are no rules or no rows left.
     scorers : sequence of RuleScorer, default=()
@@ -580,7 +580,7 @@ def _quality_of(
     if math.isnan(result):
         rules = f"{without} of {len(e.ruleset)} rules have no value on these {e.n_rows[1]} rows"
         if weights is not None and not len(values):
-            rules = f"no rule holds for any of these {e.n_rows[1]} rows"
+            rules = f"no rule covers any of these {e.n_rows[1]} rows"
         return _undefined(undefined, f"{rule_measure.name} is undefined: {rules}.")
     return float(result)
 
@@ -602,20 +602,20 @@ def make_rule_scorer(
     Parameters
     ----------
     measure : str, RuleMeasure or dict of one name to a callable, default="c2"
-        A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own: ``{"name":
+        A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure: ``{"name":
         function}`` with ``function(p, n, P, N)`` of arrays, greater being better. A loss is
         negated.
     aggregate : {"mean", "min", "median", "max", "weighted"} or callable, default="mean"
-        What is made of the values of all rules, greater being better; "weighted" is the mean
-        weighted by the rows that each rule holds for. A callable gets the array of values.
+        Aggregate of the values of all rules, greater being better; "weighted" is the mean
+        weighted by the rows that each rule covers. A callable gets the array of values.
     reference : {"data", "black_box"}, default="data"
         Compare with y, or with the black box's own predictions (fidelity).
     assigned : bool, default=False
-        False judges each rule by all rows that it holds for; True by those assigned to it, which
+        False judges each rule by all rows that it covers; True by those assigned to it, which
         matters in ordered rule sets, whose later rules mean "else".
     undefined : float, default=NaN
         The value of a rule for which the measure is not defined, such as the precision of a rule
-        that holds for no row, and the score where there are no rules. A score of NaN comes with an
+        that covers no row, and the score where there are no rules. A score of NaN comes with an
         ``UndefinedMetricWarning``.
     **parameters : float
         Parameters of the measure.
@@ -689,12 +689,12 @@ def make_set_scorer(
 ) -> RuleScorer:
     """Make a scorer of what FiRe, Q and ICE do not look at: how rules meet, whether they are true.
 
-    Use it beside a score, as a further column of a search or a bench.
+    Use it with a score, as a further column of a search or a bench.
 
     Parameters
     ----------
     measure : str or SetMeasure
-        A name in :data:`SET_MEASURES`, or a measure of your own. A loss is negated.
+        A name in :data:`SET_MEASURES`, or a user-defined measure. A loss is negated.
     reference : {"data", "black_box"}, default="data"
         Whose labels ``calibration_error`` and ``calibrated_rules`` look at; the others look at
         none.
@@ -789,10 +789,9 @@ SET_SCORERS: dict[str, RuleScorer] = {
 
 
 def register_score(spec: ScoreSpec) -> None:
-    """Add a score of rule sets that searches, benches, the command line and reports then know.
+    """Add a score of rule sets to scorers, searches, benches, the command line and reports.
 
-    Register it before the runs that are to know it: what they keep of the prediction is by then
-    known.
+    Register it before the runs that use it, since they record its measure of the prediction.
 
     Parameters
     ----------
@@ -802,7 +801,7 @@ def register_score(spec: ScoreSpec) -> None:
     Raises
     ------
     ValueError
-        If its name, or that of what it keeps of the prediction, stands for something else.
+        If its name or the name of its column is taken.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""Measures of a rule set as a whole, of what FiRe, Q and ICE do not look at, as a table.
+"""Measures of a rule set as a whole that FiRe, Q and ICE do not contain.
 
 Scorers, searches, benches and the command line read the table; a further measure is one row.
 """
@@ -58,18 +58,18 @@ class SetMeasure:
     Parameters
     ----------
     name : str
-        What to call it.
+        Name of the measure.
     function : callable
         ``function(evaluation, **options)`` of a :class:`RuleEvaluation`; it gives a number, NaN
         where there is none.
     text : str
-        What it says, for readers.
+        Description for readers.
     greater_is_better : bool, default=True
         False for a loss.
     needs : {"rules", "rows", "labels", "black_box", "extractor"}, default="rows"
-        What it looks at beside the rules.
+        Inputs besides the rules.
     tasks : tuple of str, default=("classification", "regression")
-        What it has a meaning for.
+        Tasks for which it is defined.
     range : str, default="[0, 1]"
         The values that it takes.
     source : str, default=""

@@ -1,4 +1,4 @@
-"""What leaving out or changing rules does to the scores of the rule set as a whole."""
+"""Effect of removing or changing rules on the scores of the rule set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def selection_effect(
 ) -> pd.DataFrame:
     """Compare the scores of a rule set before and after a selection.
 
-    Use it beside :func:`select_rules`, :func:`significant_rules` or :func:`prune`: fewer rules are
+    Use it after :func:`select_rules`, :func:`significant_rules` or :func:`prune`: fewer rules are
     easier to read, but leave rows without one. Rows other than those that the
     selection was made on give an honest comparison.
 
@@ -53,7 +53,7 @@ def selection_effect(
         ``fire``, ``q``
             The FiRe and the Q score, less is better.
         ``performance``, ``loss``, ``loss_q``
-            What they say of predictions: that of ICE, of FiRe and of Q.
+            Their measures of the prediction: that of ICE, of FiRe and of Q.
         ``n_rules``, ``n_conditions``
             Size.
         ``completeness_volume``, ``completeness_instances``

@@ -1,6 +1,6 @@
 """Fewer rules: those that are good enough, or succeed beyond chance.
 
-A filter only leaves rules out. What stays keeps its order, weights and statistics, and the rule set
+A filter only removes rules. The others keep their order, weights and statistics, and the rule set
 its classes, domain, voting and fallback.
 """
 
@@ -44,7 +44,7 @@ def select_rules(
     y : array-like of shape (n_rows,)
         Their labels: the truth, or the predictions of a black box.
     measure : str or RuleMeasure
-        A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own.
+        A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure.
     threshold : float
         The least value that a rule may have to stay.
     sample_weight : array-like of shape (n_rows,), optional
@@ -68,7 +68,7 @@ def select_rules(
 
     See Also
     --------
-    skescore.selection.selection_effect : What the selection does to ICE, FiRe and Q.
+    skescore.selection.selection_effect : Effect of the selection on ICE, FiRe and Q.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def significant_rules(
     assigned : bool, default=False
         True counts for each rule only the rows assigned to it, see :func:`confusion`.
     untested : float, default=NaN
-        Regression: the p-value of a rule that holds for too few rows to be tested; see
+        Regression: the p-value of a rule that covers too few rows for a test; see
         :meth:`RuleConfusion.p_values`. RuleKit has 0.0.
 
     Returns
@@ -141,7 +141,7 @@ def significant_rules(
 
     See Also
     --------
-    skescore.selection.selection_effect : What the selection does to ICE, FiRe and Q.
+    skescore.selection.selection_effect : Effect of the selection on ICE, FiRe and Q.
 
     Examples
     --------

@@ -467,7 +467,7 @@ def prune(
     Raises
     ------
     TypeError
-        If `ruleset` is no RuleSet, or the scorer gives no single number.
+        If `ruleset` is no RuleSet, or the scorer does not return a single number.
     ValueError
         If there is no such score, X and y_black_box do not fit each other or the rules, or all
         rules that hold vote.
@@ -528,7 +528,7 @@ def prune(
     if isinstance(scorer, RuleScorer):
         if scorer.gives_dict:
             raise TypeError(
-                f"scorer must give one number, but {scorer!r} gives several. Choose one of "
+                f"scorer must give one number, but {scorer!r} returns several. Choose one of "
                 f"{listed([spec.scorer_name for spec in scorer.specs])}."
             )
         scorer = RuleScorer(scorer.name, scorer.measure, "data", scorer.settings)

@@ -1,4 +1,4 @@
-"""Rules that vote: every rule speaks with the weight that a measure gives it on labeled rows."""
+"""Voting rules: every rule votes with the value of a measure on labeled rows as its weight."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def with_weights(
     r"""Set the weight of each rule to the value of a measure, so that all matching rules vote.
 
     Use it where rules overlap and contradict each other: good rules then outvote weak ones, as in
-    RuleKit. What was seen where a rule holds decides, not which rule comes first.
+    RuleKit. The statistics of the matching rules decide, not their order.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules: unordered, or an ordered list that is declared disjoint.
     measure : str or RuleMeasure
-        A name in :data:`skescore.metrics.RULE_MEASURES`, or a measure of your own.
+        A name in :data:`skescore.metrics.RULE_MEASURES`, or a user-defined measure.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows that the rules are weighed on, at least one; usually those of the training.
     y : array-like of shape (n_rows,)
@@ -50,7 +50,7 @@ def with_weights(
         How rules vote, see :class:`RuleSet`; by default ``"votes"`` for classes and
         ``"mean"`` for numbers.
     undefined : float, default=0.0
-        Weight of a rule where the measure is not defined, such as one that holds for no row. Zero
+        Weight of a rule where the measure is not defined, such as one that covers no row. Zero
         leaves it without a say.
     **parameters : float
         Parameters of the measure.

@@ -188,7 +188,7 @@ def test_without_rules_or_rows_of_rules() -> None:
     nowhere = RULES.replace(rules=[SPARE[2]])
     with pytest.warns(UndefinedMetricWarning, match="1 of 1 rules have no value"):
         assert math.isnan(make_rule_scorer("precision")(nowhere, X, Y))
-    with pytest.warns(UndefinedMetricWarning, match="no rule holds for any of these 5 rows"):
+    with pytest.warns(UndefinedMetricWarning, match="no rule covers any of these 5 rows"):
         assert math.isnan(make_rule_scorer(aggregate="weighted")(nowhere, X, Y))
 
 
