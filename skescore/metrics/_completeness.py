@@ -1,4 +1,4 @@
-"""Completeness: which share of the domain, or of some rows, is covered by rules.
+"""Completeness: share of the domain, or of rows, that rules cover.
 
 The two shares measure different things and may differ widely: rules around dense groups of rows
 cover nearly all rows by a small part of the domain. Report both and never mix them.
@@ -294,8 +294,8 @@ class UnitBoxes(NamedTuple):
 def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     """Convert the rules of a rule set with a domain to boxes in the unit cube.
 
-    A feature without missing values is [0, 1]; a constant one is left out. With a share m of missing
-    values, known values are [0, 1 - m] and the rest represents missing values. Missing
+    A feature without missing values is [0, 1]; a constant one is left out. With a share m of
+    missing values, known values are [0, 1 - m] and the rest represents missing values. Missing
     values stand where fewest boxes fall apart, or always at the upper end, so that boxes of other
     rule sets are `comparable`.
     """

@@ -1,4 +1,4 @@
-"""How the rules of a set meet: rows of several rules, rows of none, and what could be left out."""
+"""Overlap, gaps and redundancy of the rules of a set."""
 
 from __future__ import annotations
 
