@@ -221,7 +221,7 @@ class Terms:
         self._names = [str(columns.get(name, name)) for name in ruleset.feature_names]
         order = range(len(ruleset)) if all_rules else rules_in_order(ruleset)
         rules = [ruleset.rules[i] for i in order]
-        self._kinds = self._found_kinds(rules, ruleset)
+        self._kinds = _column_kinds(rules, ruleset)
         self._flags = {feature for feature, kind in self._kinds.items() if kind == "flags"}
         self._columns: dict[int, str] = {}
         for feature in sorted(_used(rules)):
@@ -240,37 +240,6 @@ class Terms:
                 "columns={feature: column} with other names, or a dialect that respects case, such "
                 "as 'postgres'."
             )
-
-    def _found_kinds(self, rules: Sequence[Rule], ruleset: RuleSet) -> dict[int, str]:
-        """Return the kind of values in the columns that rules use: texts, numbers or flags.
-
-        The domain decides for columns that rules only test for missing values, if there is one.
-        """
-        names, domain = ruleset.feature_names, ruleset.domain
-        kinds: dict[int, set[str]] = {f: {"numbers"} for f in _summed(rules)}
-        for condition in elementary(c for rule in rules for c in rule.conditions):
-            if isinstance(condition, Missing):
-                continue
-            values = condition.values if isinstance(condition, OneOf) else (0.0,)
-            for feature in condition.features:
-                kinds.setdefault(feature, set()).update(map(_kind, values))
-        for feature, value_kinds in kinds.items():
-            if "texts" in value_kinds and len(value_kinds) > 1:
-                raise ValueError(
-                    f"The rules compare feature {names[feature]!r} with texts and with numbers, "
-                    "but a column of a table cannot hold both. Make its values one kind."
-                )
-        if domain is not None:
-            for feature in _used(rules) - kinds.keys():
-                kinds[feature] = set(map(_kind, domain.values_of(feature) or (0.0,)))
-        return {
-            feature: "texts"
-            if "texts" in value_kinds
-            else "flags"
-            if value_kinds == {"flags"}
-            else "numbers"
-            for feature, value_kinds in kinds.items()
-        }
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -390,12 +359,54 @@ def _kind(value: Any) -> str:
     return "flags" if isinstance(value, bool) else "numbers"
 
 
+def _column_kinds(rules: Sequence[Rule], ruleset: RuleSet) -> dict[int, str]:
+    """Return the kind of values in the columns that rules use: texts, numbers or flags.
+
+    For columns that `rules` only test for missing values, the other rules of the set decide, which
+    never predict but compare the same columns; then the domain, if there is one.
+    """
+    kinds = _compared_kinds(rules)
+    undecided = _used(rules) - kinds.keys()
+    for feature, value_kinds in _compared_kinds(ruleset.rules).items():
+        if feature in undecided:
+            kinds[feature] = value_kinds
+    for feature, value_kinds in kinds.items():
+        if "texts" in value_kinds and len(value_kinds) > 1:
+            raise ValueError(
+                f"The rules compare feature {ruleset.feature_names[feature]!r} with texts and with "
+                "numbers, but a column of a table cannot hold both. Make its values one kind."
+            )
+    if ruleset.domain is not None:
+        for feature in undecided - kinds.keys():
+            kinds[feature] = set(map(_kind, ruleset.domain.values_of(feature) or (0.0,)))
+    return {
+        feature: "texts"
+        if "texts" in value_kinds
+        else "flags"
+        if value_kinds == {"flags"}
+        else "numbers"
+        for feature, value_kinds in kinds.items()
+    }
+
+
+def _compared_kinds(rules: Sequence[Rule]) -> dict[int, set[str]]:
+    """Return the kinds of the values with which rules compare each column, or that they sum."""
+    kinds: dict[int, set[str]] = {feature: {"numbers"} for feature in _summed(rules)}
+    for condition in elementary(c for rule in rules for c in rule.conditions):
+        if isinstance(condition, Missing):
+            continue
+        values = condition.values if isinstance(condition, OneOf) else (0.0,)
+        for feature in condition.features:
+            kinds.setdefault(feature, set()).update(map(_kind, values))
+    return kinds
+
+
 def _used(rules: Sequence[Rule]) -> set[int]:
     return _summed(rules) | {f for rule in rules for c in rule.conditions for f in c.features}
 
 
 def _summed(rules: Sequence[Rule]) -> set[int]:
-    """The features that sums are made of."""
+    """Return the features in the linear outputs and weights of rules."""
     parts = (part for rule in rules for part in (rule.output, rule.weight))
     return {f for part in parts if isinstance(part, LinearOutput) for f, _ in part.terms}
 

@@ -132,6 +132,17 @@ def test_arbitrary_rule_sets_answer_alike(arbitrary, duck, data):
         assert_equal(found, wanted, ruleset, X, types=False)
 
 
+def test_kinds_of_columns_follow_rules_that_never_predict(duck):
+    rules = [Rule([Missing(1)], 1.0), Rule([], 2.0), Rule([OneOf(1, ["a"])], 3.0)]
+    domain = Domain([0.0, 0.0], [1.0, 1.0])
+    ruleset = RuleSet(rules, NAMES, task="regression", domain=domain, ordered=True)
+    kinds = pd.Series(["a", None, "nan"], dtype=object)
+    X = pd.DataFrame({"length": [0.0, 1.0, 0.5], "kind": kinds})
+    expected = [2.0, 1.0, 2.0]
+    assert ruleset.predict(X).tolist() == expected
+    assert in_duckdb(duck, ruleset, X, [ruleset.to_sql(exact=True)]) == [expected]
+
+
 def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted, duck):
     for (name, task), (ruleset, X) in fitted.items():
         ruleset = ruleset.replace(fallback=Fallback(ruleset.fallback.output))
