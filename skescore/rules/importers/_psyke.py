@@ -55,14 +55,14 @@ class Draft:
 
 @dataclass(frozen=True)
 class Columns:
-    """The features of the rules, and where among them those are that PSyKE knows."""
+    """Names of the features of the rules, and the index of each feature that PSyKE knows."""
 
     names: tuple[str, ...]
-    place: Mapping[str, int]
+    index_of: Mapping[str, int]
 
     @classmethod
     def of(cls, column_names: Sequence[str], feature_names: Sequence[str] | None) -> Columns:
-        """Put names to what PSyKE saw."""
+        """Match the columns that PSyKE saw with names of features."""
         if feature_names is None:
             return cls(tuple(column_names), {name: j for j, name in enumerate(column_names)})
         names = tuple(map(str, check_sequence("feature_names", feature_names, "names")))
@@ -300,7 +300,7 @@ def _statistics(
 # knows which column stands for which values, so that literals on columns become conditions on
 # features.
 
-#: A place between two numbers: just before (0) or just after (1) a number.
+#: A position between two numbers: just before (0) or just after (1) a number.
 _Cut: TypeAlias = tuple[float, int]
 #: Pieces of the line, from one cut to another, in order and without touching.
 _Region: TypeAlias = list[tuple[_Cut, _Cut]]
@@ -647,11 +647,11 @@ def _conditions(
     for name in map(str, cube.dimensions):
         if name in ignored:
             continue
-        sides = _interval(cube, name, columns.place.get(name, 0))
+        sides = _interval(cube, name, columns.index_of.get(name, 0))
         if sides is None:
             return None
         for side in sides:
-            if name not in columns.place:
+            if name not in columns.index_of:
                 raise ValueError(
                     f"A box of PSyKE has bounds on {name!r}, which is no column but made of some: "
                     "such a rule cannot be held. Use max_poly=1."
@@ -680,8 +680,8 @@ def _linear(cube: Any, columns: Columns, units: Units) -> Any:
     coefficients = np.ravel(cube.output.coef_).astype(float).tolist()
     terms = []
     for name, coefficient in zip(map(str, cube.dimensions), coefficients, strict=True):
-        if name in columns.place:
-            terms.append((name, columns.place[name], coefficient))
+        if name in columns.index_of:
+            terms.append((name, columns.index_of[name], coefficient))
         elif coefficient != 0:
             raise ValueError(
                 f"PSyKE's rule predicts a multiple of {name!r}, which is no column but made of "
@@ -713,11 +713,11 @@ def _domain(extractor: Any, columns: Columns, units: Units) -> Domain | None:
         return None
     lower, upper = [0.0] * len(columns.names), [0.0] * len(columns.names)
     for name, (low, high) in extractor._surrounding.dimensions.items():
-        if str(name) not in columns.place:
+        if str(name) not in columns.index_of:
             continue
         if not (math.isfinite(low) and math.isfinite(high)):
             return None
-        at = columns.place[str(name)]
+        at = columns.index_of[str(name)]
         lower[at], upper[at] = (float(units.number(str(name), float(v))) for v in (low, high))
     return Domain(tuple(lower), tuple(upper))
 
@@ -861,14 +861,16 @@ def _cart_conditions(
         name = column_names[interval.feature]
         undone = units.interval(name, interval)
         if not discretization.features:
-            conditions.append(replace(undone, feature=columns.place[name]))
+            conditions.append(replace(undone, feature=columns.index_of[name]))
             continue
         zero, one = undone.holds(lambda _: np.array([0.0, 1.0])).tolist()
         if not (zero or one):
             return None
         if not (zero and one):
             literals.append((name, one))
-    return tuple(conditions) if conditions else discretization.conditions(literals, columns.place)
+    return (
+        tuple(conditions) if conditions else discretization.conditions(literals, columns.index_of)
+    )
 
 
 def _cart_statistics(
@@ -926,9 +928,11 @@ def read_literals(
     for literals, label in rules:
         conditions: tuple[Condition, ...] | None
         if discretization.features:
-            conditions = discretization.conditions(literals, columns.place)
+            conditions = discretization.conditions(literals, columns.index_of)
         else:
-            conditions = tuple(_on_column(name, columns.place[c], value) for c, value in literals)
+            conditions = tuple(
+                _on_column(name, columns.index_of[c], value) for c, value in literals
+            )
         if conditions is not None:
             drafts.append(Draft(conditions, label))
     notes = _missing(len(rules) - len(drafts), len(rules), name)

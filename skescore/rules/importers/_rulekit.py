@@ -408,32 +408,32 @@ _Ending: TypeAlias = tuple[tuple[Condition, ...], str, str, bool, dict[str, floa
 
 @dataclass(frozen=True)
 class Parsed:
-    """What one text says."""
+    """Contents of the text of one rule."""
 
-    place: str
+    location: str
     conditions: tuple[Condition, ...]
     label: str
     value: str
-    #: Whether a range stands behind the value, as only numbers have.
+    #: True if a range follows the value, as only numbers have.
     is_number: bool
     statistics: dict[str, float]
 
     @property
     def n_rows(self) -> float | None:
-        """Training rows for which the rule held, if the text tells."""
+        """Number of training rows that the rule covered; None if the text does not report it."""
         if {"p", "n"} <= self.statistics.keys():
             return self.statistics["p"] + self.statistics["n"]
         return None
 
 
 class Line:
-    """The text of one rule; `place` says in errors where it stands."""
+    """The text of one rule; `location` names it in errors."""
 
-    def __init__(self, text: str, place: str, names: Sequence[str]) -> None:
+    def __init__(self, text: str, location: str, names: Sequence[str]) -> None:
         self.text = text
-        self.place = place
+        self.location = location
         self.names = names
-        self.known: dict[tuple[int, str], _Ending | None] = {}
+        self.endings: dict[tuple[int, str], _Ending | None] = {}
         self.furthest = (0, "'IF'")
         #: Above 0 while a reading is tried that few texts mean; errors do not speak of those.
         self.doubts = 0
@@ -450,10 +450,10 @@ class Line:
             if ending is None and blank is not None:
                 ending = self._premise_at(blank.end())
         except RecursionError as error:
-            raise ValueError(f"{self.place} has too many conditions to be read.") from error
+            raise ValueError(f"{self.location} has too many conditions to be read.") from error
         if ending is None:
             self._fail()
-        return Parsed(self.place, *ending)
+        return Parsed(self.location, *ending)
 
     def _premise_at(self, at: int, group: str = "") -> _Ending | None:
         """Parse the rest of a rule from the start of a condition; None if that is not possible.
@@ -461,18 +461,18 @@ class Line:
         Within brackets around several conditions, `group` is the opening bracket.
         """
         key = at, group
-        if key not in self.known:
+        if key not in self.endings:
             endings = (self._from(*start, group) for start in self._features(at))
             possible_endings = [ending for ending in endings if ending is not None]
             if len(possible_endings) > 1 and any(
                 other != possible_endings[0] for other in possible_endings
             ):
                 raise ValueError(
-                    f"{self.place}, column {at + 1}: the names of two features fit "
+                    f"{self.location}, column {at + 1}: the names of two features fit "
                     f"{self.text[at : at + 40]!r}. Rename them, or read the model itself instead."
                 )
-            self.known[key] = possible_endings[0] if possible_endings else None
-        return self.known[key]
+            self.endings[key] = possible_endings[0] if possible_endings else None
+        return self.endings[key]
 
     def _features(self, at: int) -> Iterator[tuple[int, int, str]]:
         """The features that may be named here, where their values begin, and what opened them."""
@@ -559,7 +559,7 @@ class Line:
             return Interval(feature, float(lower), float(upper), **closed)
         except ValueError as error:
             raise ValueError(
-                f"{self.place}, column {bounds.start() + 1}: no number lies in {bounds[0]!r} "
+                f"{self.location}, column {bounds.start() + 1}: no number lies in {bounds[0]!r} "
                 "(rounding may have closed the gap). Read the model itself instead."
             ) from error
 
@@ -609,7 +609,7 @@ class Line:
             name = re.split(r"\s*@?=", self.text[at:].lstrip("["), maxsplit=1)[0]
             hint = f" {did_you_mean(name, self.names)}"
         raise ValueError(
-            f"{self.place}, column {at + 1}: expected {expectation}, got {actual}.{hint}"
+            f"{self.location}, column {at + 1}: expected {expectation}, got {actual}.{hint}"
         )
 
 
@@ -661,7 +661,7 @@ def read_rulekit_text(
     ------
     ValueError
         If a text is not such a rule, naming the line and what was expected there; a name is not
-        among the features; two names fit one place; only some rules have a weight; or rules of
+        among the features; two names fit the same text; only some rules have a weight; or rules of
         survival are read without ``task="survival"``.
 
     Warns
@@ -698,28 +698,9 @@ def read_rulekit_text(
         )
     _check_alike(parsed)
     numeric = {c.feature for rule in parsed for c in rule.conditions if isinstance(c, Interval)}
-    survival = [rule.place for rule in parsed if rule.value == _UNKNOWN]
     if task == "survival":
-        other = [rule for rule in parsed if rule.value != _UNKNOWN]
-        if other:
-            raise ValueError(
-                f"{other[0].place} concludes {other[0].value!r}, which rules of survival do not: "
-                "leave out task='survival'."
-            )
-        rules = [_make_rule(rule, 0.0, None, 1.0, numeric) for rule in parsed]
-        return RuleSet(rules, names, task="regression", domain=domain, ordered=False)
-    if survival and (classes is None or _UNKNOWN not in map(str, classes)):
-        raise ValueError(
-            f"{survival[0]} concludes nothing, as rules of survival do: pass task='survival' to "
-            "read the premises, and give them their curves by SurvivalRules.fit(rules, X, y)."
-        )
-    if task is None:
-        task = "regression" if parsed[0].is_number else "classification"
-    elif task == "classification" and parsed[0].is_number:
-        raise ValueError(
-            "task='classification' does not go with conclusions that have a range, such as that of "
-            f"{parsed[0].place}: leave out the task, or pass task='regression'."
-        )
+        return _survival_rules(parsed, names, numeric, domain)
+    task = _infer_task(parsed, task, classes)
     settings: dict[str, Any] = {"task": task, "domain": domain, "ordered": False}
     if task == "regression":
         if classes is not None:
@@ -738,14 +719,7 @@ def read_rulekit_text(
             _class_counts(r, o, ordered, known_classes)
             for r, o in zip(parsed, outputs, strict=True)
         ]
-        negative = [rule.place for rule in parsed if rule.statistics.get("weight", 1.0) < 0]
-        if negative:
-            warnings.warn(
-                f"{negative[0]} has a negative weight. Where no votes above 0 are left, RuleKit "
-                "predicts by the order of its rules, the rules read by their votes.",
-                UserWarning,
-                stacklevel=2,
-            )
+        _warn_of_negative_weights(parsed)
     if default is not None:
         settings["fallback"] = Fallback(check_label("default", default))
     rules = [
@@ -755,17 +729,63 @@ def read_rulekit_text(
     return RuleSet(rules, names, **settings)
 
 
+def _survival_rules(
+    parsed: Sequence[Parsed], names: Sequence[str], numeric: set[int], domain: Domain | None
+) -> RuleSet:
+    """Make a rule set of the premises of survival rules."""
+    for rule in parsed:
+        if rule.value != _UNKNOWN:
+            raise ValueError(
+                f"{rule.location} concludes {rule.value!r}, which rules of survival do not: "
+                "leave out task='survival'."
+            )
+    rules = [_make_rule(rule, 0.0, None, 1.0, numeric) for rule in parsed]
+    return RuleSet(rules, names, task="regression", domain=domain, ordered=False)
+
+
+def _infer_task(parsed: Sequence[Parsed], task: str | None, classes: Sequence[Any] | None) -> str:
+    """Return the task that the conclusions and the given task agree on."""
+    first = parsed[0]
+    without_conclusion = [rule.location for rule in parsed if rule.value == _UNKNOWN]
+    if without_conclusion and (classes is None or _UNKNOWN not in map(str, classes)):
+        raise ValueError(
+            f"{without_conclusion[0]} concludes nothing, as rules of survival do: pass "
+            "task='survival' to read the premises, and give them their curves by "
+            "SurvivalRules.fit(rules, X, y)."
+        )
+    if task is None:
+        return "regression" if first.is_number else "classification"
+    if task == "classification" and first.is_number:
+        raise ValueError(
+            "task='classification' does not go with conclusions that have a range, such as that of "
+            f"{first.location}: leave out the task, or pass task='regression'."
+        )
+    return task
+
+
+def _warn_of_negative_weights(parsed: Sequence[Parsed]) -> None:
+    """Warn the caller of :func:`read_rulekit_text` if the vote of a rule is negative."""
+    negative = [rule.location for rule in parsed if rule.statistics.get("weight", 1.0) < 0]
+    if negative:
+        warnings.warn(
+            f"{negative[0]} has a negative weight. Where no votes above 0 are left, RuleKit "
+            "predicts by the order of its rules, the rules read by their votes.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def _make_rule(rule: Parsed, output: Any, counts: Any, weight: float, numeric: set[int]) -> Rule:
     try:
         statistics = None if rule.n_rows is None else RuleStatistics(rule.n_rows, counts)
         conditions = tuple(_with_numbers(c, numeric) for c in rule.conditions)
         return Rule(conditions, output, statistics, weight)
     except ValueError as error:
-        raise ValueError(f"{rule.place}: {error}") from error
+        raise ValueError(f"{rule.location}: {error}") from error
 
 
 def _rule_lines(text: str | Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The rules, each with the place where it stands."""
+    """Yield the text of each rule with its line or number."""
     if not isinstance(text, str):
         for number, item in enumerate(text, 1):
             if not isinstance(item, str):
@@ -794,19 +814,19 @@ def _check_alike(parsed: Sequence[Parsed]) -> None:
     for rule in parsed[1:]:
         if rule.label != first.label:
             raise ValueError(
-                f"{rule.place} concludes {rule.label!r}, {first.place} {first.label!r}: rules of "
-                "one set must speak of one target."
+                f"{rule.location} concludes {rule.label!r}, {first.location} {first.label!r}: all "
+                "rules of a set must have the same target."
             )
         if rule.is_number != first.is_number:
             raise ValueError(
-                f"{rule.place} concludes {'a number' if rule.is_number else 'a class'}, "
-                f"{first.place} does not: rules of one set must be of one task."
+                f"{rule.location} concludes {'a number' if rule.is_number else 'a class'}, "
+                f"{first.location} does not: rules of one set must be of one task."
             )
         if ("weight" in rule.statistics) != ("weight" in first.statistics):
             has = "a" if "weight" in rule.statistics else "no"
             raise ValueError(
-                f"{rule.place} has {has} weight, unlike {first.place}: either all rules must have "
-                "one or none."
+                f"{rule.location} has {has} weight, unlike {first.location}: either all rules must "
+                "have one or none."
             )
 
 
@@ -815,7 +835,7 @@ def _number(rule: Parsed) -> float:
         return check_number("the conclusion", float(rule.value), finite=True)
     except ValueError:
         raise ValueError(
-            f"{rule.place}: a regression needs a number as its conclusion, got {rule.value!r}."
+            f"{rule.location}: a regression needs a number as its conclusion, got {rule.value!r}."
         ) from None
 
 
@@ -825,8 +845,8 @@ def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> 
         for rule in parsed:
             if set(rule.value) & set("{}"):
                 raise ValueError(
-                    f"{rule.place} concludes {rule.value!r}, which looks like more than a label: "
-                    "pass classes=... if it is one."
+                    f"{rule.location} concludes {rule.value!r}, which looks like more than a "
+                    "label: pass classes=... if it is one."
                 )
         return {rule.value: rule.value for rule in parsed}
     classes = check_sequence("classes", classes, "labels")
@@ -836,7 +856,7 @@ def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> 
     for rule in parsed:
         if rule.value not in labels:
             raise ValueError(
-                f"{rule.place} concludes {rule.value!r}, which is str(label) of none of the "
+                f"{rule.location} concludes {rule.value!r}, which is str(label) of none of the "
                 f"classes {list(classes)}."
             )
     return labels

@@ -327,90 +327,122 @@ def in_user_units(
     if not (np.isfinite(mapping.scale).all() and mapping.scale.all()):
         raise ValueError(f"Columns must be scaled by finite numbers but 0, got {mapping.scale!r}.")
 
-    def unscaled(feature: int, value: float) -> float:
-        return float((value - mapping.offset[feature]) / mapping.scale[feature])
-
-    def source(feature: int) -> int:
-        return int(mapping.source[feature])
-
-    def values(feature: int, given: Iterable[Any]) -> tuple[Any, ...]:
-        return tuple(v if isinstance(v, str | bool) else unscaled(feature, v) for v in given)
-
-    exact = {} if transform is None else _exact_bounds(ruleset, mapping, transform)
-
-    def interval(c: Interval) -> Interval:
-        if not exact:
-            return interval_in(c, source(c.feature), lambda v: unscaled(c.feature, v))
-        ends = [(c.lower, c.lower_closed), (c.upper, c.upper_closed)]
-        if mapping.scale[c.feature] < 0:
-            ends = [(-c.upper, c.upper_closed), (-c.lower, c.lower_closed)]
-        bounds = []
-        for end, closed in ends:
-            key = c.feature, float(np.copysign(1, mapping.scale[c.feature]) * end)
-            bounds.append((exact.get(key, (end, end)), closed))
-        ((p, q), low_closed), ((r, s), high_closed) = bounds
-        low, high = q if low_closed else p, r if high_closed else s
-        if low >= high:  # rounding left one number, or none, of a narrow interval
-            return Interval(
-                source(c.feature),
-                high,
-                high,
-                lower_closed=True,
-                upper_closed=True,
-                missing=c.missing,
-            )
-        return Interval(source(c.feature), low, high, low_closed, high_closed, c.missing)
-
-    def condition(c: Condition) -> Condition:
-        if isinstance(c, AtLeast):
-            return AtLeast(c.m, tuple(condition(inner) for inner in c.conditions))
-        if isinstance(c, Interval | OneOf) and mapping.filled[c.feature] is not None:
-            # A missing value satisfies what the value does that an imputer puts in its place.
-            value = np.array([mapping.filled[c.feature]])
-            c = replace(c, missing=bool(c.holds(lambda _: value)[0]))
-        if isinstance(c, Interval):
-            return interval(c)
-        if isinstance(c, OneOf):
-            return replace(c, feature=source(c.feature), values=values(c.feature, c.values))
-        if isinstance(c, Missing):
-            return replace(c, feature=source(c.feature))
-        shift = sum(k * mapping.offset[f] for f, k in c.terms)
-        terms = tuple((source(f), float(k * mapping.scale[f])) for f, k in c.terms)
-        return replace(c, terms=terms, lower=c.lower - shift, upper=c.upper - shift)
-
-    def output(value: Any) -> Any:
-        if not isinstance(value, LinearOutput):
-            return value
-        summed: dict[int, float] = {}
-        intercept = value.intercept
-        for feature, coefficient in value.terms:
-            at = source(feature)
-            summed[at] = summed.get(at, 0.0) + float(coefficient * mapping.scale[feature])
-            intercept += float(coefficient * mapping.offset[feature])
-        return LinearOutput(intercept, tuple(summed.items()))
-
-    rules = [
-        Rule(
-            tuple(condition(c) for c in rule.conditions),
-            output(rule.output),
-            rule.statistics,
-            output(rule.weight),
-        )
-        for rule in ruleset.rules
-    ]
+    bounds = {} if transform is None else _exact_bounds(ruleset, mapping, transform)
+    conversion = _UnitConversion(mapping, bounds)
     domain = ruleset.domain
-    if domain is not None:
+    return ruleset.replace(
+        rules=[conversion.convert_rule(rule) for rule in ruleset.rules],
+        feature_names=mapping.input_names,
+        domain=None if domain is None else conversion.convert_domain(domain),
+    )
+
+
+@dataclass(frozen=True)
+class _UnitConversion:
+    """Conversion of rules on a transformer's output into rules on its input.
+
+    `exact_bounds` are those of :func:`_exact_bounds`; without any, bounds are computed by the
+    inverse of the affine map.
+    """
+
+    mapping: AffineMap
+    exact_bounds: dict[tuple[int, float], tuple[float, float]]
+
+    def convert_rule(self, rule: Rule) -> Rule:
+        """Convert the conditions, the output and the weight of a rule."""
+        return Rule(
+            tuple(self._convert_condition(condition) for condition in rule.conditions),
+            self._convert_output(rule.output),
+            rule.statistics,
+            self._convert_output(rule.weight),
+        )
+
+    def convert_domain(self, domain: Domain) -> Domain:
+        """Convert the box in which the rules predict."""
         # Columns that no rule can see are constant for the rules: they take no part in volumes.
-        lower = np.zeros(len(mapping.input_names))
-        upper = np.zeros(len(mapping.input_names))
-        missing = np.zeros(len(mapping.input_names))
+        lower, upper, missing = np.zeros((3, len(self.mapping.input_names)))
         categorical = {feature for feature, _ in domain.categories}
-        for k in range(len(domain.lower)):
-            ends = domain.lower[k], domain.upper[k]
-            if k not in categorical:  # whose ends count its values
-                ends = unscaled(k, ends[0]), unscaled(k, ends[1])
-            lower[source(k)], upper[source(k)] = min(ends), max(ends)
-            missing[source(k)] = domain.missing[k]
-        categories = [(source(k), values(k, known)) for k, known in domain.categories]
-        domain = Domain(tuple(lower), tuple(upper), tuple(categories), tuple(missing))
-    return ruleset.replace(rules=rules, feature_names=mapping.input_names, domain=domain)
+        for feature in range(len(domain.lower)):
+            bounds = domain.lower[feature], domain.upper[feature]
+            if feature not in categorical:  # The bounds of categorical columns count values.
+                bounds = self._unscale(feature, bounds[0]), self._unscale(feature, bounds[1])
+            source = self._source(feature)
+            lower[source], upper[source] = min(bounds), max(bounds)
+            missing[source] = domain.missing[feature]
+        categories = tuple(
+            (self._source(feature), self._convert_values(feature, values))
+            for feature, values in domain.categories
+        )
+        return Domain(tuple(lower), tuple(upper), categories, tuple(missing))
+
+    def _source(self, feature: int) -> int:
+        """Return the column of the input that a column of the output is made of."""
+        return int(self.mapping.source[feature])
+
+    def _unscale(self, feature: int, value: float) -> float:
+        return float((value - self.mapping.offset[feature]) / self.mapping.scale[feature])
+
+    def _convert_values(self, feature: int, values: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(v if isinstance(v, str | bool) else self._unscale(feature, v) for v in values)
+
+    def _convert_condition(self, condition: Condition) -> Condition:
+        if isinstance(condition, AtLeast):
+            inner = tuple(self._convert_condition(part) for part in condition.conditions)
+            return AtLeast(condition.m, inner)
+        if isinstance(condition, Interval | OneOf):
+            condition = self._accept_imputed(condition)
+        if isinstance(condition, Interval):
+            return self._convert_interval(condition)
+        if isinstance(condition, OneOf):
+            values = self._convert_values(condition.feature, condition.values)
+            return replace(condition, feature=self._source(condition.feature), values=values)
+        if isinstance(condition, Missing):
+            return replace(condition, feature=self._source(condition.feature))
+        scale, offset = self.mapping.scale, self.mapping.offset
+        shift = sum(coefficient * offset[feature] for feature, coefficient in condition.terms)
+        terms = tuple(
+            (self._source(feature), float(coefficient * scale[feature]))
+            for feature, coefficient in condition.terms
+        )
+        lower, upper = condition.lower - shift, condition.upper - shift
+        return replace(condition, terms=terms, lower=lower, upper=upper)
+
+    def _accept_imputed(self, condition: Interval | OneOf) -> Interval | OneOf:
+        """Let missing values satisfy a condition if the value that replaces them does."""
+        imputed = self.mapping.filled[condition.feature]
+        if imputed is None:
+            return condition
+        column = np.array([imputed])
+        return replace(condition, missing=bool(condition.holds(lambda _: column)[0]))
+
+    def _convert_interval(self, interval: Interval) -> Interval:
+        feature, source = interval.feature, self._source(interval.feature)
+        if not self.exact_bounds:
+            return interval_in(interval, source, lambda value: self._unscale(feature, value))
+        ends = [(interval.lower, interval.lower_closed), (interval.upper, interval.upper_closed)]
+        sign = float(np.copysign(1, self.mapping.scale[feature]))
+        if sign < 0:
+            ends = [(-bound, closed) for bound, closed in reversed(ends)]
+        (lower, lower_closed), (upper, upper_closed) = ends
+        # Closed ends include the bound: from the first input that reaches it to the last.
+        lower = self._exact_bound(feature, sign, lower)[1 if lower_closed else 0]
+        upper = self._exact_bound(feature, sign, upper)[0 if upper_closed else 1]
+        if lower >= upper:  # Rounding left one number, or none, of a narrow interval.
+            lower, lower_closed, upper_closed = upper, True, True
+        return Interval(source, lower, upper, lower_closed, upper_closed, interval.missing)
+
+    def _exact_bound(self, feature: int, sign: float, bound: float) -> tuple[float, float]:
+        return self.exact_bounds.get((feature, sign * bound), (bound, bound))
+
+    def _convert_output(self, output: Any) -> Any:
+        """Convert a linear output or weight; return constants as they are."""
+        if not isinstance(output, LinearOutput):
+            return output
+        coefficients: dict[int, float] = {}
+        intercept = output.intercept
+        for feature, coefficient in output.terms:
+            source = self._source(feature)
+            scaled = float(coefficient * self.mapping.scale[feature])
+            coefficients[source] = coefficients.get(source, 0.0) + scaled
+            intercept += float(coefficient * self.mapping.offset[feature])
+        return LinearOutput(intercept, tuple(coefficients.items()))

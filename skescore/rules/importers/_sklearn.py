@@ -195,39 +195,17 @@ def tree_to_ruleset(
     handles_missing = np.full(tree.n_features, missing)
     if missing is None:
         handles_missing = _features_with_missing(model, domain, simplify)
-    inner = np.flatnonzero(tree.children_left != -1)
-    gaps = [
-        bool(left) if handles_missing[feature] else None
-        for feature, left in zip(tree.feature[inner], tree.missing_go_to_left[inner], strict=True)
-    ]
-    cuts = [t if math.isinf(t) else float32_cut(t) for t in tree.threshold[inner].tolist()]
-    parts = zip(tree.feature[inner].tolist(), cuts, gaps, strict=True)
-    splits = dict(zip(inner.tolist(), parts, strict=True))
+    splits = _read_splits(tree, handles_missing)
     rules = []
     for leaf, path in paths.items():
         conditions = _conditions(path, splits)
         if conditions is None:
             continue
-        value = tree.value[leaf, 0]
-        n_rows = int(tree.n_node_samples[leaf])
         if classification:
             assert classes is not None
-            # scikit-learn < 1.3 held counts, later versions shares: both sum to the same here.
-            weight = tree.weighted_n_node_samples[leaf]
-            counts = value / value.sum() * weight
-            rounded = np.round(counts)
-            counts = np.where(np.abs(counts - rounded) <= 1e-12 * weight, rounded, counts)
-            output = classes[class_indices[np.argmax(value)]]
-            all_counts = np.zeros(len(classes))
-            all_counts[class_indices] = counts
-            statistics = RuleStatistics(n_rows, tuple(all_counts.tolist()))
+            output, statistics = _class_leaf(tree, leaf, classes, class_indices)
         else:
-            output = float(value[0])
-            squared = model.criterion in ("squared_error", "friedman_mse")
-            standard_deviation = math.sqrt(max(0.0, tree.impurity[leaf])) if squared else None
-            # With absolute errors, leaves predict their median.
-            mean = None if model.criterion == "absolute_error" else output
-            statistics = RuleStatistics(n_rows, mean=mean, standard_deviation=standard_deviation)
+            output, statistics = _number_leaf(tree, leaf, model.criterion)
         rules.append(Rule(conditions, output, statistics))
     return RuleSet(
         rules,
@@ -239,6 +217,49 @@ def tree_to_ruleset(
         disjoint=not simplify,
         **({"reference": "data"} | settings),
     )
+
+
+def _read_splits(
+    tree: Any, handles_missing: np.ndarray
+) -> dict[int, tuple[int, float, bool | None]]:
+    """Return the splits of a tree by node number, as :func:`_conditions` takes them."""
+    inner = np.flatnonzero(tree.children_left != -1)
+    features = tree.feature[inner].tolist()
+    cuts = [t if math.isinf(t) else float32_cut(t) for t in tree.threshold[inner].tolist()]
+    missing_left = [
+        bool(left) if handles_missing[feature] else None
+        for feature, left in zip(features, tree.missing_go_to_left[inner], strict=True)
+    ]
+    splits = zip(features, cuts, missing_left, strict=True)
+    return dict(zip(inner.tolist(), splits, strict=True))
+
+
+def _class_leaf(
+    tree: Any, leaf: int, classes: Sequence[Any], class_indices: np.ndarray
+) -> tuple[Any, RuleStatistics]:
+    """Return the class that a leaf predicts, and the statistics of its training rows."""
+    value = tree.value[leaf, 0]
+    # scikit-learn < 1.3 held counts, later versions shares: both sum to the same here.
+    weight = tree.weighted_n_node_samples[leaf]
+    counts = value / value.sum() * weight
+    rounded = np.round(counts)
+    all_counts = np.zeros(len(classes))
+    all_counts[class_indices] = np.where(
+        np.abs(counts - rounded) <= 1e-12 * weight, rounded, counts
+    )
+    statistics = RuleStatistics(int(tree.n_node_samples[leaf]), tuple(all_counts.tolist()))
+    return classes[class_indices[np.argmax(value)]], statistics
+
+
+def _number_leaf(tree: Any, leaf: int, criterion: str) -> tuple[float, RuleStatistics]:
+    """Return the number that a leaf predicts, and the statistics of its training rows."""
+    output = float(tree.value[leaf, 0][0])
+    squared = criterion in ("squared_error", "friedman_mse")
+    standard_deviation = math.sqrt(max(0.0, tree.impurity[leaf])) if squared else None
+    # With absolute errors, leaves predict their median.
+    mean = None if criterion == "absolute_error" else output
+    n_rows = int(tree.n_node_samples[leaf])
+    return output, RuleStatistics(n_rows, mean=mean, standard_deviation=standard_deviation)
 
 
 def read_tree(model: Any, **options: Any) -> RuleSet:
