@@ -75,7 +75,7 @@ def test_broken_package_is_not_called_missing(tmp_path, monkeypatch, source, det
     assert isinstance(caught.value.__cause__, ImportError)
 
 
-def test_missing_part_of_a_present_package_is_not_called_a_missing_package():
+def test_import_optional_reports_missing_submodule():
     with pytest.raises(ImportError, match=r"No module named 'json\.no_such_part'"):
         import_optional("json.no_such_part", extra="plots", purpose="Drawing a plot")
 
@@ -273,9 +273,7 @@ def test_seeds():
         (_names.BREX_METHOD_NAMES, BREX_METHODS),
     ],
 )
-def test_a_light_table_has_the_names_of_the_full_one_in_its_order(
-    light: Iterable[str], full: Iterable[str]
-) -> None:
+def test_name_tables_match_full_registries(light: Iterable[str], full: Iterable[str]) -> None:
     assert list(light) == list(full)
 
 
@@ -284,7 +282,7 @@ def test_what_is_told_beside_the_names_is_so() -> None:
     assert set(_names.VOTING_TEXTS) == {kind for kinds in VOTINGS.values() for kind in kinds}
 
 
-def test_processes_of_this_one_do_not_look_into_the_current_folder(tmp_path):
+def test_worker_processes_ignore_current_folder(tmp_path):
     """Neither workers nor what joblib starts run a colorsys.py that lies beside the data."""
     from skescore._processes import own_environment, safe_children, worker_command
 

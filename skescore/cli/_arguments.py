@@ -143,7 +143,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _missing(text: str) -> Callable[[str], str]:
-    return lambda given: "" if _is_there(Path(given)) else text.format(given)
+    return lambda value: "" if _is_there(Path(value)) else text.format(value)
 
 
 def _missing_data(data: str) -> str:

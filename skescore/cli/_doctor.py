@@ -93,12 +93,12 @@ def _package(requirement: Requirement) -> tuple[str, str]:
 def _installed(requirement: Requirement) -> tuple[str, str]:
     """Return the version of a package, and the command for another one if it is unsuitable."""
     try:
-        found = metadata.version(requirement.name)
+        installed_version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
         return f"{requirement.name} is missing", "pip install"
-    if requirement.specifier.contains(found, prereleases=True):
-        return f"{requirement.name} {found}", ""
-    text = f"{requirement.name} {found} is not {requirement.specifier}"
+    if requirement.specifier.contains(installed_version, prereleases=True):
+        return f"{requirement.name} {installed_version}", ""
+    text = f"{requirement.name} {installed_version} is not {requirement.specifier}"
     return text, "pip install --upgrade"
 
 

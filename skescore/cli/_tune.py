@@ -621,9 +621,12 @@ def _add_search_options(group: Any) -> None:
         type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
         help="columns that rules may use (default all); the black box uses all columns",
     )
-    numbers = _number_options()
-    for name, (kind, default, metavar, text) in numbers.items():
+    for name, (kind, default, metavar, text) in _number_options().items():
         group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
+    _add_certificate_options(group)
+
+
+def _add_certificate_options(group: Any) -> None:
     group.add_argument(
         "--certify",
         type=arguments.number_above(0),
@@ -716,24 +719,11 @@ def run(options: argparse.Namespace) -> str:
     ):
         search = _search(options, dataset, model, notes, trial_storage)
         with notes.instead_of_warnings():
-            finalists = None
-            if stored is not None and _can_compare_on_all_rows(options):
-                finalists = _compare_finalists(options, dataset, search, stored)
-            if options.pick is None:
-                idle = search.avoid_idle_features()
-            else:
-                _pick(options, dataset, search)
-                idle = search.best_extractor_.features_without_influence(dataset.X)
+            finalists, idle = _select_best(options, dataset, search, stored)
             if stored is not None and not _counts_agree(options, dataset, search, stored):
                 notes.add(_SAMPLE_ONLY)
                 stored = None
-        shortcomings = _shortcomings(dataset, search)
-        if idle:
-            shortcomings.append(
-                f"these rules name {', '.join(idle)}, on which the black box does not depend "
-                "(permuting the values changes none of its predictions), so something that goes "
-                "with it decides: name other columns with --features, or leave it out with --drop"
-            )
+        shortcomings = _shortcomings(dataset, search, idle)
         for sentence in shortcomings:
             notes.add(sentence, is_shown=options.format == "json")
         result = _result(options, dataset, search) | {"notes": notes.texts}
@@ -755,6 +745,22 @@ def run(options: argparse.Namespace) -> str:
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
+
+
+def _select_best(
+    options: argparse.Namespace,
+    dataset: Dataset,
+    search: ExtractorSearchCV,
+    stored: pd.DataFrame | None,
+) -> tuple[list[dict[str, Any]] | None, Sequence[str]]:
+    """Select the best candidate; return finalists compared on all rows, and idle features."""
+    finalists = None
+    if stored is not None and _can_compare_on_all_rows(options):
+        finalists = _compare_finalists(options, dataset, search, stored)
+    if options.pick is None:
+        return finalists, search.avoid_idle_features()
+    _pick(options, dataset, search)
+    return finalists, search.best_extractor_.features_without_influence(dataset.X)
 
 
 def _certificate(
@@ -816,8 +822,23 @@ def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearch
     search.choose(front.iloc[options.pick - 1])
 
 
-def _shortcomings(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
-    """Return sentences on shortcomings of the black box and of the best rules."""
+def _shortcomings(dataset: Dataset, search: ExtractorSearchCV, idle: Sequence[str]) -> list[str]:
+    """Return sentences on shortcomings of the black box and of the best rules.
+
+    `idle` are features of the rules on which the black box does not depend.
+    """
+    shortcomings = _weak_predictions(dataset, search)
+    if idle:
+        shortcomings.append(
+            f"these rules name {', '.join(idle)}, on which the black box does not depend "
+            "(permuting the values changes none of its predictions), so a correlated feature "
+            "decides: name other columns with --features, or leave it out with --drop"
+        )
+    return shortcomings
+
+
+def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
+    """Compare the predictions of the black box and of the rules with a constant."""
     import numpy as np
     import pandas as pd
     from sklearn.metrics import f1_score, r2_score
@@ -1046,18 +1067,18 @@ def _print_all_rows(
         f"{output.number(result['completeness_instances'])}, {scores}"
     )
     if (finalists := result["finalists"]) is not None and len(finalists) > 1:
-        told = ", ".join(
+        finalist_list = ", ".join(
             f"{extractor_label(f['extractor'])} with {plural(f['n_rules'], 'rule')} "
             f"{output.number(f['score'], 4)}"
             for f in finalists
         )
-        printer.line(f"all rows judged the finalists: {told}")
+        printer.line(f"finalists on all rows: {finalist_list}")
 
 
 def _test_rows(
     options: argparse.Namespace, dataset: Dataset, model: Any, notes: output.Notes
 ) -> Dataset | None:
-    """The rows of ``--test``, read as the others were: before the search, which takes longer."""
+    """Read the rows of ``--test`` like the others, before the long search."""
     if options.test is None:
         return None
     from skescore.black_boxes import is_unsupervised

@@ -103,26 +103,26 @@ class DatasetError(ValueError):
 
 @dataclass(frozen=True)
 class FileTable:
-    """What a file holds, before anyone asks what it means.
+    """Raw content of a file, before the types of its columns are detected.
 
-    `again` reads the same file with a decimal comma; None where numbers are not text. `texts` reads
-    the columns at some places as they are written, where numbers are read out of text; `may_pad`
-    is False where no number can have been written with a zero before it.
+    `reread` reads the same file with a decimal comma; None if numbers are not text. `texts` reads
+    the columns at given positions as they are written, if numbers are written as text; `may_pad`
+    is False if no number can be written with leading zeros.
     """
 
     frame: pd.DataFrame
     checksum: str
     separator: str | None = None
     findings: list[str] = field(default_factory=list)
-    again: Any = None
+    reread: Any = None
     texts: Any = None
     may_pad: bool = False
 
     def as_written(self, names: Iterable[str]) -> pd.DataFrame:
-        """Give columns of numbers as they are written, so that 01 and 1 are told apart.
+        """Return numeric columns as they are written, so that 01 and 1 differ.
 
-        Whole numbers that all have a point, as programs write them where some are missing, are
-        given without it. Other columns are left out.
+        Integers written with a decimal point, as programs do if some are missing, are returned
+        without it. Other columns are left out.
         """
         requested, numeric = set(names), pd.api.types.is_numeric_dtype
         positions = [
@@ -142,10 +142,10 @@ class FileTable:
         return written
 
     def with_decimal_comma(self) -> FileTable:
-        """Read the file once more, with a comma before the decimals."""
-        if self.again is None:
+        """Read the file again with a decimal comma."""
+        if self.reread is None:
             return self
-        return replace(self, frame=self.again(decimal=","), again=None)
+        return replace(self, frame=self.reread(decimal=","), reread=None)
 
 
 def read_file(
@@ -180,10 +180,10 @@ def read_file(
         kind = TEXT_KINDS[suffix]
         return _read_text(path, where, checksum, kind, compressed, separator, encoding)
     if suffix in (*PARQUET_KINDS, *SHEET_KINDS) and not compressed:
-        for option, given in (("sep", separator), ("encoding", encoding)):
-            if given is not None:
+        for option, argument in (("sep", separator), ("encoding", encoding)):
+            if argument is not None:
                 raise DatasetError(
-                    f"{where}: {option} is for text files, got {given!r} for a {suffix} file. "
+                    f"{where}: {option} is for text files, got {argument!r} for a {suffix} file. "
                     f"Leave it out (on the command line: leave out --{option})."
                 )
         if suffix in PARQUET_KINDS:
@@ -323,7 +323,7 @@ def _read_text(
 
 
 def _texts_of(read: Any, positions: list[int]) -> pd.DataFrame:
-    """The columns at some places as text, missing cells as they are."""
+    """Read the columns at given positions as text; missing cells stay missing."""
     table: pd.DataFrame = read(usecols=positions, dtype=str)
     return table
 
@@ -423,7 +423,7 @@ def _refuse_binary(start: bytes, where: str, encoding: str | None) -> None:
 
 
 def _encoding(content: bytes, where: str, name: str | None, findings: list[str]) -> str:
-    """Find out in which encoding the text is, and note it where it is an old one."""
+    """Detect the encoding of the text, and report an old one."""
     if name is not None:
         try:
             codecs.lookup(name)
@@ -458,7 +458,7 @@ def _encoding(content: bytes, where: str, name: str | None, findings: list[str])
 
 
 def _wrongly_encoded(content: bytes, where: str, encoding: str) -> str:
-    """Find the first line that is not in the encoding; only read once the quick way has failed."""
+    """Describe the first line that cannot be decoded."""
     name = "UTF-8" if encoding.startswith("utf-8") else encoding
     position = ""
     for number, line in enumerate(io.BytesIO(content), start=1):
@@ -474,13 +474,13 @@ def _wrongly_encoded(content: bytes, where: str, encoding: str) -> str:
 
 
 def _malformed(message: str, where: str, separator: str) -> str:
-    """Say the tokenizer's complaint in terms of the file."""
+    """Translate an error of the tokenizer to a message about the file."""
     match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
     if match:
         expected, line, saw = match.groups()
         return (
             f"{where}: line {line} {LINE_NOTE} has {saw} cells, the header {expected}. Put cells "
-            f"that hold {separator!r} in quotation marks, or take the extra cell away."
+            f"that hold {separator!r} in quotation marks, or remove the extra cell."
         )
     match = re.search(r"EOF inside string starting at row (\d+)", message)
     if match:

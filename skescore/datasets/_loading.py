@@ -151,25 +151,7 @@ def _without_missing(
     """Return the rows that can be used, under their old numbers."""
     n_infinite = _count_infinite(table)
     if missing == "keep":
-        for name, count in n_infinite.items():
-            findings.append(f"{count} infinite values in column {name!r} are read as missing")
-        numbers = [n for n in n_infinite if n != target]
-        table = table.assign(**{n: table[n].where(np.isfinite(table[n])) for n in numbers})
-        n_unlabeled = int(table[target].isna().sum())
-        if n_unlabeled:
-            findings.append(
-                f"{n_unlabeled} of {len(table)} rows are left out, because the target {target!r} "
-                "is missing there"
-            )
-        complete_rows = table[table[target].notna()]
-        if len(complete_rows) < 2:
-            problems.add(
-                f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, and at "
-                "least 2 "
-                "are needed. Fill cells in, or choose another target (on the command line: "
-                "--target)."
-            )
-        return complete_rows
+        return _without_unlabeled(table, problems, findings, target, n_infinite)
     for name in n_infinite:
         if name == target:
             continue
@@ -210,6 +192,35 @@ def _without_missing(
             f"least 2 are needed. Fill cells in, pass {_remedy('missing', 'keep')}, or {fewer}.",
             "--missing",
             "keep",
+        )
+    return complete_rows
+
+
+def _without_unlabeled(
+    table: pd.DataFrame,
+    problems: Problems,
+    findings: list[str],
+    target: str,
+    n_infinite: Mapping[str, int],
+) -> pd.DataFrame:
+    """Return the rows with a target; infinite values of features become missing."""
+    for name, count in n_infinite.items():
+        findings.append(f"{count} infinite values in column {name!r} are read as missing")
+    numbers = [n for n in n_infinite if n != target]
+    table = table.assign(**{n: table[n].where(np.isfinite(table[n])) for n in numbers})
+    n_unlabeled = int(table[target].isna().sum())
+    if n_unlabeled:
+        findings.append(
+            f"{n_unlabeled} of {len(table)} rows are left out, because the target {target!r} "
+            "is missing there"
+        )
+    complete_rows = table[table[target].notna()]
+    if len(complete_rows) < 2:
+        problems.add(
+            f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, and at "
+            "least 2 "
+            "are needed. Fill cells in, or choose another target (on the command line: "
+            "--target)."
         )
     return complete_rows
 

@@ -61,17 +61,17 @@ def fetch_archive(package: str, release: str, *, folder: Path, sha256: str | Non
     folder : Path
         Where archives are kept.
     sha256 : str, optional
-        What the content must be.
+        Expected checksum of the content.
 
     Returns
     -------
     Path
-        The archive, which is neither unpacked nor installed.
+        Path of the archive, which is neither unpacked nor installed.
 
     Raises
     ------
     DatasetError
-        If pip cannot fetch it, or it is another one.
+        If pip cannot fetch it, or the checksum differs.
     """
     stem = f"{package.replace('-', '_')}-{release}"
     archives = _archives(folder, stem)
@@ -105,7 +105,7 @@ def _archives(folder: Path, stem: str) -> list[Path]:
 
 
 def archive_content(path: Path, name: str) -> bytes:
-    """Give the bytes of a file inside a wheel or source archive.
+    """Return the bytes of a file inside a wheel or source archive.
 
     Raises
     ------
@@ -134,10 +134,10 @@ def read_packaged(source: str) -> tuple[pd.DataFrame, str | None]:
     Returns
     -------
     table : pandas.DataFrame
-        The columns of KEEL have no names: they are ``x1``, ``x2``, ... and ``class``. The names of
-        rows that R keeps are left out.
+        The columns of KEEL have no names and are called ``x1``, ``x2``, ... and ``class``. Row
+        names of R are left out.
     target : str or None
-        ``"class"`` for KEEL; None where the reader has to say.
+        ``"class"`` for KEEL; None if the user must name it.
 
     Raises
     ------
@@ -165,13 +165,13 @@ def read_packaged(source: str) -> tuple[pd.DataFrame, str | None]:
             if not pd.api.types.is_numeric_dtype(column):
                 raw[name] = column.str.strip()
         return raw, "class"
-    # A pickle can run code: this one is read because its archive is the one that is known.
+    # A pickle can run code; this one is safe, since the checksum of its archive is verified.
     frame = pd.read_pickle(io.BytesIO(content), compression="xz")
     return frame.drop(columns="rownames", errors="ignore"), None
 
 
 def _similar(archive: Path, kind: str, name: str) -> str:
-    """Names of tables in the archive that are near."""
+    """Suggest the names of similar tables in the archive."""
     prefix, _, after = _PACKAGES[kind].member.partition("{folder}/")
     middle, suffix = after.split("{table}")
     with zipfile.ZipFile(archive) as opened:

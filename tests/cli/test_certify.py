@@ -136,13 +136,13 @@ def test_no_more_is_proven_than_asked_for(tmp_path, run):
         (["tune", "iris", "--tolerance", "0.1"], 2, "add --certify SECONDS"),
     ],
 )
-def test_what_cannot_be_done_is_told(run, words, code, message):
+def test_certify_reports_invalid_requests(run, words, code, message):
     found, _, err = run(*words)
     assert found == code
     assert message in " ".join(err.split())
 
 
-def test_certificates_of_weighed_classes_are_checked_with_their_weights(run, tmp_path):
+def test_certify_check_uses_class_weights(run, tmp_path):
     file = tmp_path / "run" / "certificate.json"
     words = ["--extractors", "cart", "--trials", "1", "--cv", "2", "--black-box", "decision-tree"]
     weighed = ["--class-weight", "balanced"]

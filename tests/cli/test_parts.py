@@ -140,7 +140,7 @@ def test_the_commands():
     ]
 
 
-def test_commands_are_listed_alike_whether_they_are_imported_or_not():
+def test_parser_lists_commands_without_imports():
     assert build_parser([]).format_help() == build_parser().format_help()
 
 
@@ -241,7 +241,7 @@ def test_findings_are_one_message(quiet, capsys):
 # Folds --------------------------------------------------------------------------------------------
 
 
-def test_rare_classes_do_not_keep_the_others_from_being_stratified(tmp_path):
+def test_splitter_stratifies_despite_rare_classes(tmp_path):
     iris = load_dataset("iris")
     table = iris.X.assign(kind=iris.y)
     table.loc[[0, 60], "kind"] = ["unica", "unica"]
@@ -475,7 +475,7 @@ def made(markdown=False, width=None, monkeypatch=None):
     return Printer(markdown)
 
 
-def test_table_is_aligned_also_with_wide_characters_and_ends_without_blanks():
+def test_printer_table_aligns_wide_characters():
     printer = made()
     printer.table(COLUMNS, ROWS, left=("name", "more"))
     lines = printer.text().splitlines()
@@ -535,7 +535,7 @@ def test_markdown_paragraphs_and_headings_stand_apart():
     assert printer.text() == "one\n\ntwo\n\n## three\n\n```text\nIF a < b THEN *c*\n```\n\n"
 
 
-def test_markdown_signs_in_names_are_escaped_but_not_inside_of_words():
+def test_printer_escapes_markdown_outside_words():
     printer = made(markdown=True)
     printer.line("*a* [b] <c> `d` _e_ max_leaf_nodes x|y \\")
     assert printer.text() == r"\*a\* \[b\] \<c> \`d\` \_e\_ max_leaf_nodes x\|y \\" + "\n\n"
@@ -613,7 +613,7 @@ def test_equal_warnings_are_noted_once_with_their_number(capsys):
     assert capsys.readouterr().err == "".join(f"skescore: note: {t}\n" for t in notes.texts)
 
 
-def test_many_different_warnings_do_not_flood_the_terminal_but_are_all_kept(capsys):
+def test_notes_show_few_warnings_and_keep_all(capsys):
     notes = Notes()
     with notes.instead_of_warnings():
         for position in range(20):

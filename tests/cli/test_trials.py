@@ -122,7 +122,7 @@ def test_search_that_was_broken_off_ends_as_if_it_had_not_been(
     assert names(tmp_path / "cache" / "skescore") == set()
 
 
-def test_killed_search_loses_no_finished_trial_and_repeats_the_others_once(commands, tmp_path):
+def test_killed_search_keeps_finished_trials(commands, tmp_path):
     path = tmp_path / "kept.journal"
     words = (*SHORT, "--storage", path.name)
     commands.start(tmp_path, *words, wait_at=MIDDLE).until_it_waits().end(signal.SIGKILL)
@@ -158,7 +158,7 @@ def test_killed_search_loses_no_finished_trial_and_repeats_the_others_once(comma
     assert f"resuming after {BUDGET} stored trials" in commands.run(tmp_path, *words).err
 
 
-def test_interrupt_shows_what_is_done_and_the_same_command_goes_on(commands, tmp_path):
+def test_interrupted_tune_shows_results_and_resumes(commands, tmp_path):
     interrupted = (
         commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits().end(signal.SIGINT)
     )
@@ -250,7 +250,7 @@ def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
     assert numbers(anew.result) == numbers(unbroken)
 
 
-def test_folder_of_an_interrupted_run_holds_its_results_and_is_gone_on_with(commands, tmp_path):
+def test_output_folder_of_interrupted_run_is_resumed(commands, tmp_path):
     words = (*SHORT, "--output", "run")
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGINT)
     assert names(tmp_path / "run") == FILES | {"trials.unfinished"}
@@ -276,7 +276,7 @@ def test_killed_run_that_was_to_replace_another_is_gone_on_with(commands, tmp_pa
     assert "resuming after" not in other.err
 
 
-def test_folder_of_another_search_that_was_broken_off_is_left_alone(commands, tmp_path):
+def test_output_folder_of_other_search_is_refused(commands, tmp_path):
     words = (*SHORT, "--output", "run")
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
     before = (tmp_path / "run" / "trials.journal").read_bytes()
@@ -289,7 +289,7 @@ def test_folder_of_another_search_that_was_broken_off_is_left_alone(commands, tm
 # In the cache -------------------------------------------------------------------------------------
 
 
-def test_equal_commands_at_the_same_time_do_not_disturb_each_other(commands, unbroken, tmp_path):
+def test_equal_simultaneous_commands_are_independent(commands, unbroken, tmp_path):
     cache = tmp_path / "cache" / "skescore"
     first = commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits()
     second = commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits()
@@ -303,7 +303,7 @@ def test_equal_commands_at_the_same_time_do_not_disturb_each_other(commands, unb
     assert names(cache) == set()
 
 
-def test_search_that_was_killed_first_is_gone_on_with_beside_another(commands, tmp_path):
+def test_killed_search_is_resumed_next_to_another(commands, tmp_path):
     first = commands.start(tmp_path, *SHORT, wait_at=LATE).until_it_waits()
     second = commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits()
     first.end(signal.SIGKILL)
@@ -397,7 +397,7 @@ def test_wrong_usage_exits_with_two(words, told, commands, tmp_path):
     assert told in command.err
 
 
-def test_second_search_in_one_storage_is_told_apart_by_its_default_name(commands, tmp_path):
+def test_study_name_separates_searches_in_one_storage(commands, tmp_path):
     words = (*SEARCH, "--trials", 2, "--storage", "kept.journal")
     for scoring in ("ice", "fire", "pareto"):
         command = commands.run(tmp_path, *words, "--scoring", scoring)
@@ -442,7 +442,7 @@ def test_two_commands_share_a_search_and_both_show_all_of_it(commands, tmp_path)
     assert made_by == {command.pid for command in every}
 
 
-def test_search_goes_on_beside_the_workers_of_one_that_was_killed(commands, tmp_path):
+def test_search_resumes_next_to_orphaned_workers(commands, tmp_path):
     words = (*SHORT, "--storage", "kept.journal")
     main_process = commands.start(tmp_path, *words, wait_at=2).until_it_waits()
     worker = commands.start(tmp_path, *words, "--workers", 0, wait_at=2).until_it_waits()

@@ -328,7 +328,7 @@ def test_number_of_jobs_does_not_change_the_result(run, result):
 
 
 @pytest.mark.slow
-def test_large_tables_are_searched_by_all_cores_unless_told_otherwise(run, tmp_path, monkeypatch):
+def test_tune_uses_all_cores_for_large_tables(run, tmp_path, monkeypatch):
     seen = []
     fit = ExtractorSearchCV.fit
     monkeypatch.setattr(
@@ -348,7 +348,7 @@ def test_large_tables_are_searched_by_all_cores_unless_told_otherwise(run, tmp_p
 
 
 @pytest.mark.slow
-def test_trials_that_the_timeout_kept_from_starting_are_told_and_not_counted(monkeypatch, run):
+def test_timeout_reports_trials_not_started(monkeypatch, run):
     evaluate = FoldEvaluator.__call__
 
     def slowly(self, extractor, fold):
@@ -595,7 +595,7 @@ def test_black_box_with_one_answer_is_noted(monkeypatch, run):
     assert "1 rule, extracted" in out
 
 
-def test_warnings_about_the_chosen_rules_are_noted_those_about_others_are_not(run):
+def test_notes_hold_warnings_of_best_candidate_only(run):
     """So much weight on few rules makes two win, one too few for three classes."""
     options = ("iris", *SHORT[:2], "--cv", 2, "--extractors", "cart", "--trials", 8)
     _, _, err = run("tune", *options, "--rho", 8)
@@ -841,7 +841,7 @@ def test_search_without_any_rules_ends_with_an_error(monkeypatch, run):
     assert "going on" not in err
 
 
-def test_error_of_a_model_is_told_without_traceback_unless_wanted(monkeypatch, run):
+def test_model_error_has_no_traceback_by_default(monkeypatch, run):
     class Fragile(DummyClassifier):
         def fit(self, X, y):
             raise KeyError("gpu")
@@ -1059,7 +1059,7 @@ def test_what_a_reader_must_know_first_is_said_first(run, tmp_path):
     assert out.startswith("Note: the black box predicts number no better than its mean")
 
 
-def test_a_black_box_is_compared_with_always_one_class_by_the_weights_of_the_classes(run, tmp_path):
+def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     """It is right on fewer rows than that who always says the usual class, and finds the others."""
     rng = np.random.default_rng(0)
     a = rng.normal(size=200)
@@ -1084,7 +1084,7 @@ def test_a_black_box_is_compared_with_always_one_class_by_the_weights_of_the_cla
     assert re.search(told, " ".join(out.split()))
 
 
-def test_completeness_by_rows_counts_every_row_once_beside_weighed_classes(run, tmp_path):
+def test_completeness_by_rows_ignores_class_weights(run, tmp_path):
     rng = np.random.default_rng(3)
     place = rng.choice(["hi", "mid", "lo"], 60)
     a, b = rng.normal(size=60).round(1), rng.integers(0, 5, 60)

@@ -63,7 +63,7 @@ PROGS = [parser.prog for parser in parsers()]
         (["reproduce"], "the following arguments are required: TABLE"),
     ],
 )
-def test_the_nearest_name_is_told(words, told, wrong):
+def test_messages_suggest_nearest_name(words, told, wrong):
     assert told in wrong(*words)
 
 
@@ -87,7 +87,7 @@ def test_the_nearest_name_is_told(words, told, wrong):
         ["score", "r.json", "iris", "--storage", URL],
     ],
 )
-def test_no_password_is_told_back(words, capsys):
+def test_messages_hide_passwords(words, capsys):
     with pytest.raises(SystemExit) as stop:
         main(words)
     assert stop.value.code == 2

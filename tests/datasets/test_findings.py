@@ -41,7 +41,7 @@ def test_equal_columns_are_noted_with_the_way_out():
     assert note.endswith("--drop 'my copy'")
 
 
-def test_equal_columns_are_found_whatever_their_type_and_sign_of_zero():
+def test_note_equal_ignores_type_and_sign_of_zero():
     whole = RANDOM.integers(0, 9, size=40)
     floats = np.where(whole == 0, -0.0, whole)
     (note,) = found({"whole": whole, "floats": floats})

@@ -80,7 +80,7 @@ def test_numbers_in_any_style_are_read_back(values, style, mark):
     assert column(cells)[:-1] == values
 
 
-def test_columns_with_text_in_them_become_categories_when_numbers_are_few():
+def test_read_table_reads_mostly_text_as_categories():
     assert column(["3+", "1", "2", "1", "3+", "2"] * 4)[:3] == ["3+", "1", "2"]
     assert column(["A1", "7", "B2"]) == ["A1", "7", "B2"]
     assert column(["none", "guarantor", "none"]) == ["none", "guarantor", "none"]
@@ -124,9 +124,7 @@ POINTS, COMMAS = "a\tb\tc\n1,234.5\t7\t0.5\n12,345\t8\t1.25\n", "a;b;c\n1.234,5;
         (COMMAS, "a;c\n;1.234\n", [NAN, 1234]),
     ],
 )
-def test_numbers_that_could_mean_either_are_read_as_in_the_table_before(
-    first, later, expected, write
-):
+def test_preparation_resolves_ambiguous_decimal_signs(first, later, expected, write):
     preparation = read_table(write(first), numeric=["a", "b", "c"]).preparation
     kept = Preparation.from_dict(preparation.to_dict())
     read = read_table(write(later, "later.csv"), preparation=kept).frame

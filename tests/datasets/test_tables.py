@@ -298,7 +298,7 @@ def test_unnamed_column_may_be_dropped(write):
 WIDE = ",name,b,when,a,gaps,y\n0,Ann,2,2024-01-31,1,,p\n1,Bob,4,2024-02-01,3,7,q\n"
 
 
-def test_only_the_features_named_are_checked_and_come_in_that_order(write):
+def test_load_dataset_checks_named_features_in_order(write):
     dataset = load_dataset(write(WIDE), target="y", features=["a", "b"])
     assert dataset.X.columns.tolist() == ["a", "b"]
     assert dataset.X.to_dict("list") == {"a": [1, 3], "b": [2, 4]}
@@ -331,7 +331,7 @@ def test_features_that_are_not_there_are_named(write):
     assert "features must be among the columns, got 'depth', 'height'. The columns are" in text
 
 
-def test_features_are_not_the_target_nor_dropped_nor_twice_nor_none(write):
+def test_load_dataset_refuses_invalid_features(write):
     path = write(WIDE)
     assert "features must not contain the target, got 'y' as both" in refusal(
         path, features=["a", "y"]

@@ -127,9 +127,7 @@ def broken(rng, commands, folder, words, longest, *, between=lambda: None):
 @pytest.mark.parametrize(
     "new_storage", ["trials.journal", "sqlite:///trials.db", None, POSTGRESQL], indirect=True
 )
-def test_searches_that_are_signalled_give_what_an_unbroken_one_gives(
-    attack, commands, tmp_path, new_storage
-):
+def test_signalled_search_gives_uninterrupted_result(attack, commands, tmp_path, new_storage):
     folder = tmp_path / "unbroken"
     folder.mkdir()
     begin = time.monotonic()
@@ -212,7 +210,7 @@ def finished_in(url, folder):
 
 
 @pytest.mark.slow
-def test_benches_that_are_signalled_give_what_an_unbroken_one_gives(attack, commands, tmp_path):
+def test_signalled_bench_gives_uninterrupted_result(attack, commands, tmp_path):
     begin = time.monotonic()
     unbroken = commands.run(tmp_path, *BENCH, "--output", "unbroken")
     longest = time.monotonic() - begin
@@ -244,7 +242,7 @@ def states(path):
     ]
 
 
-def test_a_journal_cut_at_each_byte_of_its_last_records_loses_these_alone(tmp_path):
+def test_truncated_journal_loses_last_records_only(tmp_path):
     content = JOURNAL.read_bytes()
     path = tmp_path / "cut.journal"
     lines = content.splitlines(keepends=True)
@@ -321,7 +319,7 @@ def test_a_full_disk_is_told_and_the_search_goes_on_later(commands, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_full_disk_of_a_bench_is_told_and_the_rest_measured_later(commands, tmp_path):
+def test_bench_resumes_after_full_disk(commands, tmp_path):
     code, told = limited(tmp_path, [*BENCH, "--output", "rows"], FSIZE=3_000)
     assert code != 0
     assert "Traceback" not in told

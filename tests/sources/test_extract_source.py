@@ -105,7 +105,9 @@ BOTH = [
 
 
 @pytest.mark.parametrize(("name", "task"), BOTH)
-def test_all_sources_give_the_same_rules(name: str, task: str, tmp_path: Path) -> None:
+def test_extract_source_rules_are_equal_for_all_sources(
+    name: str, task: str, tmp_path: Path
+) -> None:
     frame = table_of(task)
     extractor = CARTExtractor(None, max_leaf_nodes=7, max_depth=None, min_samples_leaf=5)
     options: dict[str, Any] = {"cuts": 12, "task": task, "sample_weight": "weight"}
@@ -212,7 +214,7 @@ def test_grids_are_those_of_the_bins_in_memory(place: int, task: str) -> None:
     "name",
     ["sqlite", *(pytest.param(n, marks=pytest.mark.slow) for n in ("folder", "arrow table"))],
 )
-def test_all_sources_give_the_same_grid(name: str, tmp_path: Path) -> None:
+def test_extract_source_grids_are_equal_for_all_sources(name: str, tmp_path: Path) -> None:
     frame = table_of("regression")
     options: dict[str, Any] = {"cuts": 12, "task": "regression", "sample_weight": "weight"}
     source = SOURCES[name](frame, tmp_path)
@@ -471,7 +473,7 @@ def test_batches_of_polars_and_labels_that_are_decimals() -> None:
 
 @pytest.mark.parametrize("name", ["folder", "sqlite", "arrow table", "list of frames"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_samples_are_drawn_class_by_class(name: str, weighted: bool, tmp_path: Path) -> None:
+def test_sample_source_draws_class_by_class(name: str, weighted: bool, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     labels = np.array(["rare"] * 40 + ["few"] * 360 + ["many"] * 3600)
     frame = pd.DataFrame({"x": np.arange(4000.0), "label": labels, "w": 2.0})
@@ -492,7 +494,7 @@ def test_samples_are_drawn_class_by_class(name: str, weighted: bool, tmp_path: P
 
 
 @pytest.mark.slow
-def test_what_a_sample_misses_is_bounded() -> None:
+def test_source_sample_missed_bounds_unseen_groups() -> None:
     """A group just as large as the bound is missed about as often as the bound says."""
     frame = pd.DataFrame({"x": np.arange(5000.0), "label": "a"})
     sample = sample_source(frame, "label", n_rows=50)
@@ -513,9 +515,7 @@ def test_what_a_sample_misses_is_bounded() -> None:
         pytest.param("sqlite", "regression", marks=pytest.mark.slow),
     ],
 )
-def test_optimal_trees_are_those_of_memory_over_the_same_cuts(
-    name: str, task: str, tmp_path: Path
-) -> None:
+def test_extract_source_optimal_tree_equals_memory(name: str, task: str, tmp_path: Path) -> None:
     frame = table_of(task, 300)[["size", "color", "whole", "label"]]
     extractor = OptimalTreeExtractor(None, max_leaf_nodes=4, cuts_per_feature=6)
     data = DataSource(SOURCES[name](frame, tmp_path), "label", batch_size=90)

@@ -140,7 +140,7 @@ SOURCES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
 
 @pytest.mark.parametrize("ruleset", [CLASSES, NUMBERS], ids=["classes", "numbers"])
 @pytest.mark.parametrize("name", SOURCES)
-def test_sources_have_the_numbers_of_memory(name: str, ruleset: RuleSet, tmp_path: Path) -> None:
+def test_count_source_equals_count_rows(name: str, ruleset: RuleSet, tmp_path: Path) -> None:
     frame = table_of(ruleset)
     source = SOURCES[name](frame, tmp_path)
     X, y, weights = frame[["size", "color"]], frame["label"], frame["weight"]
