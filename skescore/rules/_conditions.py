@@ -41,7 +41,7 @@ from skescore.rules._text import (
     plain_number,
 )
 
-#: Gives the values of the feature with the given index, one per row.
+#: Function that returns the values of the feature with the given index, one per row.
 Columns: TypeAlias = Callable[[int], np.ndarray]
 
 
@@ -64,7 +64,7 @@ def is_missing(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     if values.dtype.kind in "OTM":
-        # pandas looks over the missing value None of NumPy's texts.
+        # pandas does not recognize None in arrays of NumPy's string type.
         return np.asarray(pd.isna(values.astype(object) if values.dtype.kind == "T" else values))
     return np.zeros(len(values), dtype=bool)
 
@@ -164,7 +164,7 @@ def interval_accepts_missing(bounds: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A numeric feature lies between two bounds.
+    """Condition that a numeric feature lies between two bounds.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A categorical feature has one of the given values (or, negated, none of them).
+    """Condition that a categorical feature has one of the given values (negated: none of them).
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ class OneOf:
 
     @property
     def n_literals(self) -> int:
-        """Values that a reader compares with, and one more for ``or missing``."""
+        """Number of listed values, and one more for ``or missing``."""
         return len(self.values) + int(self.missing)
 
     is_trivial = False
@@ -393,7 +393,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A feature has no value (or, negated, has one, whichever it is).
+    """Condition that the value of a feature is missing (negated: observed).
 
     Parameters
     ----------
@@ -504,7 +504,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A weighted sum of numeric features lies between two bounds (an oblique condition).
+    """Condition that a weighted sum of numeric features lies between two bounds (oblique).
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class Counterfactual:
 
 
 class _Options(NamedTuple):
-    """Values that a feature may go to, the nearest first; the first is the one it has."""
+    """Values that a feature may take, by distance; the first is the current value."""
 
     values: np.ndarray
     costs: np.ndarray
@@ -295,7 +295,7 @@ def _just_above(low: float, high: float, reach: float) -> float:
 
 @dataclass(frozen=True)
 class CheckedCondition:
-    """A condition of a rule, whether it holds for the row, and the conditions that it counts."""
+    """Condition of a rule, its truth for the row, and the conditions that it counts."""
 
     text: str
     holds: bool
@@ -304,9 +304,9 @@ class CheckedCondition:
 
 @dataclass(frozen=True)
 class MatchingRule:
-    """A rule that holds for the row, by its index from 0.
+    """Rule that holds for the row, with its index from 0.
 
-    In a vote `weight` is its weight for this row, and `votes` what it adds to each class.
+    In a vote, `weight` is its weight for this row, and `votes` its contribution to each class.
     """
 
     index: int

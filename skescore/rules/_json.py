@@ -1,4 +1,4 @@
-"""Rules to JSON and back, without loss and without ever running code."""
+"""Lossless conversion of rule sets to JSON and back; reading never runs code."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from skescore.rules._rule import LinearOutput
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-#: How rules may predict together, by task.
+#: Kinds of voting by task.
 VOTINGS = {
     "classification": ("votes", "probabilities", "logistic"),
     "regression": ("mean", "sum"),
@@ -109,7 +109,7 @@ def class_sums(ruleset: RuleSet, table: RowTable) -> tuple[np.ndarray, np.ndarra
             np.add.at(sums[rows].reshape(-1), row * n_classes + outputs[rule], weight)
         else:
             for k in range(n_classes):
-                voters = np.flatnonzero(shares[rule, k])  # infinitely often nothing is nothing
+                voters = np.flatnonzero(shares[rule, k])  # avoids inf * 0
                 np.add.at(sums[rows, k], row[voters], weight[voters] * shares[rule[voters], k])
     return sums, covered
 
@@ -252,7 +252,7 @@ def _constants_of(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.n
     outputs = ruleset.conclusions.outputs
     if ruleset.classes is not None:
         outputs = label_array(list(ruleset.classes))[outputs.astype(np.intp)]
-    # What stands at the end is for rows without a rule.
+    # The last entry is for uncovered rows.
     outputs = np.concatenate([outputs[ruleset.assignment_order], outputs[:1]])
     if ruleset.fallback is not None:
         outputs[-1] = ruleset.fallback.output
@@ -267,7 +267,7 @@ def _constants_of(ruleset: RuleSet, table: RowTable, n_jobs: int | None) -> np.n
 
     run_in_chunks(fill, len(table), n_jobs)
     if lost:
-        _fallback_for(ruleset, table, np.concatenate(lost))  # which there is none for
+        _fallback_for(ruleset, table, np.concatenate(lost))  # raises an error
     return result
 
 
@@ -322,7 +322,7 @@ def _numbers(ruleset: RuleSet, table: RowTable, index: np.ndarray) -> np.ndarray
     result = constant[index]
     for feature in sorted(slopes):
         slope = slopes[feature][index]
-        used = slope != 0  # a missing value must not spoil the predictions that do not need it
+        used = slope != 0  # a missing value must not affect outputs that ignore the feature
         values = table.numbers(feature, slice(None))
         result += slope * values if used.all() else slope * np.where(used, values, 0.0)
     return result

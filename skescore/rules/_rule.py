@@ -31,7 +31,7 @@ from skescore.rules._text import (
 
 @dataclass(frozen=True, slots=True)
 class LinearOutput:
-    """An affine function of the features, as the conclusion of a regression rule.
+    """Affine function of the features, as the output of a regression rule.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def _count(name: str, value: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A premise (all conditions must hold) and a conclusion.
+    """Rule: a conjunction of conditions (the premise) and an output (the conclusion).
 
     Parameters
     ----------

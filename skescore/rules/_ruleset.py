@@ -292,7 +292,7 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules, in order."""
+        """Rules, in order."""
         rules: Iterable[Rule]
         if self._rules is not None:
             rules = self._rules
@@ -390,14 +390,14 @@ class RuleSet(Sequence[Rule]):
 
     @cached_property
     def boxes(self) -> BoxTable:
-        """The interval conditions of all rules as arrays."""
+        """Interval conditions of all rules as arrays."""
         if self._boxes is not None:
             return self._boxes
         return BoxTable.from_intervals([r.intervals for r in self.rules], self.n_features)
 
     @cached_property
     def conclusions(self) -> Conclusions:
-        """The outputs of all rules as arrays."""
+        """Outputs of all rules as arrays."""
         if self._conclusions is not None:
             return self._conclusions
         return Conclusions.from_rules(self.rules, self.classes)
@@ -417,7 +417,7 @@ class RuleSet(Sequence[Rule]):
         return np.lexsort((-np.asarray(rows, float), -np.asarray(purity, float)))
 
     def output_index(self, rule: Rule) -> int | None:
-        """The index of a rule's label in ``classes``; None in regression."""
+        """Return the index of a rule's label in ``classes``; None in regression."""
         return None if self.classes is None else self.classes.index(rule.output)
 
     @cached_property
@@ -1313,25 +1313,26 @@ class RuleSet(Sequence[Rule]):
             ) from error
 
     def to_python(self, *, function_name: str = "predict", X: Any = None) -> str:
-        """Write a rule set as the source of one Python function that needs no package.
+        """Write a rule set as the source of a Python function without dependencies.
 
-        Use it to take rules where skescore is not installed: the function predicts one row exactly
-        as :meth:`predict` does.
+        Use it where skescore is not installed: the function predicts one row exactly as
+        :meth:`predict` does.
 
         Parameters
         ----------
         function_name : str, default="predict"
             Name of the function.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows whose predictions must stay the same: bounds are then written in as few digits as
-            that takes, see :meth:`shorten`.
+            Rows whose predictions must not change: bounds are then written in the fewest digits
+            that ensure it, see :meth:`shorten`.
 
         Returns
         -------
         str
             The source, for Python 3.10 or newer. The function takes one row: a mapping from feature
-            names to values (a dict, a row of a data frame), which may hold more, or a sequence of
-            all values in the order of the features. It returns a class label or a float.
+            names to values (a dict, a row of a data frame), which may contain further names, or a
+            sequence of all values in the order of the features. It returns a class label or a
+            float.
 
         Raises
         ------
@@ -1340,10 +1341,10 @@ class RuleSet(Sequence[Rule]):
 
         Notes
         -----
-        A missing value (None or NaN) satisfies only conditions that say so. Where no rule holds and
-        the rule set has no fallback, the function raises a ValueError, as `RuleSet.predict` does.
-        Sums run in the same order as there, so numbers are equal to the last digit. Numbers may
-        come as anything that `float` reads; labels must have the type that they had in the rules.
+        A missing value (None or NaN) satisfies only conditions that declare it. For an uncovered
+        row without a fallback the function raises a ValueError, as `RuleSet.predict` does. Sums are
+        computed in the same order, so numbers are equal to the last digit. Numbers may be anything
+        that `float` accepts; labels must have the type that they have in the rules.
 
         Examples
         --------
@@ -1382,7 +1383,7 @@ class RuleSet(Sequence[Rule]):
     ) -> str:
         """Write a rule set as a ``CASE`` expression, or as a query that predicts a table.
 
-        Use it to predict, or to count what each rule predicts, where the data is: in DuckDB,
+        Use it to predict, or to count the rows of each rule, inside of a database: DuckDB,
         PostgreSQL, SQLite, Spark or a warehouse.
 
         Parameters
@@ -1395,24 +1396,23 @@ class RuleSet(Sequence[Rule]):
             Table to query, or its path such as ``("schema", "table")``. By default only the
             expression is written, which fits in any query.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Rows whose predictions must stay the same: bounds are then written in as few digits as
-            that takes, see :meth:`shorten`.
+            Rows whose predictions must not change: bounds are then written in the fewest digits
+            that ensure it, see :meth:`shorten`.
         kind : {"predict", "assign"}, default="predict"
-            ``"predict"`` gives the prediction, ``"assign"`` the number of the assigned rule (from
-            1; NULL where no rule holds), for sets of which one rule predicts.
+            ``"predict"`` returns the prediction, ``"assign"`` the number of the assigned rule (from
+            1; NULL where no rule holds), for sets without voting.
         output_name : str, optional
             Name of the added column, by default ``"prediction"`` or ``"rule"``. Needs `table`.
         columns : mapping of str to str, optional
-            Names of the table's columns for features that are called otherwise there.
+            Columns of the table for features with other names there.
         booleans : sequence of str, default=()
-            Features whose columns are BOOLEAN where rules compare them with numbers, as those that
-            were learned from truth values do (``smoker > 0.5``): few databases compare the two.
-            They are converted, False to 0 and True to 1.
+            Features with BOOLEAN columns that rules compare with numbers, such as ``smoker > 0.5``.
+            Few databases compare the two types, so the columns are converted to 0 and 1.
         exact : bool, default=False
-            Whether columns may hold NaN besides NULL, or be of 32 bits (FLOAT, REAL). False writes
-            plain decimals and comparisons, which are easy to read and let databases use their
-            indices: ``"age" > 30.5``. They are right where numbers are DOUBLE, DECIMAL or whole,
-            and what is missing is NULL. NaN would satisfy them where it sorts above all numbers,
+            Whether columns may contain NaN besides NULL, or have 32 bits (FLOAT, REAL). False
+            writes plain decimals and comparisons, which are easy to read and allow databases to use
+            indices: ``"age" > 30.5``. They are correct for DOUBLE, DECIMAL and integer columns
+            whose missing values are NULL. NaN would satisfy them where it sorts above all numbers,
             and DuckDB rounds bounds to the 32 bits of a FLOAT column.
 
         Returns
@@ -1434,9 +1434,8 @@ class RuleSet(Sequence[Rule]):
         NULL and the floating-point NaN are missing values: they satisfy ``or missing`` and ``is
         missing`` and no other condition. Many databases sort NaN above all numbers; with
         ``exact=True``, ``x > 2.5`` is written ``0e0 - x < -2.5e0`` there, which NaN does not
-        satisfy. Where no rule holds, the prediction is the
-        fallback's; NULL without a fallback, and where a regression abstains or a value that it
-        needs is missing.
+        satisfy. For uncovered rows the prediction is that of the fallback. It is NULL without a
+        fallback, if a regression abstains, and if a required value is missing.
 
         Numbers that are predicted or added up have an exponent (``2.5e0``), which makes them
         floating-point rather than decimal in standard SQL; so have bounds of more than 15 digits,
@@ -1467,8 +1466,8 @@ class RuleSet(Sequence[Rule]):
           ELSE 'versicolor'
         END
 
-        How many rows of a table each rule predicts is one query; the share of those without a
-        number (NULL) is what the rules leave uncovered:
+        One query counts the rows of a table that each rule predicts; rows without a number (NULL)
+        are uncovered:
 
         >>> names = {"petal length (cm)": "length"}
         >>> inner = rules.to_sql(kind="assign", table="iris", columns=names)

@@ -101,7 +101,7 @@ def read_outcomes(y: Any, n_rows: int | None = None) -> tuple[Floats, Flags]:
             "Drop such rows."
         )
     if event.dtype.kind != "b":
-        # Asked for its type first: pandas' missing value cannot be compared.
+        # The type is checked first, because pandas' missing value cannot be compared.
         other = [v for v in event.tolist() if not (isinstance(v, Real) and v in (0, 1))]
         if event.dtype.kind not in "iufO" or other:
             raise ValueError(
@@ -118,32 +118,31 @@ def _described(y: Any, array: NDArray[Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SurvivalCurve:
-    r"""A Kaplan-Meier curve: the share of rows to which nothing has happened by a time.
+    r"""Kaplan-Meier curve: the probability that no event has happened by a time.
 
     Made by :meth:`of`.
 
     Parameters
     ----------
     times : ndarray of float, shape (n_times,)
-        The times seen, ascending.
+        Distinct times of the rows, ascending.
     events : ndarray of int, shape (n_times,)
-        Events at each of them.
+        Number of events at each time.
     censored : ndarray of int, shape (n_times,)
-        Rows last seen at each of them.
+        Number of rows censored at each time.
 
     Notes
     -----
-    With :math:`d_i` events among the :math:`n_i` rows that are still seen at time :math:`t_i`,
-    :math:`S(t) = \prod_{t_i \le t} (1 - d_i / n_i)`; a row censored at the time of an event is
-    still seen then. Beyond the last time the curve keeps its last value, as Gill has it: nothing
-    was seen that could lower it.
+    With :math:`d_i` events among the :math:`n_i` rows at risk at time :math:`t_i`,
+    :math:`S(t) = \prod_{t_i \le t} (1 - d_i / n_i)`. A row censored at the time of an event is
+    still at risk then. Beyond the last time the curve is constant (Gill's convention).
 
     References
     ----------
     E. L. Kaplan, P. Meier: Nonparametric estimation from incomplete observations. Journal of the
     American Statistical Association 53, 1958.
 
-    R. D. Gill: Censoring and stochastic integrals. Mathematical Center Tracts 124, 1980.
+    R. D. Gill: Censoring and stochastic integrals. Mathematical Centre Tracts 124, 1980.
 
     Examples
     --------
@@ -164,7 +163,7 @@ class SurvivalCurve:
 
     @classmethod
     def of(cls, time: ArrayLike, event: ArrayLike) -> SurvivalCurve:
-        """Estimate the curve of some rows.
+        """Estimate the curve of rows.
 
         Parameters
         ----------
@@ -180,43 +179,43 @@ class SurvivalCurve:
 
     @property
     def n_rows(self) -> int:
-        """Rows that it was made from."""
+        """Number of rows."""
         return int(self.events.sum() + self.censored.sum())
 
     @property
     def n_events(self) -> int:
-        """Events among them."""
+        """Number of events."""
         return int(self.events.sum())
 
     @property
     def at_risk(self) -> NDArray[np.int64]:
-        """Rows still seen at each of the times."""
+        """Number of rows at risk at each time."""
         leaving = self.events + self.censored
         return np.asarray(leaving[::-1].cumsum()[::-1])
 
     @property
     def survival(self) -> Floats:
-        """Value of the curve from each of the times on."""
+        """Value of the curve at each time."""
         return np.asarray(np.cumprod(1 - self.events / self.at_risk))
 
     @property
     def median(self) -> float:
-        """The first time at which half of the rows have had their event; infinite if never."""
+        """First time at which the curve is at most one half; infinite if it never is."""
         reached = self.survival <= 0.5 + _NOISE
         return float(self.times[np.argmax(reached)]) if reached.any() else math.inf
 
     def at(self, times: ArrayLike) -> Floats:
-        """Values of the curve.
+        """Return the values of the curve at the given times.
 
         Parameters
         ----------
         times : array-like of float
-            When to look.
+            The times.
 
         Returns
         -------
         ndarray of float
-            Shares from 0 to 1, 1 before the first event.
+            Probabilities from 0 to 1; 1 before the first event.
 
         Raises
         ------
@@ -227,7 +226,7 @@ class SurvivalCurve:
         return np.asarray(steps[np.searchsorted(self.times, moments_of(times), side="right")])
 
     def outcomes(self) -> tuple[Floats, Flags]:
-        """The times and events that it was made from, in order of time.
+        """Return the times and events of the rows, in order of time.
 
         Returns
         -------
@@ -252,7 +251,7 @@ class SurvivalCurve:
         return self.times.tobytes(), self.events.tobytes(), self.censored.tobytes()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Arrays come out of a pickle writeable; the class locks them again.
+        # Unpickled arrays would be writable; the constructor locks them.
         return SurvivalCurve, (self.times, self.events, self.censored)
 
     def __str__(self) -> str:
@@ -281,7 +280,7 @@ _ROWS_PER_BATCH = 8192
 
 @dataclass(frozen=True)
 class SurvivalRules:
-    """The premises of a rule set, each with the survival curve of its rows.
+    """Rule set with the survival curve of each rule.
 
     Use it to predict survival times by rules: those of any rule set, such as one extracted from the
     risk scores of a survival model. :meth:`fit` estimates the curves,
@@ -291,7 +290,7 @@ class SurvivalRules:
     Parameters
     ----------
     ruleset : RuleSet
-        The premises. Outputs, weights and the fallback are not looked at.
+        The premises. Outputs, weights and the fallback are ignored.
     curves : tuple of SurvivalCurve or None
         The curve of each rule; None for a rule without rows.
     fallback : SurvivalCurve
@@ -304,12 +303,12 @@ class SurvivalRules:
 
     Notes
     -----
-    In an unordered rule set all rules that hold predict together: the curve of a row is the mean of
-    theirs, and each is made from all rows that the rule holds for; so does RuleKit. In an ordered
-    one the first rule that holds predicts, and its curve is made from the rows assigned to it.
+    In an unordered rule set, the curve of a row is the mean of the curves of all rules that hold,
+    each estimated from all rows that the rule covers, as in RuleKit. In an ordered set, the first
+    rule that holds predicts, and its curve is estimated from the rows assigned to it.
 
-    A rule without rows has nothing to say: it does not count in the mean, and rows that it alone
-    would predict get the curve of all rows.
+    A rule without rows does not count in the mean. Rows that only such rules cover get the curve of
+    all rows.
 
     References
     ----------
@@ -347,7 +346,7 @@ class SurvivalRules:
 
     @classmethod
     def fit(cls, ruleset: Any, X: Any, y: Any) -> SurvivalRules:
-        """Give every rule the survival curve of its rows.
+        """Estimate the survival curve of each rule.
 
         Parameters
         ----------
@@ -375,8 +374,8 @@ class SurvivalRules:
         time, event = read_outcomes(y, len(members))
         if not event.any():
             raise ValueError(
-                f"y must hold at least one event, got {len(event)} censored rows: nothing is known "
-                "of how long anything lasts."
+                f"y must hold at least one event, got {len(event)} censored rows: all curves would "
+                "stay at 1."
             )
         curves = [SurvivalCurve.of(time[m], event[m]) if m.any() else None for m in members.T]
         return cls(rules, tuple(curves), SurvivalCurve.of(time, event))

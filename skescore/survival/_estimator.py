@@ -16,8 +16,8 @@ from skescore.rules._survival import Flags, Floats
 class SurvivalRulesEstimator(BaseEstimator):
     """Estimator of survival rules, for scikit-learn's searches and scikit-survival's metrics.
 
-    Use it to choose among rule sets, or among settings of what learns them, by cross-validation:
-    each training part gives the rules their curves.
+    Use it to select rule sets or the settings of their learner by cross-validation. The curves are
+    estimated on each training part.
 
     Parameters
     ----------
@@ -30,21 +30,21 @@ class SurvivalRulesEstimator(BaseEstimator):
     rules_ : SurvivalRules
         The rules with their curves.
     unique_times_ : ndarray of float, shape (n_times,)
-        Times of the training rows, at which curves may step.
+        Distinct times of the training rows.
     event_times_ : ndarray of float, shape (n_event_times,)
-        Those of them at which an event happened.
+        Times at which an event happened.
     estimator_ : estimator
-        What learned the premises, if `rules` is an estimator.
+        The fitted learner of the premises, if `rules` is an estimator.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features,)
-        Their names, if the rows had some.
+        Names of the features, if the rows had names.
 
     Notes
     -----
-    An estimator is fitted on martingale residuals: a row's events (0 or 1) less those that the
-    cumulative hazard of all rows expects until its time. Rows that have their event early have
-    large ones. An extractor whose black box is a function of risk, such as
+    An estimator is fitted on martingale residuals: the events of a row (0 or 1) minus the expected
+    events, which are the cumulative hazard of all rows at its time. Rows with an early event have
+    large residuals. An extractor whose black box is a function of risk, such as
     ``CallableRegressor(forest.predict)``, learns its predictions instead.
 
     The risk is the mean time lost until the last training time: the area above the curve.
@@ -179,7 +179,7 @@ class SurvivalRulesEstimator(BaseEstimator):
         metrics = import_optional(
             "sksurv.metrics", extra="survival", purpose="The index of concordance"
         )
-        # As a share of all time: scikit-survival takes risks for equal that differ by 1e-8.
+        # Divided by the last time, because scikit-survival treats differences of 1e-8 as ties.
         risk = self.predict(X) / max(float(self.unique_times_[-1]), np.finfo(float).tiny)
         time, event = read_outcomes(y, len(risk))
         return float(metrics.concordance_index_censored(event, time, risk)[0])
@@ -187,7 +187,7 @@ class SurvivalRulesEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.no_validation = True  # what may be in the rows is up to the rules
+        tags.no_validation = True  # the rules decide which values rows may contain
         return tags
 
 

@@ -102,7 +102,7 @@ def _subtract(one: Conditions, other: Conditions, gaps: Set[int]) -> Iterator[Co
 
 
 def _intersect_premises(one: Conditions, other: Conditions) -> Conditions | None:
-    """Two premises at once, each condition once; None if they contradict each other."""
+    """Return the conjunction of two premises; None if they contradict each other."""
     if exclude(one, other):
         return None
     try:
