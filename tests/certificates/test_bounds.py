@@ -1,4 +1,4 @@
-"""The bound of the weighted F1 beside all confusion matrices."""
+"""Compare the bound of the weighted F1 with all confusion matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skescore.certificates import bound_weighted_f1
 
 
 def best_of_all(y: list[int], n_classes: int) -> dict[tuple[int, int], float]:
-    """The best weighted F1 by errors and by the number of classes predicted."""
+    """Return the best weighted F1 by the errors and the number of predicted classes."""
     best: dict[tuple[int, int], float] = {}
     for predicted in product(range(n_classes), repeat=len(y)):
         errors = sum(a != b for a, b in zip(y, predicted, strict=True))
@@ -48,7 +48,7 @@ def test_f1_bound_covers_all_predictions(y: list[int]) -> None:
 
 @pytest.mark.parametrize("y", [[0] * 4 + [1] * 5, [0] * 7 + [1] * 2, [0, 0, 1, 1, 1, 2, 2, 2]])
 def test_f1_bound_is_nearly_tight(y: list[int]) -> None:
-    """Of two classes it is the best; three may each be false_alarms for parts of rows."""
+    """With two classes the bound is exact; with three, errors can be divided among classes."""
     n_classes = max(y) + 1
     best: dict[int, float] = {}
     for (errors, _), value in best_of_all(y, n_classes).items():
@@ -65,7 +65,7 @@ def test_reference_f1_equals_scikit_learn() -> None:
 
 
 def test_f1_bound_of_one_class_and_of_no_errors() -> None:
-    # Only the first class predicted: F1 of it is 2·60/(60 + 100), of weight 0.6.
+    # Only the first class is predicted, with F1 2·60/(60 + 100) and weight 0.6.
     assert bound_weighted_f1([60, 40], 0, max_classes=1) == pytest.approx(0.6 * 120 / 160)
     assert bound_weighted_f1([60, 40, 0], 0) == 1
     assert bound_weighted_f1([], 0) == 1
@@ -85,13 +85,13 @@ def test_f1_bound_decreases_with_errors(weights: list[float], one: float, other:
 def test_f1_bound_of_many_classes() -> None:
     weights = np.arange(1, 31)
     assert bound_weighted_f1(weights, 10, 15) <= 1
-    # 15 of 30 classes: at least the smallest 15 are missed, 120 of 465.
+    # If 15 of 30 classes are predicted, at least the smallest 15 are missed: 120 of 465 rows.
     assert 0.7 < bound_weighted_f1(weights, 0, 15) < 1 - 120 / 465
     assert bound_weighted_f1(weights, 400, 15) <= bound_weighted_f1(weights, 120, 15)
 
 
 def test_f1_bound_uses_largest_classes_of_many() -> None:
-    """Whichever classes are predicted, and whichever gets the rows of all others."""
+    """Try all sets of predicted classes and all classes of the false alarms."""
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 30, 6)
     for kept in combinations(range(6), 3):
@@ -104,7 +104,7 @@ def test_f1_bound_uses_largest_classes_of_many() -> None:
             false_alarms = np.where(np.arange(6) == sink, dropped + lost, 0)
             f1 = (weights * 2 * hits / (weights + hits + false_alarms)).sum() / weights.sum()
             assert f1 <= bound_weighted_f1(weights, float(dropped + lost), 3) + 1e-9
-    # Three classes without error, all other rows in the fourth.
+    # Three classes have no errors; the fourth class gets all other rows.
     assert bound_weighted_f1([10] * 8, 40, 4) == pytest.approx((3 + 1 / 3) / 8)
 
 

@@ -1,4 +1,4 @@
-"""Certificates beside all trees there are."""
+"""Compare certificates with an enumeration of all trees."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def certificate(extractor: CARTExtractor, iris: Any) -> Certificate:
 
 
 def partitions(splits: np.ndarray, rows: tuple[int, ...], leaves: int) -> set[Any]:
-    """How trees of at most so many leaves part rows."""
+    """Return the partitions of the rows by trees with at most `size` leaves."""
     held_out_scores: set[Any] = {frozenset([rows])}
     if leaves > 1:
         for test in splits.T:
@@ -61,7 +61,7 @@ def partitions(splits: np.ndarray, rows: tuple[int, ...], leaves: int) -> set[An
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("scorer", [ice, make_fire_scorer(psi=2), neg_q])
 def test_interval_contains_score_of_best_tree(seed: int, scorer: Any) -> None:
-    """All conclusions are tried, as the best weighted F1 is not always that of majorities."""
+    """Try all conclusions, as majority classes do not always have the best weighted F1."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (9, 3)).astype(float)
     y = rng.integers(0, 2 + seed % 2, 9)
@@ -145,7 +145,7 @@ def test_to_text_describes_space(certificate: Certificate) -> None:
     text = str(certificate)
     assert text.startswith("On these 150 rows, against the black box's predictions, 3 rules have")
     assert "decision tree of at most 4 leaves over 8 cuts per feature" in text
-    assert "(or of more)" in text  # ICE is bounded by the size
+    assert "(or of more)" in text  # A larger size bounds the ICE.
     assert text.endswith("It holds for these rows, not for new ones.")
     assert "<table>" in certificate._repr_html_()
 
@@ -177,7 +177,7 @@ def test_certify_incomplete_rules(iris: Any) -> None:
 
 
 def test_with_held_out_scores_best_rules(iris: Any) -> None:
-    """As scikit-learn's own loop over the same splits does it."""
+    """Compare with the cross-validation of scikit-learn on the same splits."""
     X, y = iris
     cv = StratifiedKFold(3, shuffle=True, random_state=1)
     box = RandomForestClassifier(10, random_state=0)
@@ -357,7 +357,7 @@ def test_certify_stops_at_tolerance(scoring: str) -> None:
     assert (
         signed(held_out_scores) <= signed(best.incumbent) <= signed(best.bound) <= signed(possible)
     )
-    slack = signed(best.bound) - signed(best.incumbent)  # of the weighted F1
+    slack = signed(best.bound) - signed(best.incumbent)  # The F1 is bounded by the errors.
     assert signed(possible) - signed(held_out_scores) <= 0.01 + slack + 1e-9
     assert (tolerant_certificate.frontiers[0].lower <= full_certificate.frontiers[0].lower).all()
     assert check_certificate(tolerant_certificate.to_json(), X, y).verdict == "confirmed"
@@ -373,6 +373,8 @@ def test_certify_with_stated_cuts(extractor: CARTExtractor, iris: Any) -> None:
     own_score = {
         (c.feature, b) for r in extractor.rules_ for c in r.intervals for b in (c.lower, c.upper)
     }
-    assert n_cuts <= 2 + len({one for one in own_score if np.isfinite(one[1])})  # and those given
+    assert n_cuts <= 2 + len(
+        {one for one in own_score if np.isfinite(one[1])}
+    )  # Cuts of the given rules are added.
     assert f"over {n_cuts} stated cuts" in certificate.to_text()
     assert check_certificate(certificate.to_json(), X, y).verdict == "confirmed"

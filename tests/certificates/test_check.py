@@ -1,4 +1,4 @@
-"""The checker of certificates rejects what is not so."""
+"""The checker confirms true certificates and rejects false ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def any_frontier(data: Any, rng: np.random.Generator) -> tuple[Any, int]:
 
 
 def other(value: float, rng: np.random.Generator) -> float:
-    """A number that is not the same."""
+    """Return another number."""
     step = float(rng.choice([0.001, 0.1, 1, 5]) * rng.choice([-1, 1]))
     return value + (step if abs(value) < 50 else step * 10)
 
@@ -84,7 +84,7 @@ def change_both_bounds(data: Any, rng: np.random.Generator) -> bool:
 
 
 def raise_lower_of_unproven(data: Any, rng: np.random.Generator) -> bool:
-    """All bounds are proven: a greater one cannot be, not even if it is called unproven."""
+    """Raise a proven bound, which is false with any status."""
     part, size = any_frontier(data, rng)
     part["status"] = ["time_limit"] * len(part["status"])
     part["lower"][size] += 0.5
@@ -169,7 +169,7 @@ def drop_rule(data: Any, rng: np.random.Generator) -> bool:
 
 
 def swap_rules(data: Any, rng: np.random.Generator) -> bool:
-    """Rules of another size are not those of this one."""
+    """Exchange the rules of two sizes."""
     part, size = any_frontier(data, rng)
     with_other = (size + 1) % len(part["rules"])
     rules = part["rules"]
@@ -274,7 +274,7 @@ def test_checker_rejects_missing_cuts(per_feature: int | None) -> None:
 
 
 def test_checker_rejects_leaves_of_no_tree() -> None:
-    """Five boxes like the sails of a windmill part the rows, but no first test parts the boxes."""
+    """Five boxes in the shape of a windmill are not the leaves of any tree."""
     sails = {"p": "0-1:0-0", "q": "2-2:0-1", "r": "1-2:2-2", "s": "0-0:1-2", "t": "1-1:1-1"}
     boxes = {k: [list(map(int, e.split("-"))) for e in v.split(":")] for k, v in sails.items()}
     X = pd.DataFrame([(a, b) for a in range(3) for b in range(3)], columns=["a", "b"], dtype=float)
@@ -353,14 +353,14 @@ def test_checker_rejects_other_rows(certified: Any) -> None:
 
 @pytest.fixture(scope="module")
 def larger() -> tuple[pd.DataFrame, np.ndarray]:
-    """Rows of which there are too many trees and lists to try them all."""
+    """Return rows with too many trees and lists for an enumeration."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(rng.normal(size=(60, 4)).round(1), columns=list("abcd"))
     return frame, np.where(frame["a"] * frame["b"] > 0.3, 0, 1) + (frame["c"] > 1)
 
 
 def claims(X: Any, y: Any, **options: Any) -> Any:
-    """The JSON of a certificate."""
+    """Return a certificate as JSON values."""
     task = "classification" if y.dtype.kind == "i" else "regression"
     classes = np.unique(y).tolist() if task == "classification" else None
     rules = RuleSet([Rule([], y[0].item())], list(X.columns), task=task, classes=classes)
@@ -381,7 +381,7 @@ def claims(X: Any, y: Any, **options: Any) -> Any:
     ],
 )
 def test_checker_searches_large_spaces(larger: Any, loss: str, weighted: bool) -> None:
-    """Bounds raised to the rules found are rejected exactly where better ones exist."""
+    """Bounds raised to the incumbents are rejected where better rules exist."""
     X, y = larger
     y = y.to_numpy() if loss == "errors" else X["a"].to_numpy() ** 2 + X["b"].to_numpy()
     weights = np.random.default_rng(0).integers(1, 4, len(y)) if weighted else None
@@ -409,7 +409,7 @@ def test_checker_searches_large_spaces(larger: Any, loss: str, weighted: bool) -
             n_false += better
             result = check_certificate(json.dumps(false), X, y, weights)
             assert result.verdict == ("rejected" if better else "confirmed"), str(result)
-        part["lower"] = proven["upper"]  # the proof, beside worse rules than the best
+        part["lower"] = proven["upper"]  # The proof is kept, with worse rules.
         part["status"] = ["node_limit"] * 4
     assert n_false
     result = check_certificate(json.dumps(poor), X, y, weights)
@@ -435,7 +435,7 @@ def test_checker_searches_three_conditions(larger: Any) -> None:
 
 
 def test_checker_respects_memory_limit(larger: Any) -> None:
-    """It was rejected: a bound that no search had been asked for was compared with nothing."""
+    """Bounds whose search needs more memory are reported, not rejected."""
     X, y = larger
     data = claims(X, y.to_numpy(), kinds=["list"])
     result = check_certificate(json.dumps(data), X, y, memory_limit=1e4)
@@ -445,14 +445,16 @@ def test_checker_respects_memory_limit(larger: Any) -> None:
 
 
 def test_checker_computes_volume_of_overlapping_rules(larger: Any) -> None:
-    """By hand: of [0, 4] × {u, v} × 3/4 known, 1/4 missing."""
+    """The domain is [0, 4] × {u, v} × (3/4 observed, 1/4 missing)."""
     X = pd.DataFrame(
         {"a": [0.0, 4.0, 1.0, 2.0], "c": ["u", "v", "u", "v"], "m": [0.0, 1.0, 2.0, np.nan]}
     )
     rules = RuleSet(
         [
             Rule([Interval(0, upper=1.0)], 0),  # 1/4
-            Rule([Interval(0, upper=2.0), OneOf(1, ("u",))], 1),  # 1/4 · 1/2 beside the first
+            Rule(
+                [Interval(0, upper=2.0), OneOf(1, ("u",))], 1
+            ),  # 1/4 · 1/2 in addition to the first
             Rule([Interval(0, lower=3.0), Missing(2)], 0),  # 1/4 · 1/4
         ],
         ["a", "c", "m"],
@@ -478,7 +480,7 @@ def test_checker_rejects_invalid_json(text: str) -> None:
 
 @pytest.fixture(scope="module", params=[6, 7])
 def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
-    """A certificate that bounds the weighted F1 of trees itself."""
+    """Make a certificate with direct bounds of the weighted F1 of trees."""
     rng = np.random.default_rng(5)
     X = rng.integers(0, 2, (90, 6)).astype(float)
     y = (2 * X[:, 0] + 3 * X[:, 1] + X[:, 2] + rng.integers(0, 3, 90)).astype(int) % request.param
@@ -506,10 +508,10 @@ def test_checker_confirms_f1_bounds(many: Any) -> None:
     best = certificate.best_rules("tree")
     assert best is not None
     assert make_ice_scorer(reference="data")(best, X, y) == pytest.approx(best_loss)
-    # Errors alone prove less.
+    # The errors alone give a wider bound.
     wide = replace(certificate, f1_bounds=())
     assert wide.interval("tree").bound > possible
-    # Other weights have the same bounds, another metric has none.
+    # The bounds of the F1 hold for other weights, but not for other metrics.
     assert certificate.with_score("ice", phi=2).f1_bounds
     assert certificate.with_score("fire").interval("tree").incumbent > 0
 
@@ -525,7 +527,7 @@ def test_checker_rejects_false_f1_bounds(many: Any) -> None:
         return check_certificate(json.dumps(data), X, y).verdict == "rejected"
 
     def prove_less(f1_bound: Any) -> None:
-        """As an F1 of more than that is found, it cannot be true, whatever it is proven by."""
+        """Lower the bound below the F1 of the best tree found."""
         f1_bound["upper_bound"] = f1_bound["proof"]["target"] = f1_bound["incumbent"] - 0.002
 
     def leave_out_a_part(f1_bound: Any) -> None:
@@ -563,7 +565,7 @@ def test_checker_distinguishes_codes_and_labels(low: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["tree", "list"])
 def test_certify_constant_target(kind):
-    """Fourteen times 2.13 have another mean in its last bit, and no deviation from it."""
+    """The computed mean of 14 values 2.13 differs in its last bit; the loss must still be 0."""
     X, y = np.random.default_rng(0).normal(size=(14, 2)), np.full(14, 2.13)
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, X[:, 0]))
     certified = certify(

@@ -1,4 +1,4 @@
-"""Cuts and their tests, against what conditions say of rows one by one."""
+"""Compare cuts and their tests with conditions evaluated row by row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skescore.optimal import Tests, candidate_cuts
 
 
 def rows_of_tests(tests: Tests) -> np.ndarray:
-    """The bit sets as a table of True and False."""
+    """Return bit sets as a matrix of booleans."""
     bits = np.unpackbits(tests.rows.astype("<u8").view(np.uint8), axis=1, bitorder="little")
     assert not bits[:, tests.n_rows :].any()
     return bits[:, : tests.n_rows].astype(bool)
@@ -21,7 +21,7 @@ def rows_of_tests(tests: Tests) -> np.ndarray:
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     rng = np.random.default_rng(0)
-    size = 131  # more than two words of bits
+    size = 131  # More than two words of 64 bits.
     return pd.DataFrame(
         {
             "number": rng.normal(size=size),
@@ -44,7 +44,7 @@ def test_negations_hold_for_other_rows(table: pd.DataFrame) -> None:
         assert 0 < line.sum() < len(line)
     canonical = rows ^ rows[:, :1]
     assert len(np.unique(canonical, axis=0)) == len(rows)
-    # "red" is "not (blue or missing)"; the flag is one test, and "again" the same.
+    # "red" equals "not (blue or missing)"; "flag" and "again" have the same test.
     assert len(tests) == 130 + (3 * 2 + 1) + 3 + 1
 
 
@@ -67,7 +67,7 @@ def test_candidate_cuts_near_quantiles() -> None:
     cuts = candidate_cuts(skewed, 4).thresholds[0]
     assert cuts[0] == 0.5
     assert len(cuts) <= 4
-    # As many as there can be, where values are few.
+    # A column with few values has all its cuts.
     assert candidate_cuts(np.array([[0.0], [0], [0], [1], [2]]), 2).thresholds[0] == (0.5, 1.5)
 
 

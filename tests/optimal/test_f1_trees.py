@@ -1,4 +1,4 @@
-"""The bound of the weighted F1 of trees beside all trees with all conclusions."""
+"""Compare bounds of the weighted F1 with an enumeration of trees and conclusions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skescore.optimal import (
 
 
 def partitions(tests: list[int], rows: int, size: int) -> set[frozenset[int]]:
-    """All ways in which trees of at most so many leaves part rows."""
+    """Return the partitions of the rows by trees with at most `size` leaves."""
     all_partitions = {frozenset([rows])}
     for test in tests:
         yes, no = rows & test, rows & ~test
@@ -34,7 +34,7 @@ def partitions(tests: list[int], rows: int, size: int) -> set[frozenset[int]]:
 
 
 def best_of_all(X: np.ndarray, y: np.ndarray, w: np.ndarray, cuts: Any, size: int) -> float:
-    """The best weighted F1, by its definition."""
+    """Return the best weighted F1 by enumeration."""
     test_masks = [np.array(column) for column in _columns(X, cuts)]
     tests = [sum(1 << i for i in np.flatnonzero(column)) for column in test_masks]
     codes = np.unique(y, return_inverse=True)[1]
@@ -81,12 +81,12 @@ def small_case(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, An
 
 @pytest.mark.parametrize("seed", range(24))
 def test_f1_bound_equals_enumeration(seed: int, monkeypatch: Any) -> None:
-    """Whether all boxes of the cuts are looked at, or some sets of rows."""
+    """Test the dynamic programming over boxes and the search."""
     monkeypatch.setattr("skescore.optimal._trees._MAX_BOX_SPLITS", seed % 2 * 20_000)
     X, y, w, cuts, size = small_case(seed)
     best = best_of_all(X, y, np.ones(len(y)) if w is None else w, cuts, size)
     enough, rounds = 0.0, 0
-    while True:  # as long as a better tree is found
+    while True:  # The target grows until no better tree is found.
         bound = bound_f1_of_trees(
             X,
             y,
@@ -136,13 +136,13 @@ def test_f1_bound_with_few_nodes_is_valid() -> None:
 
 
 def test_f1_tree_predicts_minority_class() -> None:
-    """One leaf that names a rare class earns more than one that names the most rows."""
+    """A leaf that predicts a rare class can gain more than one that predicts its majority."""
     X = np.array([[0.0], [1], [1], [1], [1], [2], [2], [2], [2], [2]])
     y = np.array(["a", "b", "b", "a", "a", "a", "a", "a", "a", "a"])
     bound = bound_f1_of_trees(X, y, 3, target=0.72, cuts=None)
     assert bound.rules is not None
     errors = optimal_trees(X, y, SearchSpace(3, cuts=None))
-    assert errors.upper[2] == 2  # as many as of no cut
+    assert errors.upper[2] == 2  # The same number as without cuts.
     assert bound.incumbent > f1_score(y, np.full(10, "a"), average="weighted")
     assert [rule.output for rule in bound.rules].count("b") == 1
 

@@ -1,4 +1,4 @@
-"""The frontier: what it refuses."""
+"""Frontiers: their checks, and combined bounds."""
 
 from __future__ import annotations
 

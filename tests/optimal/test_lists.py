@@ -1,4 +1,4 @@
-"""Optimal lists against all lists, one by one."""
+"""Compare optimal lists with an enumeration of all lists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPACE, LIMITS = ([field.name for field in fields(one)] for one in (SearchSpace, 
 
 
 def all_premises(X: np.ndarray, max_conditions: int) -> np.ndarray:
-    """The rows of every conjunction of values of binary columns."""
+    """Return the rows of every conjunction of values of binary columns."""
     sides = [X[:, j] == value for j in range(X.shape[1]) for value in (0, 1)]
     chosen = itertools.chain.from_iterable(
         itertools.combinations(sides, length) for length in range(1, max_conditions + 1)
@@ -39,7 +39,7 @@ def all_premises(X: np.ndarray, max_conditions: int) -> np.ndarray:
 
 
 def constant_loss(y: np.ndarray, weights: np.ndarray, loss: str) -> float:
-    """The loss of the best constant, by trying all that can be the best."""
+    """Return the loss of the best constant by enumeration."""
     if not weights.any():
         return 0.0
     if loss == "errors":
@@ -52,7 +52,7 @@ def constant_loss(y: np.ndarray, weights: np.ndarray, loss: str) -> float:
 def least_losses(
     X: np.ndarray, y: np.ndarray, weights: np.ndarray, max_rules: int, conditions: int, loss: str
 ) -> list[float]:
-    """The least loss of lists of at most 1, 2, ... rules, by trying all of them."""
+    """Return the least loss of lists of at most 1, 2, ... rules by enumeration."""
     premises = all_premises(X, conditions)
     constants: dict[bytes, float] = {}
     known_losses: dict[tuple[bytes, int], float] = {}
@@ -81,11 +81,11 @@ def least_losses(
 def case(
     seed: int, loss: str = "errors", max_conditions: int | None = None
 ) -> tuple[dict[str, Any], list[float]]:
-    """A tiny random problem, and the least losses."""
+    """Return a small random problem, and its least losses."""
     rng = np.random.default_rng([seed, 20])
     n_rows, n_features = int(rng.integers(4, 31)), int(rng.integers(1, 7))
     max_rules, conditions = int(rng.integers(1, 5)), int(rng.integers(1, 3))
-    if n_features > 4 and conditions == 2 and seed % 5:  # the slowest for those who try all
+    if n_features > 4 and conditions == 2 and seed % 5:  # The enumeration would be slow.
         max_rules = min(max_rules, 3)
     X = rng.integers(0, 2, (n_rows, n_features)).astype(float)
     weights = rng.integers(0, 4, n_rows) if seed % 2 else np.ones(n_rows)
@@ -110,7 +110,7 @@ def loss_of(rules: RuleSet, X: Any, y: np.ndarray, weights: np.ndarray, loss: st
 
 
 def check_rules(frontier: Frontier, problem: dict[str, Any]) -> None:
-    """Rules have the loss that is said, from the space that is said."""
+    """Check that the rules belong to the space and have the stated losses."""
     for size, upper, rules in zip(frontier.sizes, frontier.upper, frontier.rules, strict=True):
         assert rules is not None
         assert len(rules) <= size
@@ -279,7 +279,7 @@ def test_lists_with_categories_and_missing_values() -> None:
 def test_lists_use_initial_rules(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = wine
     best = optimal_lists(X, y, SearchSpace(4))
-    # Bounds moved to where no cut is.
+    # The bounds are moved away from the cuts.
     moved = [
         Rule(
             [
@@ -316,7 +316,7 @@ def test_lists_after_keyboard_interrupt() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
     known_losses = optimal_lists(X, y, SearchSpace(3, cuts=3))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # The signal may be ignored.
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     try:

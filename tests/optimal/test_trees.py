@@ -1,4 +1,4 @@
-"""Optimal trees beside brute force, and bounds that hold wherever the search is stopped."""
+"""Compare optimal trees with an enumeration, and check bounds of stopped searches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOSSES = ("errors", "squared_error", "absolute_error")
 
 
 def leaf_loss(y: np.ndarray, w: np.ndarray, loss: str) -> float:
-    """Try every conclusion that could be the best."""
+    """Return the least loss of one leaf by enumeration."""
     if loss == "errors":
         return float(min(w[y != label].sum() for label in np.unique(y)))
     if loss == "squared_error":
@@ -28,7 +28,7 @@ def leaf_loss(y: np.ndarray, w: np.ndarray, loss: str) -> float:
 
 
 def brute_force(splits: np.ndarray, y: np.ndarray, w: np.ndarray, loss: str, size: int) -> list:
-    """The least loss for 1 to `size` leaves, by trying all trees; splits are (rows, tests)."""
+    """Return the least loss for 1 to `size` leaves by enumeration; splits are (rows, tests)."""
 
     @cache
     def best(rows: tuple[int, ...], leaves: int) -> float:
@@ -76,7 +76,7 @@ def check_tiny(seed: int, loss: str) -> None:
 
 
 def check_rules(frontier: Frontier, X: Any, y: np.ndarray, w: np.ndarray) -> None:
-    """The rules have the losses that they are said to have, and no row has two of them."""
+    """Check that the rules have the stated losses and do not overlap."""
     for size, upper, rules in zip(frontier.sizes, frontier.upper, frontier.rules, strict=True):
         assert rules is not None
         assert len(rules) <= size
@@ -154,7 +154,7 @@ def test_trees_with_categories_and_missing_values(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_trees_without_paired_cuts(loss: str, monkeypatch: Any) -> None:
-    """Counting all pairs of cuts and asking about one cut at a time prove the same."""
+    """The bounds do not depend on whether all pairs of cuts are computed at once."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(40, 3))
     noise = rng.normal(size=40) * 0.3
@@ -212,7 +212,7 @@ def test_trees_beat_greedy_trees(cuts: int | None) -> None:
 
 
 def test_tree_errors_equal_streed() -> None:
-    """pystreed 1.4.0 with the same 16 cuts a feature proves these numbers."""
+    """Compare with the results of pystreed 1.4.0 for the same 16 cuts per feature."""
     X, y = load_breast_cancer(return_X_y=True)
     frontier = optimal_trees(X, y, SearchSpace(3, cuts=16))
     assert frontier.upper.tolist() == [212, 47, 28]
@@ -269,7 +269,7 @@ def test_trees_refuse_overflowing_squares() -> None:
 
 
 def test_trees_without_errors_have_no_loss() -> None:
-    """Ten times 0.7 are 7 or less by a bit, depending on how they are added up."""
+    """The sum of ten weights 0.7 differs in its last bit with the order of the sums."""
     y = np.repeat(["no", "yes"], [10, 4])
     weights = np.repeat([0.7, 1.75], [10, 4])
     result = optimal_trees(

@@ -47,7 +47,9 @@ def table_model(X: Any) -> np.ndarray:
 
 
 X = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0]])
-SCORES = np.array([[2.0, -1.0, 0.5], [0.0, 1.0, -0.5], [2.0, -1.0, 1.0]])  # of the answer
+SCORES = np.array(
+    [[2.0, -1.0, 0.5], [0.0, 1.0, -0.5], [2.0, -1.0, 1.0]]
+)  # Scores for the predicted class.
 
 
 def shap_like(values: Any, data: Any = None, names: Any = None) -> Any:
@@ -55,7 +57,7 @@ def shap_like(values: Any, data: Any = None, names: Any = None) -> Any:
 
 
 class Tensor:
-    """What has to leave a graph and a device before it is an array."""
+    """Imitate a tensor that must be detached before it is an array."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.array, self.steps = values, 0
@@ -107,8 +109,7 @@ def test_containers_with_values_per_class() -> None:
     expected = faithfulness(table_model, X, SCORES)
     for container in (both, Tensor(both), shap_like(both, X)):
         same(faithfulness(table_model, X, container), expected)
-    # Of two classes a list of two matrices can only be one for each of them if there are not two
-    # rows.
+    # For two classes and two rows, a list of two matrices is ambiguous.
     same(faithfulness(table_model, X, [both[..., 0], both[..., 1]]), expected)
     with pytest.raises(ValueError, match="for each row or one for each class"):
         faithfulness(table_model, X[:2], [both[:2, :, 0], both[:2, :, 1]])
@@ -158,7 +159,7 @@ def test_feature_names_determine_order() -> None:
         same(
             faithfulness(table_model, frame, container, target=Target(explains="target")), expected
         )
-    # Names that say nothing of these columns are none.
+    # Names of other columns are ignored.
     for names in (["Feature 0", "Feature 1", "Feature 2"], None):
         same(
             faithfulness(
@@ -191,7 +192,7 @@ def test_text_pieces_keep_blanks(moods: Any) -> None:
 
 
 def lime_like(text: str, words: list[str], weights: dict[int, list[tuple[int, float]]]) -> Any:
-    """As LIME's bag of words: words and separators, and where each distinct word is."""
+    """Imitate LIME's indexed string: words, separators, and positions of each word."""
     pieces: list[str] = []
     rest = text
     for word in words:
@@ -222,10 +223,10 @@ def test_lime_words_include_all_occurrences(moods: Any) -> None:
     before, after = moods.predict_proba([TEXTS[0], "film cast"])[:, 1]
     assert measures["aopc_compr"][0] == pytest.approx(before - after)
     mirrored = faithfulness(moods, TEXTS[:1], one, target=0, rationales=Rationales([1], by="count"))
-    # Against the other class the cast speaks most, and the film not at all.
+    # For the other class, the cast has the highest score, and the film none.
     before, after = moods.predict_proba([TEXTS[0], "good film good"])[:, 0]
     assert mirrored["aopc_compr"][0] == pytest.approx(before - after)
-    # People mark occurrences.
+    # Rationales mark occurrences.
     marks = [[1, 0, 0, 0]]
     same(plausibility(one, marks, top_k=2), plausibility([[0.8, 0.1, 0.8, -0.2]], marks, top_k=2))
     with pytest.raises(ValueError, match="has 3 for the 4 tokens"):

@@ -1,4 +1,4 @@
-"""Faithfulness on tables: worked by hand, beside a slow loop, and what must hold for any model."""
+"""Faithfulness on tables: known values, a slow reference, and invariances."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALL = tuple(FAITHFULNESS)
 
 
 def additive(*weights: float) -> Any:
-    """A number that is the weighted sum of the features."""
+    """Return a model that predicts the weighted sum of the features."""
     return lambda X: np.asarray(X, dtype=float) @ np.array(weights)
 
 
@@ -44,7 +44,7 @@ def two_classes(function: Any) -> Any:
 
 
 def sums(X: np.ndarray) -> np.ndarray:
-    """A product of two features and a bit of the third: not additive, ties in leaving one out."""
+    """Predict a product of two features plus a small part of the third: not additive, with ties."""
     return 0.1 + 0.6 * X[:, 0] * X[:, 1] + 0.2 * X[:, 2]
 
 
@@ -73,8 +73,7 @@ def test_faithfulness_of_known_model() -> None:
     assert measure_values["pearsoncorr_loo"][0] == pytest.approx(-math.sqrt(3) / 2)
     assert measure_values["prediction_gap_important"][0] == pytest.approx(1.8 / 3)
     assert measure_values["prediction_gap_unimportant"][0] == pytest.approx(1.2 / 3)
-    # c, ca, cab, their complements ab and b, and ac, bc: ab leaves c out, and c alone is asked
-    # once. What removes nothing is known. a, b, c, ab, bc, ac, abc are all there is, less "b".
+    # All subsets of the features are queried once, except for b alone.
     assert details["queries"].tolist() == [1 + 6]
 
 
@@ -92,7 +91,7 @@ def test_faithfulness_of_negative_scores() -> None:
     signed = faithfulness(
         model, [[1, 1, 1]], [[-2, -1, -3]], rationales=Rationales(only_positive=False)
     )
-    # The order is b, a, c: without b, ba, bac f is 0.3, 0.3, 0.1.
+    # The order is b, a, c: without b, ba and bac the prediction is 0.3, 0.3 and 0.1.
     assert signed["aopc_compr"][0] == pytest.approx((0.6 + 0.6 + 0.8) / 3)
 
 
@@ -101,13 +100,14 @@ def test_faithfulness_of_numbers_without_rationale() -> None:
     assert measure_values["aopc_compr"].tolist() == [0.0]
     assert np.isnan(measure_values["aopc_suff"]).all()
     measure_values = faithfulness(additive(1, 2), [[3.0, 4.0]], [[3, 8]])
-    # Without the second 8 less, without both 11 less; of the second alone 3 less.
+    # Without the second feature the prediction falls by 8, without both by 11, without the
+    # first by 3.
     assert measure_values["aopc_compr"].tolist() == [(8 + 11) / 2]
     assert measure_values["aopc_suff"].tolist() == [(3 + 0) / 2]
 
 
 def test_faithfulness_normalizes_numbers() -> None:
-    X = [[3.0, 4.0], [1.0, 0.0]]  # 11 and 1: the standard deviation is 5
+    X = [[3.0, 4.0], [1.0, 0.0]]  # The predictions 11 and 1 have the standard deviation 5.
     plain = faithfulness(additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL)
     normalized = faithfulness(
         additive(1, 2), X, [[3, 8], [1, 0]], measures=ALL, target=Target(normalize=True)
@@ -156,9 +156,9 @@ def test_rationales_lengths_by_kind() -> None:
     assert lengths(thresholds=[0.2, 0.6, 0.4]) == [1, 3, 2]
     assert lengths(by="count", thresholds=[1, 2, 9]) == [1, 2, 3]
     assert lengths(by="count", thresholds=[1, 2, 9], only_positive=False) == [1, 2, 5]
-    # By their values: signs do not matter, and no feature at all is a rationale as well.
+    # Thresholds of scores include negative scores and empty rationales.
     assert lengths(by="score", thresholds=[0.2, -0.1, 9]) == [2, 4, 0]
-    # 0.29 * 100 is a bit less than 29.
+    # The product 0.29 * 100 is slightly below 29.
     _, details = faithfulness(
         additive(*range(100)),
         np.ones((1, 100)),
@@ -185,14 +185,14 @@ def test_faithfulness_correlation_of_constants() -> None:
             measures=["taucorr_loo", "spearmancorr_loo", "pearsoncorr_loo"],
         )
         assert all(np.isnan(values).all() for values in measure_values.values())
-    # A single feature has none either, but it can be removed.
+    # A single feature has no correlation either, but it can be removed.
     alone = faithfulness(additive(2), [[3.0]], [[1.0]])
     assert alone["aopc_compr"].tolist() == [6.0]
     assert np.isnan(alone["taucorr_loo"]).all()
 
 
 def test_faithfulness_ignores_rounding_of_effects() -> None:
-    """Answers whose last digit depends on how many rows are asked at once."""
+    """Predict numbers whose last digit depends on the size of the batch."""
 
     def restless(X: np.ndarray) -> np.ndarray:
         p = 0.3 + 0.1 * X[:, 0] + np.finfo(float).eps * (len(X) + np.arange(len(X))) % 7
@@ -211,7 +211,7 @@ def test_faithfulness_ignores_rounding_of_effects() -> None:
 def one_by_one(
     predict: Any, x: np.ndarray, scores: np.ndarray, column: int, background: np.ndarray
 ) -> dict[str, float]:
-    """The default measures of one row, one question at a time, straight from their definitions."""
+    """Compute the default measures of one row by their definitions, one query at a time."""
 
     def answer(removed: set[int]) -> float:
         total = 0.0
@@ -274,7 +274,7 @@ def test_faithfulness_equals_slow_loop(seed: int, size: int, max_batch: int) -> 
 )
 @settings(max_examples=25)
 def test_faithfulness_invariances(seed: int, n: int, features: str, dedupe: bool) -> None:
-    """Order of rows, size of calls, scale of scores, and names of columns."""
+    """The order of rows, batch size, scale of scores and column names have no effect."""
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=n)
 
@@ -333,7 +333,7 @@ def test_faithfulness_counts_queries() -> None:
         return X @ np.arange(1.0, 41.0)
 
     X = np.ones((30, 40))
-    X[:, 20:] = 0  # removal changes nothing there
+    X[:, 20:] = 0  # Removal does not change these columns.
     scores = np.tile(np.arange(40.0), (30, 1))
     _, details = faithfulness(model, X, scores, max_batch=100, return_details=True)
     assert max(queried) <= 100
@@ -342,7 +342,7 @@ def test_faithfulness_counts_queries() -> None:
     # 20 take nothing away that is there and leave nothing; the other five take something away and
     # leave something, the last of them all but one.
     assert details["queries"].tolist() == [1 + 20 + 1 + 5 + 4] * 30
-    # All but the last call of some rows are full.
+    # All batches but the last are full.
     assert sum(size == 100 for size in queried) >= len(queried) - 4
     background = np.full((7, 40), 5.0)
     queried.clear()
@@ -371,9 +371,12 @@ def test_removal_replacements() -> None:
     assert gone([2, 3]) == gone(np.array([2.0, 3.0])) == [-1, 7]
     assert gone("mean", reference=reference) == [-1, 6]
     assert gone("median", reference=reference) == [-0.5, 6]
-    assert gone("mode", reference=reference) == [1, 6]  # of equally frequent ones the least
+    assert gone("mode", reference=reference) == [
+        1,
+        6,
+    ]  # Of equally frequent values the smallest is used.
     assert gone(reference) == gone("background", reference=reference) == [-1, 6]
-    # Averaged are the answers, not the background.
+    # Predictions are averaged, not background rows.
     _, details = faithfulness(
         lambda rows: rows[:, 0] ** 2, X, [[1, 2]], removal=reference, return_details=True
     )
@@ -388,7 +391,7 @@ def test_removal_with_missing_values() -> None:
     model = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X, y)
     rows, scores = X[:20], np.tile([1.0, 0.5, 0.2], (20, 1))
     measure_values, details = faithfulness(model, rows, scores, removal=np.nan, return_details=True)
-    # A value that is missing already needs no question.
+    # Missing values need no query, as removal does not change them.
     present = (~np.isnan(rows)).sum(axis=1)
     assert (details["queries"][present == 0] == 1).all()
     emptied = rows.copy()
@@ -460,7 +463,7 @@ def test_removal_of_groups() -> None:
         return_details=True,
     )
     assert [part.tolist() for part in details["scores"]] == [[0.5, 3.0], [6.0, 1.0]]
-    # The colors come first, as red does; together they become blue.
+    # The group of colors has the position of its first column, and becomes blue as a whole.
     assert [part.tolist() for part in details["loo"]] == [[-4, 3], [-2, 5]]
     assert measure_values["aopc_compr"].tolist() == [(3 - 1) / 2, (-2 + 3) / 2]
     equal_measures = faithfulness(
@@ -471,7 +474,7 @@ def test_removal_of_groups() -> None:
 
 
 def test_removal_orders_groups_by_first_column() -> None:
-    """Of equal scores the later comes first: the last column, then the group in the middle."""
+    """Of equal scores the later unit comes first: the last column, then the group."""
     _, details = faithfulness(
         additive(1, 10, 100, 1000),
         np.ones((1, 4)),
@@ -484,7 +487,7 @@ def test_removal_orders_groups_by_first_column() -> None:
 
 
 def test_removal_of_changed_features_only() -> None:
-    """Of a bag of words with 1000 columns, four are in the row."""
+    """Use a bag of words with 1000 columns, of which the row has four."""
     X = scipy.sparse.csr_array(([1.0, 2, 1, 1], ([0] * 4, [3, 500, 7, 999])), shape=(1, 1000))
     weights = np.zeros(1000)
     weights[[3, 500, 7, 999]] = [1, 2, 3, -1]
@@ -501,7 +504,7 @@ def test_removal_of_changed_features_only() -> None:
     assert details["loo"][0].tolist() == [1, 3, 4, -1]
     assert measure_values["aopc_compr"][0] == pytest.approx((4 + 7 + 8) / 3)
     assert measure_values["taucorr_loo"][0] == pytest.approx(1.0)
-    # Among all columns the four are less than a tenth.
+    # The four features are less than a tenth of all columns.
     dense, more = faithfulness(
         lambda rows: rows @ weights, X.toarray(), scores, return_details=True
     )
@@ -541,7 +544,7 @@ def test_target_forms() -> None:
     assert measure_values(chosen, target=Target(explains="target")) == expected
     with pytest.raises(ValueError, match="explains must be the target"):
         measure_values(chosen, target=Target(explains="a"))
-    # Labels that are other numbers may be mistaken for columns.
+    # Integer labels other than the columns are ambiguous.
     numbered = LogisticRegression().fit(X, X.argmax(axis=1) + 1)
     with pytest.raises(ValueError, match="kind='column' or kind='label'"):
         faithfulness(numbered, rows, chosen, target=1)
@@ -728,7 +731,7 @@ def test_faithfulness_refuses_labels() -> None:
     model = LogisticRegression().fit(X, X[:, 0] > 0)
     with pytest.raises(TypeError, match="returns labels"):
         faithfulness(model.predict, X, X)
-    # Nor does a change of labels pass for a change of numbers if nobody knows whose they are.
+    # Functions that return integer labels are refused as well.
     with pytest.raises(TypeError, match=r"must not return labels.*np\.eye"):
         faithfulness(lambda X: model.predict(X).astype(int), X, X)
     with pytest.raises(TypeError, match="the class LogisticRegression"):

@@ -1,4 +1,4 @@
-"""Comparing attribution maps: worked by hand, beside SciPy, and what must hold for any maps."""
+"""Attribution maps: known values, SciPy as a reference, and properties."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_divergence_properties(
         atol=1e-12,
     )
     np.testing.assert_allclose(jensen_shannon_divergence(p, p, zero=zero), 0, atol=1e-12)
-    # Features that neither map names change nothing, unless shares are spread over them.
+    # Features without shares in both maps have no effect, unless shares are uniform.
     if zero == "max":
         wider = [np.hstack([maps, np.zeros((3, 2))]) for maps in pair]
         np.testing.assert_allclose(jensen_shannon_divergence(*wider), map_values, atol=1e-12)
@@ -149,7 +149,7 @@ def test_divergence_refuses_invalid_maps(
 
 
 def fair_chance(scores: np.ndarray, relevant: np.ndarray) -> float:
-    """The share of all orders of the features, ties broken by them, whose top is right."""
+    """Return the share of all orders of tied features that are hits."""
     k, hits, total = int(relevant.sum()), 0, 0
     for order in itertools.permutations(range(len(scores))):
         top = sorted(order, key=lambda j: (-scores[j], order.index(j)))[:k]
@@ -186,7 +186,7 @@ def test_top_k_random_ties_are_reproducible() -> None:
     assert hits.mean() == pytest.approx(1 / 3, abs=0.03)
     again = top_k_accuracy(maps, relevant, ties="random", random_state=0)
     np.testing.assert_array_equal(hits, again)
-    # What other rows hold decides nothing.
+    # Draws do not depend on other rows.
     maps[::2] = [3, 2, 1, 0]
     mixed = top_k_accuracy(maps, relevant, ties="random", random_state=0)
     assert (mixed[::2] == 1).all()
@@ -197,7 +197,7 @@ def test_top_k_by_responsibility() -> None:
     truth = [[1, 0.5, 1 / 3, 0], [0.5, 0.5, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]
     maps = [[9, 3, 2, 1], [9, 3, 2, 1], [9, 3, 2, 1], [0, 0, 0, 0]]
     assert np.array_equal(top_k_accuracy(maps, truth), [1, 1, np.nan, 1], equal_nan=True)
-    # Where nothing alone changes the decision there is nothing to find.
+    # Without a feature of responsibility 1, the result is NaN.
     but_for = top_k_accuracy(maps, truth, but_for=True)
     assert np.array_equal(but_for, [1, np.nan, np.nan, 1], equal_nan=True)
     assert top_k_accuracy(np.array(truth)[:2], np.array(truth)[:2] > 0).tolist() == [1, 1]
@@ -218,7 +218,7 @@ def test_top_k_refuses_invalid_inputs() -> None:
 
 
 def test_agreement_of_known_maps() -> None:
-    """The top three are a, b, c and b, a, d; a and b share them, no place, and the sign of a."""
+    """The top features a, b, c and b, a, d share a and b, no rank, and the sign of a."""
     left, right = [[5, 4, -3, 1]], [[4, -5, 1, 3]]
 
     def agree(measure: str) -> float:
@@ -228,7 +228,7 @@ def test_agreement_of_known_maps() -> None:
     assert agree("rank") == 0
     assert agree("sign") == pytest.approx(1 / 3)
     assert agree("signed_rank") == 0
-    # By size a > b > c > d and b > a > d > c: two of six pairs are turned.
+    # The magnitudes a > b > c > d and b > a > d > c disagree in two of six pairs.
     assert agree("pairwise") == pytest.approx(4 / 6)
     assert agree("rank_correlation") == pytest.approx(1 - 6 * 4 / (4 * 15))
 
@@ -285,5 +285,5 @@ def test_agreement_of_pairs() -> None:
     for one, other, share in (([1, 2, 3], [3, 2, 1], 0), ([1, 3, 2], [1, 2, 3], 2 / 3)):
         map_values = attribution_agreement([one], [other], measure="pairwise")
         assert map_values.tolist() == [pytest.approx(share)]
-    # Of two features one pair can be compared.
+    # Two features form one pair.
     assert attribution_agreement([[1, 2]], [[3, 4]], measure="pairwise").tolist() == [1.0]

@@ -1,4 +1,4 @@
-"""Plausibility: worked by hand, beside scikit-learn's curves, and over many rows."""
+"""Plausibility: known values, curves of scikit-learn as a reference, and averages."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ CASES = st.integers(1, 12).flatmap(
 
 
 def test_plausibility_of_known_rationale() -> None:
-    """The top three positive are 0, 2, 3; marked are 2, 4; all are in the union 0, 2, 3, 4."""
+    """The top three positive tokens are 0, 2, 3; tokens 2 and 4 are marked."""
     measure_values = plausibility(
         [[0.9, -0.1, 0.6, 0.5, 0.1]], [[0, 0, 1, 0, 1]], top_k=3, measures=PLAUSIBILITY
     )
     assert measure_values["token_iou"].tolist() == [1 / 4]
     assert measure_values["token_f1"][0] == pytest.approx(2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2))
-    # Precision 1, 0, 1/2, 1/3, 2/4 (and 2/5) at recall 0, 0, 1/2, 1/2, 1 (and 1).
+    # The curve has precision 1, 0, 1/2, 1/3, 2/4, 2/5 at recall 0, 0, 1/2, 1/2, 1, 1.
     assert measure_values["auprc"][0] == pytest.approx(
         0.5 * (0 + 1 / 2) / 2 + 0.5 * (1 / 3 + 1 / 2) / 2
     )
@@ -68,7 +68,7 @@ def test_plausibility_of_empty_rationales() -> None:
     measure_values = plausibility([[-1.0, -2.0], [1.0, 2.0], []], [[1, 0], [0, 0], []])
     assert measure_values["token_iou"].tolist() == [0, 0, 0]
     assert measure_values["token_f1"].tolist() == [0, 0, 0]
-    assert measure_values["auprc"][0] == pytest.approx(0.75)  # one point at precision 1/2, recall 1
+    assert measure_values["auprc"][0] == pytest.approx(0.75)  # One point: (1, 1/2).
     assert np.isnan(measure_values["auprc"][1:]).all()
     as_ferret = plausibility([[1.0, 2.0]], [[0, 0]], empty="ferret")
     assert as_ferret["auprc"].tolist() == [0.5]
@@ -82,7 +82,7 @@ def test_plausibility_averages_of_ragged_rows() -> None:
     macro = plausibility(scores, marks, top_k=1, average="macro")
     assert macro["token_f1"] == pytest.approx((2 / 3 + 1) / 4)
     assert macro["auprc"] == pytest.approx(np.nanmean(measure_values["auprc"]))
-    # Together 2 of 4 chosen and 4 marked are in both.
+    # In total, 2 tokens are shared by 4 chosen and 4 marked ones.
     micro = plausibility(scores, marks, top_k=1, average="micro")
     assert micro == {"token_iou": pytest.approx(2 / 6), "token_f1": pytest.approx(4 / 8)}
     none = plausibility([[1.0]], [[0]], average="macro", measures=["auprc"])
@@ -91,7 +91,7 @@ def test_plausibility_averages_of_ragged_rows() -> None:
 
 def test_plausibility_mean_top_k() -> None:
     scores = np.tile([4.0, 3.0, 2.0, 1.0], (2, 1))
-    marks = [[1, 1, 0, 0], [1, 1, 1, 0]]  # 2.5 on average
+    marks = [[1, 1, 0, 0], [1, 1, 1, 0]]  # The average is 2.5.
     expected = plausibility(scores, marks, top_k=3)
     measure_values = plausibility(pd.DataFrame(scores), pd.DataFrame(marks), top_k="mean")
     for name in expected:

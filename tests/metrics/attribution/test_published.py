@@ -1,4 +1,4 @@
-"""Faithfulness and plausibility beside the numbers that ferret itself returned.
+"""Compare faithfulness and plausibility with results of ferret.
 
 The cases are outputs of the evaluators of ferret 0.5.0 (0.4.2 agrees), called with models small
 enough to be written down: words with weights and pairs of words, and the tabulated answers of a
@@ -34,7 +34,7 @@ PLAUSIBLE = {"auprc": "auprc_plau", "token_f1": "token_f1_plau", "token_iou": "t
 
 
 def word_model(case: dict[str, Any]) -> Any:
-    """Softmax of a bias, weights of the words that are there and of pairs of them."""
+    """Predict by the softmax of a bias, weights of words and weights of pairs of words."""
     model = case["model"]
     bias, weights = np.array(model["bias"]), np.array(model["weights"])
     mask_weight = np.array(model["mask_weight"])
@@ -56,14 +56,14 @@ def word_model(case: dict[str, Any]) -> Any:
 
 
 def tokens_of(case: dict[str, Any]) -> list[str]:
-    # With their places: equal words are different tokens.
+    # Positions distinguish equal words.
     return [f"{position}:{token}" for position, token in enumerate(case["tokens"])]
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "top_k_3": {},
-    # ferret deletes the single tokens even where it masks rationales.
+    # ferret deletes single tokens even if it masks rationales.
     "mask": {"removal": Removal("mask", join=None, leave_one_out="delete")},
     "by_count_1_2_3": {"rationales": Rationales([1, 2, 3], by="count")},
 }
@@ -106,7 +106,7 @@ def test_faithfulness_of_transformer_equals_ferret(case: dict[str, Any]) -> None
     )
     for name in FAITHFUL:
         assert measure_values[name].tolist() == pytest.approx([case["expected"][name]], abs=1e-6)
-    # The table holds what the default measures need, and nothing else.
+    # The table contains exactly the predictions for the default measures.
     assert details["queries"].tolist() == [len(answers)]
 
 
@@ -130,7 +130,7 @@ def test_plausibility_equals_ferret(case: dict[str, Any], option: str) -> None:
 
 @pytest.mark.parametrize("max_batch", [1, 7, 8192])
 def test_batches_of_word_models_equal_single_rows(max_batch: int) -> None:
-    """Documents of different lengths in the same calls of the model."""
+    """Documents of different lengths share calls of the model."""
     cases = [case for case in WORDS if len(case["model"]["bias"]) == 2 and len(case["tokens"]) > 3]
     models = {case["id"]: word_model(case) for case in cases}
 

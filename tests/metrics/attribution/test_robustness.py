@@ -26,12 +26,12 @@ def linear(rows: Any) -> Any:
 
 
 def test_infidelity_of_linear_effects_is_zero() -> None:
-    effects = X * WEIGHTS  # what goes when a feature becomes 0
+    effects = X * WEIGHTS  # The effect of replacing a feature by 0.
     infidelity = attribution_infidelity(
         linear, X, effects, target=Target(link="identity"), scale=False
     )
     np.testing.assert_allclose(infidelity, 0, atol=1e-25)
-    # Their unit is found if it is asked for, their direction is not.
+    # Scaling corrects the unit of attributions, but not their sign.
     scaled = attribution_infidelity(linear, X, 7 * effects, target=Target(link="identity"))
     np.testing.assert_allclose(scaled, 0, atol=1e-25)
     wrong = attribution_infidelity(linear, X, -effects, target=Target(link="identity"))
@@ -41,7 +41,7 @@ def test_infidelity_of_linear_effects_is_zero() -> None:
 
 
 def test_infidelity_estimates_mean_over_sets() -> None:
-    """Beside the expectation over all sets, each size equally likely."""
+    """Compare with the expectation over all sets, with equally likely sizes."""
     from itertools import combinations
 
     def product(rows: Any) -> Any:
@@ -82,7 +82,7 @@ def test_infidelity_is_independent_of_batches() -> None:
 
 
 def test_sensitivity_of_known_explainers() -> None:
-    """The map x -> c x changes, relative to itself, by |moves| / |x|."""
+    """The relative change of the map x -> c x is the relative change of x."""
     rows = np.array([[3.0, 4.0], [6.0, 8.0]])
     infidelity = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, n_samples=200)
     spread = rows.std(axis=0)

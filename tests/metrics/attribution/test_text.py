@@ -1,4 +1,4 @@
-"""Faithfulness on texts: real pipelines of scikit-learn, tokens deleted or masked."""
+"""Faithfulness on texts with pipelines of scikit-learn."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def scores_for(tokens: list[list[str]], seed: int = 0) -> list[np.ndarray]:
 def token_by_token(
     model: Any, tokens: list[str], scores: np.ndarray, mask: str | None
 ) -> dict[str, float]:
-    """The default measures of one text, one question at a time."""
+    """Compute the default measures of one text, one query at a time."""
     column = model.predict_proba([" ".join(tokens)])[0].argmax()
 
     def answer(removed: set[int]) -> float:
@@ -105,7 +105,7 @@ def test_text_pipelines_equal_slow_loop(name: str, removal: str) -> None:
     for measure, values in measure_values.items():
         expected_tokens = [row[measure] for row in expected]
         np.testing.assert_allclose(values, expected_tokens, atol=1e-9, err_msg=measure)
-    # As lists of tokens, in small calls, by its function, as a column of a frame.
+    # Token lists, small batches, functions and columns of frames give the same result.
     for same in (
         faithfulness(model, tokens, scores, removal=removal, max_batch=3),
         faithfulness(model.predict_proba, np.array(TEXTS), scores, removal=removal),
@@ -126,7 +126,7 @@ def test_text_tokens_equal_vectorizer() -> None:
     assert text_tokens(fitted("counts"), text) == [
         ["the", "café", "is", "not", "bore", "not", "at", "all"]
     ]
-    # Accents go first; stop words stay, as their attribution is known to be nothing.
+    # Accents are removed; stop words are tokens.
     assert text_tokens(fitted("stopped").predict_proba, text)[0][:3] == ["the", "cafe", "is"]
     assert text_tokens(fitted("letters"), text)[0][4] == "a"
     assert text_tokens(None, text, tokenizer=str.split)[0][-1] == "all"
@@ -138,7 +138,7 @@ def test_text_tokens_equal_vectorizer() -> None:
 
 
 def test_mask_separates_words() -> None:
-    """Without "not", "good" follows "is": a pair of words that the text never had."""
+    """Deleting "not" creates the new pair of words "is good"."""
     model = make_pipeline(
         CountVectorizer(ngram_range=(2, 2), vocabulary=["is not", "not good", "is good"]),
         LogisticRegression(),
@@ -185,7 +185,7 @@ def test_texts_without_tokens() -> None:
     assert measure_values["aopc_compr"][[0, 2]].tolist() == [0, 0]
     assert measure_values["aopc_suff"][[0, 2]].tolist() == [1, 1]
     assert np.isnan(measure_values["taucorr_loo"][[0, 2]]).all()
-    # All words may go as well.
+    # All words can be removed.
     assert details["without"][1][-1] == pytest.approx(
         model.predict_proba([""])[0, details["target"][1]]
     )
@@ -231,7 +231,7 @@ def test_text_attributions_of_columns() -> None:
         for measure, values in measure_values.items():
             np.testing.assert_allclose(same[measure], values, atol=1e-9)
     np.testing.assert_allclose(measure_values["taucorr_loo"], 1.0)
-    # Only the columns of a text are its features.
+    # Only columns that occur in a text are its features.
     first = matrix[[0]].indices
     by_hand = matrix[[0]].toarray()
     best = first[np.argmax(slopes.toarray()[0, first])]
