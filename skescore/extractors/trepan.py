@@ -1,4 +1,4 @@
-"""Trepan: a tree of M-of-N tests on rows and on instances that the black box is queried about."""
+"""Trepan: a tree of M-of-N tests on the rows and on instances queried from the black box."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from skescore.rules.importers._sklearn import shortened_paths
 __all__ = ["TrepanExtractor"]
 
 
-# --- tests of nodes, what is left of the domain behind them, and the search for the best ----------
+# --- tests, the regions behind them, and the search for the best test ----------
 
-# A test holds where at least m of n literals do. Along a path the tests that are conjunctions
-# narrow one box; the others stay as they are. Both outcomes of every test can be written so, since
-# "not at least m of n hold" means "at least n - m + 1 of the n opposites hold".
+# A test holds if at least m of n literals hold. Along a path, conjunctions narrow a box and other
+# tests remain. Both outcomes of a test are tests, because "not at least m of n hold" is equivalent
+# to "at least n - m + 1 of the n opposites hold".
 
-#: Bins per feature; cuts beyond them are thinned evenly.
+#: Largest number of bins per feature; more cuts are thinned evenly.
 MOST_BINS = 256
-#: Values that are looked at to find cuts; of more instances only so many.
-_LOOKED_AT = 10_000
-#: Gains are compared to so many decimals, lest rounding errors decide between equal tests.
+#: Largest number of instances that are used to find cuts.
+_CUT_SAMPLE = 10_000
+#: Decimals of gains in comparisons, so that rounding errors do not break ties.
 _DECIMALS = 12
 
 
@@ -56,7 +56,7 @@ class Literal:
         return ~inside if self.opposite else inside
 
     def negated(self) -> Literal:
-        """The opposite condition."""
+        """Return the opposite condition."""
         return replace(self, opposite=not self.opposite)
 
 
@@ -68,7 +68,7 @@ class Test:
     literals: tuple[Literal, ...]
 
     def holds(self, X: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return for every row (of the given ones) whether the test holds."""
+        """Return for every row, or for the selected rows, whether the test holds."""
         n_holding: Any = 0
         for literal in self.literals:
             column = X[:, literal.feature]
@@ -78,14 +78,14 @@ class Test:
         return np.asarray(n_holding >= self.m)
 
     def negated(self) -> Test:
-        """The test that holds where this one does not."""
+        """Return the test that holds where this one does not."""
         opposites = tuple(literal.negated() for literal in self.literals)
         return Test(len(self.literals) - self.m + 1, opposites)
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """What the tests on a path leave: a box, and tests that no box can express."""
+    """Region behind the tests on a path: a box, and tests that are no conjunctions."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -94,12 +94,12 @@ class Region:
 
     @classmethod
     def everything(cls, n_features: int, n_categories: Mapping[int, int]) -> Region:
-        """The region before any test."""
+        """Return the region without any test."""
         free = np.full(n_features, np.inf)
         return cls(-free, free, {j: np.ones(n + 1, bool) for j, n in n_categories.items()})
 
     def within(self, literals: Iterable[Literal]) -> Region:
-        """The part of the box in which all the literals hold."""
+        """Return the part of the region in which all literals hold."""
         lower, upper, allowed = self.lower.copy(), self.upper.copy(), dict(self.allowed)
         for literal in literals:
             j = literal.feature
@@ -112,30 +112,30 @@ class Region:
         return Region(lower, upper, allowed, self.tests)
 
     def after(self, tests: Iterable[Test]) -> Region:
-        """The part in which further tests hold."""
+        """Return the part of the region in which further tests hold."""
         return replace(self, tests=(*self.tests, *tests)).reduced()
 
     def reduced(self) -> Region:
-        """The same region with as few literals as possible in its tests."""
+        """Return the same region without the literals that its box decides."""
         region, tests = self, list(self.tests)
-        settled = False
-        while not settled:
-            settled = True
+        is_reduced = False
+        while not is_reduced:
+            is_reduced = True
             open_tests: list[Test] = []
             for test in tests:
                 decisions = [region._decided(literal) for literal in test.literals]
                 left = tuple(t for t, d in zip(test.literals, decisions, strict=True) if d is None)
                 m = test.m - sum(d is True for d in decisions)
-                if m >= 1 and m == len(left):  # a conjunction goes into the box
+                if m >= 1 and m == len(left):  # a conjunction narrows the box
                     region = region.within(left)
-                    settled = False
+                    is_reduced = False
                 elif m >= 1:
                     open_tests.append(Test(m, left))
             tests = open_tests
         return replace(region, tests=tuple(tests))
 
     def _decided(self, literal: Literal) -> bool | None:
-        """Whether the literal holds everywhere (True) or nowhere (False) in the box."""
+        """Return True (False) if the literal holds everywhere (nowhere) in the box, else None."""
         j = literal.feature
         if literal.codes:
             left = _mask(literal, len(self.allowed[j]))[self.allowed[j]]
@@ -160,7 +160,7 @@ class Region:
             if j in self.allowed:
                 mask = self.allowed[j]
                 if not mask.all():
-                    # Values never seen are left wherever only some have been excluded.
+                    # Unseen values remain if the excluded values are listed.
                     listed = np.flatnonzero(mask[:-1] != mask[-1])
                     values = tuple(categories[j][code] for code in listed)
                     result.append(OneOf(j, values, negated=bool(mask[-1])))
@@ -173,7 +173,7 @@ class Region:
 
 
 def _mask(literal: Literal, n_entries: int) -> np.ndarray:
-    """Which codes satisfy a literal; the last entry stands for values never seen."""
+    """Return which codes satisfy a literal; the last entry represents unseen values."""
     mask = np.full(n_entries, literal.opposite)
     mask[list(literal.codes)] = not literal.opposite
     return mask
@@ -189,14 +189,13 @@ def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> C
     return Interval(j, upper=literal.cut)
 
 
-# Everything is counted on histograms: the instances of a node are put into few bins per feature
-# once, and then the gains of all tests that differ in one literal come from one table of bins and
-# classes.
+# The instances of a node are binned once per feature. A table of counts by bin and class then gives
+# the gains of all tests that differ in one literal.
 
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """The instances of a node, every feature in few bins."""
+    """The instances of a node with binned features."""
 
     codes: list[np.ndarray]
     cuts: list[np.ndarray | None]
@@ -241,25 +240,25 @@ class Binned:
 
 
 def find_cuts(values: np.ndarray, labels: np.ndarray, max_cuts: int = MOST_BINS - 1) -> np.ndarray:
-    """Cuts half-way between neighboring values where the class changes.
+    """Return cuts halfway between neighboring values where the class changes.
 
-    No other cut can have the largest information gain. Of more than 10 000 values every so many-th
-    is looked at; more than `max_cuts` cuts are thinned evenly.
+    No other cut can have the largest information gain. More than 10 000 values are thinned evenly;
+    more than `max_cuts` cuts are thinned evenly.
 
     References
     ----------
     U. Fayyad, K. Irani: On the handling of continuous-valued attributes in decision tree
     generation. Machine Learning 8, 1992.
     """
-    if len(values) > _LOOKED_AT:
-        at = np.linspace(0, len(values) - 1, _LOOKED_AT).astype(np.intp)
+    if len(values) > _CUT_SAMPLE:
+        at = np.linspace(0, len(values) - 1, _CUT_SAMPLE).astype(np.intp)
         values, labels = values[at], labels[at]
     order = np.argsort(values, kind="stable")
     values, labels = values[order], labels[order]
     first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])  # of each run of equal values
     low = np.minimum.reduceat(labels, first)
     high = np.maximum.reduceat(labels, first)
-    # Between two runs of one and the same class no cut is worth while.
+    # A cut between two runs of the same class gains nothing.
     mixed = (low[:-1] != high[1:]) | (high[:-1] != low[1:])
     below, above = values[first][:-1][mixed], values[first][1:][mixed]
     if len(below) > max_cuts:
@@ -270,14 +269,14 @@ def find_cuts(values: np.ndarray, labels: np.ndarray, max_cuts: int = MOST_BINS 
     return np.where((middle >= below) & (middle < above), middle, below)
 
 
-def put_into_bins(
+def bin_instances(
     columns: Iterable[np.ndarray],
     labels: np.ndarray,
     n_classes: int,
     n_categories: Mapping[int, int],
     n_rows: int,
 ) -> Binned:
-    """Put instances into bins, one feature after the other: only one column is held at a time."""
+    """Bin the features of instances, with one column in memory at a time."""
     codes: list[np.ndarray] = []
     cuts: list[np.ndarray | None] = []
     n_bins = []
@@ -296,18 +295,18 @@ def put_into_bins(
 
 
 def information_gain(inside: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Bits that tests tell about the class.
+    """Return the information gain of tests in bits.
 
     `inside`, of shape (..., n_classes), counts the instances of each class for which a test holds,
     `total` all of them.
     """
-    # One pass over both sides: of small tables the calls cost more than the numbers.
+    # Both sides are computed in one call, because calls dominate for small tables.
     inside_entropy, outside_entropy = _weighted_entropy(np.stack([inside, total - inside]))
     return np.asarray((_weighted_entropy(total) - (inside_entropy + outside_entropy)) / total.sum())
 
 
 def _weighted_entropy(counts: np.ndarray) -> np.ndarray:
-    """Entropy of the classes in bits, times the number of instances."""
+    """Return the entropy of the classes in bits, times the number of instances."""
     total = counts.sum(axis=-1)
     return np.asarray(_x_log_x(total) - _x_log_x(counts).sum(axis=-1))
 
@@ -318,16 +317,16 @@ def _x_log_x(x: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A test with what is needed to extend it."""
+    """A test, its gain, and how many of its literals hold for each instance."""
 
     gain: float
     test: Test
-    held: np.ndarray  # how many of its literals hold, per instance
+    held: np.ndarray
 
 
 @dataclass(frozen=True)
 class MofNSearch:
-    """How to search for tests; the fields are parameters of :class:`TrepanExtractor`."""
+    """Beam search for M-of-N tests; the fields are parameters of :class:`TrepanExtractor`."""
 
     max_literals: int = 4
     beam_width: int = 2
@@ -358,13 +357,13 @@ class MofNSearch:
         return Test(best.test.m, tuple(sorted(best.test.literals, key=lambda t: t.feature)))
 
     def _needed_gain(self, total: np.ndarray, n_features: int) -> float:
-        """The gain by which an extension must be better than what it extends.
+        """Return the gain that an extension must add to the gain of its test.
 
-        An extension moves some instances of one side to the other. By the chain rule its gain is
-        at most that of both partitions together, which splits one side in two: if that split had
-        nothing to do with the class, twice the added information (in nats) would follow a
-        chi-squared distribution with one degree of freedom per class but one. The level is shared
-        by the features, the two operators and the two directions among which the best is taken.
+        An extension moves some instances from one side to the other. By the chain rule its gain is
+        at most that of both partitions together, which split one side in two. If that split were
+        independent of the class, twice the added information (in nats) would have a chi-squared
+        distribution with (classes - 1) degrees of freedom. The level is divided by the number of
+        candidates: features, operators and directions.
         """
         degrees = max(1, np.count_nonzero(total[:-1]) - 1)
         level = self.significance / max(1, 4 * n_features)
@@ -423,7 +422,7 @@ class MofNSearch:
                     yield gain, Test(m, (*candidate.test.literals, literal))
 
     def _best_seed(self, binned: Binned, total: np.ndarray) -> _Candidate | None:
-        """The best test of one feature, turned so that it speaks for the later classes."""
+        """Return the best test of one literal, oriented towards the later classes."""
         best, chosen = -1.0, None
         nothing = np.zeros_like(total)
         for feature in range(len(binned.codes)):
@@ -449,11 +448,11 @@ class MofNSearch:
         total: np.ndarray,
         directions: Sequence[bool],
     ) -> list[tuple[float, Literal | None]]:
-        """The literal on one feature that completes a test best, and the test's gain, each way.
+        """Return the gain and the best literal on a feature that completes a test, per direction.
 
-        All counts are by class, with rows in the last column: `table` those of the instances for
-        which the literal decides, by bin; `passing` those for which the test holds anyway; `total`
-        all. A direction of False looks among the literals as they are, True among the negated.
+        Counts are by class, with rows in the last column: `table` has the instances for which the
+        literal decides, by bin; `passing` those for which the test holds in any case; `total` all.
+        Direction False considers literals, True their negations.
         """
         cuts = binned.cuts[feature]
         subsets: list[np.ndarray] = []
@@ -466,22 +465,22 @@ class MofNSearch:
             return [(0.0, None)] * len(directions)
         all_counts = table.sum(axis=0)
         holding = passing + np.stack(
-            [all_counts - inside if turned else inside for turned in directions]
+            [all_counts - inside if is_negated else inside for is_negated in directions]
         )
         gains = np.round(information_gain(holding[..., :-1], total[:-1]), _DECIMALS)
         rows = holding[..., -1]
         gains[(rows < self.min_samples_leaf) | (total[-1] - rows < self.min_samples_leaf)] = -1.0
         best_literals: list[tuple[float, Literal | None]] = []
-        for turned, at, gain in zip(
+        for is_negated, at, gain in zip(
             directions, gains.argmax(axis=1).tolist(), gains.max(axis=1).tolist(), strict=True
         ):
             if cuts is not None:
-                best_literals.append((gain, Literal(feature, float(cuts[at]), opposite=turned)))
+                best_literals.append((gain, Literal(feature, float(cuts[at]), opposite=is_negated)))
                 continue
-            codes, opposite = subsets[at], turned
+            codes, opposite = subsets[at], is_negated
             complement = np.setdiff1d(np.flatnonzero(table[:, :-1].any(axis=1)), codes)
-            if len(complement) < len(codes):  # the shorter list reads better
-                codes, opposite = complement, not turned
+            if len(complement) < len(codes):  # the shorter list is easier to read
+                codes, opposite = complement, not is_negated
             best_literals.append(
                 (gain, Literal(feature, codes=tuple(codes.tolist()), opposite=opposite))
             )
@@ -489,9 +488,9 @@ class MofNSearch:
 
 
 def _subsets(table: np.ndarray) -> list[np.ndarray]:
-    """Sets of codes worth trying: single ones, and the first ones in order of a class's share.
+    """Return candidate sets of codes: single ones, and prefixes in the order of a class's share.
 
-    With two classes the best of all sets is among them.
+    For two classes they include the best of all sets.
 
     References
     ----------
@@ -516,25 +515,25 @@ def _subsets(table: np.ndarray) -> list[np.ndarray]:
 # --- the tree, grown best first -------------------------------------------------------------------
 
 
-# A model takes the features to be independent of each other: kernel density estimates for numbers,
-# shares for categories and for numbers with few different values. Under it everything that the
-# tests on a path demand can be met exactly, without rejecting anything: a box cuts off parts of
-# single features, and of an M-of-N test one draws first which literals hold, then the values.
+# A model treats features as independent: kernel density estimates for numbers, frequencies for
+# categories and for numbers with few distinct values. Instances that satisfy the tests on a path
+# can then be drawn without rejection: a box truncates single features, and for an M-of-N test the
+# literals that hold are drawn first, then the values.
 
-#: A model holds at most so many rows, and so many kernels per feature.
+#: Largest number of rows, and so of kernels per feature, in a model.
 MOST_KERNELS = 10_000
-#: Numbers with at most so many different values are drawn from those values.
+#: Largest number of distinct values of a numeric feature that is drawn from these values.
 MOST_VALUES = 10
-#: Three independent streams of random numbers per feature and point.
+#: Independent streams of random numbers per feature and point.
 _PICK, _PLACE, _LITERAL = 0, 1, 2
 _STREAMS = 3
-#: Far from the streams of all features.
+#: Stream for thinning, beyond the streams of all features.
 _THINNING = 2**40
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What is known of the features before any model."""
+    """Ranges and distinct values of the features."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -545,21 +544,21 @@ class Features:
     def of(
         cls, X: np.ndarray, lower: np.ndarray, upper: np.ndarray, n_categories: Mapping[int, int]
     ) -> Features:
-        """Look at the training rows."""
+        """Find the distinct values of discrete features in the training rows."""
         values: dict[int, np.ndarray] = {}
         for j in range(X.shape[1]):
             if j in n_categories:
                 values[j] = np.arange(float(n_categories[j]))
             elif len(np.unique(X[: 50 * MOST_VALUES, j])) <= MOST_VALUES:
                 distinct_values = np.unique(X[:, j])
-                # Of few rows all values are few, which says nothing.
+                # A continuous feature has few values if there are few rows.
                 if len(distinct_values) <= MOST_VALUES and 2 * len(distinct_values) <= len(X):
                     values[j] = distinct_values
         return cls(lower, upper, values, n_categories)
 
 
 def thinned(rows: np.ndarray, key: np.uint64, max_rows: int = MOST_KERNELS) -> np.ndarray:
-    """Some of the rows, drawn evenly: one at random from each of `max_rows` equal stretches."""
+    """Draw one row at random from each of `max_rows` equal ranges of rows."""
     if len(rows) <= max_rows:
         return rows
     share = _uniform(combine(key, np.arange(max_rows)), _THINNING)
@@ -567,12 +566,12 @@ def thinned(rows: np.ndarray, key: np.uint64, max_rows: int = MOST_KERNELS) -> n
 
 
 def _uniform(keys: np.ndarray, stream: int) -> np.ndarray:
-    """One number in [0, 1) per key."""
+    """Return a number in [0, 1) per key."""
     return (combine(keys, stream) >> np.uint64(11)) * 2.0**-53
 
 
 class InstanceModel:
-    """Independent distributions of the features, as a sample of the rows suggests them.
+    """Independent distributions of the features, estimated from a sample of the rows.
 
     The density of a number is the mean of normal densities around the rows' values, with standard
     deviation ``s / sqrt(n_rows)``, where s is that of the values, cut off at the domain's limits.
@@ -591,14 +590,14 @@ class InstanceModel:
         )
 
     def _limits(self, region: Region, j: int) -> tuple[float, float]:
-        """The smallest and largest number of a feature that may be drawn in the region."""
+        """Return the smallest and largest number of a feature in the region."""
         low, high = float(self.features.lower[j]), float(self.features.upper[j])
         if region.lower[j] >= low:
             low = float(np.nextafter(region.lower[j], np.inf))
         return low, min(high, float(region.upper[j]))
 
     def _weights(self, region: Region, j: int) -> np.ndarray:
-        """Weight of every value or kernel of a feature in the region."""
+        """Return the weight of every value or kernel of a feature in the region."""
         features = self.features
         if j in features.values:
             values = features.values[j]
@@ -608,11 +607,11 @@ class InstanceModel:
         centers, width = self.sample[:, j], self._widths[j]
         if width == 0:
             return ((centers >= low) & (centers <= high)).astype(float)
-        below, above = _turned((low - centers) / width, (high - centers) / width)[:2]
+        below, above = _is_negated((low - centers) / width, (high - centers) / width)[:2]
         return np.maximum(ndtr(above) - ndtr(below), 0.0)
 
     def _listed(self, region: Region, j: int) -> np.ndarray:
-        """Which values of a listed feature are left in the region."""
+        """Return which values of a discrete feature are in the region."""
         if j in region.allowed:
             return region.allowed[j][:-1]
         values = self.features.values[j]
@@ -623,25 +622,25 @@ class InstanceModel:
         weights = self._weights(region, j)
         pick = _uniform(keys, _STREAMS * j + _PICK)
         position = _uniform(keys, _STREAMS * j + _PLACE)
-        hopeless = not weights.sum() > 0  # the model excludes what the region demands
+        is_impossible = not weights.sum() > 0  # the model gives the region probability 0
         if j in self.features.values:
-            if hopeless:
+            if is_impossible:
                 weights = self._listed(region, j).astype(float)
             return self.features.values[j][_picked(weights, pick)]
         low, high = self._limits(region, j)
-        if hopeless:
+        if is_impossible:
             return np.clip(low + position * (high - low), low, high)
         centers, width = self.sample[_picked(weights, pick), j], self._widths[j]
         if width == 0:
             return centers
-        below, above, turned = _turned((low - centers) / width, (high - centers) / width)
+        below, above, is_negated = _is_negated((low - centers) / width, (high - centers) / width)
         quantile = ndtri(ndtr(below) + position * (ndtr(above) - ndtr(below)))
-        return np.clip(centers + width * np.where(turned, -quantile, quantile), low, high)
+        return np.clip(centers + width * np.where(is_negated, -quantile, quantile), low, high)
 
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
-        """Draw n instances that satisfy a region, whose tests must not share features.
+        """Draw n instances in a region, whose tests must not share features.
 
-        The key of the node and the region decide all.
+        They depend only on the key of the node and the region.
         """
         points = np.empty((n, self.sample.shape[1]))
         keys = combine(key, np.arange(n))
@@ -653,13 +652,11 @@ class InstanceModel:
             for i, literal in enumerate(test.literals):
                 j = literal.feature
                 free.discard(j)
-                # Chance that this literal holds, given that `needed` of those from here on do.
+                # Probability that this literal holds if `needed` of the remaining ones hold.
                 fewer = np.maximum(needed - 1, 0)
                 chance = chances[i] * tails[i + 1, fewer] / tails[i, needed]
                 literal_holds = _uniform(keys, _STREAMS * j + _LITERAL) < chance
-                literal_holds |= (
-                    tails[i + 1, needed] == 0
-                )  # certain, whatever rounding made of the chance
+                literal_holds |= tails[i + 1, needed] == 0  # certain in spite of rounding
                 literal_holds &= tails[i + 1, fewer] > 0
                 needed = np.maximum(needed - literal_holds, 0)
                 for side, part in ((literal, literal_holds), (literal.negated(), ~literal_holds)):
@@ -670,31 +667,30 @@ class InstanceModel:
         return points
 
     def _chances(self, region: Region, test: Test) -> np.ndarray:
-        """Chance of every literal of a test in the region's box."""
-        chances, ignorant = np.empty(len(test.literals)), np.empty(len(test.literals))
+        """Return the probability of every literal of a test in the region's box."""
+        chances, uninformed = np.empty(len(test.literals)), np.empty(len(test.literals))
         for i, literal in enumerate(test.literals):
             sides = [region.within([side]) for side in (literal, literal.negated())]
             yes, no = (self._weights(side, literal.feature).sum() for side in sides)
-            ignorant[i] = self._ignorant_chance(sides, literal.feature)
-            chances[i] = yes / (yes + no) if yes + no > 0 else ignorant[i]
-        # If the model excludes what the test demands, it cannot say how it comes about.
-        return chances if at_least(chances)[0, test.m] > 0 else ignorant
+            uninformed[i] = self._uninformed_chance(sides, literal.feature)
+            chances[i] = yes / (yes + no) if yes + no > 0 else uninformed[i]
+        # If the model gives the test probability 0, uninformed probabilities are used.
+        return chances if at_least(chances)[0, test.m] > 0 else uninformed
 
-    def _ignorant_chance(self, sides: list[Region], j: int) -> float:
-        """Chance of the first of two sides if no row tells: an even one, if both can be."""
+    def _uninformed_chance(self, sides: list[Region], j: int) -> float:
+        """Return the prior probability of the first of two sides: 1/2 if both are possible."""
         if j not in self.features.values:
             return 0.5
         yes, no = (self._listed(side, j).any() for side in sides)
         return 0.5 if yes and no else float(yes)
 
     def differs(self, sample: np.ndarray, region: Region, significance: float) -> bool:
-        """Return whether rows of a region are distributed otherwise than the model says.
+        """Return whether the distribution of rows in a region differs from the model.
 
-        Every feature is tested for itself, at the level `significance` divided by the number of
-        features (Bonferroni): the rows against those of the model's rows that lie outside of the
-        region, on the part of the feature that the region leaves, weighted as the region's M-of-N
-        tests weight them. Numbers take the Kolmogorov-Smirnov test, listed values the chi-squared
-        test.
+        Every feature is tested at the level `significance` divided by the number of features
+        (Bonferroni). The test compares the rows with the model's rows outside of the region, on the
+        range of the feature in the region, with weights according to the region's M-of-N tests. It
+        is the Kolmogorov-Smirnov test for numbers and the chi-squared test for discrete features.
         """
         outside_rows = self.sample[~region.holds(self.sample)]
         if len(sample) < 2 or len(outside_rows) < 2:
@@ -723,22 +719,22 @@ class InstanceModel:
         return False
 
 
-def _turned(below: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Standardized limits, mirrored where they lie in the upper tail: there ndtr rounds to 1."""
-    turned = below > 0
-    return np.where(turned, -above, below), np.where(turned, -below, above), turned
+def _is_negated(below: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mirror standardized limits in the upper tail, where ndtr would round to 1."""
+    is_negated = below > 0
+    return np.where(is_negated, -above, below), np.where(is_negated, -below, above), is_negated
 
 
 def _picked(weights: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Indices drawn in proportion to weights, one per share in [0, 1)."""
+    """Draw indices in proportion to weights, one per share in [0, 1)."""
     cumulated = np.cumsum(weights)
     index = np.searchsorted(cumulated, share * cumulated[-1], side="right")
-    # Rounding could point behind the last weight that is not 0.
+    # Rounding could give an index after the last positive weight.
     return np.minimum(index, np.flatnonzero(weights)[-1])
 
 
 def at_least(chances: np.ndarray) -> np.ndarray:
-    """Chances that at least k of the independent events from i on happen: row i, column k."""
+    """Return at [i, k] the probability that at least k of the independent events from i happen."""
     n = len(chances)
     tails = np.zeros((n + 1, n + 1))
     tails[:, 0] = 1.0
@@ -748,14 +744,14 @@ def at_least(chances: np.ndarray) -> np.ndarray:
 
 
 def given_at_least(chances: np.ndarray, m: int) -> np.ndarray:
-    """Chance of each independent event, given that at least m of them happen."""
+    """Return the probability of each independent event if at least m of them happen."""
     total_chance = at_least(chances)[0, m]
     chances_of_others = [at_least(np.delete(chances, i))[0, m - 1] for i in range(len(chances))]
     return chances * np.array(chances_of_others) / total_chance
 
 
 def _reweighted(weights: np.ndarray, holds: np.ndarray, share: float) -> np.ndarray:
-    """Give those for which a literal holds the share that they have in the region."""
+    """Scale weights so that a literal holds with its probability in the region."""
     result = np.zeros_like(weights)
     for part, part_share in ((holds, share), (~holds, 1 - share)):
         total = weights[part].sum()
@@ -765,15 +761,15 @@ def _reweighted(weights: np.ndarray, holds: np.ndarray, share: float) -> np.ndar
 
 
 def _size(weights: np.ndarray) -> float:
-    """How many equally weighted rows are worth as much (Kish)."""
+    """Return the effective sample size (Kish)."""
     squares = float((weights**2).sum())
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
 def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
-    """Chance of two samples so different, the second one weighted, if both are of one distribution.
+    """Return the p-value of the Kolmogorov-Smirnov test; the second sample is weighted.
 
-    By the asymptotic distribution.
+    It uses the asymptotic distribution.
     """
     n = _size(weights)
     if n == 0 or not len(a):
@@ -788,7 +784,7 @@ def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> flo
 
 
 def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> float:
-    """The same for samples of listed values, which ascend."""
+    """Return the p-value of the chi-squared test; the second sample is weighted."""
     n = _size(weights)
     if n == 0 or not len(a):
         return 1.0
@@ -808,7 +804,7 @@ def chi_squared(listed: np.ndarray, a: np.ndarray, b: np.ndarray, weights: np.nd
 
 @dataclass(eq=False)
 class Node:
-    """A node of the tree; a leaf as long as it has no children."""
+    """A node of the tree; a leaf if it has no children."""
 
     key: np.uint64
     depth: int
@@ -824,7 +820,7 @@ class Node:
 
     @property
     def label(self) -> int:
-        """The majority class; the first one on ties."""
+        """Majority class; ties go to the first class."""
         return int(np.argmax(self.counts))
 
     @property
@@ -833,19 +829,19 @@ class Node:
         return float(self.counts.max() / self.counts.sum())
 
     @property
-    def settled(self) -> bool:
-        """Whether nobody would ever split it."""
+    def is_settled(self) -> bool:
+        """True if the node cannot be split: it has no rows or is pure."""
         return self.n_rows == 0 or self.fidelity == 1.0
 
     def drop_data(self) -> None:
-        """Free what only leaves that may still be split need."""
+        """Drop the data that only splittable leaves need."""
         self.rows, self.points, self.model = self.rows[:0], self.points[:0], None
         self.point_labels = self.point_labels[:0]
 
 
 @dataclass(frozen=True, eq=False)
-class _Split:
-    """A test, the nodes that it makes, and the number of points queried for them."""
+class _NodeSplit:
+    """A test, its child nodes, and the number of points queried for them."""
 
     test: Test | None
     nodes: tuple[Node, ...]
@@ -854,27 +850,26 @@ class _Split:
 
 @dataclass(frozen=True)
 class Tree:
-    """A grown tree: its nodes, the root first, children after their parents."""
+    """A tree as a list of nodes, parents before their children."""
 
     nodes: list[Node]
     n_splits: int
 
     def collapse(self) -> None:
-        """Make leaves of the nodes behind which all leaves conclude the same class."""
+        """Turn nodes whose leaves all have the same class into leaves."""
         for node in reversed(self.nodes):
             if not node.children:
                 continue
             first, second = (self.nodes[child] for child in node.children)
             if not first.children and not second.children and first.label == second.label:
                 node.children, node.test = (), None
-                # What was drawn for the children was seen here as well.
+                # The points of the children belong to the node, too.
                 node.counts = first.counts + second.counts
 
     def paths(self) -> dict[int, list[tuple[int, bool]]]:
-        """The way to every leaf: the numbers of the nodes above, and whether their tests hold.
+        """Return the path to every leaf: the nodes above, and whether their tests hold.
 
-        Of two subtrees the one with fewer leaves comes first: so an ordered list can leave out
-        most conditions.
+        Smaller subtrees come first, so that an ordered list can omit most conditions.
         """
         n_leaves = [1] * len(self.nodes)
         for number in reversed(range(len(self.nodes))):
@@ -898,11 +893,11 @@ class Tree:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeGrower:
-    """Grows a tree best first.
+    """Grow a tree best first.
 
-    The black box is queried once for the root, if it lacks instances, and once at most for each
-    split. Trees on the same rows find each other's nodes in `sharing`: what limits a tree decides
-    which nodes are split, not how. The other fields are parameters of :class:`TrepanExtractor`.
+    The black box is queried at most once for the root and for each split. Trees on the same rows
+    share nodes through `sharing`, because limits of a tree determine which nodes are split, but not
+    how. The other fields are parameters of :class:`TrepanExtractor`.
     """
 
     extraction: Extraction
@@ -918,7 +913,7 @@ class TreeGrower:
     sharing: Sharing | None
 
     def grow(self) -> Tree:
-        """Grow a tree, which is not yet collapsed."""
+        """Grow a tree without collapsing it."""
         nodes, n_splits = [self._root()], 0
         queue: list[tuple[float, int]] = []
         self._offer(queue, nodes, 0)
@@ -942,7 +937,7 @@ class TreeGrower:
     def _root(self) -> Node:
         key = np.uint64(combine(self.seed, 0))
 
-        def make() -> _Split:
+        def make() -> _NodeSplit:
             X, domain = self.extraction.X, self.extraction.settings["domain"]
             n_categories = {j: len(v) for j, v in self.extraction.categories.items()}
             features = Features.of(X, np.array(domain.lower), np.array(domain.upper), n_categories)
@@ -950,52 +945,54 @@ class TreeGrower:
             region = Region.everything(X.shape[1], n_categories)
             model = InstanceModel(features, X[thinned(rows, key)])
             root = Node(key, 0, region, rows, model, X[:0], self.extraction.predictions[:0])
-            return _Split(None, (root,), self._fill([root]))
+            return _NodeSplit(None, (root,), self._fill([root]))
 
         return self._shared(("Trepan's root", int(key), self.min_sample), make)[1][0]
 
     def _split(self, node: Node) -> tuple[Test | None, list[Node]]:
-        """Find a node's test and make its children; None and nothing if no test is any good."""
+        """Find a node's test and make its children; return None if no test is good enough."""
 
-        def make() -> _Split:
+        def make() -> _NodeSplit:
             test = self._best_test(node)
             if test is None:
-                return _Split(None, (), 0)
+                return _NodeSplit(None, (), 0)
             children = self._children(node, test)
             n_queries = self._fill(children)
             for child in children:
-                if child.settled:
+                if child.is_settled:
                     child.drop_data()
-            return _Split(test, tuple(children), n_queries)
+            return _NodeSplit(test, tuple(children), n_queries)
 
-        # The key says the way from the root, and the rest decides what is done along the way.
+        # The key determines the path from the root, the rest how nodes are made.
         name = "Trepan's node", int(node.key), self.min_sample, self.significance, self.search
         return self._shared(name, make)
 
-    def _shared(self, name: Hashable, make: Callable[[], _Split]) -> tuple[Test | None, list[Node]]:
-        """Take what others have made under the same name, or make it."""
-        split: _Split | None = None if self.sharing is None else self.sharing.get(name)
+    def _shared(
+        self, name: Hashable, make: Callable[[], _NodeSplit]
+    ) -> tuple[Test | None, list[Node]]:
+        """Return a shared split, or make and share it."""
+        split: _NodeSplit | None = None if self.sharing is None else self.sharing.get(name)
         if split is None:
             split = make()
             if self.sharing is not None:
                 self.sharing.put(name, split)
         elif split.n_queries:
             self.extraction.oracle.count_again(split.n_queries)
-        # The tree drops data of its nodes, which others may still need.
+        # Nodes are copied, because the tree drops their data.
         return split.test, [replace(node) for node in split.nodes]
 
     def _offer(self, queue: list[tuple[float, int]], nodes: list[Node], number: int) -> None:
-        """Queue a node up by its priority, unless it must stay a leaf."""
+        """Add a node to the queue unless it must remain a leaf."""
         node = nodes[number]
         deep = self.max_depth is not None and node.depth >= self.max_depth
         reach = node.n_rows / nodes[0].n_rows
-        if deep or node.settled or self._is_pure(node.counts):
+        if deep or node.is_settled or self._is_pure(node.counts):
             node.drop_data()
             return
         heapq.heappush(queue, (-reach * (1 - node.fidelity), number))
 
     def _is_pure(self, counts: np.ndarray) -> bool:
-        """Whether the lower end of Clopper and Pearson's interval reaches the wanted purity."""
+        """Return whether the lower Clopper-Pearson bound of the purity reaches `purity`."""
         majority_count, n = int(counts.max()), int(counts.sum())
         return bool(
             betaincinv(majority_count, n - majority_count + 1, 1 - self.confidence) >= self.purity
@@ -1005,17 +1002,17 @@ class TreeGrower:
         X = self.extraction.X
         assert node.model is not None
         n_categories = node.model.features.n_categories
-        # One column at a time, so that no copy of the rows is ever held.
+        # One column at a time, to avoid a copy of the rows.
         columns = (np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1]))
         labels = np.concatenate([self.extraction.predictions[node.rows], node.point_labels])
-        binned = put_into_bins(columns, labels, len(node.counts), n_categories, len(node.rows))
+        binned = bin_instances(columns, labels, len(node.counts), n_categories, len(node.rows))
         used_features = sorted(
             {literal.feature for test in node.region.tests for literal in test.literals}
         )
         return self.search.best_test(binned, used_features)
 
     def _children(self, node: Node, test: Test) -> list[Node]:
-        """The two sides of a test, with the instances that they take over."""
+        """Return the two child nodes of a test with their instances."""
         X = self.extraction.X
         in_rows, in_points = test.holds(X, node.rows), test.holds(node.points)
         children = []
@@ -1028,15 +1025,15 @@ class TreeGrower:
             assert model is not None
             if model.differs(sample, region, self.significance):
                 model = InstanceModel(model.features, sample)
-                # The instances at hand follow the old model.
+                # The instances of the node follow the old model.
                 points, point_labels = points[:0], point_labels[:0]
             children.append(Node(key, node.depth + 1, region, rows, model, points, point_labels))
         return children
 
     def _fill(self, nodes: Sequence[Node]) -> int:
-        """Draw the instances that nodes lack, query all of them at once, and count.
+        """Draw the missing instances of nodes, query them in one call, and update the counts.
 
-        Returns the number of instances.
+        Return the number of queried instances.
         """
         drawn = []
         for node in nodes:
@@ -1059,18 +1056,17 @@ class TreeGrower:
 # --- the extractor --------------------------------------------------------------------------------
 
 
-#: Distances between larger numbers would overflow.
+#: Largest features; distances between larger numbers would overflow.
 _LARGEST = 1e300
 
 
 @documented
 class TrepanExtractor(BaseExtractor):
-    """Rules from a tree of M-of-N tests, with queries to the black box wherever rows are few.
+    """Rules from a tree of M-of-N tests, with queries of the black box at nodes with few rows.
 
-    For classifiers. Choose it where a class depends on how many of several conditions hold, or
-    where there are few rows: below the first tests an ordinary tree looks at a handful of rows,
-    Trepan at `min_sample` of them, most of which it draws itself and has the black box predict.
-    Numbers and categories may be mixed.
+    Use it for classifiers if a class depends on the number of conditions that hold, or if there are
+    few rows. Nodes with fewer than `min_sample` rows get additional instances, which are drawn at
+    random and labeled by the black box. Numbers and categories may be mixed.
 
     Parameters
     ----------
@@ -1079,32 +1075,32 @@ class TrepanExtractor(BaseExtractor):
         wrap a fitted one in ``FrozenEstimator``, any other model's function in
         :class:`CallableClassifier`.
     max_leaf_nodes : int or None, default=None
-        Most leaves, that is rules; at least 2. None: no limit but `max_nodes`.
+        Largest number of leaves, which are rules; at least 2. None: limited only by `max_nodes`.
     max_nodes : int or None, default=15
-        Most tests in the tree; None for no limit.
+        Largest number of tests in the tree; None for no limit.
     max_depth : int or None, default=None
-        Most tests on the way to a leaf; None for no limit.
+        Largest number of tests on a path; None for no limit.
     min_sample : int, default=1000
-        Rows wanted at every node, before its class or its test is chosen: where training rows are
-        fewer, instances are drawn. 0: nothing is drawn, and the black box is queried once.
+        Smallest number of rows and instances at a node; missing ones are drawn. 0: nothing is
+        drawn, and the black box is queried once.
     min_samples_leaf : int, default=1
-        Least training rows on either side of a test. 0 allows leaves that only drawn instances
-        reach.
+        Smallest number of training rows on either side of a test. 0 allows leaves with drawn
+        instances only.
     max_literals : int, default=4
-        Most conditions that one test may count, the N of M-of-N; 1 for ordinary tests.
+        Largest number of conditions in a test, the N of M-of-N; 1 for ordinary tests.
     beam_width : int, default=2
-        M-of-N tests that the search keeps in each round; 1 is hill climbing.
+        Number of M-of-N tests that the beam search keeps; 1 is hill climbing.
     purity : float, default=0.99
-        A node is not split any more once a class has at least this share of it ...
+        A node is not split if a class has at least this share of it ...
     confidence : float, default=0.95
         ... with this confidence.
     significance : float, default=0.05
-        Level of the tests by which M-of-N tests are extended and new models are made; see Notes.
+        Level of the statistical tests for extensions of M-of-N tests and for new models; see Notes.
     min_gain : float, default=0.0
-        Information (bits per instance) that a test must gain, more than this.
+        Information gain (bits per instance) that a test must exceed.
     simplify : bool, default=True
-        True: an ordered list, read from the top, without the conditions that the rules before make
-        superfluous. False: one rule per leaf, each of which stands by itself.
+        True: an ordered list without conditions that earlier rules make redundant. False: one
+        independent rule per leaf.
     {common}
     random_state : int, RandomState instance or None, default=None
         Seed of the instances. Pass an int for the same rules on every run.
@@ -1117,8 +1113,8 @@ class TrepanExtractor(BaseExtractor):
     n_rules_ : int
         Their number.
     n_splits_ : int
-        Nodes that were split, before leaves of one class were joined. The black box is queried once
-        about the rows, once for the root and once for each of these at most.
+        Number of splits, before leaves of the same class are joined. The black box is queried once
+        for the rows, and at most once for the root and for each split.
     coverage_ : float
         Share of the training rows that some rule covers: 1.
     completeness_ : float
@@ -1152,8 +1148,8 @@ class TrepanExtractor(BaseExtractor):
     Unlike the published algorithm, tests without training rows on one side are left out
     (`min_samples_leaf`): they would spend rules on what never occurs.
 
-    *Beside PSyKE.* Its Trepan asks nothing of instances and counts no conditions: that is
-    ``min_sample=0, max_literals=1, max_depth=3``, which has the fidelity of PSyKE's on held-out
+    *Comparison with PSyKE.* Its Trepan draws no instances and has no M-of-N tests. This corresponds
+    to ``min_sample=0, max_literals=1, max_depth=3``, which has the fidelity of PSyKE's on held-out
     rows in six of six splits of one-hot columns of iris (3 nearest neighbors; mean 0.971, ours by
     default 0.970, from 0.89 to 1 by split and seed). Instances cost fidelity where features depend
     on each other: pass a column of categories rather than its one-hot columns, which are drawn as
@@ -1250,7 +1246,7 @@ class TrepanExtractor(BaseExtractor):
                 stacklevel=3,
             )
         sharing = None
-        if self.random_state is not None:  # a seed of None is never used again
+        if self.random_state is not None:  # without a seed nothing can be shared
             sharing = Sharing.of(extraction)
         tree = TreeGrower(
             extraction=extraction,
@@ -1276,7 +1272,7 @@ class TrepanExtractor(BaseExtractor):
         return self._read(tree, extraction)
 
     def _read(self, tree: Tree, extraction: Extraction) -> RuleSet:
-        """Read the leaves as rules."""
+        """Convert the leaves to rules."""
         classes, categories = extraction.settings["classes"], extraction.categories
         everything = Region.everything(
             extraction.X.shape[1], {j: len(values) for j, values in categories.items()}

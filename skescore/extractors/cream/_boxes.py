@@ -1,8 +1,8 @@
-"""Explainable clustering: boxes inside boxes, grown from the densest parts of the rows.
+"""Explainable clustering: nested boxes around the densest parts of the rows.
 
-A node is a set of rows in a box. It is split by an inner box around some of its rows: the inside is
-one child, the rest, still in the whole box, the other. The leaves are read as an ordered list of
-rules, those of the inside first, so that each means "in this box and in none before".
+A node is a set of rows in a box. An inner box splits it into two children: the rows inside, and the
+other rows, whose box is that of the node. The leaves form an ordered list of rules, inner ones
+first, so each means "in this box and in no earlier one".
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ from skescore.extractors.cream._targets import Target, column_moments
 from skescore.rules import BoxTable, Conclusions, RowTable
 from skescore.rules._matching import Matcher
 
-# --- the densest parts, what boxes are first drawn around -----------------------------------------
+# --- dense parts, around which boxes are drawn -----------------------------------------
 
-# A Gaussian mixture divides the rows into components, and in each of them DBSCAN finds the largest
-# cluster, at the first of many radii that leaves few clusters and little noise.
+# A Gaussian mixture divides the rows into components. In each component DBSCAN finds the largest
+# cluster, at the smallest radius with few clusters and little noise.
 
-#: Ways to choose the number of components.
+#: Criteria for the number of components.
 CRITERIA = ("bic", "bic/m")
-#: Variance added to every column in every component, in squared units: rows that are equal in
-#: some columns must not become components of their own.
+#: Variance that is added to every column of every component, in squared units, so that rows with
+#: equal values do not become separate components.
 _ADDED_VARIANCE = 1e-4
-#: Steps of expectation maximization; the likelihood is nearly at its maximum long before.
-_MOST_STEPS = 50
-#: Rows that mixtures are fitted to; others go with the component that is likeliest.
+#: Largest number of steps of expectation maximization.
+_MAX_STEPS = 50
+#: Number of rows that mixtures are fitted to; other rows belong to the likeliest component.
 _MIXTURE_ROWS = 1000
-#: Rows whose distances to neighbors make the curve that the first radius is read from.
+#: Number of rows whose distances to neighbors determine the first radius.
 _CURVE_ROWS = 300
-#: Rows of a component that are clustered; others go with the nearest of these.
+#: Number of clustered rows of a component; other rows belong to the cluster of the nearest one.
 _CLUSTERED_ROWS = 600
-#: Least first radius, in units of a typical deviation.
+#: Smallest first radius, in units of a typical deviation.
 _LEAST_RADIUS = 1e-3
-#: Rows within the radius, itself included, that make a row a core row.
+#: Number of rows within the radius of a core row, including itself.
 _MIN_ROWS = 5
-#: The radius grows by this share of the first one, so many times.
+#: Increment of the radius as a share of the first one, and number of increments.
 _RADIUS_STEP, _MOST_RADII = 0.1, 1000
-#: Largest share of rows that may be noise: at a smaller radius a cluster is still falling apart.
+#: Largest share of noise; at smaller radii clusters are fragmented.
 _MOST_NOISE = 0.005
-#: Fewer points have no bend.
+#: Smallest number of points of a curve with a knee.
 _LEAST_POINTS = 3
 
 
@@ -91,7 +91,7 @@ def dense_parts(
             rows = np.flatnonzero(labels == number)
             if not len(rows):
                 continue
-            # The radius of the rows that are clustered: fewer of them lie farther apart.
+            # The radius is computed from the clustered rows, because fewer rows are farther apart.
             clustered_rows = rows[_evenly(len(rows), _CLUSTERED_ROWS)]
             radius = first_radius(table[clustered_rows], unit)
             part = densest_cluster(table[clustered_rows, :n_features], radius, n_components)
@@ -114,14 +114,14 @@ def mixture_components(
     unit: float = 1.0,
     sharing: Sharing | None = None,
 ) -> tuple[int, np.ndarray] | None:
-    """Number of components of the best mixture, and each row's; None where none can be fitted."""
+    """Return the number of components of the best mixture and each row's component, or None."""
     fitted_rows = table[_evenly(len(table), _MIXTURE_ROWS)]
 
     def fit(n_components: int) -> tuple[float, np.ndarray | None]:
         mixture = GaussianMixture(
             n_components,
             reg_covar=_ADDED_VARIANCE * unit**2,
-            max_iter=_MOST_STEPS,
+            max_iter=_MAX_STEPS,
             random_state=seed,
         )
         try:
@@ -143,7 +143,7 @@ def mixture_components(
 
 
 def first_radius(table: np.ndarray, unit: float) -> float:
-    """Radius above 0 at which density falls off: the knee of the distances to neighbors."""
+    """Return the radius at the knee of the sorted distances to neighbors, above 0."""
     n_neighbors = min(2 * table.shape[1], len(table))
     distances = cdist(table[_evenly(len(table), _CURVE_ROWS)], table)
     nearest = np.partition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
@@ -152,7 +152,7 @@ def first_radius(table: np.ndarray, unit: float) -> float:
 
 
 def knee_of(curve: np.ndarray) -> float | None:
-    """Height at which a convex, descending curve stops falling steeply; None where it does not.
+    """Return the height of the last knee of a descending convex curve; None without a knee.
 
     With both axes scaled to [0, 1], the distance of the curve below the falling diagonal is largest
     where it bends. A local maximum of this distance is a knee if the distance falls by more than
@@ -168,7 +168,7 @@ def knee_of(curve: np.ndarray) -> float | None:
         return None
     along = np.arange(len(curve)) / (len(curve) - 1)
     below = 1 - (curve - curve[-1]) / (curve[0] - curve[-1]) - along
-    # Beyond the ends lie copies of them, so that an end may be a local extremum.
+    # The ends are repeated, so that they may be local extrema.
     padded = np.concatenate([below[:1], below, below[-1:]])
     is_maximum = (below >= padded[:-2]) & (below >= padded[2:])
     is_minimum = (below <= padded[:-2]) & (below <= padded[2:])
@@ -181,24 +181,23 @@ def knee_of(curve: np.ndarray) -> float | None:
 
 
 def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.ndarray:
-    """Find the largest DBSCAN cluster at the first radius that gives few labels and little noise.
+    """Return the largest DBSCAN cluster at the smallest radius with few labels and little noise.
 
-    Running DBSCAN anew for every radius would cost as much as there are radii. Their numbers of
-    clusters all follow from the minimum spanning tree of the points under the mutual reachability
-    distance, the largest of the distance of two points and their core distances: at radius r the
-    clusters' core points are what the tree's edges up to r connect.
+    DBSCAN is run only once. The numbers of clusters at all radii follow from the minimum spanning
+    tree under the mutual reachability distance, the maximum of the distance of two points and their
+    core distances: at radius r the tree's edges up to r connect the core points of a cluster.
     """
     if len(points) < _MIN_ROWS:
         return np.ones(len(points), dtype=bool)
     distances = cdist(points, points)
     core = np.partition(distances, _MIN_ROWS - 1, axis=1)[:, _MIN_ROWS - 1]
     mutual = np.maximum(distances, core)
-    joined = np.sort(mutual.min(axis=1))  # radii from which on a point is no noise
+    joined = np.sort(mutual.min(axis=1))  # radius from which on a point is not noise
     np.maximum(mutual, core[:, None], out=mutual)
     edges = linkage(squareform(mutual, checks=False), "single")[:, 2]
     core = np.sort(core)
     radii = radius * (1 + _RADIUS_STEP * np.arange(_MOST_RADII + 1))
-    # At the largest of all distances there is one cluster without noise.
+    # At the largest distance there is one cluster without noise.
     changes = np.sort(np.concatenate([edges, core]))
     radii = np.append(radii, changes[changes > radii[-1]])
     n_noise = len(points) - np.searchsorted(joined, radii, side="right")
@@ -210,7 +209,7 @@ def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.n
 
 
 def _evenly(n_rows: int, max_rows: int) -> np.ndarray:
-    """Up to so many rows, spread evenly."""
+    """Return up to `max_rows` evenly spaced row indices."""
     return (
         np.arange(n_rows)
         if n_rows <= max_rows
@@ -221,30 +220,31 @@ def _evenly(n_rows: int, max_rows: int) -> np.ndarray:
 # --- the boxes ------------------------------------------------------------------------------------
 
 
-#: Fewer rows make no clusters.
+#: Smallest number of rows for clustering.
 _LEAST_SAMPLES = 10
-#: The largest box must lower the impurity by this share of what the best one lowers it by.
+#: Share of the best impurity reduction that the largest box must reach.
 _USEFUL = 0.5
-#: Impurities that differ by a smaller share are the same but for rounding.
+#: Relative difference of impurities below which they are ties.
 _SAME = 1e-9
 _INSIDE, _OUTSIDE, _CLUSTERED = 1, 2, 4
-#: Faces hang on few rows: they are moved by so many times the rows that clusters are sought among.
+#: Number of rows for moving faces, relative to the number for clustering.
 _FACE_ROWS = 4
-#: A side of a box that is shorter than this share of the domain's counts as this long.
+#: Smallest side of a box in volumes, as a share of the domain's.
 _LEAST_SIDE = 1e-6
-#: Intervals of a feature, with equally many rows, whose borders are positions for faces.
+#: Number of intervals with equally many rows whose borders are candidate positions of faces.
 _INTERVALS = 32
-#: Numbers worked on at a time.
+#: Number of values that are processed at a time.
 _BLOCK = 1 << 20
-#: A face is moved where that takes away this share of the scatter; so often, per feature.
-_LEAST_GAIN, _MOST_MOVES = 0.002, 2
+#: Smallest share of the scatter that a move of a face must remove, and largest number of moves per
+#: feature.
+_MIN_GAIN, _MAX_MOVES = 0.002, 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoxParameters:
-    """How to grow boxes: the parameters that extractors and clusterers have in common.
+    """Parameters that extractors and clusterers have in common.
 
-    `split_outside` tells the algorithms apart. True: choose the box that makes both children
+    `split_outside` selects the algorithm. True: choose the box that makes both children
     homogeneous and split both (CREAM). False: choose the largest useful box and split its inside
     only (ExACT).
     """
@@ -266,7 +266,7 @@ class BoxParameters:
 
     @classmethod
     def of(cls, estimator: Any, *, split_outside: bool) -> BoxParameters:
-        """Check and take the parameters of an extractor or clusterer."""
+        """Check and copy the parameters of an extractor or clusterer."""
         field_names = {field.name for field in fields(cls)}
         values = {k: v for k, v in estimator.get_params(deep=False).items() if k in field_names}
         parameters = cls(split_outside=split_outside, **values)
@@ -288,10 +288,10 @@ class BoxParameters:
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """Boxes in the order in which they are matched, with what they conclude.
+    """Ordered boxes with their conclusions.
 
-    The labels are the index of the first box that holds each row; every box is that of some row,
-    and the last one has no bounds. The importances of features are 0 where none was needed.
+    The labels are the index of the first box that contains each row. Every box is the first one of
+    some row, and the last box has no bounds. Importances are 0 if they were not needed.
     """
 
     boxes: BoxTable
@@ -307,10 +307,10 @@ def cluster(
     feature_names: Any,
     sharing: Sharing | None = None,
 ) -> Clustering:
-    """Grow boxes and conclude from their rows.
+    """Grow boxes and compute their conclusions.
 
-    Boxes that no row falls into first are left out; the last one that is left takes whatever the
-    others do not. Through `sharing` extractions from the same rows use each other's results.
+    Boxes that are not the first one of any row are dropped, and the last remaining box has no
+    bounds. Extractions from the same rows share results through `sharing`.
     """
     n_features, ignore_threshold = X.shape[1], parameters.ignore_threshold
     importances = np.zeros(n_features)
@@ -331,7 +331,7 @@ def cluster(
         lower, upper = np.where(ignored, -np.inf, lower), np.where(ignored, np.inf, upper)
     used, labels = np.unique(_assign(X, lower, upper, feature_names), return_inverse=True)
     lower, upper = lower[used], upper[used]
-    # Nothing is left for the boxes after the last one that is used, so that it takes the rest.
+    # The last used box covers the rest of the domain.
     lower[-1], upper[-1] = -np.inf, np.inf
     return Clustering(
         _closed(lower, upper), target.conclude(labels, len(used)), labels, importances
@@ -343,14 +343,14 @@ def _closed(lower: np.ndarray, upper: np.ndarray) -> BoxTable:
 
 
 def _assign(X: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: Any) -> np.ndarray:
-    """The first box that holds each row."""
+    """Return the first box that contains each row."""
     matcher = Matcher(_closed(lower, upper), [()] * len(lower))
     first = matcher.first(RowTable(X, names), slice(0, len(X)))
     return np.append(np.arange(len(lower)), -1).take(first, mode="clip")
 
 
 @dataclass(frozen=True, eq=False)
-class _Node:
+class _BoxNode:
     rows: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
@@ -359,8 +359,8 @@ class _Node:
     final: bool = False
 
 
-class _Judged(NamedTuple):
-    """The impurity that a box leaves, its volume, and how many of the rows it holds."""
+class _CandidateBox(NamedTuple):
+    """Impurity of a split by a box, volume of the box, and number of rows inside."""
 
     impurity: float
     log_volume: float
@@ -368,7 +368,7 @@ class _Judged(NamedTuple):
 
 
 class BoxGrower:
-    """Grows the boxes of CREAM and ExACT."""
+    """Grow the boxes of CREAM and ExACT."""
 
     def __init__(
         self,
@@ -377,7 +377,7 @@ class BoxGrower:
         parameters: BoxParameters,
         sharing: Sharing | None = None,
     ) -> None:
-        self._X, self._target, self._given, self._sharing = X, target, parameters, sharing
+        self._X, self._target, self._parameters, self._sharing = X, target, parameters, sharing
         self._mean, self._deviation = column_moments(X, np.arange(len(X)))
         self._varying = np.flatnonzero(self._deviation > 0)
         self._low, self._high = X.min(axis=0), X.max(axis=0)
@@ -385,17 +385,14 @@ class BoxGrower:
         self._threshold = target.default_threshold if threshold is None else threshold
 
     def grow(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of closed boxes, in the order in which they are matched.
-
-        The last one has no bounds.
-        """
+        """Return the lower and upper bounds of ordered closed boxes; the last has no bounds."""
         n_rows, n_features = self._X.shape
         open_box = np.full(n_features, -np.inf), np.full(n_features, np.inf)
-        root = _Node(
-            np.arange(n_rows), *open_box, 0, combine(draw_seed(self._given.random_state), 0)
+        root = _BoxNode(
+            np.arange(n_rows), *open_box, 0, combine(draw_seed(self._parameters.random_state), 0)
         )
         stack, leaves = [root], []
-        # Many small pieces of work: threads would only stand in each other's way.
+        # With many small tasks, threads would slow each other down.
         with _thread_pools().limit(limits=1):
             while stack:
                 node = stack.pop()
@@ -406,17 +403,17 @@ class BoxGrower:
                     stack += [children[1], children[0]]
         return np.array([n.lower for n in leaves]), np.array([n.upper for n in leaves])
 
-    def _is_final(self, node: _Node) -> bool:
+    def _is_final(self, node: _BoxNode) -> bool:
         return (
             node.final
-            or node.level >= self._given.depth
+            or node.level >= self._parameters.depth
             or len(node.rows) < 2
             or not len(self._varying)
             or self._target.impurity(node.rows) <= self._threshold
         )
 
-    def _split(self, node: _Node) -> tuple[_Node, _Node] | None:
-        """The inside and the outside of the best inner box."""
+    def _split(self, node: _BoxNode) -> tuple[_BoxNode, _BoxNode] | None:
+        """Split a node by the best inner box; return None if there is none."""
         rows = self._sampled(node)
         boxes = []
         for lower, upper in self._candidates(node, rows):
@@ -428,24 +425,24 @@ class BoxGrower:
         impurity = self._target.impurity(rows)
         chosen = self._choose([judged for judged, _, _ in boxes], impurity)
         best, lower, upper = boxes[chosen]
-        if best.impurity > impurity * (1 + _SAME) and self._given.weighted:
-            return None  # linear models of fewer rows would be farther from others
+        if best.impurity > impurity * (1 + _SAME) and self._parameters.weighted:
+            return None  # linear models of fewer rows would generalize worse
         inside = self._inside(node.rows, lower, upper)
         level = node.level + 1
         return (
-            _Node(node.rows[inside], lower, upper, level, combine(node.key, _INSIDE)),
-            _Node(
+            _BoxNode(node.rows[inside], lower, upper, level, combine(node.key, _INSIDE)),
+            _BoxNode(
                 node.rows[~inside],
                 node.lower,
                 node.upper,
                 level,
                 combine(node.key, _OUTSIDE),
-                final=not self._given.split_outside,
+                final=not self._parameters.split_outside,
             ),
         )
 
-    def _sampled(self, node: _Node) -> np.ndarray:
-        max_samples = self._given.max_samples
+    def _sampled(self, node: _BoxNode) -> np.ndarray:
+        max_samples = self._parameters.max_samples
         return (
             node.rows
             if max_samples is None
@@ -458,44 +455,46 @@ class BoxGrower:
         generator = np.random.default_rng(int(key))
         return rows[np.sort(generator.choice(len(rows), max_rows, replace=False))]
 
-    def _candidates(self, node: _Node, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        max_samples = self._given.max_samples or len(rows)
+    def _candidates(self, node: _BoxNode, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        max_samples = self._parameters.max_samples or len(rows)
         clustered_rows = self._drawn(rows, max_samples, combine(node.key, _CLUSTERED))
         features = self._X[clustered_rows]
         table = features[:, self._varying]
         unit = 1.0
-        if self._given.scale:
+        if self._parameters.scale:
             table = (table - self._mean[self._varying]) / self._deviation[self._varying]
         else:
             unit = float(np.median(self._deviation[self._varying]))
-        described = self._target.columns(clustered_rows, self._given.scale)
-        if self._given.scale:
-            # The target counts as much as all features together.
+        described = self._target.columns(clustered_rows, self._parameters.scale)
+        if self._parameters.scale:
+            # The target has as much weight as all features together.
             described = described * np.sqrt(len(self._varying))
         seed = int(combine(node.key, _INSIDE + _OUTSIDE) >> np.uint64(33))
         parts = dense_parts(
             np.column_stack([table, described]),
             len(self._varying),
-            self._given.gauss_components,
-            self._given.criterion,
+            self._parameters.gauss_components,
+            self._parameters.criterion,
             seed,
             unit,
-            # What decides the table; its columns are the same for means and for linear models.
-            self._part((digest(clustered_rows), seed, self._given.scale)),
+            # The key identifies the table, which is the same for means and for linear models.
+            self._part((digest(clustered_rows), seed, self._parameters.scale)),
         )
         return self._moved(
             [_box_around(features, part, node.lower, node.upper) for part in parts], node, rows
         )
 
     def _moved(
-        self, boxes: list[tuple[np.ndarray, np.ndarray]], node: _Node, rows: np.ndarray
+        self, boxes: list[tuple[np.ndarray, np.ndarray]], node: _BoxNode, rows: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Boxes whose faces are where they set the target apart, if there is one."""
+        """Move the faces of boxes to where the target changes, if there is a target."""
         moments = self._target.moments(rows)
         if moments is None:
             return boxes
-        # What lies outside a box of ExACT is concluded at once, its inside may be split again.
-        inner_weight = 1.0 if self._given.split_outside else 1.0 / (self._given.depth - node.level)
+        # ExACT splits only the inside of a box again, so scatter inside counts less.
+        inner_weight = (
+            1.0 if self._parameters.split_outside else 1.0 / (self._parameters.depth - node.level)
+        )
 
         @cache
         def mover() -> FaceMover:
@@ -514,7 +513,7 @@ class BoxGrower:
         return None if self._sharing is None else self._sharing.narrowed(about)
 
     def _inside(self, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Which of some rows a closed box holds."""
+        """Return which of some rows are in a closed box."""
         left = np.arange(len(rows))
         for j in np.flatnonzero((lower > -np.inf) | (upper < np.inf)):
             values = self._X[rows[left], j]
@@ -525,24 +524,24 @@ class BoxGrower:
 
     def _judge(
         self, rows: np.ndarray, inside: np.ndarray, lower: np.ndarray, upper: np.ndarray
-    ) -> _Judged:
+    ) -> _CandidateBox:
         n_inside = int(inside.sum())
-        share = n_inside / len(rows) if self._given.weighted else 0.5
+        share = n_inside / len(rows) if self._parameters.weighted else 0.5
         inner = self._target.impurity(rows[inside])
         outer = self._target.impurity(rows[~inside])
         impurity = share * inner + (1 - share) * outer
-        return _Judged(impurity, self._log_volume(lower, upper), n_inside)
+        return _CandidateBox(impurity, self._log_volume(lower, upper), n_inside)
 
-    def _choose(self, judged: list[_Judged], impurity: float) -> int:
-        """Number of the best box; of equally good ones the first."""
+    def _choose(self, judged: list[_CandidateBox], impurity: float) -> int:
+        """Return the index of the best box; ties go to the first."""
         numbers = range(len(judged))
         tolerance = _SAME * max(impurity, max(j.impurity for j in judged)) or 1.0
-        if self._given.split_outside:
+        if self._parameters.split_outside:
             return min(
                 numbers,
                 key=lambda i: (round(judged[i].impurity / tolerance), judged[i].log_volume),
             )
-        # A box that is large because it sets nothing apart is of no use.
+        # A large box that separates nothing is useless.
         gain = max(0.0, impurity - min(j.impurity for j in judged))
         max_impurity = impurity - _USEFUL * gain + tolerance
         return min(
@@ -555,7 +554,7 @@ class BoxGrower:
         )
 
     def _log_volume(self, lower: np.ndarray, upper: np.ndarray) -> float:
-        """Logarithm of the share of the domain's volume that a box fills."""
+        """Return the logarithm of a box's share of the domain's volume."""
         at = self._varying
         low, high = self._low[at], self._high[at]
         side = np.clip(upper[at], low, high) - np.clip(lower[at], low, high)
@@ -564,32 +563,31 @@ class BoxGrower:
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    """Libraries with threads; looking for them takes longer than growing boxes in few rows."""
+    """Return a controller of thread pools; its creation is slow, so it is cached."""
     return ThreadpoolController()
 
 
 def _box_around(
     features: np.ndarray, part: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The box around some rows, its faces half way to the next row outside.
+    """Return the box around some rows, with faces halfway to the next row outside.
 
-    Where no row lies beyond, the face is that of the outer box (`lower`, `upper`).
+    Without a row beyond, the face is that of the outer box (`lower`, `upper`).
     """
     low, high = features[part].min(axis=0), features[part].max(axis=0)
     below = np.where(features < low, features, -np.inf).max(axis=0)
     above = np.where(features > high, features, np.inf).min(axis=0)
-    # Between neighboring floats there is nothing, and half way is one of them.
+    # The midpoint of neighboring floats is one of them.
     down, up = low / 2 + below / 2, high / 2 + above / 2
     down, up = np.where(down > below, down, low), np.where(up < above, up, high)
     return np.where(below > -np.inf, down, lower), np.where(above < np.inf, up, upper)
 
 
 class FaceMover:
-    """Moves the faces of boxes to where they set the rows' targets apart.
+    """Move the faces of boxes to reduce the scatter of the target inside and outside.
 
-    The box around a cluster reaches as far as the cluster's outermost rows, in every feature,
-    whatever the target does there. `moments` and `scatter` are the target's, and scatter inside
-    counts `inner_weight` times that outside.
+    The box around a cluster extends to its outermost rows, regardless of the target. `moments` and
+    `scatter` are those of the target; scatter inside has the weight `inner_weight`.
     """
 
     def __init__(
@@ -602,8 +600,8 @@ class FaceMover:
         self._scatter, self._moments, self._inner_weight = scatter, moments, inner_weight
         self._features, self._total = features, moments.sum(axis=1)
         n_rows, n_features = features.shape
-        self._lowest: list[np.ndarray] = []  # of each feature: positions for lower faces ...
-        self._highest: list[np.ndarray] = []  # ... and for upper ones
+        self._lowest: list[np.ndarray] = []  # positions of lower faces per feature ...
+        self._highest: list[np.ndarray] = []  # ... and of upper faces
         self._bins = np.empty((n_features, n_rows), dtype=np.intp)
         borders = np.linspace(0, n_rows, _INTERVALS + 1)[1:-1].astype(np.intp)
         for j in range(n_features):
@@ -611,7 +609,7 @@ class FaceMover:
             above = np.unique(ordered[borders])
             above = above[above > ordered[0]]
             below = ordered[np.searchsorted(ordered, above) - 1]
-            # Between neighboring floats there is nothing, and half way is one of them.
+            # The midpoint of neighboring floats is one of them.
             half = above / 2 + below / 2
             self._lowest.append(np.where(half > below, half, above))
             self._highest.append(np.where(half < above, half, below))
@@ -622,29 +620,35 @@ class FaceMover:
     def move(
         self, lower: np.ndarray, upper: np.ndarray, outer_lower: np.ndarray, outer_upper: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Move the faces of a box, one feature after the other, as long as that is of use.
+        """Move the faces of a box, one feature at a time, while that reduces the scatter.
 
-        A face of the outer box is none.
+        A face on the outer box is removed.
         """
         lower, upper = lower.copy(), upper.copy()
         out = (self._features < lower) | (self._features > upper)
         n_out = out.sum(axis=1)
-        scatter = float(self._both(self._moments[:, n_out == 0].sum(axis=1)))
-        min_gain = _LEAST_GAIN * float(self._scatter(self._total))
-        for _ in range(_MOST_MOVES * len(lower)):
-            possible = self._possible(out, n_out)
-            j = int(possible.min(axis=1).argmin())
-            # Of nearly equally good intervals the longest.
-            close = np.flatnonzero(possible[j] <= possible[j].min() + min_gain / 2)
+        scatter = float(self._total_scatter(self._moments[:, n_out == 0].sum(axis=1)))
+        min_gain = _MIN_GAIN * float(self._scatter(self._total))
+        for _ in range(_MAX_MOVES * len(lower)):
+            interval_scatter = self._interval_scatter(out, n_out)
+            j = int(interval_scatter.min(axis=1).argmin())
+            # Ties between intervals go to the longest.
+            close = np.flatnonzero(interval_scatter[j] <= interval_scatter[j].min() + min_gain / 2)
             interval = int(close[(self._last - self._first)[close].argmax()])
-            if not possible[j, interval] < scatter - min_gain:
-                # What may be left out one by one most often may be left out together.
-                needless = possible[:, self._whole] <= scatter + 1e-9 * min_gain
-                inside = self._moments[:, ~out[:, ~needless].any(axis=1)].sum(axis=1)
-                if inside[0] < len(out) and self._both(inside) <= scatter + 1e-6 * min_gain:
-                    lower[needless], upper[needless] = outer_lower[needless], outer_upper[needless]
+            if not interval_scatter[j, interval] < scatter - min_gain:
+                # Features that can be dropped one by one can usually be dropped together.
+                is_redundant = interval_scatter[:, self._whole] <= scatter + 1e-9 * min_gain
+                inside = self._moments[:, ~out[:, ~is_redundant].any(axis=1)].sum(axis=1)
+                if (
+                    inside[0] < len(out)
+                    and self._total_scatter(inside) <= scatter + 1e-6 * min_gain
+                ):
+                    lower[is_redundant], upper[is_redundant] = (
+                        outer_lower[is_redundant],
+                        outer_upper[is_redundant],
+                    )
                 break
-            scatter = float(possible[j, interval])
+            scatter = float(interval_scatter[j, interval])
             first, last = self._first[interval], self._last[interval]
             n_positions = len(self._lowest[j])
             lower[j] = self._lowest[j][first - 1] if first > 0 else outer_lower[j]
@@ -654,24 +658,24 @@ class FaceMover:
             n_out += out[:, j]
         return lower, upper
 
-    def _possible(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
-        """Scatter for every interval of every feature, the other features' faces staying."""
+    def _interval_scatter(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
+        """Return the scatter for every interval of every feature with other faces fixed."""
         sums = self._cumulated(out, n_out)
         scatter = np.empty((len(sums), len(self._first)))
         size = max(1, _BLOCK // (len(self._first) * sums.shape[2]))
         for begin in range(0, len(sums), size):
             block = slice(begin, begin + size)
             inside = sums[block, self._last] - sums[block, self._first]
-            scatter[block] = self._both(inside)
+            scatter[block] = self._total_scatter(inside)
             scatter[block][(inside[..., 0] < 1) | (inside[..., 0] > len(out) - 1)] = np.inf
         return scatter
 
-    def _both(self, inside: np.ndarray) -> np.ndarray:
-        """Weighted scatter inside and outside of boxes, given sums of moments inside."""
+    def _total_scatter(self, inside: np.ndarray) -> np.ndarray:
+        """Return the weighted scatter inside and outside of boxes from sums of moments inside."""
         return self._inner_weight * self._scatter(inside) + self._scatter(self._total - inside)
 
     def _cumulated(self, out: np.ndarray, n_out: np.ndarray) -> np.ndarray:
-        """Sums of moments over rows in all faces but one feature's, by interval of the feature."""
+        """Return cumulative sums of moments of rows inside all other faces, by interval."""
         n_features = len(self._bins)
         inside = np.flatnonzero(n_out == 0)
         near = np.flatnonzero(n_out == 1)

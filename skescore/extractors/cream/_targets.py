@@ -1,4 +1,4 @@
-"""What clusters are to be homogeneous in: labels, numbers, or the features themselves."""
+"""Targets of clustering: labels, numbers, or the features themselves."""
 
 from __future__ import annotations
 
@@ -10,45 +10,42 @@ import numpy as np
 from skescore.extractors._linear_models import sparse_slopes
 from skescore.rules import Conclusions, LinearOutput
 
-#: Larger numbers have squares, and sums of them, that overflow.
+#: Largest number whose sums of squares do not overflow.
 LARGEST = 1e100
-#: Rows worked on at a time.
+#: Number of rows that are processed at a time.
 _CHUNK = 1 << 16
 
 
 class Target(Protocol):
-    """The values that rules are to conclude."""
+    """Values that the rules predict."""
 
-    #: Impurity at which a set of rows is homogeneous unless the user says otherwise.
+    #: Default impurity threshold of homogeneous rows.
     default_threshold: float
 
     def columns(self, rows: np.ndarray, scale: bool) -> np.ndarray:
-        """Numbers that describe the target of some rows to a mixture, one row each."""
+        """Return columns that represent the target of some rows in a mixture."""
 
     def impurity(self, rows: np.ndarray) -> float:
-        """How different the targets of some rows are."""
+        """Return the impurity of the targets of some rows."""
 
     def moments(self, rows: np.ndarray) -> np.ndarray | None:
-        """Numbers whose sums over rows say how different their targets are; None: there are none.
+        """Return quantities per row whose sums determine the scatter; None without a target.
 
-        One row per number, one column per row of the data; the first numbers are all 1.
+        The result has one row per quantity and one column per row; the first quantity is 1.
         """
 
     def scatter(self, sums: np.ndarray) -> np.ndarray:
-        """How different the targets are, times their number, given sums of moments (last axis)."""
+        """Return the scatter of targets from sums of moments along the last axis."""
 
     def importance_target(self, index: Any) -> tuple[np.ndarray, str]:
-        """What features may be important for, given each row's rule, and its kind of task."""
+        """Return the target and task of feature importances, given the rule of each row."""
 
     def conclude(self, index: np.ndarray, n_rules: int) -> Conclusions:
-        """What each rule concludes on the rows of the given index."""
+        """Return the conclusions of the rules, given the rule of each row."""
 
 
 class LabelTarget:
-    """Class labels, by their codes; the impurity is the share of rows outside the majority class.
-
-    Codes are the same for the whole run, whatever classes some rows have.
-    """
+    """Class labels as codes; the impurity is the share of rows outside the majority class."""
 
     default_threshold = 0.15
 
@@ -64,7 +61,7 @@ class LabelTarget:
 
     def impurity(self, rows: np.ndarray) -> float:
         counts = np.bincount(self._codes[rows])
-        # Not 1 - share: 1 - 9/10 is a little less than 0.1.
+        # Not 1 - share, because 1 - 9/10 is less than 0.1 in floating point.
         return float((len(rows) - counts.max()) / len(rows))
 
     def moments(self, rows: np.ndarray) -> np.ndarray:
@@ -72,7 +69,7 @@ class LabelTarget:
         return np.vstack([np.ones(len(rows)), of_class])
 
     def scatter(self, sums: np.ndarray) -> np.ndarray:
-        """Gini impurity: the share of other classes falls by jumps, with nothing in between."""
+        """Return the Gini impurity times the number of rows, which is smoother than the error."""
         n_rows = np.maximum(sums[..., 0], 1)
         return np.asarray(n_rows - (sums[..., 1:] ** 2).sum(axis=-1) / n_rows)
 
@@ -80,7 +77,7 @@ class LabelTarget:
         return self._codes, "classification"
 
     def conclude(self, index: np.ndarray, n_rules: int) -> Conclusions:
-        """Majority class, of equally large ones the first."""
+        """Return the majority class of each rule; ties go to the first class."""
         flat = np.bincount(
             index * self._n_classes + self._codes, minlength=n_rules * self._n_classes
         )
@@ -89,10 +86,10 @@ class LabelTarget:
 
 
 class NumberTarget:
-    """Numbers, concluded as their mean or by a linear model.
+    """Numbers that rules predict by their mean or a linear model.
 
-    The impurity is their standard deviation, or the mean absolute residual of the model. Raises a
-    ValueError, which begins with `who`, for numbers whose squares would overflow.
+    The impurity is the standard deviation, or the mean absolute residual of the model. Numbers
+    whose squares would overflow raise a ValueError; its message begins with `who`.
     """
 
     def __init__(
@@ -120,10 +117,9 @@ class NumberTarget:
         return np.asarray((self._values[rows] - self._mean) / (self._deviation or 1.0))
 
     def impurity(self, rows: np.ndarray) -> float:
-        """Standard deviation, or the model's mean absolute residual.
+        """Return the standard deviation, or the adjusted mean absolute residual of the model.
 
-        A model lies the closer to its own rows the fewer they are, and the farther from others;
-        the residual is therefore multiplied by rows over rows minus coefficients.
+        Models of few rows overfit, so the residual is multiplied by rows / (rows - coefficients).
         """
         if not self._linear:
             return float(self._values[rows].std())
@@ -140,7 +136,7 @@ class NumberTarget:
         return np.vstack([np.ones(len(rows)), standard, standard**2])
 
     def scatter(self, sums: np.ndarray) -> np.ndarray:
-        """Standard deviation."""
+        """Return the standard deviation times the number of rows."""
         return np.sqrt(np.maximum(0.0, sums[..., 0] * sums[..., 2] - sums[..., 1] ** 2))
 
     def importance_target(self, index: Any) -> tuple[np.ndarray, str]:
@@ -168,10 +164,10 @@ class NumberTarget:
 
 
 class NoTarget:
-    """No target: clusters of rows that lie close together, numbered.
+    """No target; rules predict the numbers of clusters of close rows.
 
-    The impurity is the share of all rows' variance (summed over standardized features) that is
-    left. There are no moments: boxes are to be those of clusters.
+    The impurity is the remaining share of the total variance of the standardized features. There
+    are no moments, so the faces of boxes are not moved.
     """
 
     default_threshold = 0.1
@@ -209,10 +205,9 @@ def _chunks(rows: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def column_moments(X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and population standard deviation of every column over some rows, at least one.
+    """Return mean and population standard deviation of every column over some rows.
 
-    The standard deviation of a column of equal numbers is 0 exactly. Only some thousands of rows
-    are copied at a time.
+    The standard deviation of a constant column is exactly 0. Rows are copied in chunks.
     """
     first = X[rows[0]]
     shift = sum((X[chunk] - first).sum(axis=0) for chunk in _chunks(rows)) / len(rows)
@@ -224,12 +219,12 @@ def column_moments(X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndar
 def fit_linear_model(
     X: np.ndarray, values: np.ndarray, rows: np.ndarray, max_terms: int | None = None
 ) -> tuple[float, np.ndarray]:
-    """Intercept and slopes of a linear model, fitted to some rows by least squares.
+    """Return intercept and slopes of a linear least-squares model of some rows.
 
-    At most `max_terms` slopes are not 0, those of forward selection; None: all may be.
+    Forward selection chooses at most `max_terms` features with nonzero slopes; None: all features.
 
-    Slopes are 0 for features that are constant on the rows. Of equally good models it is the one
-    with the smallest slopes per standard deviation. With few rows slopes are shrunk, see
+    Features that are constant on the rows have slope 0. Among equally good models it is the one
+    with the smallest standardized slopes. With few rows slopes are shrunk, see
     :func:`skescore.extractors._linear_models.ridge_slopes`.
     """
     n_features = X.shape[1]

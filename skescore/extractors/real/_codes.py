@@ -1,7 +1,7 @@
-"""Rows in codes: the number of a bin or category in place of each value.
+"""Rows as codes: bin numbers and category numbers instead of values.
 
-Rows with equal codes are one thing to rules, so they are counted once and for all; everything
-after that costs what the distinct rows cost.
+Rules cannot distinguish rows with equal codes, so these are counted once. The cost of all further
+steps depends on the number of distinct rows.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 from skescore._random import combine, uniform_points
 from skescore.rules import Interval, OneOf
 
-#: Keys of coded rows stay below this, so that they can be sorted as integers.
+#: Largest key of a coded row; keys are sorted as integers.
 _LARGEST_KEY = 2**62
-#: Shares of the features that are drawn anew, variant by variant.
+#: Shares of redrawn features in successive variants.
 _SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class CodedFeature:
-    """How one feature is coded."""
+    """Coding of a feature: cuts or categories, an example value and a count for each code."""
 
     cuts: np.ndarray | None
     categories: tuple[Any, ...] | None
@@ -33,11 +33,11 @@ class CodedFeature:
 
     @property
     def ordered(self) -> bool:
-        """Whether neighboring codes lie beside each other."""
+        """True if neighboring codes are adjacent bins."""
         return self.categories is None
 
     def condition(self, index: int, allowed: np.ndarray) -> Interval | OneOf:
-        """Say which codes are allowed; of an ordered feature they are neighbors."""
+        """Return the condition for allowed codes, which are adjacent for an ordered feature."""
         codes = np.flatnonzero(allowed)
         if self.categories is not None:
             return OneOf(index, tuple(self.categories[code] for code in codes))
@@ -49,11 +49,10 @@ class CodedFeature:
 def code_numbers(values: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, CodedFeature]:
     """Code a numeric feature by cut points; the example of a bin is its middle row's value.
 
-    Cut points that would leave a bin without rows are dropped: nothing is known there, so the bin
-    goes with its neighbor.
+    Cut points next to empty bins are dropped, so that these are merged with their neighbors.
     """
     ordered = np.sort(values)
-    # A cut is of use if some row lies between the one before and itself.
+    # A cut is used if a row lies between the previous cut and this one.
     below = np.searchsorted(ordered, cuts, side="right")
     used = (np.diff(below, prepend=0) > 0) & (below < len(values))
     cuts, below = cuts[used], below[used]
@@ -66,7 +65,7 @@ def code_numbers(values: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, Code
 def code_categories(
     values: np.ndarray, categories: Sequence[Any]
 ) -> tuple[np.ndarray, CodedFeature]:
-    """Take over the codes of a categorical feature."""
+    """Return the codes of a categorical feature."""
     codes = values.astype(_code_type(len(categories)))
     counts = np.bincount(codes, minlength=len(categories))
     examples = np.arange(float(len(categories)))
@@ -80,7 +79,7 @@ def _code_type(n_codes: int) -> Any:
 def code_rows(
     X: np.ndarray, cuts: Mapping[int, np.ndarray], categories: Mapping[int, tuple[Any, ...]]
 ) -> tuple[np.ndarray, list[CodedFeature]]:
-    """Code all features, given cut points of the numeric and values of the categorical ones."""
+    """Code all features by cut points of numeric and values of categorical ones."""
     coded = [
         code_categories(column, categories[j]) if j in categories else code_numbers(column, cuts[j])
         for j, column in enumerate(X.T)
@@ -95,7 +94,7 @@ def code_rows(
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Coded points, the class that the black box predicts there, and how often each was seen."""
+    """Coded points with the class that the black box predicts and their weight."""
 
     codes: np.ndarray
     labels: np.ndarray
@@ -105,11 +104,11 @@ class Evidence:
         return len(self.labels)
 
     def part(self, index: np.ndarray) -> Evidence:
-        """Some of the points, by index or mask."""
+        """Select points by index or mask."""
         return Evidence(self.codes[:, index], self.labels[index], self.weights[index])
 
     def joined(self, other: Evidence) -> Evidence:
-        """Both, one after the other."""
+        """Concatenate the points of both."""
         return Evidence(
             np.concatenate([self.codes, other.codes], axis=1),
             np.concatenate([self.labels, other.labels]),
@@ -118,7 +117,7 @@ class Evidence:
 
 
 def row_keys(codes: np.ndarray, features: Sequence[CodedFeature]) -> np.ndarray:
-    """A number per row: equal for equal codes, increasing from feature to feature."""
+    """Return a number per row that is equal for equal codes."""
     keys = np.zeros(codes.shape[1], dtype=np.int64)
     largest = 1
     for column, feature in zip(codes, features, strict=True):
@@ -135,7 +134,7 @@ def row_keys(codes: np.ndarray, features: Sequence[CodedFeature]) -> np.ndarray:
 def distinct_rows(
     codes: np.ndarray, features: Sequence[CodedFeature], labels: np.ndarray, n_classes: int
 ) -> tuple[Evidence, np.ndarray, np.ndarray]:
-    """Count rows that agree in codes and class."""
+    """Group rows by codes and class; return the groups, their first rows and their purity."""
     keys = row_keys(codes, features)
     if len(keys) and int(keys.max()) * n_classes > _LARGEST_KEY:
         keys = np.unique(keys, return_inverse=True)[1]
@@ -151,12 +150,12 @@ def distinct_rows(
 def variants(
     codes: np.ndarray, features: Sequence[CodedFeature], n_most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Change some features of a row, to learn which of them the black box's prediction rests on.
+    """Return variants of a row that change some features, to query the black box.
 
-    First every feature alone takes each of its other codes; if that makes too many variants, an
-    arbitrary part of them. What is left of `n_most` goes to variants with many features changed:
-    each with a probability of a quarter, a half, three quarters or one takes the code of a row
-    picked at random. Hashes of the row's codes stand in for chance.
+    The first variants change one feature to each of its other codes; if there are too many, a
+    pseudorandom part is taken. The remaining variants, up to `n_most`, change many features: with
+    a probability of 1/4, 1/2, 3/4 or 1 a feature takes the code of a random row. The random numbers
+    are hashes of the row's codes.
     """
     n_features = len(features)
     n_codes = np.array([len(feature.counts) for feature in features])
@@ -182,6 +181,6 @@ def variants(
     for j, feature in enumerate(features):
         steps = np.cumsum(feature.counts) / feature.counts.sum()
         picked = np.searchsorted(steps[:-1], drawn[:, n_features + j], side="right")
-        anew = drawn[:, j] < shares[:, 0]
-        changed[len(changed_feature) :, j][anew] = picked[anew]
+        is_redrawn = drawn[:, j] < shares[:, 0]
+        changed[len(changed_feature) :, j][is_redrawn] = picked[is_redrawn]
     return changed, changed != codes

@@ -1,4 +1,4 @@
-"""REAL: rules by generalizing single rows with queries to the black box."""
+"""REAL: rules that generalize single rows with queries of the black box."""
 
 from __future__ import annotations
 
@@ -27,25 +27,24 @@ from skescore.rules import Rule, RuleSet, RuleStatistics
 
 # --- growing one premise around a row -------------------------------------------------------------
 
-# A premise is a list with the allowed codes of every feature; a feature whose codes are all allowed
-# has no literal. What a premise says of the black box is judged by two kinds of evidence, training
-# rows and queried points, and each by itself must agree with the rule's class in a share of `least`
-# or more.
+# A premise is a list with the allowed codes of every feature; a feature with all codes allowed has
+# no literal. Premises are evaluated on two kinds of evidence, training rows and queried points. The
+# share that agrees with the rule's class must reach the minimum precision on each of them.
 
 #: Allowed codes of each feature.
 Premise: TypeAlias = list[np.ndarray]
-#: Gains that differ by less are equal, so that rounding does not decide.
+#: Difference of gains below which they are ties.
 _EQUAL = 1e-9
-#: Literals are ranked by so many points at most; what they are judged by are all points.
+#: Largest number of points for ranking literals; precision is computed on all points.
 _SAMPLE = 20_000
-#: So many codes of points are counted at a time.
+#: Number of codes that are counted at a time.
 _CELLS = 1 << 20
-#: So many sets of categories at most are compared at a time.
+#: Largest number of sets of categories that are compared.
 _CHOICES = 64
 
 
 def inside(evidence: Evidence, premise: Premise) -> np.ndarray:
-    """Indices of the points that a premise holds for."""
+    """Return the indices of the points that satisfy a premise."""
     index: np.ndarray | None = None
     for codes, allowed in zip(evidence.codes, premise, strict=True):
         if not allowed.all():
@@ -54,10 +53,10 @@ def inside(evidence: Evidence, premise: Premise) -> np.ndarray:
     return np.arange(len(evidence)) if index is None else index
 
 
-class _Kind:
-    """One kind of evidence, as seen by the rule of one class.
+class _ClassEvidence:
+    """One kind of evidence for a rule of one class.
 
-    Counts come in pairs: points for which the black box predicts another class, and the class.
+    Counts are pairs: points with another predicted class, and points with the class.
     """
 
     def __init__(self, evidence: Evidence, output: int) -> None:
@@ -65,7 +64,7 @@ class _Kind:
         self.agrees = (evidence.labels == output).astype(np.intp)
 
     def pair(self, index: np.ndarray) -> np.ndarray:
-        """Weight of some points that do not and that do agree."""
+        """Return the weights of points that disagree and that agree."""
         return np.bincount(self.agrees[index], weights=self.evidence.weights[index], minlength=2)
 
     def histogram(
@@ -75,7 +74,7 @@ class _Kind:
         index: np.ndarray,
         weights: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Weights of some points by code of a feature, shape (n_codes, 2)."""
+        """Return the weights of points by code of a feature, shape (n_codes, 2)."""
         if weights is None:
             weights = self.evidence.weights[index]
         cells = self.evidence.codes[feature][index].astype(np.intp) * 2 + self.agrees[index]
@@ -88,7 +87,7 @@ class _Kind:
         index: np.ndarray,
         weights: np.ndarray,
     ) -> np.ndarray:
-        """The same for several features, shape (n_features, n_codes, 2)."""
+        """Return the histograms of several features, shape (n_features, n_codes, 2)."""
         cells = self.evidence.codes[features][:, index].astype(np.intp)
         cells += (np.arange(len(features)) * n_codes)[:, None]
         cells *= 2
@@ -99,7 +98,7 @@ class _Kind:
         return counts.reshape(len(features), n_codes, 2)
 
     def sample(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Some points with their weights, evenly spaced by weight if they are too many."""
+        """Return points with weights; many points are thinned evenly by weight."""
         weights = self.evidence.weights[index]
         if len(index) <= _SAMPLE:
             return index, weights
@@ -108,74 +107,73 @@ class _Kind:
         return index[np.searchsorted(total, at)], np.ones(_SAMPLE)
 
     def nearby(self, premise: Premise, literals: Sequence[int]) -> tuple[np.ndarray, list]:
-        """What holds, and what would be gained by allowing more codes of one feature.
+        """Return the counts of a premise and the counts that each literal excludes.
 
-        Returns the pair of the premise, and for each literal a histogram of the points that only
-        this literal keeps out.
+        These are the pair of the premise, and for each literal a histogram of the points that only
+        this literal excludes.
         """
         codes = self.evidence.codes
-        kept_out = np.zeros(len(self.evidence), dtype=np.uint16)
+        n_violated = np.zeros(len(self.evidence), dtype=np.uint16)
         for j in literals:
-            kept_out += ~premise[j][codes[j]]
-        pair = self.pair(np.flatnonzero(kept_out == 0))
-        by_one = np.flatnonzero(kept_out == 1)
+            n_violated += ~premise[j][codes[j]]
+        pair = self.pair(np.flatnonzero(n_violated == 0))
+        violating_one = np.flatnonzero(n_violated == 1)
         gains = []
         for j in literals:
-            by_this = by_one[~premise[j][codes[j][by_one]]]
-            gains.append(self.histogram(j, len(premise[j]), by_this))
+            excluded = violating_one[~premise[j][codes[j][violating_one]]]
+            gains.append(self.histogram(j, len(premise[j]), excluded))
         return pair, gains
 
 
 def _precise(pair: np.ndarray, min_precision: float) -> bool:
-    """Whether enough of the points agree; where there are none, nothing contradicts."""
+    """Return whether enough points agree, which is true without points."""
     against, agreeing = pair
-    # Shares such as 0.95 are no exact floats; the counts are.
+    # Shares such as 0.95 are not exact in floating point, but counts are.
     return bool(agreeing >= min_precision * (against + agreeing) * (1 - 1e-12))
 
 
 class PremiseGrower:
-    """Makes rules from rows: premises of which a share of `least` of either evidence agrees."""
+    """Grow rules from rows: premises that are precise on both kinds of evidence."""
 
     def __init__(
         self, features: Sequence[CodedFeature], rows: Evidence, min_precision: float
     ) -> None:
         self.features = features
         self.rows = rows
-        self.least = min_precision
+        self.min_precision = min_precision
 
     def allows(self, codes: np.ndarray, output: int, queried: Evidence) -> bool:
-        """Whether a row's full conjunction is not contradicted by queried points."""
+        """Return whether queried points do not contradict a row's full conjunction."""
         same = np.flatnonzero((queried.codes == codes[:, None]).all(axis=0))
-        return _precise(_Kind(queried, output).pair(same), self.least)
+        return _precise(_ClassEvidence(queried, output).pair(same), self.min_precision)
 
     def grow(self, codes: np.ndarray, output: int, queried: Evidence) -> Premise | None:
-        """Generalize the conjunction of all of a row's values as far as the evidence allows.
+        """Generalize the conjunction of all values of a row as far as the evidence allows.
 
-        Returns None if, down to the full conjunction, all that was tried holds for too much that
-        the black box predicts differently.
+        Return None if even the full conjunction is not precise.
         """
-        kinds = [_Kind(self.rows, output), _Kind(queried, output)]
-        literals, premise = self._needed(codes, kinds)
+        kinds = [_ClassEvidence(self.rows, output), _ClassEvidence(queried, output)]
+        literals, premise = self._add_literals(codes, kinds)
         if premise is None:
             return None
-        # The literals that came last are the least needed.
+        # The literals that were added last are the least important.
         premise = self._drop(premise, literals[::-1], kinds)
         return self._widen(premise, kinds)
 
-    def _needed(
-        self, codes: np.ndarray, kinds: Sequence[_Kind]
+    def _add_literals(
+        self, codes: np.ndarray, kinds: Sequence[_ClassEvidence]
     ) -> tuple[list[int], Premise | None]:
-        """Of the full conjunction keep literals, the most telling first, until it is precise.
+        """Add literals of the full conjunction, the best first, until the premise is precise.
 
-        Literals are kept as wide as they are worth most: up to or from the row's code on, or the
-        row's category with others that go with it.
+        Literals have the width with the largest gain: codes up to or from the row's code, or a set
+        of categories with the row's category.
         """
         premise: Premise = [np.ones(len(f.counts), dtype=bool) for f in self.features]
         order: list[int] = []
         indices = [np.arange(len(kind.evidence)) for kind in kinds]
         pairs = [kind.pair(index) for kind, index in zip(kinds, indices, strict=True)]
-        while not all(_precise(pair, self.least) for pair in pairs):
-            literal = self._most_telling(codes, premise, kinds, indices)
+        while not all(_precise(pair, self.min_precision) for pair in pairs):
+            literal = self._best_literal(codes, premise, kinds, indices)
             if literal is None:
                 return order, None
             j, premise[j] = literal
@@ -185,14 +183,14 @@ class PremiseGrower:
                 pairs[k] = kind.pair(indices[k])
         return order, premise
 
-    def _most_telling(
+    def _best_literal(
         self,
         codes: np.ndarray,
         premise: Premise,
-        kinds: Sequence[_Kind],
+        kinds: Sequence[_ClassEvidence],
         indices: Sequence[np.ndarray],
     ) -> tuple[int, np.ndarray] | None:
-        """The literal that gains most where a premise holds; None if none is left."""
+        """Return the literal with the largest gain; None if none is left."""
         samples = [kind.sample(index) for kind, index in zip(kinds, indices, strict=True)]
         ordered = self._ordered_choices(codes, premise, kinds, samples)
         best: tuple[float, int, np.ndarray] | None = None
@@ -221,10 +219,10 @@ class PremiseGrower:
         self,
         codes: np.ndarray,
         premise: Premise,
-        kinds: Sequence[_Kind],
+        kinds: Sequence[_ClassEvidence],
         samples: Sequence[tuple[np.ndarray, np.ndarray]],
     ) -> dict[int, tuple[float, np.ndarray]]:
-        """The best literal of each ordered feature and its gain, of many features at a time."""
+        """Return the best literal of each ordered feature and its gain."""
         splittable = [j for j, f in enumerate(self.features) if f.ordered and premise[j].sum() > 1]
         n_codes = max((len(premise[j]) for j in splittable), default=0)
         size = max(1, _CELLS // max(1, n_codes, *(len(index) for index, _ in samples)))
@@ -236,7 +234,7 @@ class PremiseGrower:
             for i, j in enumerate(batch):
                 allowed[i, : len(premise[j])] = premise[j]
             code = codes[batch].astype(np.intp)[:, None]
-            # Up to a code not below the row's, then from a code not above it; less than is allowed.
+            # Literals up to a code at or above the row's, then from a code at or below it.
             last = n_codes - 1 - allowed[:, ::-1].argmax(axis=1)[:, None]
             first = allowed.argmax(axis=1)[:, None]
             valid = np.hstack(
@@ -248,7 +246,7 @@ class PremiseGrower:
             tables = []
             for kind, (index, weights) in zip(kinds, samples, strict=True):
                 table = kind.histograms(batch, n_codes, index, weights)
-                upto = table.cumsum(axis=1)  # of whole numbers, so that no order of sums matters
+                upto = table.cumsum(axis=1)  # sums of integers are exact
                 tables.append(np.concatenate([upto, upto[:, -1:] - upto + table], axis=1))
             gains = np.where(valid, _gains(tables, [t[:, n_codes - 1] for t in tables]), -np.inf)
             at = (gains >= gains.max(axis=1, keepdims=True) - _EQUAL).argmax(axis=1)
@@ -259,8 +257,10 @@ class PremiseGrower:
                 best_literals[j] = float(gains[i, at[i]]), chosen
         return best_literals
 
-    def _drop(self, premise: Premise, literals: Sequence[int], kinds: Sequence[_Kind]) -> Premise:
-        """Drop literals, one after the other, without which the rule is still precise."""
+    def _drop(
+        self, premise: Premise, literals: Sequence[int], kinds: Sequence[_ClassEvidence]
+    ) -> Premise:
+        """Drop literals one by one if the rule remains precise without them."""
         premise, literals = list(premise), list(literals)
         nearby = None
         for j in list(literals):
@@ -268,7 +268,7 @@ class PremiseGrower:
                 nearby = [kind.nearby(premise, literals) for kind in kinds]
             at = literals.index(j)
             if all(
-                _precise(premise_pair + gains[at].sum(axis=0), self.least)
+                _precise(premise_pair + gains[at].sum(axis=0), self.min_precision)
                 for premise_pair, gains in nearby
             ):
                 premise[j] = np.ones_like(premise[j])
@@ -276,7 +276,7 @@ class PremiseGrower:
                 nearby = None
         return premise
 
-    def _widen(self, premise: Premise, kinds: Sequence[_Kind]) -> Premise:
+    def _widen(self, premise: Premise, kinds: Sequence[_ClassEvidence]) -> Premise:
         """Allow more codes, one by one, while the rule stays precise; those with most rows first.
 
         Categories without contradicting points are allowed all at once.
@@ -288,7 +288,7 @@ class PremiseGrower:
         return premise
 
     def _best_extension(
-        self, premise: Premise, kinds: Sequence[_Kind]
+        self, premise: Premise, kinds: Sequence[_ClassEvidence]
     ) -> tuple[int, list[int]] | None:
         """Return the feature and codes to allow next; None if no extension is precise."""
         literals = [j for j, allowed in enumerate(premise) if not allowed.all()]
@@ -301,7 +301,7 @@ class PremiseGrower:
                     premise_pair + pair
                     for (premise_pair, _), pair in zip(nearby, added, strict=True)
                 )
-                if not all(_precise(pair, self.least) for pair in pairs):
+                if not all(_precise(pair, self.min_precision) for pair in pairs):
                     continue
                 against, agreeing = added[0]
                 if agreeing - against > best_surplus:
@@ -311,7 +311,7 @@ class PremiseGrower:
     def _extensions(
         self, feature: int, allowed: np.ndarray, gains: Sequence[np.ndarray]
     ) -> list[list[int]]:
-        """Codes that may be allowed next: beside an interval; categories without objections."""
+        """Return sets of codes that may be allowed next."""
         if self.features[feature].ordered:
             codes = np.flatnonzero(allowed)
             neighbor_codes = int(codes[0]) - 1, int(codes[-1]) + 1
@@ -322,9 +322,9 @@ class PremiseGrower:
 
 
 def _choices(allowed: np.ndarray, code: int, histograms: Sequence[np.ndarray]) -> np.ndarray:
-    """Narrower literals that hold for a category, one per row."""
+    """Return narrower sets of categories with a given category, one per row."""
     codes = np.arange(len(allowed))
-    # The category itself, then with the one most of the class besides, the one after it, ...
+    # The category itself, then with the purest other category, the next one, ...
     counts = sum(h / max(1.0, h.sum()) for h in histograms)
     total = counts.sum(axis=1)
     share = np.where(total > 0, counts[:, 1] / np.where(total > 0, total, 1), -1.0)
@@ -341,9 +341,9 @@ def _choices(allowed: np.ndarray, code: int, histograms: Sequence[np.ndarray]) -
 
 
 def _gains(remaining: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> np.ndarray:
-    """FOIL's gain of each choice: how much surer of the class, times its rows that stay.
+    """Return FOIL's information gain of each choice.
 
-    Rows and queried points count alike, however many there are of each.
+    Rows and queried points have equal weight, whatever their numbers.
     """
     before: Any = 0.0
     after: Any = 0.0
@@ -360,7 +360,7 @@ def _gains(remaining: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> np.
 # --- the extractor --------------------------------------------------------------------------------
 
 
-#: Where a feature is cut that is in no rule.
+#: Cuts of a feature that rules do not use.
 _NO_CUTS = np.empty(0)
 
 
@@ -368,10 +368,10 @@ _NO_CUTS = np.empty(0)
 class REALExtractor(BaseExtractor):
     r"""Rules that each generalize one row as far as queries to the black box allow.
 
-    A row that no rule of its class covers is described by all its values, and what is not needed
-    of this description is dropped: the black box is queried for variants of the row, once per
-    rule, and these count as much as the rows themselves. Gives short rules with few
-    conditions, also on columns of categories (``color in {blue, red}``). Classification only.
+    The algorithm takes a row without a rule, describes it by all its values, and drops the
+    conditions that the black box does not need. It queries variants of the row, once per rule; they
+    have the same weight as the rows. The rules are short, also on categorical columns
+    (``color in {blue, red}``). Classification only.
 
     Parameters
     ----------
@@ -380,29 +380,26 @@ class REALExtractor(BaseExtractor):
         wrap a fitted one in ``FrozenEstimator``, any other model's function in
         :class:`CallableClassifier`.
     discretizer : Discretizer or None, default=None
-        Cuts the numeric features into bins; a clone is fitted on those columns and the black box's
+        Discretizer of the numeric features; a clone is fitted on these columns and the black box's
         predictions. None stands for ``Discretizer("tree", min_bin_share=0.05, joint=True)``.
     min_precision : float, default=0.85
-        Least share, above 0 and up to 1, of the training rows that a rule holds for, and of the
-        queried points that it holds for, for which the black box predicts what the rule does. 1
-        wants rules without an exception, as published; such rules are many and narrow.
+        Smallest precision of a rule, above 0 and up to 1, on the covered training rows and on the
+        covered queried points. 1 requires rules without exceptions, as published; there are then
+        many narrow rules.
     n_queries : int, default=300
-        Most variants of a row that the black box is queried with, all in one call. 0: none, so that
-        the rules rest on the training rows alone.
+        Largest number of queried variants of a row, in one call. 0: rules are based on the training
+        rows only.
     max_rules : int or None, default=16
-        Most rules of the list, those that are right for most rows. None: no limit but
-        `max_candidates`.
+        Largest number of rules in the list. None: limited only by `max_candidates`.
     max_candidates : int or None, default=50
-        Most rules that are made, and so most calls; the list keeps some of them. None: no limit but
-        `tolerance`.
+        Largest number of rules that are grown, and so of calls; the list keeps some of them. None:
+        limited only by `tolerance`.
     n_features_to_select : int or None, default=20
         {selection}
     tolerance : float, default=0.01
-        Share of the rows, from 0 to 0.5, that may be left without a rule: no more rules are made,
-        nor kept, for them.
+        Share of rows, from 0 to 0.5, that may remain without a rule.
     subsumption : bool, default=True
-        Whether rules that hold for nothing but what another rule of the same class holds for are
-        deleted.
+        Whether to drop rules whose region another rule of the same class covers.
     {common}
 
     Attributes
@@ -413,8 +410,8 @@ class REALExtractor(BaseExtractor):
     discretizer_ : Discretizer or None
         The fitted discretizer; None if no feature is numeric.
     n_rules_made_ : int
-        Rules made, of which `rules_` keeps the useful ones. The black box was called at most
-        once for each, and once for the rows.
+        Number of grown rules; `rules_` has the useful ones. The black box is called once for the
+        rows and at most once per grown rule.
     {fitted}
 
     Notes
@@ -521,13 +518,13 @@ class REALExtractor(BaseExtractor):
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         sharing = None
-        if self.discretizer is None:  # on which cuts depend
+        if self.discretizer is None:  # cuts depend on it
             sharing = Sharing.of(extraction)
         chosen = extraction.important_features(self.n_features_to_select)
         if sharing is not None and len(chosen) < extraction.X.shape[1]:
             sharing = sharing.narrowed(digest(chosen))
         coded = once(sharing, "REAL's rows", lambda: self._coded(extraction, chosen))
-        # Fitted anew for every extractor, as far as anyone can tell.
+        # A copy, so that extractors do not share the fitted object.
         self.discretizer_ = copy.deepcopy(coded.discretizer)
         maker = RuleMaker(extraction, coded, self.min_precision, self.n_queries, sharing)
         premises, outputs = maker.make(self.max_candidates, self.tolerance)
@@ -550,7 +547,7 @@ class REALExtractor(BaseExtractor):
         return RuleSet(rules, ordered=True, **extraction.settings)
 
     def _coded(self, extraction: Extraction, chosen: np.ndarray) -> CodedRows:
-        """Put the rows into codes."""
+        """Code the rows."""
         assert extraction.classes is not None
         discretizer = self._fitted_discretizer(extraction)
         cuts, n_features = {}, extraction.X.shape[1]
@@ -558,7 +555,7 @@ class REALExtractor(BaseExtractor):
             numeric = (j for j in range(n_features) if j not in extraction.categories)
             cuts = dict(zip(numeric, discretizer.cut_points_, strict=True))
         categories = {j: v for j, v in extraction.categories.items() if j in chosen}
-        # What is not cut has one code, and is in no rule.
+        # A feature without cuts has one code and occurs in no rule.
         cuts = {j: cuts[j] if j in chosen and j in cuts else _NO_CUTS for j in range(n_features)}
         codes, features = code_rows(extraction.X, cuts, categories)
         rows, first, purity = distinct_rows(
@@ -583,10 +580,10 @@ class REALExtractor(BaseExtractor):
 
 @dataclass(frozen=True, eq=False)
 class CodedRows:
-    """The training rows in codes: the distinct ones, and how features are coded.
+    """The distinct coded training rows and the coding of the features.
 
-    With each distinct row come the index of the first row like it, and its purity, the share of its
-    class among the rows with its codes. There is no discretizer if no feature is numeric.
+    `first` has the index of the first row of each group, and `purity` the share of its class among
+    the rows with its codes. The discretizer is None without numeric features.
     """
 
     discretizer: Discretizer | None
@@ -596,18 +593,18 @@ class CodedRows:
     purity: np.ndarray
 
     def typicality(self) -> np.ndarray:
-        """How much the values of each distinct row are those of its class."""
+        """Return the log frequency of each distinct row's values in its class, summed."""
         result = np.zeros(len(self.rows))
         for codes, feature in zip(self.rows.codes, self.features, strict=True):
             n_codes = len(feature.counts)
             cell = self.rows.labels * n_codes + codes
             result += np.log(np.bincount(cell, weights=self.rows.weights)[cell])
-        return np.round(result, 9)  # so that rounding does not put one of two equal rows first
+        return np.round(result, 9)  # rounding errors must not break ties
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """What came of one row: the weight that waited before, points queried, and the rule."""
+class GrowthStep:
+    """Result of one row: the waiting weight before, the number of queries, and the rule."""
 
     waited: float
     n_queries: int
@@ -617,19 +614,19 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """The rows looked at so far, those that wait, and the points that were queried."""
+    """Finished steps, waiting rows, and queried points."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[GrowthStep, ...]
     waiting: np.ndarray
     queried: Evidence
 
 
 class RuleMaker:
-    """Makes rules that cover the rows, most typical rows first.
+    """Grow rules that cover the rows, the most typical rows first.
 
-    How precise rules must be (`least`) decides the steps; how many are wanted, and for how many
-    rows, only where they end. So candidates of a search that differ in the latter go the same way:
-    through `sharing` each begins where the longest run so far has ended.
+    The minimum precision determines the steps; the number of rules and the tolerance only determine
+    their number. So candidates of a search share steps through `sharing`, and each continues the
+    longest run so far.
     """
 
     def __init__(
@@ -641,14 +638,14 @@ class RuleMaker:
         sharing: Sharing | None,
     ) -> None:
         self._extraction, self._coded, self._sharing = extraction, coded, sharing
-        self._least, self._n_queries = min_precision, n_queries
+        self._min_precision, self._n_queries = min_precision, n_queries
         self._grower = PremiseGrower(coded.features, coded.rows, min_precision)
 
     def make(self, max_rules: int | None, tolerance: float) -> tuple[list[Premise], np.ndarray]:
-        """Premises and classes of rules, until a share `tolerance` of the rows is without one."""
+        """Return premises and classes of rules that leave a share `tolerance` of rows uncovered."""
         weights, oracle = self._coded.rows.weights, self._extraction.oracle
         max_waiting = tolerance * weights.sum()
-        key = "REAL's steps", self._least, self._n_queries
+        key = "REAL's steps", self._min_precision, self._n_queries
         progress = once(self._sharing, key, self._start)
         n_shared_steps = len(progress.steps)
         premises: list[Premise] = []
@@ -657,11 +654,13 @@ class RuleMaker:
         while max_rules is None or len(premises) < max_rules:
             check_deadline()
             is_new = number == len(progress.steps)
-            waits = weights[progress.waiting].sum() if is_new else progress.steps[number].waited
-            if not waits > max_waiting:
+            waiting_weight = (
+                weights[progress.waiting].sum() if is_new else progress.steps[number].waited
+            )
+            if not waiting_weight > max_waiting:
                 break
             if is_new:
-                progress = self._go_on(progress, float(waits))
+                progress = self._go_on(progress, float(waiting_weight))
             elif progress.steps[number].n_queries:
                 oracle.count_again(progress.steps[number].n_queries)
             step = progress.steps[number]
@@ -676,23 +675,23 @@ class RuleMaker:
     def _start(self) -> Progress:
         coded = self._coded
         waiting = np.argsort(-coded.typicality(), kind="stable")
-        waiting = waiting[coded.purity[waiting] >= self._least * (1 - 1e-12)]
+        waiting = waiting[coded.purity[waiting] >= self._min_precision * (1 - 1e-12)]
         empty = np.empty((len(coded.features), 0), dtype=coded.rows.codes.dtype)
         return Progress((), waiting, Evidence(empty, np.empty(0, dtype=np.intp), np.empty(0)))
 
     def _go_on(self, progress: Progress, waited: float) -> Progress:
-        """Look at the row that comes next."""
+        """Grow a rule from the next row."""
         rows, queried = self._coded.rows, progress.queried
         seed, waiting = progress.waiting[0], progress.waiting[1:]
         codes, output = rows.codes[:, seed], int(rows.labels[seed])
-        step = Step(waited, 0, None, output)
-        # Points queried for other rows may contradict even the full conjunction.
+        step = GrowthStep(waited, 0, None, output)
+        # Points that were queried for other rows may contradict the full conjunction.
         if self._grower.allows(codes, output, queried):
             new = self._query(codes, int(self._coded.first[seed]))
             queried = queried.joined(new) if len(new) else queried
             premise = self._grower.grow(codes, output, queried)
             step = replace(step, n_queries=len(new))
-            if premise is not None:  # else the black box predicts another class for the same row
+            if premise is not None:  # None if the black box contradicts the full conjunction
                 step = replace(step, premise=tuple(premise))
                 is_covered = np.zeros(len(rows), dtype=bool)
                 is_covered[inside(rows, premise)] = True
@@ -723,9 +722,9 @@ class RuleMaker:
 
 
 def subsumed(index: int, premises: Sequence[Premise], outputs: np.ndarray) -> bool:
-    """Whether another rule of the same class holds wherever a rule does.
+    """Return whether another rule of the same class covers the region of a rule.
 
-    Of rules with the same premise only the first is not subsumed.
+    Among rules with the same premise only the first is not subsumed.
     """
     mine = premises[index]
     for other, premise in enumerate(premises):
@@ -745,11 +744,11 @@ def best_list(
     n_classes: int,
     tolerance: float,
 ) -> list[tuple[int, np.ndarray]]:
-    """Put rules in an order in which the first that holds gives the prediction.
+    """Select and order rules greedily for a list in which the first matching rule predicts.
 
-    Next comes the rule with the largest surplus of right over wrong predictions among the rows
-    without a rule so far; of equal ones the first. A share `tolerance` of the rows may stay without
-    one. With each rule come the rows of each class that it is the first to hold for.
+    The next rule has the largest surplus of correct over wrong predictions among the uncovered
+    rows; ties go to the first rule. A share `tolerance` of the rows may remain uncovered. Each rule
+    is returned with the class counts of the rows that it is the first to cover.
     """
     max_uncovered = tolerance * rows.weights.sum()
     candidates = list(range(len(premises)))

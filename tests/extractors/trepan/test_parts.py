@@ -29,12 +29,12 @@ from skescore.extractors.trepan import (
     Test,
     TrepanExtractor,
     at_least,
+    bin_instances,
     chi_squared,
     find_cuts,
     given_at_least,
     information_gain,
     kolmogorov_smirnov,
-    put_into_bins,
     thinned,
 )
 
@@ -203,7 +203,7 @@ def gain_of(holds, labels):
 
 
 def binned(X, labels, n_categories=None, n_rows=None):
-    return put_into_bins(
+    return bin_instances(
         X.T, labels, int(labels.max()) + 1, n_categories or {}, len(X) if n_rows is None else n_rows
     )
 
