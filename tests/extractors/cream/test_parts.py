@@ -429,5 +429,5 @@ def test_fault_17_of_equally_large_boxes_the_one_with_most_rows_is_chosen(monkey
     X = np.array([0.0, 1, 2, 3, 4, 4, 5, 5, 6, 7, 8])[:, None]
     target = NumberTarget(X, np.zeros(11), False)
     grower = BoxGrower(X, target, chain_parameters())
-    judged = [_boxes._Judged(0.0, -1.0, n) for n in (3, 5, 4)]
+    judged = [_boxes._CandidateBox(0.0, -1.0, n) for n in (3, 5, 4)]
     assert grower._choose(judged, 1.0) == 1
