@@ -17,6 +17,7 @@ import psutil
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore._quantities import measured_quantities
 from skescore.bench import config_from, read_rows, run_bench
 from skescore.cli import main
 from skescore.datasets import load_dataset
@@ -357,4 +358,6 @@ def test_narrow_terminal_splits_tables(run, measured, monkeypatch):
     assert max(map(len, out.splitlines())) <= 80
     heads = [line.split() for line in out.splitlines() if line.startswith("extractor ")]
     assert heads[0] == ["extractor", "ICE", "FiRe", "Q", "rules"]
-    assert heads[1] == ["extractor", "c", "volume", "c", "rows", "fidelity", "seconds"]
+    covered = ["completeness_volume", "completeness_instances"]
+    labels = " ".join(measured_quantities()[name].heading for name in covered)
+    assert heads[1] == ["extractor", *labels.split(), "fidelity", "seconds"]
