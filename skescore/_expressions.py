@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 __all__ = ["Expression", "Variable"]
@@ -94,7 +95,7 @@ class Expression:
         """Compute 1 / (1 + e^x) without overflow."""
         return _Function("falling_sigmoid", self)
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[str]:
         """Names of the variables that occur in the expression."""
         raise NotImplementedError
@@ -120,7 +121,7 @@ class Expression:
 class _Constant(Expression):
     value: float
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[str]:
         return frozenset()
 
@@ -147,7 +148,7 @@ class Variable(Expression):
 
     name: str
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[str]:
         """The name of the variable itself."""
         return frozenset([self.name])
@@ -170,7 +171,7 @@ class _Operation(Expression):
     left: Expression
     right: Expression
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[str]:
         return self.left.variables | self.right.variables
 
@@ -209,7 +210,7 @@ class _Function(Expression):
     name: str
     argument: Expression
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[str]:
         return self.argument.variables
 

@@ -36,6 +36,15 @@ UNCOVERED = ("ignore", "penalize")
 _TASKS = ("classification", "regression")
 #: Smallest size at which a score is evaluated that is defined for any size above 0.
 _ANY_SIZE = 1e-9
+#: Domains of the arguments of formulas; that of the number of rules depends on the score.
+_DOMAINS: dict[str, dict[str, Any]] = {
+    "loss": {"low": 0.0},
+    "performance": {"high": 1.0},
+    "n_rules": {},
+    "completeness": {"low": 0.0, "high": 1.0},
+    "weight": {"low": 0.0, "strict": True},
+}
+#: Advice in error messages, by argument.
 _REMEDIES = {
     "loss": "Pass an error such as 1 - accuracy or the mean absolute error, not a score.",
     "performance": "Pass a score whose best value is 1, such as accuracy, F1 or R2.",
@@ -317,19 +326,15 @@ def evaluate_formula(
 
     from skescore._validation import as_numbers, check_shapes, plain
 
-    domains: dict[str, dict[str, Any]] = {
-        "loss": {"low": 0.0},
-        "performance": {"high": 1.0},
-        "n_rules": {"low": least_size, "strict": least_size == 0.0},
-        "completeness": {"low": 0.0, "high": 1.0},
-        "weight": {"low": 0.0, "strict": True},
-    }
     used = formula.variables
     values = {}
     for variable, (name, value) in arguments.items():
         if variable in used:
-            kind = name if name in domains else "weight"
-            values[variable] = as_numbers(name, value, **domains[kind], remedy=_REMEDIES[kind])
+            kind = name if name in _DOMAINS else "weight"
+            domain = _DOMAINS[kind]
+            if kind == "n_rules":
+                domain = {"low": least_size, "strict": least_size == 0.0}
+            values[variable] = as_numbers(name, value, **domain, remedy=_REMEDIES[kind])
     check_shapes(**{arguments[variable][0]: value for variable, value in values.items()})
     # An exponent that overflows gives a sigmoid of 0; an undefined score is NaN.
     with np.errstate(all="ignore"):

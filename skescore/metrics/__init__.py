@@ -1,4 +1,4 @@
-"""Measures of rule sets: pure functions of numbers, without an estimator in sight."""
+"""Measures of rule sets and predictions as pure functions, independent of estimators."""
 
 from __future__ import annotations
 

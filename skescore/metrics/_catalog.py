@@ -1,4 +1,4 @@
-"""The catalog of metrics of predictions: one entry per metric, and whose it is.
+"""Catalog of metrics of predictions, with their formulas and origins.
 
 Names are those of scikit-learn where it has the metric, those of RuleKit and RapidMiner elsewhere.
 """

@@ -1,4 +1,4 @@
-"""Rows as metrics of predictions read them, and what makes a metric of a formula of such rows.
+"""Checked rows for metrics of predictions, and a decorator that turns formulas into metrics.
 
 There are four kinds: labels, outcomes of two classes, numbers, and class probabilities. Each is
 checked in one place, and rows that weigh nothing are left out.

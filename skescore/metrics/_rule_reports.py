@@ -1,4 +1,4 @@
-"""Reports of rules on labeled rows: each rule by itself, and the rule set in a few figures.
+"""Reports on labeled rows: one row per rule, and characteristics of the rule set.
 
 The characteristics are those of RuleKit's models, as far as rules and rows determine them.
 How long an induction took is only known to who made the rules.

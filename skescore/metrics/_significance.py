@@ -1,4 +1,4 @@
-"""Whether a rule could be mere luck: p-values of rules, and corrections for testing many.
+"""Significance of rules: p-values, and corrections for multiple tests.
 
 Rules are found by searching, so that the p-values of a rule on the rows it was found on are too
 small. They rank rules; as probabilities they can only be read on rows that were held out.

@@ -1,4 +1,4 @@
-"""Whether rules stay the same where rows change: similarity of rule sets, and of predictions."""
+"""Stability of rules across samples: similarity of rule sets and of predictions."""
 
 from __future__ import annotations
 

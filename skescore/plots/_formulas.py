@@ -1,4 +1,4 @@
-"""FiRe and ICE as functions: along what they depend on, by isolines, and as surfaces."""
+"""Plots of FiRe and ICE as functions: curves, isolines and surfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures of attributions as scorers: how faithful an explainer is to each fitted model."""
+"""Measures of attributions as scorers, such as the faithfulness of an explainer to a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fitted rules on some rows: everything that the scores of :mod:`skescore.scorers` are made of."""
+"""Evaluation of fitted rules on rows, from which :mod:`skescore.scorers` computes all scores."""
 
 from __future__ import annotations
 

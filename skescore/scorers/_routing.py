@@ -1,4 +1,4 @@
-"""How a scorer asks scikit-learn's metadata routing for weights of rows."""
+"""Requests of scorers for sample weights in scikit-learn's metadata routing."""
 
 from __future__ import annotations
 

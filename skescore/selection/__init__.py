@@ -1,4 +1,4 @@
-"""Fewer and better rules: filtered, weighed, pruned, and what that does to the scores."""
+"""Selection of rules: filters, weights, pruning, and their effect on the scores."""
 
 from skescore.selection._effect import selection_effect
 from skescore.selection._filter import select_rules, significant_rules

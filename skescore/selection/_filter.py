@@ -1,4 +1,4 @@
-"""Fewer rules: those that are good enough, or succeed beyond chance.
+"""Filters of rules by a measure or by statistical significance.
 
 A filter only removes rules. The others keep their order, weights and statistics, and the rule set
 its classes, domain, voting and fallback.

@@ -1,4 +1,4 @@
-"""Pruning: single steps towards fewer and wider rules, as long as a score likes them better."""
+"""Pruning: greedy steps towards fewer and wider rules while a score improves."""
 
 from __future__ import annotations
 
