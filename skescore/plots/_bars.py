@@ -159,6 +159,17 @@ def score_bars(
     _name_axis(ax, score, weights)
     if n_bars > len(table):
         ax.set_title(f"{ax.get_title()}: the best {_MAX_BARS} of {n_bars}")
+    _set_limits(ax, table, zoom=zoom)
+    ax.axhline(0.0, color="black", lw=0.8)
+    if legend:
+        spread = bool(np.isfinite(table["spread"]).any())
+        marked = annotate and len(table) > 1
+        _legend(ax, colors if grouped else {}, marked, n_bars == len(table), spread)
+    return ax
+
+
+def _set_limits(ax: Any, table: pd.DataFrame, *, zoom: bool) -> None:
+    """Set the range of the y axis, which begins above 0 if all bars are tall and `zoom`."""
     tops = table["value"] + table["spread"].fillna(0.0)
     low = float((table["value"] - table["spread"].fillna(0.0)).min())
     high = float(tops.max())
@@ -172,12 +183,6 @@ def score_bars(
         ax.set_ylim(0.0, 1.15 * high or 1.0)
     else:
         ax.margins(y=0.15)
-    ax.axhline(0.0, color="black", lw=0.8)
-    if legend:
-        spread = bool(np.isfinite(table["spread"]).any())
-        marked = annotate and len(table) > 1
-        _legend(ax, colors if grouped else {}, marked, n_bars == len(table), spread)
-    return ax
 
 
 def _bars(

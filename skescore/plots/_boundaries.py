@@ -130,9 +130,7 @@ def _fixed_values(
     for feature, value in (fixed_by_user or {}).items():
         j = feature_index(feature, names)
         if j in (sides[0].feature, sides[1].feature):
-            raise ValueError(
-                f"others must not name a feature of the picture, got {feature!r}, which is drawn."
-            )
+            raise ValueError(f"fixed_values must not name a feature of the plot, got {feature!r}.")
         values[j] = value
     return values
 
@@ -230,7 +228,7 @@ def decision_boundary(
     y: Any = None,
     *,
     features: Sequence[str | int] | None = None,
-    others: Mapping[str | int, Any] | None = None,
+    fixed_values: Mapping[str | int, Any] | None = None,
     resolution: int = 160,
     title: str | None = None,
     legend: bool = True,
@@ -251,7 +249,7 @@ def decision_boundary(
     features : sequence of two str or int, optional
         Features on the x axis and the y axis, by name or index; by default the two with the most
         conditions of the rules.
-    others : mapping of str or int to value, optional
+    fixed_values : mapping of str or int to value, optional
         Values of the other features; by default the median, or the most frequent category, of all
         rows or of those of a class.
     resolution : int, default=160
@@ -294,7 +292,7 @@ def decision_boundary(
         X,
         y,
         features=features,
-        others=others,
+        fixed_values=fixed_values,
         resolution=resolution,
         legend=legend,
         axes=[ax],
@@ -308,35 +306,35 @@ def decision_boundaries(
     y: Any = None,
     *,
     features: Sequence[str | int] | None = None,
-    others: Mapping[str | int, Any] | None = None,
+    fixed_values: Mapping[str | int, Any] | None = None,
     resolution: int = 160,
     legend: bool = True,
     axes: Any = None,
 ) -> Any:
     """Draw what several models predict in the plane of the same two features, side by side.
 
-    Use it to see where rules differ from the black box that they explain.
+    Use it to see where rules differ from the black box.
 
     Parameters
     ----------
     models : fitted extractor or search, mapping of str to model, or sequence of models
-        One extractor is drawn beside its black box. Models are estimators, rule sets or functions
+        For one extractor its black box is drawn too. Models are estimators, rule sets or functions
         of rows; the keys of a mapping are the titles.
     X : array-like or DataFrame of shape (n_rows, n_features)
         Rows that determine the ranges of the features, and are drawn as points.
     y : array-like of shape (n_rows,), optional
         True labels or numbers, for the colors of the points; without them no points are drawn.
     features : sequence of two str or int, optional
-        For the x axis and the y axis, by name or index; by default the two that most conditions
-        of the rules among the models use.
-    others : mapping of str or int to value, optional
+        Features on the x axis and the y axis, by name or index; by default the two with the most
+        conditions of the rules.
+    fixed_values : mapping of str or int to value, optional
         Values of the other features; by default the median, or the most frequent category.
     resolution : int, default=160
         Pixels along each axis of numbers.
     legend : bool, default=True
-        Whether a legend, or a scale of the colors, stands beside the last axes.
+        Draw a legend or a color bar beside the last axes.
     axes : sequence of matplotlib.axes.Axes, optional
-        Where to draw, one for each model; a new figure with one row by default.
+        Axes to draw on, one for each model; a new figure with one row by default.
 
     Returns
     -------
@@ -346,7 +344,7 @@ def decision_boundaries(
     Raises
     ------
     TypeError, ValueError
-        If there is no model, a feature is unknown, there are not as many axes as models, or
+        If there is no model, a feature is unknown, the numbers of axes and models differ, or
         classifiers are mixed with regressors.
 
     Notes
@@ -374,14 +372,12 @@ def decision_boundaries(
         raise ValueError(
             f"models must be all classifiers or all regressors, got {list(named)}. Draw them apart."
         )
-    fixed, origin = _choose_slice(named, X, table, names, (sides[0], sides[1]), others)
+    fixed, origin = _choose_slice(named, X, table, names, (sides[0], sides[1]), fixed_values)
     rows = rows_of_plane(X, names, (sides[0], sides[1]), fixed, resolution)
     predictions_by_model = [
         predictions_of(model, rows, rules_known=_rules_of(model)) for model in named.values()
     ]
-    truth = None if y is None else np.asarray(y)
-    if truth is not None and truth.shape != (len(table),):
-        raise ValueError(f"y must hold one value per row, {len(table)}, got {truth.shape}.")
+    truth = _checked_truth(y, len(table))
     all_axes = _axes_for(axes, len(named))
     shape = (len(sides[1].centers(resolution)), len(sides[0].centers(resolution)))
     centers = [side.centers(resolution) for side in sides]
@@ -585,6 +581,13 @@ def _feature_names(X: Any, rulesets: list[RuleSet]) -> tuple[str, ...]:
     if len(shape) != 2:
         raise ValueError(f"X must be two-dimensional (rows, features), got shape {shape}.")
     return tuple(f"x{j}" for j in range(shape[1]))
+
+
+def _checked_truth(y: Any, n_rows: int) -> np.ndarray | None:
+    truth = None if y is None else np.asarray(y)
+    if truth is not None and truth.shape != (n_rows,):
+        raise ValueError(f"y must hold one value per row, {n_rows}, got {truth.shape}.")
+    return truth
 
 
 def _axes_for(axes: Any, n: int) -> np.ndarray:

@@ -407,18 +407,9 @@ def parallel_rules(
                         gid=f"rule {i + 1}",
                     )
                 )
-            sign = _missing_sign(rule, side.feature)
-            if sign:
+            if sign := _missing_sign(rule, side.feature):
                 signs[sign] = None
-                ax.text(
-                    k - 0.5 * _CELL - 0.02,
-                    i,
-                    sign.partition(" ")[0],
-                    ha="right",
-                    va="center",
-                    fontsize="small",
-                    zorder=4,
-                )
+                _write_sign(ax, k, i, sign)
         more = "" if not has_further_conditions(rule, chosen, missing=True) else " +"
         signs |= {"+ has further conditions": None} if more else {}
         labels.append(f"{i + 1}: {short(_output_text(rule.output, ruleset.task), 18)}{more}")
@@ -433,6 +424,19 @@ def parallel_rules(
     if legend:
         palette.legend(ax, faces=False)
     return ax
+
+
+def _write_sign(ax: Any, column: int, row: int, sign: str) -> None:
+    """Write a sign at the left of a feature's cell."""
+    ax.text(
+        column - 0.5 * _CELL - 0.02,
+        row,
+        sign.partition(" ")[0],
+        ha="right",
+        va="center",
+        fontsize="small",
+        zorder=4,
+    )
 
 
 def _drawn_pieces(side: Side, rule: Rule) -> list[tuple[float, float]]:

@@ -121,9 +121,6 @@ def pareto_plot(
     if color != "extractor":
         scores = score_values(table, color, completeness=completeness, **weights)
     ax = axes_or_new(ax, (7.0, 4.4))
-    order = np.lexsort([front[y], front[x]])
-    front_x, front_y = front[x].to_numpy(float)[order], front[y].to_numpy(float)[order]
-    knee = front["knee"].to_numpy(bool)[order]
     if scores is None:
         draw_points(ax, table, xs, ys, legend=False)
     else:
@@ -139,6 +136,29 @@ def pareto_plot(
                 cax=ax.inset_axes((1.02, 0.0, 0.04, 1.0)),
                 label=f"{spec.label}{weights_text}, {sign} is better",
             )
+    _draw_front(ax, front, x, y)
+    wide = xs.min() > 0 and xs.max() / xs.min() > _WIDE
+    if wide if log is None else log:
+        ax.set_xscale("log")
+        log_ticks(ax.xaxis)
+    elif (quantity := measured_quantities().get(x)) is not None and quantity.is_count:
+        whole_ticks(ax.xaxis)
+    kind = "volume" if completeness == "volume" else "rows"
+    ax.set_xlabel(_axis_label(x, kind))
+    ax.set_ylabel(_axis_label(y, kind))
+    ax.set_title(
+        f"{len(table)} candidate{'' if len(table) == 1 else 's'}, {len(front)} on the front"
+    )
+    if legend:
+        legend_beside(ax)
+    return ax
+
+
+def _draw_front(ax: Any, front: pd.DataFrame, x: str, y: str) -> None:
+    """Draw the Pareto front as a staircase, and a ring around its knee."""
+    order = np.lexsort([front[y], front[x]])
+    front_x, front_y = front[x].to_numpy(float)[order], front[y].to_numpy(float)[order]
+    knee = front["knee"].to_numpy(bool)[order]
     ax.plot(
         front_x,
         front_y,
@@ -158,21 +178,6 @@ def pareto_plot(
         zorder=5,
         label=f"knee: {x} = {number(front_x[knee][0])}, {y} = {number(front_y[knee][0])}",
     )
-    wide = xs.min() > 0 and xs.max() / xs.min() > _WIDE
-    if wide if log is None else log:
-        ax.set_xscale("log")
-        log_ticks(ax.xaxis)
-    elif (quantity := measured_quantities().get(x)) is not None and quantity.is_count:
-        whole_ticks(ax.xaxis)
-    kind = "volume" if completeness == "volume" else "rows"
-    ax.set_xlabel(_axis_label(x, kind))
-    ax.set_ylabel(_axis_label(y, kind))
-    ax.set_title(
-        f"{len(table)} candidate{'' if len(table) == 1 else 's'}, {len(front)} on the front"
-    )
-    if legend:
-        legend_beside(ax)
-    return ax
 
 
 def _axis_label(objective: str, completeness: str) -> str:

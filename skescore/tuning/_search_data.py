@@ -75,7 +75,7 @@ class SearchData:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the black box is used as it was fitted by the user."""
+        """True if the user fitted the black box."""
         return self.y is None or is_prefit(self.estimator)
 
     def take(self, rows: np.ndarray | None) -> SearchData:

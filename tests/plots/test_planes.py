@@ -126,11 +126,11 @@ def test_other_features_are_held_where_asked() -> None:
         return {t.get_text() for t in ax.get_legend().get_texts()}
 
     assert shown() == {"low"}  # the median is 3
-    assert shown(others={2: 7.0}) == {"high"}
-    with pytest.raises(ValueError, match="others must not name a feature of the picture"):
-        shown(others={1: 7.0})
+    assert shown(fixed_values={2: 7.0}) == {"high"}
+    with pytest.raises(ValueError, match="fixed_values must not name"):
+        shown(fixed_values={1: 7.0})
     with pytest.raises(ValueError, match="index from 0 to 2, got 9"):
-        shown(others={9: 7.0})
+        shown(fixed_values={9: 7.0})
 
 
 def test_a_slice_that_shows_every_class_is_taken_if_there_is_one() -> None:
@@ -146,7 +146,7 @@ def test_a_slice_that_shows_every_class_is_taken_if_there_is_one() -> None:
     assert len(np.unique(pixels(ax)[2])) == 2
     # No slice shows all three; the legend says so where the class is known.
     ax = plots.decision_boundary(
-        model, X, model(X), features=(0, 1), resolution=30, others={2: 0.0}, ax=axes()
+        model, X, model(X), features=(0, 1), resolution=30, fixed_values={2: 0.0}, ax=axes()
     )
     assert [t.get_text() for t in ax.get_legend().get_texts()] == [
         "a",
