@@ -257,7 +257,7 @@ def test_help_wrong_usage_and_missing_files_import_nothing_heavy(tmp_path: Path)
             "no file no_such_model.skops; name a model or rules",
             "no folder no_such_run. Name",
             "'no_such_file.csv' is neither",
-            "say what to measure",
+            "name a benchmark",
             "whose --storage is needed",
             "no file rules.json",
         ),
