@@ -138,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     SystemExit
         After ``--help`` and ``--version`` (code 0) and wrong usage (code 2), as argparse does.
     """
-    if sys.stdout is None or sys.stderr is None:  # closed by whoever started the process
+    if sys.stdout is None or sys.stderr is None:  # closed by the parent process
         nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for stream in (sys.stdout, sys.stderr):

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
     from skescore.scorers import RuleEvaluation, ScoreSpec
 
-#: Characters of a table of measures; it goes on below where there are more of them.
+#: Width of a table of measures in characters; further measures are in a second table.
 _WIDTH = 96
-#: Rules of which pairs are looked at, and comparisons of voting rules that are tried out.
+#: Largest number of rules that are compared in pairs, and of conditions of voting rules.
 _MOST_PAIRED, _MOST_TRIED = 2000, 500
 #: What is counted in rows.
 _COUNTS = ("p", "n", "P", "N", "unique_rows", "voting_conflicts", "negative_voting_conflicts")
@@ -34,15 +34,15 @@ _COUNTS = ("p", "n", "P", "N", "unique_rows", "voting_conflicts", "negative_voti
 _FIGURES = {
     "conditions_per_rule": "features that a rule names",
     "literals_per_rule": "comparisons that it makes",
-    "avg_rule_coverage": "share of all rows that a rule holds for",
-    "avg_rule_precision": "share of its rows that are right",
-    "avg_rule_quality": "c2: precision beyond chance, and share of the right rows found",
-    "fraction_significant": "share of tested rules that succeed beyond chance",
+    "avg_rule_coverage": "share of all rows that a rule covers",
+    "avg_rule_precision": "share of the covered rows that are correct",
+    "avg_rule_quality": "c2: precision beyond chance, and share of the positive rows covered",
+    "fraction_significant": "share of tested rules that are better than chance",
     "fraction_fdr_significant": "the same, corrected for the number of rules (false discoveries)",
     "fraction_fwer_significant": "the same, corrected for any false one among them",
-    "rules_per_example": "rules that hold for a row",
-    "voting_conflicts": "rows that rules of different classes hold for",
-    "negative_voting_conflicts": "those of them that are predicted wrongly",
+    "rules_per_example": "rules that cover a row",
+    "voting_conflicts": "rows covered by rules of different classes",
+    "negative_voting_conflicts": "conflicting rows that are predicted wrongly",
 }
 _NAMES = {
     "avg_rule_coverage": "coverage",
@@ -58,9 +58,9 @@ _NAMES = {
 
 
 def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
-    """Write every rule by itself: its text, its counts, its measures; then the averages.
+    """Write the text, counts and measures of each rule, and then the averages.
 
-    Rules are often longer than a line, so that they are listed first, and tables go by number.
+    Rules are often longer than a line, so they are listed first, and the tables use their numbers.
     """
     from skescore.metrics import RULE_MEASURES
 
@@ -107,7 +107,7 @@ def print_rules(printer: Printer, result: Mapping[str, Any]) -> None:
     printer.line(f"(Greater is better{but}; - where a measure is not defined.)")
     printer.heading("the rule set: means over rules, and how they meet")
     if result["assigned_rows"]:
-        printer.line("(Here all rows that rules hold for count.)")
+        printer.line("(All rows that a rule covers are counted.)")
     figures = result["characteristics"]
     rows = [
         [_NAMES.get(name, name.replace("_", " ")), _cell(name, figures[name]), meaning]
@@ -169,7 +169,7 @@ _ELSEWHERE = (
 )
 #: Options that say how a file is read into memory.
 _READING = ("drop", "category", "numeric", "na_values", "sep", "decimal", "encoding", "sample")
-#: What is told of each rule beside the measures that are asked for.
+#: Columns of each rule in addition to the requested measures.
 _COLUMNS = (
     "text",
     "output",
@@ -427,7 +427,7 @@ def _refuse_task(options: argparse.Namespace, ruleset: RuleSet, name: str, other
 
 
 def _load(options: argparse.Namespace, ruleset: RuleSet, model: Any = None) -> Dataset:
-    """The columns that the rules were made with, for the task that they are for.
+    """Load the columns and the target for which the rules were made.
 
     With a model, also those that it wants.
     """

@@ -117,7 +117,7 @@ def tune_text(
     if not result["black_box"]["trained_here"]:
         how = "on these rows, which it may have been trained on"
     if options.class_weight is not None:
-        how += "; each class weighs the same"
+        how += "; all classes have the same total weight"
     printer.line(f"black box {options.black_box}: {quality} ({how})")
     judged = bool((result.get("all_rows") or {}).get("finalists"))
     _leaderboard(printer, options, dataset, search, judged=judged)
@@ -132,7 +132,7 @@ def tune_text(
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
     if options.class_weight is not None:
         printer.line(
-            "(Rows of a rule are counted as often as they weigh, in whole numbers; below, every "
+            "(Rows of a rule are counted by their weight, in whole numbers; below, every "
             "row counts once.)"
         )
     measure = "accuracy" if dataset.task == "classification" else "R²"

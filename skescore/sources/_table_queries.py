@@ -1,4 +1,4 @@
-"""Queries of a table, and the SQL expressions of which reducers compose them."""
+"""Queries of a table, and SQL expressions from which reducers compose queries."""
 
 from __future__ import annotations
 

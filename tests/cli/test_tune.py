@@ -1072,8 +1072,8 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     quality = float(re.search(r"accuracy ([0-9.]+)", out)[1])
     assert 0.6 < quality < (kinds == "usual").mean()
     assert not out.startswith("Note: ")
-    assert "each class weighs the same" in out
-    assert "counted as often as they weigh" in out
+    assert "all classes have the same total weight" in out
+    assert "counted by their weight" in out
     assert "below, every row counts once" in out
     rules = json.loads((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
