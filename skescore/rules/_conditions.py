@@ -130,7 +130,11 @@ class TruthTable(NamedTuple):
 
     def look_up(self, passes: np.ndarray, is_missing: np.ndarray) -> np.ndarray:
         """Return the truth for each value, given its state."""
-        return np.where(is_missing, self.missing, np.where(passes, self.passing, self.failing))
+        if self.passing == self.failing:
+            observed = np.full(len(passes), self.passing)
+        else:
+            observed = passes if self.passing else ~passes
+        return observed | is_missing if self.missing else observed & ~is_missing
 
 
 def truth_table(condition: Interval | OneOf | Missing | Linear) -> TruthTable:

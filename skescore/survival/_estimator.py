@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skescore._optional import import_optional
 from skescore.rules import SurvivalCurve, SurvivalRules, read_outcomes
-from skescore.rules._survival import Flags, Floats
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 class SurvivalRulesEstimator(BaseEstimator):

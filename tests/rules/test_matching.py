@@ -817,10 +817,10 @@ def test_match_sets_of_numbers(one, other):
         assert within(_common(one, other), x) == (within(one, x) and within(other, x))
 
 
-def test_given_names_that_hold_psykes_say_where_they_are():
+def test_columns_map_names_to_positions():
     assert Columns.of(["b", "a"], None).names == ("b", "a")
-    assert Columns.of(["b", "a"], ["a", "c", "b"]).place == {"b": 2, "a": 0}
-    assert Columns.of(["b", "a"], ["x", "y"]).place == {"b": 0, "a": 1}
+    assert Columns.of(["b", "a"], ["a", "c", "b"]).index_of == {"b": 2, "a": 0}
+    assert Columns.of(["b", "a"], ["x", "y"]).index_of == {"b": 0, "a": 1}
 
 
 INF, NAN = math.inf, math.nan
