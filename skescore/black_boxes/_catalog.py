@@ -69,7 +69,7 @@ _CATBOOST: dict[str, Any] = {
     "allow_writing_files": False,
     "thread_count": 1,
 }
-_BOTH = ("features", "target")
+_FEATURES_AND_TARGET = ("features", "target")
 
 BLACK_BOXES: Mapping[str, BlackBoxSpec] = MappingProxyType(
     {
@@ -112,13 +112,13 @@ BLACK_BOXES: Mapping[str, BlackBoxSpec] = MappingProxyType(
             lambda seed: MLPClassifier(max_iter=2000, random_state=seed),
             lambda seed: MLPRegressor(max_iter=2000, random_state=seed),
             "neural network, one layer of 100 units, on standardized features",
-            _BOTH,
+            _FEATURES_AND_TARGET,
         ),
         "svm": BlackBoxSpec(
             lambda seed: SVC(),
             lambda seed: SVR(),
             "support vectors with a Gaussian kernel, on standardized features",
-            _BOTH,
+            _FEATURES_AND_TARGET,
         ),
         "knn": BlackBoxSpec(
             lambda seed: KNeighborsClassifier(n_neighbors=5),

@@ -379,7 +379,9 @@ class BinnedTable:
         )
         return Domain.around(ends, margin, self._terms.categories)
 
-    def look(self, paths: Sequence[Path], totals: Sequence[Sums] | None) -> list[list[Sums]]:
+    def fetch_histograms(
+        self, paths: Sequence[Path], totals: Sequence[Sums] | None
+    ) -> list[list[Sums]]:
         """Return the histograms of the nodes at the ends of paths.
 
         Parameters
@@ -416,7 +418,7 @@ class BinnedTable:
     def residuals(
         self, paths: Sequence[Path], equations: Sequence[Equations], totals: Sequence[Sums]
     ) -> list[list[Fraction]]:
-        """Return summed absolute residuals of the labels of nodes, see :meth:`look`."""
+        """Return summed absolute residuals of the labels of nodes, see :meth:`fetch_histograms`."""
         return self._source.residuals(self.named(self._nodes(paths)), equations, totals)
 
     def sides(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -187,7 +187,7 @@ class CARTExtractor(BaseExtractor):
         if not isinstance(min_weight, Integral):
             min_weight = math.ceil(min_weight * weight)
         growth = replace(growth, min_weight=float(min_weight) if min_weight > 1 else 0.0)
-        model = grow(table.look, growth)
+        model = grow(table.fetch_histograms, growth)
         rules = tree_to_ruleset(
             model, simplify=self.simplify, feature_names=table.names, classes=classes, missing=False
         )

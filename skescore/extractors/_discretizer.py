@@ -260,7 +260,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 check_classification_targets(target)
                 target = np.unique(target, return_inverse=True)[1]
         if self.strategy == "given":
-            self.cut_points_ = self._given(rows.shape[1])
+            self.cut_points_ = self._given_cuts(rows.shape[1])
         else:
             self.cut_points_ = [self._cuts(column, target) for column in rows.T]
         if self.joint and target is not None:
@@ -336,7 +336,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         last = tree_boundaries(ordered, target, self.n_bins, min_rows)
         return halfway(ordered[last], ordered[last + 1])
 
-    def _given(self, n_features: int) -> list[np.ndarray]:
+    def _given_cuts(self, n_features: int) -> list[np.ndarray]:
         result = [np.empty(0) for _ in range(n_features)]
         if isinstance(self.cut_points, Mapping):
             cuts_by_feature = [

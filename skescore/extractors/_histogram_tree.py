@@ -19,7 +19,7 @@ Sums: TypeAlias = NDArray[np.int64]
 Path: TypeAlias = tuple[tuple[int, int, bool], ...]
 #: Returns the histograms of nodes: per feature the sums of each bin, of shape (n_bins, n_sums). The
 #: total sums of the nodes are passed as well, except for the root.
-Look: TypeAlias = Callable[[Sequence[Path], Sequence[Sums] | None], list[list[Sums]]]
+FetchHistograms: TypeAlias = Callable[[Sequence[Path], Sequence[Sums] | None], list[list[Sums]]]
 
 #: Number of nodes whose histograms are requested together.
 _BATCH = 256
@@ -156,12 +156,12 @@ class _TreeNode:
     number: int = field(default=-1)
 
 
-def grow(look: Look, growth: Growth) -> SimpleNamespace:
+def grow(fetch: FetchHistograms, growth: Growth) -> SimpleNamespace:
     """Grow a tree level by level.
 
     Parameters
     ----------
-    look : callable
+    fetch : callable
         Returns the histograms of nodes. It is called once per level, for the lighter one of each
         two siblings; the histograms of the other one are differences.
     growth : Growth
@@ -174,9 +174,9 @@ def grow(look: Look, growth: Growth) -> SimpleNamespace:
         fitted on bin numbers, but without impurities. Leaves of a regression have values in the
         units of the labels.
     """
-    bins = look([()], None)[0]
+    bins = fetch([()], None)[0]
     root = _TreeNode((), bins[0].sum(axis=0), bins)
-    grower = _Grower(look, growth, root)
+    grower = _Grower(fetch, growth, root)
     if growth.max_leaf_nodes is None:
         grower.by_level()
     else:
@@ -185,8 +185,8 @@ def grow(look: Look, growth: Growth) -> SimpleNamespace:
 
 
 class _Grower:
-    def __init__(self, look: Look, growth: Growth, root: _TreeNode) -> None:
-        self._look, self._growth, self._root = look, growth, root
+    def __init__(self, fetch: FetchHistograms, growth: Growth, root: _TreeNode) -> None:
+        self._fetch, self._growth, self._root = fetch, growth, root
         self._all = float(growth.weight(root.total))
         self._find_split(root)
 
@@ -216,7 +216,7 @@ class _Grower:
             lighter = [
                 min(_children(n), key=lambda n: float(self._growth.weight(n.total))) for n in batch
             ]
-            histograms = self._look([n.path for n in lighter], [n.total for n in lighter])
+            histograms = self._fetch([n.path for n in lighter], [n.total for n in lighter])
             for node, child, bins in zip(batch, lighter, histograms, strict=True):
                 assert node.bins is not None
                 child.bins = bins

@@ -478,7 +478,7 @@ class LinearTable:
         order = np.argsort(np.append(np.flatnonzero(is_stored), np.flatnonzero(~is_stored)))
         return all_fits.take(order)
 
-    def each(self, index: np.ndarray) -> list[LinearBox]:
+    def split_boxes(self, index: np.ndarray) -> list[LinearBox]:
         """Return boxes as separate objects."""
         stored_index = self._place[index].tolist()
         return [

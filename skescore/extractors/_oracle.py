@@ -180,7 +180,7 @@ class Oracle:
         if cached is not None:
             self.n_rows_cached += len(X)
             return np.array(cached)
-        converted = self._shown(X)
+        converted = self._convert_rows(X)
         n_rows = len(converted)
         size = self.batch_size or max(1, n_rows)
         # Unchanged rows in one call need no second digest in a cached black box.
@@ -241,7 +241,7 @@ class Oracle:
             )
         return predictions
 
-    def _shown(self, X: Any) -> Any:
+    def _convert_rows(self, X: Any) -> Any:
         """Convert the rows to the container that the black box was fitted on."""
         is_frame = hasattr(X, "columns")
         if self._names is None:

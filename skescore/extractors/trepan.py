@@ -321,7 +321,7 @@ class _Candidate:
 
     gain: float
     test: Test
-    held: np.ndarray
+    n_holding: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -390,7 +390,7 @@ class MofNSearch:
         for gain, parent, test in extensions:
             key = test.m, frozenset(test.literals)
             if key not in new_beam:
-                n_holding = parent.held + binned.holds(test.literals[-1])
+                n_holding = parent.n_holding + binned.holds(test.literals[-1])
                 new_beam[key] = _Candidate(gain, test, n_holding)
             if len(new_beam) == self.beam_width:
                 break
@@ -407,10 +407,10 @@ class MofNSearch:
         """Yield the m-of-n tests that extend a candidate by a literal on each unused feature."""
         used = {literal.feature for literal in candidate.test.literals} | set(used_features)
         # Instances that lack one literal pass if the new one holds; the others are decided.
-        undecided = np.flatnonzero(candidate.held == m - 1)
+        undecided = np.flatnonzero(candidate.n_holding == m - 1)
         if not len(undecided):
             return
-        passing = binned.count(np.flatnonzero(candidate.held >= m))
+        passing = binned.count(np.flatnonzero(candidate.n_holding >= m))
         for feature in range(len(binned.codes)):
             if feature in used:
                 continue
@@ -525,7 +525,7 @@ MOST_KERNELS = 10_000
 #: Largest number of distinct values of a numeric feature that is drawn from these values.
 MOST_VALUES = 10
 #: Independent streams of random numbers per feature and point.
-_PICK, _PLACE, _LITERAL = 0, 1, 2
+_PICK, _POSITION, _LITERAL = 0, 1, 2
 _STREAMS = 3
 #: Stream for thinning, beyond the streams of all features.
 _THINNING = 2**40
@@ -621,7 +621,7 @@ class InstanceModel:
         """Draw one number of a feature per key."""
         weights = self._weights(region, j)
         pick = _uniform(keys, _STREAMS * j + _PICK)
-        position = _uniform(keys, _STREAMS * j + _PLACE)
+        position = _uniform(keys, _STREAMS * j + _POSITION)
         is_impossible = not weights.sum() > 0  # the model gives the region probability 0
         if j in self.features.values:
             if is_impossible:

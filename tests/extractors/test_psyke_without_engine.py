@@ -91,7 +91,9 @@ def test_parameters_are_checked_first(algorithm, given, text):
 
 
 def test_a_regression_needs_an_algorithm_for_it():
-    with pytest.raises(ValueError, match="but the black box DecisionTreeRegressor does regression"):
+    with pytest.raises(
+        ValueError, match="but the black box DecisionTreeRegressor is for regression"
+    ):
         PSyKEExtractor(DecisionTreeRegressor(), "divine").fit(X, X[:, 0])
 
 

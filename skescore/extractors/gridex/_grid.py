@@ -17,7 +17,7 @@ import numpy as np
 from skescore._deadline import check_deadline
 from skescore._random import combine, uniform_points
 from skescore.extractors._base import Extraction
-from skescore.extractors._histogram_tree import Look, Path, Sums
+from skescore.extractors._histogram_tree import FetchHistograms, Path, Sums
 from skescore.extractors.gridex._statistics import JoinableTable, StatisticsTable
 from skescore.rules import BoxTable
 
@@ -374,7 +374,7 @@ class CellMerger:
         else:
             self._index = FaceIndex(cells, parent[cells], low[cells], high[cells], edges)
         self._statistics: dict[int, Any] = dict(
-            zip(cells.tolist(), statistics.each(cells), strict=True)
+            zip(cells.tolist(), statistics.split_boxes(cells), strict=True)
         )
         self._join(pairs[allowed], impurity[allowed])
 
@@ -576,7 +576,7 @@ class Bins:
 Fetch = Callable[[Sequence[tuple[Histogram, Sequence[Histogram]]]], None]
 
 
-def fetched(look_up: Look) -> Fetch:
+def fetched(look_up: FetchHistograms) -> Fetch:
     """Make a function that fetches histograms of parts; those of the heaviest are differences."""
 
     def fetch(families: Sequence[tuple[Histogram, Sequence[Histogram]]]) -> None:

@@ -283,14 +283,20 @@ class GridExExtractor(BaseExtractor):
             self.importances_ = given_importances(self.importances, len(table.names)).copy()
         chosen = table.important_features(self.n_features_to_select)
         summing = self._summing(source, table, chosen)
-        bins = table.look([()], None)[0]
+        bins = table.fetch_histograms([()], None)[0]
         root = Histogram((), bins[0].sum(axis=0), bins)
         threshold = summing.default_threshold(root) if self.threshold is None else self.threshold
         levels = self._levels_of(settings["domain"], chosen, threshold)
         assert self.max_rules is not None
         problem = SimpleNamespace(settings=settings, classes=classes)
         boxes, finished = cut_adaptively(
-            problem, levels, 0, summing.collect, self.max_rules, root, fetched(table.look)
+            problem,
+            levels,
+            0,
+            summing.collect,
+            self.max_rules,
+            root,
+            fetched(table.fetch_histograms),
         )
         conclusions = self._conclude_sums(summing, root, finished)
         assert conclusions.n_rows is not None

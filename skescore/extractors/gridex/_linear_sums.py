@@ -165,13 +165,13 @@ class LinearSums:
 
     def default_threshold(self, root: Histogram) -> float:
         """Return the default threshold."""
-        everything = self._whole(root)
+        everything = self._root_boxes(root)
         fits = self.fits(everything)
         residual = float(self.residuals(everything, self.vectors(fits))[0])
         deviation = float(np.sqrt(fits.gram[0, -1, -1] / fits.n[0]))
         return threshold_of(residual * self.units.unit[-1], deviation * self.units.unit[-1])
 
-    def _whole(self, root: Histogram) -> list[LinearSumsBox]:
+    def _root_boxes(self, root: Histogram) -> list[LinearSumsBox]:
         points: Any = root.along(0)
         return self.collect(None, points.predictions, points.box, 1).boxes
 
@@ -210,7 +210,7 @@ class LinearSums:
             np.einsum("bi,bij,bj->", vectors[:, :-1], fits.gram, vectors[:, :-1])
             for vectors in (models.full, models.vectors)
         )
-        return float((after - before) / self.fits(self._whole(root)).gram[0, -1, -1])
+        return float((after - before) / self.fits(self._root_boxes(root)).gram[0, -1, -1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +268,7 @@ class LinearSumsTable:
         vectors = self._context.vectors(fits)[:, :-1]
         return np.einsum("bi,bij,bj->b", vectors, fits.gram, vectors)
 
-    def each(self, index: np.ndarray) -> list[LinearSumsBox]:
+    def split_boxes(self, index: np.ndarray) -> list[LinearSumsBox]:
         """Return boxes as separate objects."""
         return [self.boxes[i] for i in index.tolist()]
 
@@ -279,7 +279,7 @@ class LinearSumsTable:
 
     def assemble(self, cells: np.ndarray, unions: Sequence[LinearSumsBox]) -> LinearSumsTable:
         """Return a table with some boxes, followed by unions."""
-        return LinearSumsTable(self._context, [*self.each(cells), *unions])
+        return LinearSumsTable(self._context, [*self.split_boxes(cells), *unions])
 
     def closed(self, lower: np.ndarray, upper: np.ndarray) -> ClosedLinearSums:
         """Return the final boxes, which are no longer joined."""

@@ -41,7 +41,7 @@ class JoinableTable(Protocol):
     def scatter(self) -> np.ndarray:
         """Summed squared error in each box."""
 
-    def each(self, index: np.ndarray) -> Sequence[Any]:
+    def split_boxes(self, index: np.ndarray) -> Sequence[Any]:
         """Statistics of some boxes, one by one: objects with `union` and `union_impurities`."""
 
     def joinable(self, pairs: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +115,7 @@ class ClassCountsTable:
         total = self.counts.sum(axis=1)
         return np.asarray(total - (self.counts**2).sum(axis=1) / total)
 
-    def each(self, index: np.ndarray) -> list[ClassCounts]:
+    def split_boxes(self, index: np.ndarray) -> list[ClassCounts]:
         """Return the counts of boxes as separate objects."""
         counts = self.counts[index]
         parts = counts.tolist(), self.outputs[index].tolist(), counts.sum(axis=1).tolist()
@@ -226,7 +226,7 @@ class MomentsTable:
         """Summed squared deviation from the mean."""
         return self.moments[:, 2]
 
-    def each(self, index: np.ndarray) -> list[Moments]:
+    def split_boxes(self, index: np.ndarray) -> list[Moments]:
         """Return the moments of boxes as separate objects."""
         return [Moments(n, mean, s, self.tolerance) for n, mean, s in self.moments[index].tolist()]
 

@@ -14,14 +14,14 @@ from skescore.extractors._discretizer import Discretizer
 
 Check = Callable[[str, Any], object]
 
-_BOTH = ("classification", "regression")
+_BOTH_TASKS = ("classification", "regression")
 _METRICS = {"classification": ("ACC", "F1"), "regression": ("R2", "MAE", "MSE")}
 
 
 class Algorithm(NamedTuple):
-    """One of PSyKE's algorithms: its authors' name for it, and what it can do and be given.
+    """One of PSyKE's algorithms: its name, tasks and parameters.
 
-    Each parameter has a default and a check, which raises for a value that cannot be used.
+    Each parameter has a default and a check, which raises an error for invalid values.
     """
 
     title: str
@@ -45,7 +45,7 @@ def _positive_share(name: str, value: Any) -> None:
     check.check_number(name, value, high=1, above=0)
 
 
-def _each(name: str, value: Any, inner: Check) -> None:
+def _check_each(name: str, value: Any, inner: Check) -> None:
     if is_sequence(value):
         if not len(value):
             raise ValueError(f"{name} must not be an empty sequence, got {value!r}.")
@@ -56,13 +56,13 @@ def _each(name: str, value: Any, inner: Check) -> None:
 
 
 def _slices(name: str, value: Any) -> None:
-    _each(name, value, _integer(2))
+    _check_each(name, value, _integer(2))
 
 
 def _importance(name: str, value: Any) -> None:
     if value is None:
         return
-    _each(name, value, _number(0.0, 1.0))
+    _check_each(name, value, _number(0.0, 1.0))
     if is_sequence(value) and any(a >= b for a, b in pairwise(value)):
         raise ValueError(f"{name} must increase if it is a sequence, got {value!r}.")
 
@@ -92,7 +92,7 @@ def _sigma(name: str, value: Any) -> None:
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether a parameter is given as several values."""
+    """Return whether the value of a parameter is a sequence."""
     return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
 
 
@@ -121,7 +121,7 @@ _BOTTOM_UP: _Parameters = {
 _GENETIC: _Parameters = {
     "features": (None, _features),
     "n_features": (2, _integer(1)),
-    "max_slices": (1, _integer(1)),  # PSyKE keeps the worst of several numbers of cuts
+    "max_slices": (1, _integer(1)),  # with more, PSyKE keeps the worst number of cuts
     "min_rules": (1, _integer(1)),
     "threshold": (None, _number(0.0, optional=True)),
     "output": ("linear", _choice("constant", "linear")),
@@ -137,7 +137,7 @@ _GENETIC: _Parameters = {
 ALGORITHMS: dict[str, Algorithm] = {
     "cart": Algorithm(
         "CART",
-        _BOTH,
+        _BOTH_TASKS,
         {
             "max_depth": (3, _integer(1, optional=True)),
             "max_leaves": (3, _integer(2, optional=True)),
@@ -147,17 +147,17 @@ ALGORITHMS: dict[str, Algorithm] = {
     "cosmik": Algorithm(
         "COSMiK", ("regression",), {"max_components": (4, _integer(2)), **_BOTTOM_UP, **_OUTPUT}
     ),
-    "cream": Algorithm("CReEPy with CREAM", _BOTH, _CLUSTERS),
+    "cream": Algorithm("CReEPy with CREAM", _BOTH_TASKS, _CLUSTERS),
     "divine": Algorithm("DiViNE", ("classification",), _BOTTOM_UP),
-    "exact": Algorithm("CReEPy with ExACT", _BOTH, _CLUSTERS),
-    "ginger": Algorithm("GInGER", _BOTH, _GENETIC),
-    "gridex": Algorithm("GridEx", _BOTH, _GRID),
+    "exact": Algorithm("CReEPy with ExACT", _BOTH_TASKS, _CLUSTERS),
+    "ginger": Algorithm("GInGER", _BOTH_TASKS, _GENETIC),
+    "gridex": Algorithm("GridEx", _BOTH_TASKS, _GRID),
     "gridrex": Algorithm("GridREx", ("regression",), _GRID),
-    # It fills up cells without rows as well, and there are many.
-    "hex": Algorithm("HEx", _BOTH, {**_GRID, "min_examples": (0, _integer(0)), **_OUTPUT}),
+    # HEx also queries points in the many cells without rows.
+    "hex": Algorithm("HEx", _BOTH_TASKS, {**_GRID, "min_examples": (0, _integer(0)), **_OUTPUT}),
     "iter": Algorithm(
         "ITER",
-        _BOTH,
+        _BOTH_TASKS,
         {
             "min_update": (0.1, _positive_share),
             "n_points": (1, _integer(1)),
@@ -179,24 +179,24 @@ ALGORITHMS: dict[str, Algorithm] = {
     ),
 }
 
-#: What any algorithm can be given.
+#: Parameters of all algorithms.
 PARAMETERS = frozenset(name for spec in ALGORITHMS.values() for name in spec.parameters)
 
-#: Parameters of PSyKE's own that have no place here, and why.
+#: Parameters of PSyKE that are not supported, with alternatives.
 _LEFT_OUT = {
-    "grid": "Say n_slices, importance_threshold and depth.",
+    "grid": "Use n_slices, importance_threshold and depth.",
     "level_strategies": "PSyKE forgets what a level cuts where another does not, and its rules are "
     "wrong then; GridExExtractor does it right.",
     "max_poly": "Conditions on powers of features are no rules; PSyKE's default of 1 is used.",
     "normalization": "Rules are in the units of the rows; put a scaler in the black box.",
-    "ranks": "Importances are computed; say ignore_threshold.",
-    "seed": "Say random_state.",
-    "sigmas": "Say sigma, a share of each feature's range.",
+    "ranks": "Importances are computed; use ignore_threshold.",
+    "seed": "Use random_state.",
+    "sigmas": "Use sigma, a share of each feature's range.",
 }
 
 
 def find_algorithm(name: Any) -> Algorithm:
-    """Look an algorithm up; raises a ValueError with the known names."""
+    """Return an algorithm; raise a ValueError for unknown names."""
     if not isinstance(name, str) or name not in ALGORITHMS:
         raise ValueError(
             f"algorithm must be one of PSyKE's, got {name!r}. {did_you_mean(name, ALGORITHMS)}"
@@ -205,7 +205,7 @@ def find_algorithm(name: Any) -> Algorithm:
 
 
 def unknown_parameter(name: str, algorithm: str = "") -> str:
-    """Say that there is no such parameter, or not for this algorithm."""
+    """Return the error message for an unknown parameter."""
     parameter_names = ALGORITHMS[algorithm].parameters if algorithm else PARAMETERS
     whose = f"PSyKE's {algorithm!r}" if algorithm else "any of PSyKE's algorithms"
     hint = f" {_LEFT_OUT[name]}" if name in _LEFT_OUT else ""
@@ -215,7 +215,7 @@ def unknown_parameter(name: str, algorithm: str = "") -> str:
 
 
 def check_parameters(algorithm: str, parameters: Mapping[str, Any], task: str) -> dict[str, Any]:
-    """Check parameters and complete them by the defaults.
+    """Check parameters and add the defaults of others.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def check_parameters(algorithm: str, parameters: Mapping[str, Any], task: str) -
     parameters : mapping of str to Any
         The parameters that were set.
     task : {"classification", "regression"}
-        What the rules are for.
+        The task.
 
     Returns
     -------
@@ -234,7 +234,7 @@ def check_parameters(algorithm: str, parameters: Mapping[str, Any], task: str) -
     Raises
     ------
     ValueError, TypeError
-        For a parameter that the algorithm does not have, or a value that it cannot use.
+        For an unknown parameter or an invalid value.
     """
     spec = ALGORITHMS[algorithm]
     for name in parameters:

