@@ -13,7 +13,7 @@ from skescore.optimal import KINDS, SearchSpace, SolverLimits
 
 def certify(
     search_or_rules: Any,
-    X: Any,
+    X: Any = None,
     y: Any = None,
     *,
     scoring: Any = "ice",
@@ -29,8 +29,8 @@ def certify(
     ----------
     search_or_rules : estimator or RuleSet
         A fitted search or extractor, or rules.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows, in the units of the rules.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        The rows, in the units of the rules; by default the rows, target and weights of a search.
     y : array-like of shape (n_rows,) or fitted estimator, optional
         Reference of the rules: labels or numbers, which a Series names, or a black box whose
         predictions they should reproduce. By default the black box of the search or extractor.
@@ -88,6 +88,11 @@ def certify(
     >>> bounds.incumbent == bounds.bound
     True
     """
+    if X is None:
+        data = getattr(search_or_rules, "data_", None)
+        if data is None:
+            raise ValueError("X must be given unless search_or_rules is a fitted search.")
+        X, y, sample_weight = data.X, data.y, data.row_weights
     problem = CertificateProblem.read(
         search_or_rules,
         X,

@@ -184,7 +184,7 @@ def test_with_held_out_scores_best_rules(iris: Any) -> None:
     search = ExtractorSearchCV(box, extractors=["cart"], n_trials=3, cv=cv, random_state=0)
     search.fit(X, y)
     first_certificate = certify(
-        search, X, y, space=SearchSpace(3, cuts=3), limits=SolverLimits(max_nodes=100)
+        search, space=SearchSpace(3, cuts=3), limits=SolverLimits(max_nodes=100)
     )
     held_out_certificate = first_certificate.with_held_out(
         search, limits=SolverLimits(max_nodes=100)
