@@ -13,7 +13,7 @@ from skescore.tuning import Candidate, Candidates
 
 __all__ = [
     "FORMAT",
-    "Kept",
+    "SavedCandidates",
     "candidates_json",
     "kept_names",
     "read_candidates",
@@ -33,8 +33,8 @@ def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The candidates of a search, and how it chose among them."""
+class SavedCandidates:
+    """Candidates of a search and the settings by which it chose among them."""
 
     candidates: Candidates
     winner: int | None
@@ -128,7 +128,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else repr(value)
 
 
-def read_candidates(text: str) -> Kept:
+def read_candidates(text: str) -> SavedCandidates:
     """Read what :func:`candidates_json` wrote.
 
     Parameters
@@ -138,7 +138,7 @@ def read_candidates(text: str) -> Kept:
 
     Returns
     -------
-    Kept
+    SavedCandidates
         The candidates, and how the search chose among them.
 
     Raises
@@ -165,7 +165,7 @@ def read_candidates(text: str) -> Kept:
         ) from error
 
 
-def _parse_candidates(data: dict[str, Any]) -> Kept:
+def _parse_candidates(data: dict[str, Any]) -> SavedCandidates:
     read = []
     for number, record in enumerate(data.get("candidates", []), 1):
         try:
@@ -182,7 +182,7 @@ def _parse_candidates(data: dict[str, Any]) -> Kept:
         if chosen
         and (candidate.extractor, candidate.trial) == (chosen["extractor"], chosen["trial"])
     ]
-    return Kept(
+    return SavedCandidates(
         Candidates(read),
         winner_indices[0] if winner_indices else None,
         float(data.get("standard_errors", 1.0)),

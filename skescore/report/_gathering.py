@@ -1,4 +1,4 @@
-"""What a run's folder holds, as one dictionary for the page."""
+"""Contents of the page: a run's folder, a search or rules as one dictionary."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,7 +26,7 @@ from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.registry import extractor_label, make_extractor
 from skescore.report._bench_rows import find_rows, groups_of, kept_rules
-from skescore.report._candidates_file import Kept, kept_names, read_candidates
+from skescore.report._candidates_file import SavedCandidates, kept_names, read_candidates
 from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
 from skescore.rules._text import format_label
@@ -42,6 +43,7 @@ from skescore.tuning import (
 )
 
 __all__ = [
+    "RemakeSettings",
     "data_of_arrays",
     "data_of_run",
     "front_of",
@@ -70,9 +72,9 @@ def front_of(candidates: Candidates) -> list[int]:
 
 
 def slider_stops(
-    saved: Kept, score: str, completeness: str, weights: Mapping[str, float]
+    saved: SavedCandidates, score: str, completeness: str, weights: Mapping[str, float]
 ) -> list[int]:
-    """Indices of the candidates that the page's one slider leads to."""
+    """Return the indices of the candidates that the page's slider leads to."""
     spec = SCORE_SPECS.get(score)
     if spec is None or spec.expression is None or not spec.weights or not len(saved.candidates):
         return []
@@ -97,64 +99,98 @@ def slider_stops(
     return list(stops)
 
 
+@dataclass(frozen=True)
+class RemakeSettings:
+    """Settings with which the rules of candidates are extracted again.
+
+    `make` returns the extractor of a candidate; without it, extractors are made from the registry.
+    """
+
+    black_box: Any
+    time_limit: float
+    make: Callable[[Candidate], Any] | None = None
+    row_weights: np.ndarray | None = None
+
+    @property
+    def fit_params(self) -> dict[str, Any]:
+        """Keyword arguments of ``fit``."""
+        return {} if self.row_weights is None else {"sample_weight": self.row_weights}
+
+
 def remake_rules(
-    saved: Kept,
+    saved: SavedCandidates,
     indices: Iterable[int],
     winners_rules: RuleSet,
-    *,
     data: Dataset,
-    black_box: Any,
-    time_limit: float,
-    make: Callable[[Candidate], Any] | None = None,
-    row_weights: np.ndarray | None = None,
+    settings: RemakeSettings,
 ) -> tuple[dict[int, RuleSet], str]:
-    """Extract the rules of candidates once more, from all rows as the search did for its winner."""
+    """Extract the rules of candidates again from all rows, as the search did for its winner.
+
+    Returns
+    -------
+    dict
+        The rules by index of the candidate.
+    str
+        Why some or all rules are missing; empty if none are.
+    """
     begin = time.perf_counter()
-    if saved.winner is None or (saved.extractor_seed is None and make is None):
+    if saved.winner is None or (saved.extractor_seed is None and settings.make is None):
         return {}, "the run does not say how its rules can be made again"
     rules_by_index: dict[int, RuleSet] = {}
-    weights = {} if row_weights is None else {"sample_weight": row_weights}
     requested = [saved.winner, *(index for index in indices if index != saved.winner)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the run has told them
+        warnings.simplefilter("ignore")  # The run has shown these warnings.
         try:
-            model = black_box
-            if not is_prefit(black_box):
-                # Fitted once: every candidate explains the same model.
-                from sklearn.frozen import FrozenEstimator
-
-                model = FrozenEstimator(fit_black_box(black_box, data.X, data.y, **weights))
+            model = _fitted_black_box(data, settings)
         except Exception as error:
             return {}, f"the black box could not be made again: {error}"
         for index in requested:
-            if rules_by_index and time.perf_counter() - begin > time_limit:
-                return rules_by_index, f"the time for making them again ({time_limit:g} s) was over"
-            candidate = saved.candidates[index]
+            if rules_by_index and time.perf_counter() - begin > settings.time_limit:
+                return (
+                    rules_by_index,
+                    f"the time for making them again ({settings.time_limit:g} s) was over",
+                )
             try:
-                if make is not None:
-                    extractor = make(candidate).set_params(estimator=model)
-                else:
-                    extractor = make_extractor(candidate.extractor, model)
-                    if "random_state" in extractor.get_params(deep=False):
-                        extractor.set_params(random_state=saved.extractor_seed)
-                    extractor.set_params(**candidate.params)
-                rules_by_index[index] = extractor.fit(data.X, **weights).rules_
+                extractor = _make_extractor(saved, index, model, settings)
+                rules_by_index[index] = extractor.fit(data.X, **settings.fit_params).rules_
             except Exception as error:
                 if index == saved.winner:
                     return {}, f"the winner's rules could not be made again: {error}"
                 continue
             if index == saved.winner and rules_by_index[index].to_text() != winners_rules.to_text():
                 return {}, (
-                    "the winner's rules came out otherwise than in the run, so that others would "
-                    "not be trustworthy (another machine, or other versions)"
+                    "the winner's rules differ from those of the run (another machine, or other "
+                    "versions), so that other rules would not be trustworthy"
                 )
-    return rules_by_index, "" if len(rules_by_index) == len(
-        requested
-    ) else "some could not be extracted again"
+    is_complete = len(rules_by_index) == len(requested)
+    return rules_by_index, "" if is_complete else "some could not be extracted again"
 
 
-#: Rules of candidates other than the winner may take so many signs in the page.
-_OTHERS_AT_MOST = 700_000
+def _fitted_black_box(data: Dataset, settings: RemakeSettings) -> Any:
+    """Return the fitted black box: fitted once, so that all candidates explain the same model."""
+    if is_prefit(settings.black_box):
+        return settings.black_box
+    from sklearn.frozen import FrozenEstimator
+
+    model = fit_black_box(settings.black_box, data.X, data.y, **settings.fit_params)
+    return FrozenEstimator(model)
+
+
+def _make_extractor(
+    saved: SavedCandidates, index: int, model: Any, settings: RemakeSettings
+) -> Any:
+    """Return the extractor of a candidate, not fitted yet, for a fitted black box."""
+    candidate = saved.candidates[index]
+    if settings.make is not None:
+        return settings.make(candidate).set_params(estimator=model)
+    extractor = make_extractor(candidate.extractor, model)
+    if "random_state" in extractor.get_params(deep=False):
+        extractor.set_params(random_state=saved.extractor_seed)
+    return extractor.set_params(**candidate.params)
+
+
+#: Maximum number of characters that the rules of candidates other than the winner take in the page.
+_MAX_OTHER_RULES_LENGTH = 700_000
 _FAILED = ("fail", "pruned")
 
 
@@ -165,7 +201,7 @@ def gather(
     time_limit: float,
     certificate: Certificate | None = None,
 ) -> tuple[dict[str, Any], Dataset | None]:
-    """Read a run, a search or rules, and all that belongs to it; gives also the rows."""
+    """Read a run, a search or rules; return the page's contents and the rows."""
     certificate_content = None if certificate is None else certificate_view(certificate)
     if isinstance(source, RuleSet):
         return _rules(source, data) | {"certificate": certificate_content}, data
@@ -242,7 +278,7 @@ def certificate_view(certificate: Certificate) -> dict[str, Any]:
 def _certificate_of_run(
     folder: Path, run: Mapping[str, Any]
 ) -> tuple[dict[str, Any] | None, list[str]]:
-    """The certificate that a run ended with, and what speaks against showing it."""
+    """Return the certificate of a run and notes on why it cannot be shown."""
     if "certificate" not in run:
         return None, []
     path = folder / "certificate.json"
@@ -271,7 +307,7 @@ def data_of_arrays(ruleset: RuleSet, X: Any, y: Any, name: str | None) -> Datase
 
 
 def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
-    """Rules without a search."""
+    """Return the page's contents for rules without a search."""
     name = "rules" if data is None else data.name
     group: dict[str, Any] = {
         "name": name,
@@ -301,32 +337,52 @@ def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
 
 
 def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) -> dict[str, Any]:
-    """A search that is in memory."""
+    """Return the page's contents for a search that is in memory."""
     check_is_fitted(search, "leaderboard_")
-    rules, board = search.rules_, search.leaderboard_
+    board = search.leaderboard_
     first = board.iloc[0]
     trial = int(first["trial"] if pd.isna(first["same_as"]) else first["same_as"])
     keys = [(c.extractor, c.trial) for c in search.candidates_]
     key = (str(first["extractor"]), trial)
-    saved = Kept(
+    saved = SavedCandidates(
         search.candidates_,
         keys.index(key) if key in keys else None,
         search.standard_errors_,
         search.extractor_seed_,
         search.picked_,
     )
+    failed = board[board["state"].isin([*_FAILED])]
+    return _run_content(
+        _describe_search(search, data),
+        saved,
+        search.rules_,
+        data,
+        remake=RemakeSettings(
+            search.estimator,
+            time_limit,
+            make=search.make_candidate,
+            row_weights=None if data is None else search.data_.row_weights,
+        ),
+        failures=_counted_failures(failed.to_dict("records")),
+        notes=[],
+        missing_inputs="" if data is not None else "a target",
+    )
+
+
+def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[str, Any]:
+    """Describe a search in memory as ``run.json`` describes a run."""
     objective = SearchObjective.of(search.scoring)
     settings = getattr(objective.scorer, "settings", {})
     completeness = settings.get("completeness")
     black_box = search.estimator
     inner = black_box.estimator if is_prefit(black_box) else black_box
     name = None if data is None else data.name
-    run = {
+    return {
         "data": {
             "name": name or "this data",
-            "task": rules.task,
+            "task": search.rules_.task,
             "rows": None if data is None else len(data.X),
-            "features": list(rules.feature_names),
+            "features": list(search.rules_.feature_names),
             "rows_dropped": 0,
             "target": None if data is None else str(data.y.name),
         },
@@ -341,7 +397,7 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
             "completeness": completeness if completeness in COMPLETENESSES else "volume",
             "reference": "data",
             "extractors": list(search.extractors_),
-            "trials": len(board),
+            "trials": len(search.leaderboard_),
             "cv": max((len(c.folds) for c in search.candidates_), default=0),
             "class_weight": search.class_weight,
             "sample_weight": search.data_.is_weighted,
@@ -349,21 +405,6 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
             "seconds": search.search_seconds_,
         },
     }
-    failed = board[board["state"].isin([*_FAILED])]
-    return _run_content(
-        run,
-        saved,
-        rules,
-        data,
-        same=data is not None,
-        black_box=black_box,
-        time_limit=time_limit,
-        make=search.make_candidate,
-        failures=_counted_failures(failed.to_dict("records")),
-        notes=[],
-        missing_inputs="a target",
-        row_weights=None if data is None else search.data_.row_weights,
-    )
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -406,111 +447,106 @@ def _tune(
     weights = None
     if class_weight is not None and data is not None:
         weights = compute_sample_weight(class_weight, data.y)
+    missing_inputs = "" if black_box is not None else "its black box"
+    if not same:
+        missing_inputs = "its data and black box"
     content = _run_content(
         run,
         saved,
         rules,
         data,
-        same=same,
-        black_box=black_box,
-        time_limit=time_limit,
-        make=None,
+        remake=RemakeSettings(black_box, time_limit, row_weights=weights),
         failures=_failures(folder / "leaderboard.csv"),
         notes=notes,
-        missing_inputs="its black box" if same else "its data and black box",
-        row_weights=weights,
+        missing_inputs=missing_inputs,
     )
     return content | {"certificate": certificate}, data
 
 
 def _run_content(
     run: dict[str, Any],
-    saved: Kept,
+    saved: SavedCandidates,
     rules: RuleSet,
     data: Dataset | None,
     *,
-    same: bool,
-    black_box: Any,
-    time_limit: float,
-    make: Callable[[Candidate], Any] | None,
+    remake: RemakeSettings,
     failures: list[dict[str, Any]],
     notes: list[str],
     missing_inputs: str,
-    row_weights: np.ndarray | None,
 ) -> dict[str, Any]:
-    """Return the page's contents for a search: its candidates and the rules of the front."""
+    """Return the page's contents for a search: its candidates and the rules of the front.
+
+    `missing_inputs` names what the rules of other candidates cannot be extracted again without;
+    empty if nothing is missing.
+    """
     about, search = run["data"], run["search"]
     score, recorded = _score_of(search["scoring"])
     weights = {**all_weights(), **search["weights"]}
     stops = slider_stops(saved, score, search["completeness"], weights)
-    indices = [
+    other_indices = [
         index
         for index in dict.fromkeys([*front_of(saved.candidates), *stops])
         if index != saved.winner
     ]
     other_rules: dict[int, RuleSet] = {}
-    if indices and same and data is not None and black_box is not None:
-        remade_rules, reason = remake_rules(
-            saved,
-            indices,
-            rules,
-            data=data,
-            black_box=black_box,
-            time_limit=time_limit,
-            make=make,
-            row_weights=row_weights,
-        )
-        other_rules = {
-            index: ruleset for index, ruleset in remade_rules.items() if index != saved.winner
-        }
+    if other_indices and data is not None and not missing_inputs:
+        other_rules, reason = remake_rules(saved, other_indices, rules, data, remake)
+        other_rules = {i: other for i, other in other_rules.items() if i != saved.winner}
         if reason:
             notes.append(f"Not all rules of the front are in this page: {reason}.")
-    elif indices:
+    elif other_indices:
         notes.append(
             "Only the winner's rules are in this page: extracting the rules of other candidates "
             f"again needs {missing_inputs}."
         )
-    views = {saved.winner if saved.winner is not None else -1: rule_view(rules, data)}
-    left = _OTHERS_AT_MOST
-    included_rules: list[RuleSet] = []
-    for index, ruleset in other_rules.items():
-        view = rule_view(ruleset, data)
-        left -= len(json.dumps(view))
-        if left < 0:
-            notes.append("Some longer rule sets of the front are left out of this page.")
-            break
-        views[index] = view
-        included_rules.append(ruleset)
-    groups = [
-        {
-            "name": about["name"],
-            "data": about["name"],
-            "black_box": run["black_box"]["name"],
-            "task": about["task"],
-            "quality": run["black_box"]["quality"],
-            "weighed": bool(search.get("class_weight") or search.get("sample_weight")),
-            "always": _always(data, row_weights),
-            "candidates": [
-                _candidate(saved, index, score, recorded) for index in range(len(saved.candidates))
-            ],
-            "winner": saved.winner,
-            "picked": saved.picked,
-            "failures": failures,
-            "standard_errors": saved.standard_errors,
-            "share_of_all_rows": SHARE_OF_ALL_ROWS,
-        }
-    ]
+    views = _short_views(other_rules, data)
+    if len(views) < len(other_rules):
+        notes.append("Some longer rule sets of the front are left out of this page.")
+    included_rules = [other_rules[index] for index in views]
+    views = {-1 if saved.winner is None else saved.winner: rule_view(rules, data), **views}
+    group = {
+        "name": about["name"],
+        "data": about["name"],
+        "black_box": run["black_box"]["name"],
+        "task": about["task"],
+        "quality": run["black_box"]["quality"],
+        "weighed": bool(search.get("class_weight") or search.get("sample_weight")),
+        "always": _always(data, remake.row_weights),
+        "candidates": [
+            _candidate(saved, index, score, recorded) for index in range(len(saved.candidates))
+        ],
+        "winner": saved.winner,
+        "picked": saved.picked,
+        "failures": failures,
+        "standard_errors": saved.standard_errors,
+        "share_of_all_rows": SHARE_OF_ALL_ROWS,
+    }
     return {
         "kind": "tune",
         "run": run,
-        "groups": groups,
-        "scores": page_scores(groups, recorded),
+        "groups": [group],
+        "scores": page_scores([group], recorded),
         "start": {"score": score, "completeness": search["completeness"], **weights},
         "views": {str(index): view for index, view in views.items()},
         "rows": None if data is None else sample_rows(data, rules, included_rules),
         "target": about["target"],
         "notes": [*run.get("notes", []), *notes],
     }
+
+
+def _short_views(
+    rules_by_index: Mapping[int, RuleSet], data: Dataset | None
+) -> dict[int, dict[str, Any]]:
+    """Return the contents of rule sets, in order, as long as the page has room for them."""
+    remaining_length = _MAX_OTHER_RULES_LENGTH
+    views: dict[int, dict[str, Any]] = {}
+    for index, ruleset in rules_by_index.items():
+        view = rule_view(ruleset, data)
+        remaining_length -= len(json.dumps(view))
+        if remaining_length < 0:
+            break
+        views[index] = view
+    return views
 
 
 def _always(data: Dataset | None, weights: np.ndarray | None) -> dict[str, Any] | None:
@@ -527,7 +563,7 @@ def _always(data: Dataset | None, weights: np.ndarray | None) -> dict[str, Any] 
 
 
 def how_read(about: dict[str, Any], *, missing: str) -> dict[str, Any]:
-    """Options of `load_dataset` that read rows as those of a run were; older runs kept few."""
+    """Return options of `load_dataset` that read rows as a run did; older runs stored few."""
     reading = about.get("reading", {"missing": missing})
     if about.get("table") is None:
         return {**reading, "categories": about["categories"]}
@@ -554,7 +590,9 @@ def data_of_run(about: dict[str, Any]) -> tuple[Dataset | None, str]:
     return data, ""
 
 
-def _candidate(saved: Kept, index: int, score: str, recorded: Recorded | None) -> dict[str, Any]:
+def _candidate(
+    saved: SavedCandidates, index: int, score: str, recorded: Recorded | None
+) -> dict[str, Any]:
     candidate = saved.candidates[index]
     folds = {
         name: [_finite(fold[name]) for fold in candidate.folds]
@@ -590,9 +628,9 @@ class Recorded(NamedTuple):
 
 
 def _score_of(scoring: Any) -> tuple[str, Recorded | None]:
-    """The score that the page starts with, the search's own, and how it was recorded."""
+    """Return the score of the search, with which the page starts, and how it was recorded."""
     if not isinstance(scoring, str):
-        return "ice", None  # several measures, of which none is the one
+        return "ice", None  # A search by several measures has no score of its own.
     name = scoring.removeprefix("neg_")
     spec = SCORE_SPECS.get(name)
     if spec is not None and spec.expression is not None:
@@ -670,7 +708,7 @@ def quantities_of_page() -> dict[str, Any]:
 
 
 def page_weights(scores: Iterable[str]) -> list[Weight]:
-    """The weights that can be moved on the page."""
+    """Return the weights that users can move on the page."""
     return list(
         {
             weight.name: weight

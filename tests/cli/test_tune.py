@@ -1078,7 +1078,8 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     rules = json.loads((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "; each class weighs the same, on held-out rows" in page
-    assert "came out otherwise" not in page  # others of the front are made with the weights again
+    # The other rules of the front are extracted again with the weights.
+    assert "differ from those of the run" not in page
     right = RuleSet.from_json(json.dumps(rules)).predict(a[:, None]) == kinds
     told = rf"accuracy of the rules {right.mean():.3f}, .* completeness by rows"
     assert re.search(told, " ".join(out.split()))

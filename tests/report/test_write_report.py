@@ -136,7 +136,7 @@ def test_another_black_box_is_found_out(folder) -> None:
     )
     content = content_of(write_report(folder, data=load_dataset("iris"), black_box=fitted))
     assert len(content["views"]) == 1
-    assert "came out otherwise" in " ".join(content["notes"])
+    assert "differ from those of the run" in " ".join(content["notes"])
 
 
 def test_the_time_limit_is_kept_and_told(folder) -> None:
@@ -581,7 +581,7 @@ def test_searches_with_weighed_classes_are_compared_and_made_again_by_them(weigh
     share = {"balanced": 1 / 3}.get(str(weights), 0.6)  # of setosa: 50 of 150 rows, 6 of 10 parts
     assert content["groups"][0]["always"]["share"] == pytest.approx(share)
     text = page.read_text(encoding="utf-8")
-    assert "came out otherwise" not in text
+    assert "differ from those of the run" not in text
     told = "each class weighs the same" if weights == "balanced" else "classes weigh as given"
     assert f"; {told}, on held-out rows" in text
 
@@ -603,7 +603,7 @@ def test_searches_on_weighed_rows_are_compared_and_made_again_by_their_weights(t
         repeated = np.repeat(y, weights.astype(int))
         assert always["error"] == pytest.approx(np.abs(repeated - repeated.mean()).mean())
     text = page.read_text(encoding="utf-8")
-    assert "came out otherwise" not in text
+    assert "differ from those of the run" not in text
     assert "; rows weigh as given, on held-out rows" in text
     with pytest.raises(ValueError, match="A search has its own rows"):
         write_report(search, X, y, path=tmp_path / "page.html")

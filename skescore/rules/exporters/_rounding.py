@@ -54,7 +54,7 @@ def shorten_numbers(ruleset: RuleSet, X: Any, reach: float | None = None) -> Rul
 
     bounds = _bounds_of(ruleset)
     sorted_values = {quantity: _values(table, quantity) for quantity in bounds}
-    ranges = {q: _allowed(sorted_values[q], found) for q, found in bounds.items()}
+    ranges = {q: _allowed(sorted_values[q], kinds) for q, kinds in bounds.items()}
     limits = {q: limit(sorted_values[q]) for q in bounds}
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
     if not nearest:
@@ -69,10 +69,10 @@ def shorten_numbers(ruleset: RuleSet, X: Any, reach: float | None = None) -> Rul
 
 
 def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
-    """Give rules the bounds that people would, where no row that they come from changes sides.
+    """Round the bounds of rules so that every training row stays on its side of them.
 
-    Columns of whole numbers get whole bounds, what a column of two values is compared with becomes
-    one of these values, and all other bounds get the fewest digits within half of 1/1000 of the
+    Columns of whole numbers get whole bounds, columns with two values are compared with one of
+    these values, and all other bounds get the fewest digits within half of 1/1000 of the
     feature's range. The text of rules is exact then, and short.
 
     Parameters
@@ -80,7 +80,7 @@ def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
     ruleset : RuleSet
         The rules, in units of the rows.
     X : ndarray of float, shape (n_rows, n_features)
-        The rows that they were learned from; what stands in categorical columns is not looked at.
+        The rows that they were learned from; values of categorical columns are ignored.
 
     Returns
     -------
@@ -89,22 +89,22 @@ def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
     """
     table = RowTable(X, ruleset.feature_names)
     nearest = ruleset.fallback is not None and ruleset.fallback.policy == "nearest"
-    if not nearest:  # which looks at how far bounds are away
+    if not nearest:  # The nearest rule depends on the distances to bounds.
         ruleset = _two_valued(ruleset, table)
     bounds, intervals = _bounds_of(ruleset), _intervals_by_feature(ruleset)
     moved: dict[_Quantity, dict[float, _Moved]] = {}
-    for quantity, found in bounds.items():
+    for quantity, bound_kinds in bounds.items():
         values = _values(table, quantity)
         finite = values[np.isfinite(values)]
-        whole = None
+        new_bounds = None
         if not nearest and isinstance(quantity, int) and len(finite):
-            whole = _whole_bounds(finite, found, intervals.get(quantity, set()))
-        if whole is None:
+            new_bounds = _whole_bounds(finite, bound_kinds, intervals.get(quantity, set()))
+        if new_bounds is None:
             decimals = decimals_for_range(finite[0], finite[-1]) if len(finite) else None
             limit = 0.0 if decimals is None else 0.5 * 10.0**-decimals
-            allowed = {quantity: _allowed(values, found)}
-            whole = _shorter(allowed, {quantity: limit}, 1.0)[quantity]
-        moved[quantity] = whole
+            allowed = {quantity: _allowed(values, bound_kinds)}
+            new_bounds = _shorter(allowed, {quantity: limit}, 1.0)[quantity]
+        moved[quantity] = new_bounds
     result = _with_room(_replaced(ruleset, moved), moved)
     if nearest and not np.array_equal(ruleset.predict(table), result.predict(table)):
         return ruleset
@@ -182,16 +182,16 @@ def _bounds_of(ruleset: RuleSet) -> dict[_Quantity, dict[float, _Kinds]]:
     if not ruleset.boxes_only:
         for rule in ruleset.rules:
             for quantity, condition in _bounded(rule.non_intervals):
-                found = result.setdefault(quantity, {})
+                bound_kinds = result.setdefault(quantity, {})
                 if condition.lower > -math.inf:
-                    found.setdefault(condition.lower, set()).add(condition.lower_closed)
+                    bound_kinds.setdefault(condition.lower, set()).add(condition.lower_closed)
                 if condition.upper < math.inf:
-                    found.setdefault(condition.upper, set()).add(not condition.upper_closed)
+                    bound_kinds.setdefault(condition.upper, set()).add(not condition.upper_closed)
     return result
 
 
 def _values(table: RowTable, quantity: _Quantity) -> np.ndarray:
-    """The values of a quantity on the rows, sorted, without the missing ones."""
+    """Return the sorted observed values of a quantity on the rows."""
     rows = slice(None)
     if isinstance(quantity, int):
         values = table.numbers(quantity, rows)
@@ -268,12 +268,12 @@ def _replaced(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]
     boxes = _moved_boxes(ruleset.boxes, {j: m for j, m in moved.items() if isinstance(j, int)})
     if ruleset.boxes_only:
         return ruleset.with_boxes(boxes)
-    others = [tuple(map(replace, rule.non_intervals)) for rule in ruleset.rules]
-    return ruleset.with_boxes(boxes, others)
+    other_conditions = [tuple(map(replace, rule.non_intervals)) for rule in ruleset.rules]
+    return ruleset.with_boxes(boxes, other_conditions)
 
 
 def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -> BoxTable:
-    """Boxes with other bounds."""
+    """Return boxes with other bounds."""
     lower, upper = boxes.lower.copy(), boxes.upper.copy()
     lower_closed, upper_closed = boxes.lower_closed.copy(), boxes.upper_closed.copy()
     for j, new_bounds in moved.items():

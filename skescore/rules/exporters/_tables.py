@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: What stands in the column ``rule`` for the fallback.
 OTHERWISE = "otherwise"
 #: Operators of conditions on missing values, the last one behind another operator.
-MISSING, KNOWN, OR_MISSING = "is missing", "is known", " or missing"
+MISSING, NOT_MISSING, OR_MISSING = "is missing", "is known", " or missing"
 #: Name of the column of conclusions, which also tells the task.
 OUTPUT_COLUMNS = {"classification": "class", "regression": "number"}
 #: What spreadsheets calculate, or take for a number or a date: "=1+1", "-x", "10-20", "3/4", "5 %".
@@ -49,7 +49,7 @@ def _comparisons(
 ) -> Iterator[tuple[str, Any]]:
     """A condition as operators and values."""
     if isinstance(condition, Missing):
-        yield (KNOWN if condition.negated else MISSING), None
+        yield (NOT_MISSING if condition.negated else MISSING), None
     elif isinstance(condition, Interval | OneOf) and condition.missing:
         for sign, value in _comparisons(replace(condition, missing=False), rule_name, names):
             yield sign + OR_MISSING, value

@@ -15,7 +15,13 @@ from skescore.rules._conditions import Condition, Interval, Missing, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules.exporters._tables import KNOWN, MISSING, OR_MISSING, OTHERWISE, OUTPUT_COLUMNS
+from skescore.rules.exporters._tables import (
+    MISSING,
+    NOT_MISSING,
+    OR_MISSING,
+    OTHERWISE,
+    OUTPUT_COLUMNS,
+)
 
 _REQUIRED = ("rule", "feature", "operator", "value")
 _OPTIONAL = ("weight", "rows")
@@ -258,18 +264,18 @@ def _condition(row: dict[str, Any], at: int, names: Mapping[str, int]) -> Condit
         missing = operator.endswith(OR_MISSING)
         operator = operator.removesuffix(OR_MISSING)
     operator = _SPELLINGS.get(operator, operator)
-    if operator in {MISSING, KNOWN} and not missing:
+    if operator in {MISSING, NOT_MISSING} and not missing:
         if value is not None:
             raise ValueError(
                 f"Row {at + 1} of the table says that {feature!r} {operator}, which takes no "
                 f"value, got {value!r}."
             )
-        return Missing(names[_text(feature)], negated=operator == KNOWN)
+        return Missing(names[_text(feature)], negated=operator == NOT_MISSING)
     if operator not in _OPERATORS:
         raise ValueError(
             f"Row {at + 1} of the table has the operator {row['operator']!r}; known are "
             f"{', '.join(_OPERATORS)}, each also with '{OR_MISSING}' behind it, {MISSING} and "
-            f"{KNOWN}."
+            f"{NOT_MISSING}."
         )
     if value is None:
         raise ValueError(f"Row {at + 1} of the table compares {feature!r} with nothing.")
