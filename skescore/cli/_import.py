@@ -328,7 +328,7 @@ def _check_usage(options: argparse.Namespace) -> None:
 
 
 def _columns(options: argparse.Namespace) -> pd.DataFrame:
-    """The columns of the data that can be features."""
+    """Return the columns of the data that can be features."""
     table = read_table(options.data, sep=options.sep, encoding=options.encoding)
     excluded = [name for name in [options.target, *options.drop] if name is not None]
     for name in (*excluded, *options.category, *options.numeric):
@@ -359,7 +359,7 @@ def _is_own(data: str) -> bool:
 
 
 def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[RuleSet, str, str]:
-    """The rules, the kind of file, and what was in it."""
+    """Return the rules, the kind of file, and what was in it."""
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
 
@@ -400,7 +400,7 @@ def _named(
     columns: pd.DataFrame | None,
     notes: output.Notes,
 ) -> RuleSet:
-    """The rules with the names of the user's features."""
+    """Return the rules with the names of the user's features."""
     rule_names = list(ruleset.feature_names)
     if columns is None:
         names = options.feature_names
@@ -441,7 +441,7 @@ def _with_domain(
 
 
 def domain_of(rows: pd.DataFrame, names: set[str]) -> Domain:
-    """The box around rows, and the shares of missing cells."""
+    """Return the box around rows, and the shares of missing cells."""
     import numpy as np
     import pandas as pd
 

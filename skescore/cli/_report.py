@@ -173,7 +173,7 @@ def _data(
 
 
 def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Dataset:
-    """The rows of a run that explains a clusterer or outlier detector, with its labels."""
+    """Return the rows of a run that explains a clusterer or outlier detector, with its labels."""
     from skescore.datasets import Preparation
 
     run_data, name = about["data"], about["black_box"]["name"]
@@ -196,7 +196,7 @@ def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datase
 
 
 def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
-    """The model of a run from its file, if that is as it was."""
+    """Return the model of a run from its file, if that is as it was."""
     from skescore.black_boxes import load_black_box
 
     path = at_home(model_record["name"])
@@ -210,7 +210,7 @@ def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
 def _black_box(
     options: argparse.Namespace, about: dict[str, Any], data: Dataset, notes: output.Notes
 ) -> Any:
-    """The black box of the run, if it can be had again; a note says why not."""
+    """Return the black box of the run, if it can be had again; a note says why not."""
     from skescore.black_boxes import make_black_box
 
     model_record = about["black_box"]

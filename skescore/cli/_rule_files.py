@@ -160,7 +160,7 @@ def _parts(conditions: Iterable[Condition]) -> Iterable[Condition]:
 
 
 def used_features(ruleset: RuleSet) -> list[str]:
-    """Features that some rule names; others may be missing in the tables that rules meet."""
+    """Return features that some rule names; others may be missing in the tables that rules meet."""
     return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
@@ -212,7 +212,7 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
 
 
 def as_text(column: pd.Series) -> pd.Series:
-    """Values as text, whole numbers without a point; missing ones stay missing."""
+    """Return values as text, whole numbers without a point; missing ones stay missing."""
     import pandas as pd
 
     values = [

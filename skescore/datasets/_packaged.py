@@ -52,7 +52,7 @@ _PACKAGES: Mapping[str, _Package] = MappingProxyType(
 
 
 def fetch_archive(package: str, release: str, *, folder: Path, sha256: str | None = None) -> Path:
-    """Give the wheel or source archive of a release, and fetch it where it is not there yet.
+    """Return the wheel or source archive of a release, downloading it if necessary.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ class RuleCalibration:
         return float(self.within[is_measured].mean()) if is_measured.any() else math.nan
 
     def to_frame(self) -> pd.DataFrame:
-        """Give a row per rule, numbered from 1.
+        """Return a table with one row per rule, numbered from 1.
 
         Returns
         -------

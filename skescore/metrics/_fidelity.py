@@ -479,7 +479,7 @@ class GroupFidelity:
         return float(distances.mean()) if len(one) else 0.0
 
     def to_frame(self) -> pd.DataFrame:
-        """Give a row per group.
+        """Return a table with one row per group.
 
         Returns
         -------
@@ -622,7 +622,7 @@ class FeatureAgreement:
     agreement: float
 
     def to_frame(self) -> pd.DataFrame:
-        """Give a row per feature, those first that the black box goes by.
+        """Return a table with one row per feature, most important to the black box first.
 
         Returns
         -------

@@ -28,13 +28,13 @@ class Side:
     values: tuple[Any, ...] | None = None
 
     def centers(self, resolution: int) -> np.ndarray:
-        """Positions of the pixels along the axis."""
+        """Return positions of the pixels along the axis."""
         n = resolution if self.values is None else _PER_CATEGORY * len(self.values)
         edges = np.linspace(self.low, self.high, n + 1)
         return np.asarray((edges[:-1] + edges[1:]) / 2)
 
     def at(self, centers: np.ndarray) -> np.ndarray:
-        """Values of the feature at positions of the axis."""
+        """Return values of the feature at positions of the axis."""
         if self.values is None:
             return centers
         values = np.empty(len(self.values), dtype=object)

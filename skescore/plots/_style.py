@@ -69,7 +69,7 @@ def matplotlib_module(name: str) -> Any:
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> Any:
-    """Give the axes to draw on: those of the caller, or those of a new figure."""
+    """Return the axes to draw on: those of the caller, or those of a new figure."""
     if ax is None:
         return matplotlib_module("pyplot").subplots(figsize=size, layout="constrained")[1]
     axes = matplotlib_module("axes")

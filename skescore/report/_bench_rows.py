@@ -109,7 +109,7 @@ def _candidate(extractor: str, params: str, rows: pd.DataFrame) -> dict[str, Any
 
 
 def _failures(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Failed rows by extractor, with the first error of each."""
+    """Return failed rows by extractor, with the first error of each."""
     failed = rows[rows["state"] != "complete"]
     return [
         {

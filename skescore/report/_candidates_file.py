@@ -114,7 +114,7 @@ def candidates_json(
 
 
 def _number(value: Any) -> Any:
-    """A plain number; null for what JSON does not know."""
+    """Return a plain number; null for what JSON does not know."""
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

@@ -258,7 +258,7 @@ def _rendered(
 
 
 def _picture(svg: str) -> str:
-    """An SVG file as an address, which runs no script."""
+    """Return an SVG file as an address, which runs no script."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
@@ -270,7 +270,7 @@ def _is_picked(content: Mapping[str, Any]) -> bool:
 def _side_by_side(
     sources: Sequence[Any], contents: list[dict[str, Any]], tables: Sequence[Dataset | None]
 ) -> dict[str, Any]:
-    """Two runs as one page."""
+    """Build the page that compares two runs."""
     for content in contents:
         if content["kind"] == "bench":
             raise ValueError(
@@ -328,7 +328,7 @@ def _title(content: dict[str, Any]) -> str:
 
 
 def _winners_text(content: dict[str, Any]) -> str:
-    """The winner's rules for readers whose browser runs no scripts."""
+    """Return the winner's rules for readers whose browser runs no scripts."""
     winner = content["groups"][0]["winner"] if content["groups"] else None
     view = content["views"].get(str(-1 if winner is None else winner))
     return "" if view is None else str(view["text"])
@@ -353,7 +353,7 @@ def _to_json_values(value: Any) -> Any:
 
 
 def _as_script(text: str) -> str:
-    """A script as it stands in the page, where nothing in it may look like its end."""
+    """Return a script as it stands in the page, where nothing in it may look like its end."""
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -239,7 +239,7 @@ def _parts(name: str, column: pd.Series) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _short_between(low: float, high: float) -> float:
-    """A number of few digits that parts two values: not below `low`, below `high`."""
+    """Return a number of few digits that parts two values: not below `low`, below `high`."""
     for digits in range(1, 16):
         value = float(f"{low / 2 + high / 2:.{digits}g}")
         if low <= value < high:
@@ -386,7 +386,7 @@ def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON knows it; null for what is not finite or missing."""
+    """Return a value as JSON knows it; null for what is not finite or missing."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and not math.isfinite(value):
         return None

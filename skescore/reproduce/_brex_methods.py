@@ -298,7 +298,7 @@ CAPTUM = {
 def captum_maps(
     network: TrainedNetwork, X: NDArray[np.bool_], name: str, seed: int
 ) -> NDArray[np.float64]:
-    """Attributions of the predicted class by a method of captum at its default settings.
+    """Return attributions of the predicted class by a method of captum at its default settings.
 
     Saliency is left with the absolute values that captum gives; the others keep their signs.
     """
@@ -350,7 +350,7 @@ def _sample_permutations(formula: Formula, X: Bits, seed: int) -> Maps:
 
 @contextmanager
 def _global_seed(seed: int) -> Iterator[None]:
-    """Seed NumPy's global generator for the shap package, and restore it afterwards."""
+    """Yield seed NumPy's global generator for the shap package, and restore it afterwards."""
     state = np.random.get_state()
     np.random.seed(seed % 2**32)
     try:

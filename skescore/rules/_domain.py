@@ -115,7 +115,7 @@ class Domain:
         return tuple(sorted(pairs.items()))
 
     def values_of(self, feature: int) -> tuple[Any, ...] | None:
-        """Known values of a categorical feature; None for a number."""
+        """Return known values of a categorical feature; None for a number."""
         return dict(self.categories).get(feature)
 
     @classmethod

@@ -722,7 +722,7 @@ class RuleSet(Sequence[Rule]):
         return self if len(rules) == len(self) else self.replace(rules=rules)
 
     def with_class_names(self, class_names: Mapping[Any, Any] | Sequence[Any]) -> RuleSet:
-        """Give the classes other names.
+        """Rename the classes.
 
         Use it where a model was trained on 0 and 1 and people should read *no* and *yes*.
 

@@ -208,7 +208,7 @@ class BoxExtractor(BaseExtractor):
         return self
 
     def explain(self) -> RuleSet:
-        """Give the rules, the same as ``rules_``."""
+        """Return the rules, the same as ``rules_``."""
         check_is_fitted(self, "rules_")
         return self.rules_
 
@@ -513,7 +513,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         return self
 
     def _target(self, rows: np.ndarray, y: Any) -> tuple[Target, list[Any] | None]:
-        """The target and its classes, None for numbers."""
+        """Return the target and its classes, None for numbers."""
         numbers = False
         if y is not None:
             y = column_or_1d(plain_target(y), warn=True)
@@ -553,7 +553,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         return np.asarray(self.fit(X, y).labels_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Give the cluster of each row.
+        """Return the cluster of each row.
 
         Parameters
         ----------
@@ -569,7 +569,7 @@ class BoxClusterer(ClusterMixin, BaseEstimator):
         return self.rules_.assign(validate_data(self, X, reset=False, dtype=float))
 
     def explain(self) -> RuleSet:
-        """Give the rules, the same as ``rules_``."""
+        """Return the rules, the same as ``rules_``."""
         check_is_fitted(self, "rules_")
         return self.rules_
 

@@ -66,14 +66,14 @@ class ClassCounts:
         self.total = total
 
     def union(self, other: ClassCounts) -> ClassCounts:
-        """Counts of both boxes together; they have the same majority class."""
+        """Return the counts of both boxes together; they have the same majority class."""
         counts = [a + b for a, b in zip(self.counts, other.counts)]  # noqa: B905
         return ClassCounts(counts, self.output, self.total + other.total)
 
     def union_impurities(
         self, candidates: Sequence[ClassCounts], threshold: float
     ) -> list[float | None]:
-        """Impurity of the union with each of some boxes, None for boxes of another class."""
+        """Return impurity of the union with each of some boxes, None for boxes of another class."""
         output, majority_count, total = self.output, self.most, self.total
         return [
             (total + other.total - (majority_count + other.most)) / (total + other.total)

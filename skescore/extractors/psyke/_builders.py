@@ -157,7 +157,7 @@ def fix_trepan(extractor: Any) -> None:
 
 
 def fix_iter(extractor: Any, names: Sequence[str]) -> None:
-    """Give ITER's boxes labels, and make its choices independent of the hash seed.
+    """Label ITER's boxes, and make its choices independent of the hash seed.
 
     PSyKE iterates over faces in the order of a set of strings and moves the first of equally good
     ones. Here the order is that of the features, lower face first. Boxes that start in a gap have

@@ -48,7 +48,7 @@ def plain_letters(name: str) -> str:
 
 
 def class_labels(ruleset: RuleSet) -> list[Any]:
-    """The classes as the rule set predicts them: whole numbers among floats are floats."""
+    """Return the classes as the rule set predicts them: whole numbers among floats are floats."""
     return _labels(ruleset)[: len(ruleset.classes or ())]
 
 
@@ -58,7 +58,7 @@ def abstention(ruleset: RuleSet) -> Any:
 
 
 def _labels(ruleset: RuleSet) -> list[Any]:
-    """The classes, and what an abstaining rule set predicts instead."""
+    """Return the classes, and what an abstaining rule set predicts instead."""
     labels = list(ruleset.classes or ())
     fallback = ruleset.fallback
     if labels and fallback is not None and fallback.policy == "abstain":

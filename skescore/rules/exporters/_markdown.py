@@ -32,5 +32,5 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text that Markdown shows as it is."""
+    """Return a text that Markdown shows as it is."""
     return html.escape(_SPECIAL.sub(r"\\\g<0>", text), quote=False)

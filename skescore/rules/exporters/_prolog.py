@@ -75,7 +75,7 @@ def value_text(label: Any) -> str:
 
 
 def comment_text(text: str) -> str:
-    """A text that stays on its line, with signs of ASCII where they are ours."""
+    """Return a text that stays on its line, with signs of ASCII where they are ours."""
     text = text.translate(_SIGNS)
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
@@ -102,12 +102,12 @@ def joined(goals: Sequence[str]) -> str:
 
 
 def terms_of(value: Any) -> set[int]:
-    """The features that an output or a weight depends on."""
+    """Return the features that an output or a weight depends on."""
     return {f for f, _ in value.terms} if isinstance(value, LinearOutput) else set()
 
 
 def _bounds(variable: str, condition: Interval | Linear) -> list[str]:
-    """Comparisons with the bounds that are not free."""
+    """Return comparisons with the bounds that are not free."""
     goals = []
     if condition.lower > float("-inf"):
         sign = ">=" if condition.lower_closed else ">"
@@ -173,7 +173,7 @@ class Goals:
     def function(
         self, variable: str, function: LinearOutput, unknown: str, factor: str = ""
     ) -> str:
-        """A goal that computes a function, or gives `unknown` where a value is missing."""
+        """Return a goal that computes a function, or gives `unknown` where a value is missing."""
         features_known = joined([self._is_known(feature) for feature, _ in function.terms])
         expression = self._sum(function.terms, number_text(function.intercept))
         expression = f"{factor}({expression})" if factor else expression
@@ -185,7 +185,7 @@ class Goals:
         return f"number({variable}), {variable} =:= {variable}"
 
     def _sum(self, terms: Iterable[tuple[int, float]], text: str = "") -> str:
-        """A sum of products, from left to right as NumPy adds them."""
+        """Return a sum of products, from left to right as NumPy adds them."""
         for feature, coefficient in terms:
             product = f"{number_text(abs(coefficient) if text else coefficient)}*"
             product += self.variables[feature]
@@ -193,7 +193,7 @@ class Goals:
         return text
 
     def premise(self, conditions: Iterable[Condition]) -> list[str]:
-        """One goal for each condition of a rule."""
+        """Return one goal for each condition of a rule."""
         self.fresh = 0  # every clause has its own variables
         return [joined(self._condition(condition)) for condition in conditions]
 
@@ -244,7 +244,7 @@ class Goals:
         return f"\\+ {has_value if has_value.startswith('( ') else f'( {has_value} )'}"
 
     def _one_of(self, condition: OneOf) -> str:
-        """Equal to some value (to none, negated): atoms by name, numbers by size."""
+        """Return the goal that a value equals one of a set, or none if negated."""
         variable = self.variables[condition.feature]
         atoms, numbers = [], []
         texts = {v for kind, v in self.values[condition.feature] if kind is str}
@@ -267,7 +267,7 @@ class Goals:
 
 
 def prediction_goals(ruleset: RuleSet, name: str, rule_head: str) -> list[str]:
-    """The body of the clause that predicts."""
+    """Return the body of the clause that predicts."""
     zeros = ", ".join(["0.0"] * _n_sums(ruleset))
     goals = [
         f"findall(Said, {rule_head}, [Said1|Rest])",
@@ -288,7 +288,7 @@ def prediction_goals(ruleset: RuleSet, name: str, rule_head: str) -> list[str]:
 def contribution(
     ruleset: RuleSet, goals: Goals, rule: Rule, shares: Sequence[float] | None
 ) -> tuple[str, list[str]]:
-    """The list that a rule adds to the sums, and the goals that compute what is in it."""
+    """Return the list that a rule adds to the sums, and the goals that compute what is in it."""
     if ruleset.classes is None:
         weight = _weight(rule)
         first = [number_text(weight)] if ruleset.voting == "mean" else []
@@ -312,7 +312,7 @@ def contribution(
 
 
 def helpers(ruleset: RuleSet, name: str) -> Iterator[str]:
-    """The predicates that add up what rules say.
+    """Yield the predicates that add up what rules say.
 
     Choices between clauses rather than within them: tuProlog's parser takes minutes over a clause
     that computes before a choice and within it.
@@ -427,7 +427,7 @@ class _Theory:
         yield f"%   ?- {self.predicate}({', '.join([*examples, 'Output'])})."
 
     def _known_values(self, feature: int) -> list[Any]:
-        """The values of a categorical feature; none for a number."""
+        """Return the values of a categorical feature; none for a number."""
         domain = self.ruleset.domain
         domain_values = domain.values_of(feature) if domain else None
         return list(
@@ -481,7 +481,7 @@ class _Theory:
         yield f"{self._head((), prediction)}."
 
     def _prediction(self, output: Any) -> str:
-        """A constant prediction, of the type in which the rule set predicts it."""
+        """Return a constant prediction, of the type in which the rule set predicts it."""
         classes = self.ruleset.classes
         if classes is None:
             return number_text(float(output))
@@ -518,14 +518,14 @@ class _Theory:
         yield from helpers(ruleset, self.predicate)
 
     def _features(self, position: int) -> set[int]:
-        """The features that a rule looks at."""
+        """Return the features that a rule looks at."""
         rule = self.ruleset.rules[position]
         used = {f for condition in rule.conditions for f in condition.features}
         used |= terms_of(rule.output)
         return used | terms_of(rule.weight) if self.ruleset.voting else used
 
     def _head(self, features: Iterable[int], last: str = "Output", suffix: str = "") -> str:
-        """The head of a clause; features that it does not look at have no name."""
+        """Return the head of a clause; features that it does not look at have no name."""
         used = set(features)
         arguments = [v if j in used else "_" for j, v in enumerate(self.goals.variables)]
         return f"{self.predicate}{suffix}({', '.join([*arguments, last])})"

@@ -40,15 +40,15 @@ class Variables:
         self._names: dict[tuple[int, bool], str] = {}
 
     def number(self, feature: int) -> str:
-        """The variable that holds a feature as a float."""
+        """Return the variable that holds a feature as a float."""
         return self._variable(feature, True)
 
     def label(self, feature: int) -> str:
-        """The variable that holds a categorical feature."""
+        """Return the variable that holds a categorical feature."""
         return self._variable(feature, False)
 
     def reserve(self, conditions: Iterable[Condition], numbers: Iterable[int]) -> None:
-        """Give all features that the conditions or sums use their variables, in feature order."""
+        """Name the variables of all features in conditions or sums, in feature order."""
         pairs, missing_features = {(feature, True) for feature in numbers}, set()
         for condition in elementary(conditions):
             if isinstance(condition, Missing):
@@ -61,7 +61,7 @@ class Variables:
             self._variable(feature, as_number)
 
     def missing(self, feature: int, *, negated: bool = False) -> str:
-        """A comparison that finds out whether a value is missing (or, negated, known)."""
+        """Return a comparison that finds out whether a value is missing (or, negated, known)."""
         if (feature, True) in self._names:
             name = self.number(feature)
             return f"{name} {'==' if negated else '!='} {name}"
@@ -262,7 +262,7 @@ class _Function:
         self.names.reserve([c for rule in used for c in rule.conditions], numbers)
 
     def source(self) -> str:
-        """The whole text."""
+        """Return the whole text."""
         body = self._together() if self.ruleset.voting else self._one_by_one()
         parts = [
             "from collections.abc import Mapping, Sequence",
@@ -352,7 +352,7 @@ class _Function:
         return [*lines, *(f"        {statement}" for statement in statements)]
 
     def _statement(self, start: str, value: Any, *, brackets: bool = False) -> list[str]:
-        """A statement that ends with a prediction; one term per line where a sum is long."""
+        """Return a statement that ends with a prediction; one term per line where a sum is long."""
         if not isinstance(value, LinearOutput):
             return [f"{start}{self._constant(value)}"]
         parts = summands(value.intercept, value.terms, self.names)

@@ -112,7 +112,7 @@ def _output(ruleset: RuleSet, output: object) -> str:
 
 
 def _label(value: object) -> str:
-    """A value, in quotation marks where it holds words that join others."""
+    """Return a value, in quotation marks where it holds words that join others."""
     text = format_label(value)
     plain = text == str(value) and not _OUR_WORDS.search(text)
     return text if plain else json.dumps(str(value), ensure_ascii=False)
@@ -148,7 +148,7 @@ def _premise(conditions: Sequence[Condition], names: Sequence[str] | None) -> st
 
 
 def _parts(conditions: Sequence[Condition], names: Sequence[str] | None) -> list[str]:
-    """Every condition; among others, one that says "or" stands in brackets."""
+    """Return every condition; among others, one that says "or" stands in brackets."""
     texts = [_condition(condition, names) for condition in conditions]
     if len(texts) < 2:
         return texts
@@ -224,7 +224,7 @@ def _or_missing(text: str, apart: bool) -> str:
 def _function(
     value: LinearOutput | float, names: Sequence[str] | None, domain: Domain | None = None
 ) -> str:
-    """A number or an affine function in words."""
+    """Return a number or an affine function in words."""
     if not isinstance(value, LinearOutput):
         return output_number(value)
     constant, sizes = value.number_texts(domain)
@@ -238,7 +238,7 @@ def _terms(
     names: Sequence[str] | None,
     text: str = "",
 ) -> str:
-    """A sum whose coefficients are written already, without their signs."""
+    """Return a sum whose coefficients are written already, without their signs."""
     for (feature, coefficient), size in zip(terms, sizes, strict=True):
         name = feature_name(names, feature)
         term = name if size == "1" else f"{size} times {name}"

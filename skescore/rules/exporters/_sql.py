@@ -64,7 +64,7 @@ class Dialect:
         return self.exact and self.name not in _WITHOUT_NAN
 
     def folded(self, name: str) -> str:
-        """The name as the database tells it from others."""
+        """Return the name as the database tells it from others."""
         return name if self.name in _CASE_SENSITIVE else name.casefold()
 
     def identifier(self, name: str, parameter: str) -> str:
@@ -187,7 +187,7 @@ def any_premise(premises: Sequence[str]) -> str:
 
 
 def added(summands: Sequence[str], style: Dialect) -> str:
-    """A sum that starts from 0, in parentheses."""
+    """Return a sum that starts from 0, in parentheses."""
     if not summands:
         return style.number(0.0)
     return f"({_joined([style.number(0.0), *summands], f'{chr(10)}    + ')})"
@@ -251,7 +251,7 @@ class Terms:
         return " AND ".join(self._condition(c) for c in rule.conditions) or None
 
     def _condition(self, condition: Condition) -> str:
-        """A condition; where it does not hold, it may be unknown (NULL)."""
+        """Return a condition; where it does not hold, it may be unknown (NULL)."""
         if isinstance(condition, Missing):
             wants_missing = truth_table(condition).missing
             write = self._is_gone if wants_missing else self._is_known
@@ -341,7 +341,7 @@ class Terms:
         return text
 
     def affine(self, intercept: float | None, terms: Iterable[tuple[int, float]]) -> str:
-        """A sum of features, added up in the order given."""
+        """Return a sum of features, added up in the order given."""
         text = "" if intercept is None else self._style.number(intercept)
         for feature, coefficient in terms:
             column = self._columns[feature]
@@ -506,11 +506,11 @@ class _Writer:
         self.classes = class_labels(ruleset)
 
     def rule_number(self) -> str:
-        """The number of the assigned rule."""
+        """Return the number of the assigned rule."""
         return self._one_by_one([str(i + 1) for i in self.rules], None)
 
     def prediction(self) -> str:
-        """The prediction."""
+        """Return the prediction."""
         self._check_labels()
         if self.ruleset.voting is not None:
             return self._vote() if self.ruleset.classes is not None else self._number()
@@ -570,7 +570,7 @@ class _Writer:
         return self._class(classes.index(fallback.output))
 
     def _where_any(self, prediction: str) -> str:
-        """A prediction where any rule holds, and the fallback's elsewhere."""
+        """Return a prediction where any rule holds, and the fallback's elsewhere."""
         if self.sure:
             return prediction
         if not self.rules:

@@ -28,7 +28,7 @@ _CALCULATED = re.compile(r"[=+\-@].*|[\d .,:/%-]+")
 
 
 def cell(value: Any) -> Any:
-    """Give a value as the content of a cell: texts that look like something else in quotes."""
+    """Return a value as the content of a cell: texts that look like something else in quotes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
@@ -47,7 +47,7 @@ def cell(value: Any) -> Any:
 def _comparisons(
     condition: Condition, rule_name: str, names: Sequence[str]
 ) -> Iterator[tuple[str, Any]]:
-    """A condition as operators and values."""
+    """Yield a condition as operators and values."""
     if isinstance(condition, Missing):
         yield (NOT_MISSING if condition.negated else MISSING), None
     elif isinstance(condition, Interval | OneOf) and condition.missing:

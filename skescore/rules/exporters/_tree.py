@@ -38,7 +38,7 @@ class Node:
 
 
 def split_tree(boxes: BoxTable) -> Iterator[Node]:
-    """Part boxes by single comparisons until each stands alone, as far as that goes.
+    """Yield part boxes by single comparisons until each stands alone, as far as that goes.
 
     Notes
     -----
@@ -119,7 +119,7 @@ def _not_yet_split(
     stop: np.ndarray,
     region: _Region,
 ) -> tuple[Interval | Missing, ...]:
-    """The sides of a box that lie within a region."""
+    """Return the sides of a box that lie within a region."""
     result: list[Interval | Missing] = []
     for interval in boxes.intervals(rule):
         j = interval.feature
@@ -167,7 +167,7 @@ _FROM_THE_TOP = "(from the top, the first conclusion whose conditions all hold p
 
 
 def _remaining(node: Node) -> list[tuple[int, Sequence[Condition]]]:
-    """The rules that end at a node, with the conditions that the way there has not asked."""
+    """Return the rules that end at a node, with the conditions that the way there has not asked."""
     return list(zip(node.rules, node.remaining, strict=True))
 
 
@@ -177,7 +177,7 @@ def _branches(
     number: NumberFormat,
     depth: int,
 ) -> Iterator[str]:
-    """Rules in order, each below the conditions that the one before it began with as well."""
+    """Yield rules in order, each below the conditions that the one before it began with as well."""
     names = ruleset.feature_names
     before: Sequence[Condition] = ()
     for position, conditions in rules:

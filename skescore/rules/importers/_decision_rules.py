@@ -61,7 +61,7 @@ class Premises:
         self.overlooked: list[str] = []
 
     def conditions(self, data: Any, location: str) -> list[Condition]:
-        """The conditions that must all hold where a premise must."""
+        """Return the conditions that must all hold where a premise must."""
         kind = part(data, "type", str, location)
         negated = bool(data.get("negated") or False)
         if kind == "compound":
@@ -171,7 +171,7 @@ def _looks_like_number(text: str) -> bool:
 
 
 def _relation(features: Sequence[int], operator: str, negated: bool) -> Condition:
-    """A comparison of two numeric features: a bound of their difference."""
+    """Return a comparison of two numeric features: a bound of their difference."""
     opposite = {"=": "!=", "!=": "=", ">": "<=", "<=": ">", "<": ">=", ">=": "<"}
     check_choice("operator", operator, opposite)
     operator = opposite[operator] if negated else operator
@@ -317,7 +317,7 @@ def read_decision_rules(
 
 
 def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
-    """The JSON, and what that of a rule set does not tell: its strategy, numbers in sets."""
+    """Return the JSON, and what that of a rule set does not tell: its strategy, numbers in sets."""
     if isinstance(model, str):
         try:
             model = json.loads(model)
@@ -364,7 +364,7 @@ def _json_of(model: Any) -> tuple[Mapping[str, Any], str, dict[str, list[Any]]]:
 
 
 def _sets(model: Any) -> Iterator[Any]:
-    """The conditions of a rule set that compare with sets of values."""
+    """Yield the conditions of a rule set that compare with sets of values."""
     left = [rule.premise for rule in model.rules]
     while left:
         condition = left.pop()
@@ -374,7 +374,7 @@ def _sets(model: Any) -> Iterator[Any]:
 
 
 def _rule(data: Any, location: str, premises: Premises) -> Rule:
-    """One rule, without weight and statistics."""
+    """Return one rule, without weight and statistics."""
     conclusion = part(data, "conclusion", Mapping, location)
     try:
         output = check_label("its conclusion", python_value(conclusion.get("value")))
@@ -422,7 +422,7 @@ def _classes(meta: Mapping[str, Any], outputs: Sequence[Any]) -> list[Any]:
 
 
 def _label(key: Any, outputs: Sequence[Any]) -> Any:
-    """The label that a key means: in the text of JSON all keys are texts."""
+    """Return the label that a key means: in the text of JSON all keys are texts."""
     kinds = {type(output) for output in outputs}
     if not isinstance(key, str) or str in kinds or len(kinds) != 1:
         return key
@@ -455,7 +455,7 @@ def _default(meta: Mapping[str, Any]) -> Any:
 
 
 def _number(name: str, value: Any, *, finite: bool = False) -> Any:
-    """A number of the JSON."""
+    """Return a number of the JSON."""
     try:
         return check_number(name, python_value(value), finite=finite)
     except TypeError as error:
@@ -488,7 +488,7 @@ def _default_number(meta: Mapping[str, Any]) -> Fallback:
 def _weighted(
     rules: Sequence[Rule], rule_records: Sequence[Any], strategy: str, classes: Sequence[Any] | None
 ) -> list[Rule]:
-    """The rules with their weights, as the strategy counts them."""
+    """Return the rules with their weights, as the strategy counts them."""
     weights = [python_value(rule.get("voting_weight")) for rule in rule_records]
     for number, weight in enumerate(weights, 1):
         if weight is None:

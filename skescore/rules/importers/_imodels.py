@@ -96,7 +96,7 @@ def frame(model: Any, feature_names: Sequence[str] | None, domain: Domain | None
 
 
 def labels(model: Any) -> list[Any]:
-    """Give the class labels as Python's own values."""
+    """Return the class labels as Python's own values."""
     return list(np.asarray(model.classes_).tolist())
 
 
@@ -123,7 +123,7 @@ def conjunction(conditions: Iterable[Interval]) -> tuple[Interval, ...] | None:
 
 
 def reachable_leaves(tree: Any) -> Iterator[tuple[int, tuple[Interval, ...]]]:
-    """Give the leaves of a scikit-learn tree that some row can reach, with the way there."""
+    """Return the leaves of a scikit-learn tree that some row can reach, with the way there."""
     for leaf, path in leaf_paths(tree).items():
         steps = []
         for node, left in path:
@@ -171,7 +171,7 @@ def boosted_regressor(model: Any, about: Frame) -> RuleSet:
 
 
 def _row(cell: Iterable[Interval], n_features: int) -> list[float]:
-    """Give a row inside the box: its upper bounds belong to it, its lower bounds do not."""
+    """Return a row inside the box: its upper bounds belong to it, its lower bounds do not."""
     row = [0.0] * n_features
     for side in cell:
         inside = side.upper if side.upper < math.inf else math.nextafter(side.lower, math.inf)
@@ -430,7 +430,7 @@ def _short_form_predicts_alike(
 def _short_rules(
     trees: Sequence[Sequence[Leaf]], classes: Sequence[Any], scale: float
 ) -> tuple[list[Rule], bool]:
-    """Rules of the short form, and whether some tree has one for each of its leaves."""
+    """Return rules of the short form, and whether some tree has one for each of its leaves."""
     rules, complete = [], False
     for tree in trees:
         n_without_rules = 0
@@ -553,7 +553,7 @@ def slipper(model: Any, about: Frame) -> RuleSet:
 
 
 def _stages(model: Any) -> Iterator[tuple[Any, float]]:
-    """The boosted models with their weights; the list of weights may be longer."""
+    """Yield the boosted models with their weights; the list of weights may be longer."""
     for inner, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
         yield inner, float(weight)
 
@@ -714,7 +714,7 @@ def c45_tree(model: Any, about: Frame) -> RuleSet:
 def _xml_leaves(
     node: Any, column_index: dict[str, int], steps: tuple[Interval, ...]
 ) -> Iterator[tuple[Any, tuple[Interval, ...]]]:
-    """Give the text nodes, which hold the predictions, with the comparisons on the way there."""
+    """Return the text nodes, which hold the predictions, with the comparisons on the way there."""
     for child in node.childNodes:
         if child.nodeName == "#text":
             yield child, steps

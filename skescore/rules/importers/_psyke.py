@@ -113,7 +113,7 @@ def known_labels(black_box: Any, label_values: Iterable[Any]) -> tuple[Any, ...]
 
 
 def decimals() -> int:
-    """Decimals to which PSyKE rounds the numbers that it predicts."""
+    """Return decimals to which PSyKE rounds the numbers that it predicts."""
     utils = sys.modules.get("psyke.utils")
     return 6 if utils is None else int(utils.get_int_precision())
 
@@ -153,7 +153,7 @@ class Labels:
     def statistics(
         self, statistics: RuleStatistics | None, labels: tuple[Any, ...]
     ) -> RuleStatistics | None:
-        """Counts in the order of the rule set's classes."""
+        """Return counts in the order of the rule set's classes."""
         if statistics is None or statistics.class_counts is None:
             return statistics
         counts = dict.fromkeys(self.classes, 0.0)
@@ -227,7 +227,7 @@ def _with_outputs(
     settings: dict[str, Any],
     notes: list[str],
 ) -> list[Draft]:
-    """Give the rules without an output that of their rows; leave out those that have none."""
+    """Set missing outputs of rules from their rows; drop rules without rows."""
     unset = [i for i, draft in enumerate(drafts) if draft.output is UNSET]
     if not unset:
         return drafts
@@ -322,7 +322,7 @@ def _common(one: _Region, other: _Region) -> _Region:
 
 
 def _meaning(value: Any) -> _Region | None:
-    """Numbers that one of PSyKE's values stands for; None for a single label or number."""
+    """Return numbers that one of PSyKE's values stands for; None for a single label or number."""
     kind = type(value).__name__
     if kind == "Constant" or not hasattr(value, "is_in"):
         return None
@@ -342,7 +342,7 @@ def _meaning(value: Any) -> _Region | None:
 
 
 def _single(value: Any) -> Any:
-    """The label or number that a constant stands for."""
+    """Return the label or number that a constant stands for."""
     return check_label("a DiscreteFeature's value", getattr(value, "value", value))
 
 
@@ -418,7 +418,7 @@ class Discretization:
         return tuple(conditions)
 
     def domain(self, names: Sequence[str], X: Any) -> Domain | None:
-        """The box around rows of the features; None if a column cannot be measured."""
+        """Return the box around rows of the features; None if a column cannot be measured."""
         table = RowTable(X, names)
         by_name = {str(feature.name): feature for feature in self.features}
         matrix, categories = np.zeros((len(table), len(names))), {}
@@ -440,7 +440,7 @@ class Discretization:
 
 
 def _of_labels(at: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
-    """Conditions on a feature whose columns stand for one label each."""
+    """Return conditions on a feature whose columns stand for one label each."""
     must = tuple({_single(value) for value, is_required in requirements if is_required})
     must_not = tuple({_single(value) for value, is_required in requirements if not is_required})
     if len(must) > 1 or set(must) & set(must_not):
@@ -449,7 +449,7 @@ def _of_labels(at: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condit
 
 
 def _of_numbers(at: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
-    """Conditions on a feature whose columns stand for parts of its range."""
+    """Return conditions on a feature whose columns stand for parts of its range."""
     region = _EVERYTHING
     for value, is_required in requirements:
         part = _meaning(value)
@@ -492,21 +492,21 @@ class Units:
         return cls(scaling, list(scaling.values())[-1] if scaling else (0.0, 1.0))
 
     def interval(self, name: str, interval: Interval) -> Interval:
-        """Bounds on a column in the user's units, up to rounding."""
+        """Return bounds on a column in the user's units, up to rounding."""
         return interval_in(interval, interval.feature, lambda value: self.number(name, value))
 
     def number(self, name: str, value: float) -> float:
-        """One value of a column in the user's units."""
+        """Return one value of a column in the user's units."""
         mean, scale = self.columns.get(name, (0.0, 1.0))
         return value * scale + mean
 
     def output(self, value: Any) -> Any:
-        """A predicted number in the user's units, by the operations that PSyKE uses."""
+        """Return a predicted number in the user's units, by the operations that PSyKE uses."""
         mean, scale = self.target
         return value if self.target == (0.0, 1.0) else value * scale + mean
 
     def linear(self, intercept: float, terms: Iterable[tuple[str, int, float]]) -> LinearOutput:
-        """An affine prediction in the user's units."""
+        """Return an affine prediction in the user's units."""
         mean_out, scale_out = self.target
         pairs = []
         for name, feature, coefficient in terms:
@@ -517,12 +517,12 @@ class Units:
 
 
 def kinds(instance: Any) -> set[str]:
-    """Names of the classes of PSyKE that something is an instance of."""
+    """Return names of the classes of PSyKE that something is an instance of."""
     return {c.__name__ for c in type(instance).__mro__ if c.__module__.partition(".")[0] == "psyke"}
 
 
 def box_columns(extractor: Any) -> list[str]:
-    """The columns that the extractor saw."""
+    """Return the columns that the extractor saw."""
     polynomial = getattr(extractor, "trained_poly", None)
     if polynomial is not None:
         return [str(name) for name in polynomial.feature_names_in_]
@@ -604,7 +604,7 @@ def checked_target(units: Units, column_names: Sequence[str], notes: list[str]) 
 
 
 def _ignored(extractor: Any, cubes: Sequence[Any], notes: list[str]) -> set[str]:
-    """Features that no rule looks at, whatever the bounds of its box.
+    """Return features that no rule looks at, whatever the bounds of its box.
 
     GridEx and its kin note every feature that some level leaves whole and never forget it, so that
     their predict also drops the bounds that other levels have put on it.
@@ -642,7 +642,7 @@ def _interval(cube: Any, name: str, feature: int) -> tuple[Interval, ...] | None
 def _conditions(
     cube: Any, ignored: set[str], columns: Columns, units: Units
 ) -> tuple[Condition, ...] | None:
-    """The premise of a cube; None if it can never hold."""
+    """Return the premise of a cube; None if it can never hold."""
     conditions: list[Condition] = []
     for name in map(str, cube.dimensions):
         if name in ignored:
@@ -708,7 +708,7 @@ def _disjoint(cubes: Sequence[Any], drafts: Sequence[Draft], n_features: int) ->
 
 
 def _domain(extractor: Any, columns: Columns, units: Units) -> Domain | None:
-    """PSyKE's box of the training rows; a column that it did not see counts as constant."""
+    """Return PSyKE's box of the training rows; unseen columns count as constant."""
     if extractor._surrounding is None:
         return None
     lower, upper = [0.0] * len(columns.names), [0.0] * len(columns.names)
@@ -723,7 +723,7 @@ def _domain(extractor: Any, columns: Columns, units: Units) -> Domain | None:
 
 
 def cart_columns(extractor: Any) -> list[str]:
-    """The columns of PSyKE's CART; of its fair trees, those that are known."""
+    """Return the columns of PSyKE's CART; of its fair trees, those that are known."""
     tree = extractor._cart_predictor.predictor
     if hasattr(tree, "feature_names_in_"):
         return [str(name) for name in tree.feature_names_in_]
@@ -732,7 +732,7 @@ def cart_columns(extractor: Any) -> list[str]:
 
 
 def _known_columns(extractor: Any, used: Sequence[str]) -> list[str]:
-    """The columns of an extractor that does not keep them."""
+    """Return the columns of an extractor that does not keep them."""
     for names in (
         [str(n) for n in getattr(extractor.predictor, "feature_names_in_", ())],
         Discretization.of(extractor, None).column_names,
@@ -743,7 +743,7 @@ def _known_columns(extractor: Any, used: Sequence[str]) -> list[str]:
 
 
 def literal_columns(extractor: Any, name: str) -> list[str]:
-    """The columns of 0 and 1 that PSyKE's REAL or Trepan saw."""
+    """Return the columns of 0 and 1 that PSyKE's REAL or Trepan saw."""
     if name == "Trepan":
         return [str(column) for column in extractor._root.samples.columns[:-1]]
     used = {
@@ -755,7 +755,7 @@ def literal_columns(extractor: Any, name: str) -> list[str]:
 
 
 def _fair_steps(node: Any) -> Iterable[tuple[Any, int]]:
-    """Inner nodes of a fair tree with a number each, parents before their children."""
+    """Yield inner nodes of a fair tree with a number each, parents before their children."""
     waiting, number = [node], 0
     while waiting:
         node = waiting.pop(0)
@@ -766,7 +766,7 @@ def _fair_steps(node: Any) -> Iterable[tuple[Any, int]]:
 
 
 def _fair_rules(tree: Any, column_index: dict[str, int], simplify: bool) -> list[Rule]:
-    """Leaves of a fair tree, from left to right; it compares the rows' own numbers."""
+    """Return leaves of a fair tree, from left to right; it compares the rows' own numbers."""
     numbers = {id(node): number for node, number in _fair_steps(tree.root)}
     nodes = {number: node for node, number in _fair_steps(tree.root)}
     leaves: dict[int, list[tuple[int, bool]]] = {}
@@ -854,7 +854,7 @@ def _cart_conditions(
     units: Units,
     discretization: Discretization,
 ) -> tuple[Condition, ...] | None:
-    """A leaf's conditions in the user's units, or on the features behind the columns."""
+    """Return a leaf's conditions in the user's units, or on the features behind the columns."""
     conditions: list[Condition] = []
     literals: list[Literal] = []
     for interval in rule.intervals:
@@ -946,7 +946,7 @@ def read_literals(
 
 
 def _on_column(name: str, feature: int, is_one: bool) -> OneOf:
-    """REAL takes everything but 1 for 0; Trepan wants the number itself."""
+    """Return labels as PSyKE's REAL and Trepan read them."""
     if name == "REAL":
         return OneOf(feature, (1,), negated=not is_one)
     return OneOf(feature, (int(is_one),))

@@ -137,7 +137,7 @@ def engine_order(texts: Iterable[str]) -> list[str]:
 
 
 def _engine(model: Any) -> Any:
-    """The Java object of a rule set that can be read."""
+    """Return the Java object of a rule set that can be read."""
     ruleset = model
     if not hasattr(model, "_java_object") and hasattr(model, "model"):
         ruleset = model.model
@@ -217,7 +217,7 @@ class _Training:
         return bool(pd.isna(self.columns[feature]).any())
 
     def domain(self) -> Domain | None:
-        """The box around the rows; None if there is no such box."""
+        """Return the box around the rows; None if there is no such box."""
         lower: list[float] = []
         upper: list[float] = []
         for feature, column in enumerate(self.columns):
@@ -263,7 +263,7 @@ def _column(table: Any, attribute: Any) -> tuple[np.ndarray, tuple[str, ...] | N
 
 
 def _labels(texts: Sequence[str], model: Any, classes: Sequence[Any] | None) -> dict[str, Any]:
-    """The label that each of RuleKit's texts stands for."""
+    """Return the label that each of RuleKit's texts stands for."""
     if classes is not None:
         classes = check_sequence("classes", classes, "labels")
     label_values: Any = getattr(model, "label_unique_values", None) if classes is None else classes
@@ -298,7 +298,7 @@ def _rule(java: Any, number: int, training: _Training, ignored: bool) -> Rule:
 
 
 def _conditions(java: Any, training: _Training, ignored: bool) -> list[Condition]:
-    """The conditions that must all hold, where a Java condition must.
+    """Return the conditions that must all hold, where a Java condition must.
 
     A missing value satisfies all of them if it is `ignored`, else those that are complementary.
     """
@@ -346,7 +346,7 @@ def _elementary(feature: int, values: Any, missing: bool) -> list[Condition]:
 
 
 def _field(java: Any, name: str) -> Any:
-    """A field of a Java object for which there is no getter."""
+    """Return a field of a Java object for which there is no getter."""
     field = java.getClass().getDeclaredField(name)
     field.setAccessible(True)
     return field.get(java)
@@ -840,7 +840,7 @@ def _number(rule: Parsed) -> float:
 
 
 def _labels_in_text(parsed: Sequence[Parsed], classes: Sequence[Any] | None) -> dict[str, Any]:
-    """The label that each text stands for."""
+    """Return the label that each text stands for."""
     if classes is None:
         for rule in parsed:
             if set(rule.value) & set("{}"):
@@ -875,7 +875,7 @@ def _class_counts(
 
 
 def _with_numbers(condition: Condition, numeric: set[int]) -> Condition:
-    """A value of a feature that has bounds elsewhere is a number, not a text."""
+    """Return a value of a feature that has bounds elsewhere is a number, not a text."""
     if not isinstance(condition, OneOf) or condition.feature not in numeric:
         return condition
     try:

@@ -68,7 +68,7 @@ class AffineMap:
 
     @classmethod
     def identity(cls, names: tuple[str, ...]) -> AffineMap:
-        """The map that changes nothing."""
+        """Return the map that changes nothing."""
         n = len(names)
         return cls(np.arange(n), np.ones(n), np.zeros(n), names)
 
@@ -195,7 +195,7 @@ def _column_transformer(transformer: ColumnTransformer, so_far: AffineMap) -> Af
 
 
 def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]) -> Interval:
-    """An interval of a column after an affine map, as one of the feature before it."""
+    """Return an interval of a column after an affine map, as one of the feature before it."""
     low, high = undo(interval.lower), undo(interval.upper)
     closed = interval.lower_closed, interval.upper_closed
     if low > high:

@@ -36,7 +36,7 @@ _Step = tuple[int, bool]
 
 
 def float32_cut(threshold: float) -> float:
-    """The largest float64 that is at most `threshold` after rounding to float32."""
+    """Return the largest float64 that is at most `threshold` after rounding to float32."""
     with np.errstate(over="ignore"):
         below = np.float32(threshold)
         if float(below) > threshold:
@@ -50,12 +50,12 @@ def float32_cut(threshold: float) -> float:
 
 
 def _on_float32_grid(value: np.float32) -> float:
-    """The number itself; for infinity, where the grid of float32 would go on."""
+    """Return the number itself; for infinity, where the grid of float32 would go on."""
     return math.copysign(2.0**128, value) if np.isinf(value) else float(value)
 
 
 def leaf_paths(tree: Any) -> dict[int, list[_Step]]:
-    """The way from the root to every leaf, leaves in order of node number."""
+    """Return the way from the root to every leaf, leaves in order of node number."""
     paths: dict[int, list[_Step]] = {0: []}
     leaves = {}
     for node in range(tree.node_count):  # children have larger numbers than their parents
@@ -283,7 +283,7 @@ def learned_from_missing(model: Any) -> bool:
 
 
 def _features_with_missing(model: Any, domain: Domain | None, simplify: bool) -> np.ndarray:
-    """The features of which rules say where missing values go, unless the caller tells."""
+    """Return the features of which rules say where missing values go, unless the caller tells."""
     if domain is not None and any(domain.missing):
         return np.asarray(domain.missing) > 0
     undecided = simplify and domain is None
@@ -473,7 +473,7 @@ def _check_kind(model: Any, kinds: tuple[type, ...]) -> None:
 
 
 def _names(model: Any, user_names: Sequence[str] | None) -> list[str]:
-    """Names for the features; the trees inside were fitted without any."""
+    """Return names for the features; the trees inside were fitted without any."""
     if user_names is None:
         model_names = getattr(
             model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)]

@@ -215,7 +215,7 @@ def _output_column(frame: pd.DataFrame) -> str:
 
 
 def _names(rows: list[dict[str, Any]], user_names: Sequence[str] | None) -> dict[str, int]:
-    """The position of every feature."""
+    """Return the position of every feature."""
     table_names = dict.fromkeys(_text(row["feature"]) for row in rows if row["feature"] is not None)
     if user_names is None:
         return {name: j for j, name in enumerate(table_names)}
