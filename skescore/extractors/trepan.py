@@ -276,7 +276,7 @@ def bin_instances(
     n_categories: Mapping[int, int],
     n_rows: int,
 ) -> Binned:
-    """Bin the features of instances, with one column in memory at a time."""
+    """Return bin the features of instances, with one column in memory at a time."""
     codes: list[np.ndarray] = []
     cuts: list[np.ndarray | None] = []
     n_bins = []

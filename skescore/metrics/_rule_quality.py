@@ -463,7 +463,7 @@ class RuleMeasure:
 
 
 def _filled(values: ArrayLike, shape: tuple[int, ...]) -> float | Numbers:
-    """Broadcast every measure to the shape of its arguments."""
+    """Return broadcast every measure to the shape of its arguments."""
     array = np.asarray(values, dtype=np.float64)
     return plain(array if array.shape == shape else np.broadcast_to(array, shape).copy())
 

@@ -720,7 +720,7 @@ def page_weights(scores: Iterable[str]) -> list[Weight]:
 
 
 def _failures(path: Path) -> list[dict[str, Any]]:
-    """Trials without a score, by extractor, with the first error of each."""
+    """Return trials without a score, by extractor, with the first error of each."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             return _counted_failures(

@@ -112,7 +112,7 @@ def readable_bounds(ruleset: RuleSet, X: np.ndarray) -> RuleSet:
 
 
 def readable_outputs(ruleset: RuleSet, predictions: np.ndarray) -> RuleSet:
-    """Give rules of regression the numbers that their text has, so that it is exact.
+    """Return rules of regression the numbers that their text has, so that it is exact.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def readable_outputs(ruleset: RuleSet, predictions: np.ndarray) -> RuleSet:
 
 
 def _shorter_function(function: LinearOutput, domain: Domain | None) -> LinearOutput:
-    """The function whose text in a domain is exact and that of a function."""
+    """Return the function whose text in a domain is exact and that of a function."""
     for _ in range(_MOST_ROUNDS):
         constant, sizes = function.number_texts(domain)
         pairs = zip(function.terms, sizes, strict=True)
@@ -169,7 +169,7 @@ def _bounded(conditions: tuple[Condition, ...]) -> Iterator[tuple[_Quantity, Int
 
 
 def _bounds_of(ruleset: RuleSet) -> dict[_Quantity, dict[float, _Kinds]]:
-    """The bounds of every quantity, and between which values each of them parts."""
+    """Return the bounds of every quantity, and between which values each of them parts."""
     result: dict[_Quantity, dict[float, _Kinds]] = {}
     boxes = ruleset.boxes
     # x >= b and x < b part off the values below b, x > b and x <= b those above.
@@ -245,7 +245,7 @@ def _shorter(
 
 
 def _replaced(ruleset: RuleSet, moved: Mapping[_Quantity, Mapping[float, _Moved]]) -> RuleSet:
-    """The rules with other bounds."""
+    """Return the rules with other bounds."""
 
     def replace(condition: Condition) -> Condition:
         if isinstance(condition, AtLeast):
@@ -294,14 +294,14 @@ def _moved_boxes(boxes: BoxTable, moved: Mapping[int, Mapping[float, _Moved]]) -
 
 
 def _nearest(value: float) -> int:
-    """The nearest whole number, of two about equally near ones (cuts of trees) the lower."""
+    """Return the nearest whole number, of two about equally near ones (cuts of trees) the lower."""
     return math.ceil(value - 0.51)
 
 
 def _whole_bounds(
     values: np.ndarray, kinds: dict[float, _Kinds], intervals: set[Interval]
 ) -> dict[float, _Moved] | None:
-    """Whole bounds for a column of whole numbers, none of which changes sides.
+    """Return whole bounds for a column of whole numbers, none of which changes sides.
 
     Gives None if the column is another, or an interval would be left without any number. Bounds
     between two neighboring whole numbers become the nearer one (of equally near ones the lower),
@@ -475,7 +475,7 @@ def _neighbors(below: int, step: int) -> list[float]:
 
 
 def _decimals(bound: float) -> Iterator[list[float]]:
-    """The numbers below and above with one decimal, two, and so on."""
+    """Yield the numbers below and above with one decimal, two, and so on."""
     numerator, denominator = bound.as_integer_ratio()
     digits = max(0, -math.frexp(bound)[1]) * 0.302 + 18  # beyond the last digit of a float
     for decimals in range(1, int(digits) + 1):
