@@ -208,7 +208,7 @@ def check_number_or_nan(name: str, value: Any) -> float:
     """Return a number as a float; unlike `check_number`, accept NaN."""
     if isinstance(value, Real) and math.isnan(value):
         return math.nan
-    return check_number(name, value)
+    return check_number(name, value, remedy="NaN is accepted too.")
 
 
 def check_feature(value: Any) -> int:

@@ -24,7 +24,7 @@ VAGUE_NAMES = set(
         r"\w+",
         """
     alike another asked asks beside both came done each either enough every found given gone held
-    here kept known lacking least look looked looks lying made meant most once other others own
+    here kept known lacking least look looked looks lying made meant most once others own
     place placed places ready rest said says seen shown some stand sure taken tells there thing
     things told wanted way ways what which whole
         """,

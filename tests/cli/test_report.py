@@ -166,7 +166,7 @@ def test_a_black_box_in_a_file_is_read_again_or_not(folder, report, tmp_path) ->
 def test_report_of_tune_needs_a_folder_and_respects_files(run, tmp_path) -> None:
     code, err = run("tune", *SHORT, "--report")
     assert code == 2
-    assert "argument --report: shows what is in the folder of --output" in err
+    assert "argument --report: shows the files in the folder of --output" in err
     code, err = run("tune", *SHORT, "--output", tmp_path / "a", "--report", tmp_path / "b" / "c")
     assert (code, "there is no folder" in err) == (1, True)
     assert not (tmp_path / "a").exists()
