@@ -517,7 +517,7 @@ def test_undefined_is_what_is_asked_for(undefined):
 
 @pytest.mark.parametrize("undefined", [None, "nan", True, [0.0]])
 def test_undefined_must_be_a_number(undefined):
-    with pytest.raises(TypeError, match="undefined must be a number, got .* NaN is accepted"):
+    with pytest.raises(TypeError, match=r"undefined must be a number, got .* NaN is accepted"):
         rule_quality("precision", 0, 0, 1, 1, undefined=undefined)
 
 
