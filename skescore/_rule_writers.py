@@ -84,6 +84,6 @@ RULE_WRITERS = {
         ),
         RuleWriter("python", ".py", "to_python", "a Python function", options=("function_name",)),
         RuleWriter("csv", ".csv", _write_csv, "a table of conditions"),
-        RuleWriter("json", ".json", "to_json", "everything that the rule set holds"),
+        RuleWriter("json", ".json", "to_json", "the complete rule set"),
     )
 }

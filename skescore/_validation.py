@@ -312,8 +312,8 @@ def check_shapes(**arrays: NDArray[np.float64]) -> None:
     except ValueError:
         shapes = ", ".join(f"{name}: {array.shape}" for name, array in arrays.items())
         raise ValueError(
-            f"The arguments must have shapes that broadcast to one another, got {shapes}. "
-            "Pass arrays of one length, or scalars."
+            f"The shapes of the arguments must be broadcastable, got {shapes}. "
+            "Pass arrays of equal length, or scalars."
         ) from None
 
 

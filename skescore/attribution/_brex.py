@@ -222,12 +222,12 @@ class BReX(BaseEstimator):
         self.random_state = random_state
 
     def explain(self, X: Any) -> Attribution:
-        """Explain the decisions of the model for rows.
+        """Explain the decisions of the model on the given rows.
 
         Parameters
         ----------
         X : array-like or DataFrame, shape (n_rows, n_features), or one row
-            The rows.
+            Rows whose decisions are explained.
 
         Returns
         -------

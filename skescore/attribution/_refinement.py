@@ -315,7 +315,8 @@ class Evidence(NamedTuple):
 def fewest_masked(certificates: Certificates, n_rows: int, n_features: int) -> tuple[Index, Masks]:
     """Return the smallest certificate by row and feature, as its size (-1 if none) and mask.
 
-    Of a mask count those that have certificates: the others decide nothing under any mask.
+    The size of a mask is its number of features that have certificates of their own. The other
+    features do not affect the decision under any mask.
     """
     index, features, masks = certificates
     sizes = np.full((n_rows, n_features), -1, dtype=np.int64)
@@ -324,7 +325,7 @@ def fewest_masked(certificates: Certificates, n_rows: int, n_features: int) -> t
     deciding[index, features] = True
     masks = masks & deciding[index]
     counts = masks.sum(axis=1)
-    order = np.argsort(-counts, kind="stable")  # what is written last stays
+    order = np.argsort(-counts, kind="stable")  # Later writes win, so the smallest is last.
     sizes[index[order], features[order]] = counts[order]
     witnesses[index[order], features[order]] = masks[order]
     return sizes, witnesses

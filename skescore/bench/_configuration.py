@@ -127,10 +127,12 @@ def _check_extractor(entry: ExtractorEntry, labels: Sequence[str]) -> None:
 
 
 def _check_params(entry: ExtractorEntry, where: str) -> None:
-    """Check the names of the parameters; their values are checked when the extractor is fitted."""
+    """Check the parameter names of an extractor; `fit` checks their values."""
     box = make_black_box("decision-tree", extractor_spec(entry.name).tasks[0])
     if "estimator" in entry.params:
-        raise ConfigurationError(f"{where}: the black box is named in black_boxes, not in params.")
+        raise ConfigurationError(
+            f"{where}: estimator is not allowed in params: list black boxes in black_boxes."
+        )
     try:
         make_extractor(entry.name, box, **entry.params)
     except (TypeError, ValueError) as error:

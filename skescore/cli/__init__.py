@@ -30,14 +30,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "tune": ("_tune", "find the best rules of a black box"),
         "score": ("_score", "score saved rules on data"),
         "certify": ("_certify", "prove how far saved rules are from the best possible"),
-        "rules": ("_rules", "write saved rules as text, SQL, Python, Prolog, ..."),
-        "predict": ("_predict", "predict the rows of a table by saved rules"),
+        "rules": ("_rules", "convert saved rules to text, SQL, Python, Prolog, ..."),
+        "predict": ("_predict", "predict the rows of a table with saved rules"),
         "explain": ("_explain", "explain what saved rules predict for a row"),
-        "import": ("_import", "make rules of other tools and models our own"),
-        "report": ("_report", "write a run, or two, as one HTML page to read and to send on"),
+        "import": ("_import", "import rules from other tools and models"),
+        "report": ("_report", "write one run or a comparison of two as an HTML page"),
         "bench": ("_bench", "compare extractors over data sets, black boxes and seeds"),
-        "reproduce": ("_reproduce", "make the papers' tables again, beside the printed"),
-        "doctor": ("_doctor", "list what is installed, and how to get what is missing"),
+        "reproduce": (
+            "_reproduce",
+            "recompute the papers' tables and compare them with the printed ones",
+        ),
+        "doctor": ("_doctor", "list installed features and how to install missing ones"),
         "completion": ("_completion", "print a script that completes commands in a shell"),
     }
 )

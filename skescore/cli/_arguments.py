@@ -326,25 +326,25 @@ def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") ->
 
 
 def add_reading_options(group: Any) -> None:
-    """Add the options of the reading of a table; see `reading_from`."""
+    """Add the options for reading a table; see `reading_from`."""
     names: dict[str, Any] = {"metavar": "COLUMN,...", "type": names_from, "action": "extend"}
     group.add_argument(
         "--drop",
         default=[],
-        help="leave out columns; repeatable, like the next two options",
+        help="columns to ignore; repeatable, as are the next two options",
         **names,
     )
     group.add_argument(
         "--category",
         default=[],
-        help="features that are categories, although written as numbers or hardly ever "
-        "repeated; other text is always a category",
+        help="features to read as categories even if their values are numbers or mostly distinct "
+        "texts; other text columns are always categories",
         **names,
     )
     group.add_argument(
         "--numeric",
         default=[],
-        help="features that are numbers; other text in them is missing",
+        help="features to read as numbers; text in them is read as missing",
         **names,
     )
     group.add_argument(
@@ -353,16 +353,17 @@ def add_reading_options(group: Any) -> None:
         type=names_from,
         action="extend",
         default=[],
-        help="further texts that mean a missing value, as in --na-values=-999,unknown; repeatable",
+        help="additional texts that denote a missing value, as in --na-values=-999,unknown; "
+        "repeatable",
     )
     group.add_argument(
-        "--sep", metavar="SIGN", help="separator of columns in a text file (detected by default)"
+        "--sep", metavar="SIGN", help="column separator of a text file (detected by default)"
     )
     group.add_argument(
         "--decimal",
         metavar="SIGN",
         type=_decimal,
-        help="the decimal sign, point or comma (detected by default)",
+        help="decimal separator, point or comma (detected by default)",
     )
     group.add_argument(
         "--encoding",
@@ -372,7 +373,7 @@ def add_reading_options(group: Any) -> None:
 
 
 def reading_from(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of reading as parameters of `load_dataset`."""
+    """Return the reading options as parameters of `load_dataset`."""
     return {
         "categories": list(dict.fromkeys(options.category)),
         "numeric": list(dict.fromkeys(options.numeric)),
@@ -611,5 +612,5 @@ def add_standalone_option(group: Any) -> None:
     group.add_argument(
         "--standalone",
         action="store_true",
-        help="write each rule so that it holds on its own, without ELSE",
+        help="rewrite the rules so that each one is valid on its own, without ELSE",
     )

@@ -182,7 +182,7 @@ def _data(options: argparse.Namespace, ruleset: RuleSet, names: Sequence[str]) -
 
 
 def _black_box(options: argparse.Namespace, dataset: Dataset) -> Any:
-    """Load the model from its file; return None without one."""
+    """Load the black box from its file; return None if no file is given."""
     if options.black_box is None:
         return None
     from skescore.black_boxes import check_matches, load_black_box

@@ -1,4 +1,4 @@
-"""``skescore report``: a run as one HTML page that needs nothing else."""
+"""``skescore report``: write a run as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from skescore.datasets import Dataset
 
 DESCRIPTION = """\
-Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page, or two runs
-of tune side by side. It needs no network and no Python: readers see the rules, what they get right
-and where they fail, move from fewer rules to fewer errors, type a row and see which rule predicts
-it, and copy the rules as SQL, Python or Prolog.
+Write a run of `skescore tune --output` or `skescore bench --output` as one HTML page, or compare
+two runs of tune side by side. The page needs neither a network nor Python. It shows the rules and
+their errors, has a slider from fewer rules to fewer errors, finds the rule that predicts a row
+typed by the reader, and offers the rules as SQL, Python and Prolog.
 """
 EXAMPLES = """\
 examples:
@@ -34,58 +34,58 @@ examples:
   skescore report monday tuesday --output both.html
   skescore report run --data houses.csv --time-limit 120
 
-Without --output the page is report.html in the folder, of two runs
-comparison.html in the first, and replaces an earlier one there.
+Without --output, the page is written to report.html in the folder, or for two
+runs to comparison.html in the first folder, and replaces an earlier page there.
 
 Exit codes: 0 success, 1 failure (unusable folder, data or file), 2 wrong usage.
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "folders",
         action=OF_RUN,
         metavar="RUN_DIR",
         nargs="+",
         type=Path,
-        help="the folder of the run, or those of two",
+        help="folder of a run; two folders to compare two runs",
     )
     parser.add_argument(
         "--output",
         action=OF_FILE,
         type=Path,
         metavar="FILE",
-        help=f"the page (default {REPORT} in the folder, comparison.html for two)",
+        help=f"file of the page (default {REPORT} in the folder, or comparison.html for two runs)",
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace the file of --output if it is there"
+        "--overwrite", action="store_true", help="replace the file of --output if it exists"
     )
     parser.add_argument(
         "--data",
         action=OF_FILE,
         metavar="FILE",
-        help="the rows to measure and to show, where those of the run are not found any more, or "
-        "others: a built-in data set or a CSV, TSV or Parquet file with the same columns",
+        help="rows to evaluate and show instead of those of the run, for example if its file was "
+        "moved: a built-in data set or a CSV, TSV or Parquet file with the same columns",
     )
     parser.add_argument(
         "--time-limit",
         type=arguments.number_above(-1e-9),
         default=30.0,
         metavar="SECONDS",
-        help="for making the rules of the other candidates on the front again, by the run's data, "
-        "black box and seeds (default 30; 0: the winner's rules only)",
+        help="time for extracting the rules of the other candidates on the front again, with the "
+        "data, black box and seeds of the run (default 30; 0: show only the winner's rules)",
     )
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="read the black box of the run from a file that can run code when it is read",
+        help="load the black box of the run even if its file can run code when it is loaded",
     )
-    parser.add_argument("--quiet", action="store_true", help="no notes; only errors")
+    parser.add_argument("--quiet", action="store_true", help="suppress notes and print only errors")
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     from skescore.report import write_report
 
     notes = output.Notes(options.quiet)
@@ -124,7 +124,7 @@ def _announce(path: Path, options: argparse.Namespace) -> str:
 
 
 def _rankings(folder: Path) -> list[dict[str, Any]]:
-    """The ranks of a bench run by the score that it is about; none for what the page refuses."""
+    """Return the rankings of a bench run by its main score; empty if the page rejects the run."""
     from skescore.bench import row_columns
     from skescore.report._bench_rows import find_rows
 
@@ -196,7 +196,7 @@ def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datase
 
 
 def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
-    """Return the model of a run from its file, if that is as it was."""
+    """Load the model of a run from its file; raise an error if the file has changed."""
     from skescore.black_boxes import load_black_box
 
     path = at_home(model_record["name"])
@@ -210,14 +210,14 @@ def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
 def _black_box(
     options: argparse.Namespace, about: dict[str, Any], data: Dataset, notes: output.Notes
 ) -> Any:
-    """Return the black box of the run, if it can be had again; a note says why not."""
+    """Return the black box of the run; without one, return None and add a note that says why."""
     from skescore.black_boxes import make_black_box
 
     model_record = about["black_box"]
     name, task = model_record["name"], about["data"]["task"]
     if model_record["trained_here"]:
         if name not in BLACK_BOX_NAMES:
-            notes.add(f"this skescore does not know the black box {name!r} of the run")
+            notes.add(f"this version of skescore has no black box {name!r}, which the run used")
             return None
         return make_black_box(name, task, about["search"]["seed"], data.categories)
     try:
@@ -227,7 +227,7 @@ def _black_box(
         model = chosen_output(model, data, model_record.get("outputs"))
     except (OSError, ValueError, ImportError) as error:
         notes.add(
-            f"the black box {name} is not read, so that only the winner's rules are shown: {error}"
+            f"the black box {name} was not loaded, so only the winner's rules are shown: {error}"
         )
         return None
     return model

@@ -61,10 +61,10 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FILE,
         type=Path,
         metavar="FILE",
-        help="write to a file, not to standard output",
+        help="write to this file instead of standard output",
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace the file if it is already there"
+        "--overwrite", action="store_true", help="replace the file if it already exists"
     )
 
 

@@ -1,4 +1,4 @@
-"""``skescore rules``: saved rules in other forms."""
+"""``skescore rules``: convert saved rules to other formats."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
 
 DESCRIPTION = """\
-Write rules that `skescore tune --output`, `skescore import` or RuleSet.to_json saved in another
-form.
+Convert rules that were saved by `skescore tune --output`, `skescore import` or RuleSet.to_json to
+another format.
 """
 EXAMPLES = """\
 examples:
@@ -58,78 +58,80 @@ for _writer in RULE_WRITERS.values():
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "rules", action=OF_RULES, metavar="RULES.json", type=Path, help="file with the saved rules"
+    )
     parser.add_argument(
         "--to",
         choices=tuple(RULE_WRITERS),
         default="text",
         metavar="FORMAT",
-        help="one of "
+        help="output format: "
         + "; ".join(f"{name}: {writer.description}" for name, writer in RULE_WRITERS.items()),
     )
     parser.add_argument(
         "--dialect",
         metavar="NAME",
-        help="sql: a dialect that sqlglot knows, such as postgres or bigquery (standard SQL if "
-        "left out)",
+        help="sql: dialect supported by sqlglot, such as postgres or bigquery (default: standard "
+        "SQL)",
     )
     parser.add_argument(
         "--table",
         metavar="NAME",
         type=_table_path,
-        help="sql: a whole query on this table, not just an expression; the name may have a path, "
-        "such as schema.table, and stands in double quotation marks where a dot belongs to it, as "
-        "in '\"rows.parquet\"'",
+        help="sql: write a complete query on this table instead of an expression; the name may "
+        "include a path, such as schema.table; a name that contains a dot needs double quotation "
+        "marks, as in '\"rows.parquet\"'",
     )
     parser.add_argument(
         "--kind",
         choices=SQL_KINDS,
-        help="sql: the prediction (predict, default) or the number of the rule that gives it "
-        "(assign), by which to count the rows of each rule and those of none",
+        help="sql: return the prediction (predict, default) or the number of the rule that makes "
+        "it (assign), for example to count the rows of each rule",
     )
     parser.add_argument(
         "--boolean",
         metavar="NAME",
         action="append",
-        help="sql: a feature whose column is BOOLEAN where the rules compare it with numbers; once "
-        "more for each further one",
+        help="sql: feature that the rules compare with numbers but whose column is BOOLEAN; "
+        "repeatable",
     )
     parser.add_argument(
         "--exact",
         action="store_const",
         const=True,
-        help="sql: columns may hold NaN besides NULL, or be of 32 bits, for which plain decimals "
-        "and comparisons are not right",
+        help="sql: write comparisons that are also correct for columns that contain NaN or 32-bit "
+        "floating-point numbers",
     )
-    parser.add_argument("--name", help="python, prolog: of the function or the predicate")
+    parser.add_argument("--name", help="python, prolog: name of the function or predicate")
     parser.add_argument(
         "--missing",
         metavar="ATOM",
         action="append",
-        help="prolog: what stands for a missing value; repeatable (null and nan if left out)",
+        help="prolog: atom that denotes a missing value; repeatable (default: null and nan)",
     )
     parser.add_argument(
         "--shorten",
         action=OF_DATA,
         metavar="DATA",
-        help="write numbers as short as the rows of a built-in data set or a CSV, TSV or Parquet "
-        "file allow: on these rows, each condition holds as before; columns that the rules do not "
-        "know are ignored",
+        help="write numbers with as few digits as possible without changing which rows of DATA "
+        "satisfy each condition; DATA is a built-in data set or a CSV, TSV or Parquet file; "
+        "columns that are not features of the rules are ignored",
     )
     add_standalone_option(parser)
     parser.add_argument(
         "--class-names",
         metavar="NAME",
         nargs="+",
-        help="what to call the classes, in their order: no yes, where a model knows 0 and 1",
+        help="names of the classes in order, such as `no yes` for the classes 0 and 1",
     )
-    add_reading_options(parser.add_argument_group("reading the table of --shorten"))
+    add_reading_options(parser.add_argument_group("reading the data of --shorten"))
     add_output_options(parser)
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     for name, formats in _FORMATS_OF_OPTION.items():
         if getattr(options, name) is not None and options.to not in formats:
             options.parser.error(
@@ -169,15 +171,15 @@ def _note_limits_of_tables(ruleset: RuleSet) -> None:
     notes = output.Notes()
     if ruleset.voting is not None:
         notes.add(
-            "a table does not say how rules predict together; to read it again: skescore import "
-            f"FILE.csv --voting {ruleset.voting}"
+            "the table does not state how the rules predict together; to import it, use "
+            f"skescore import FILE.csv --voting {ruleset.voting}"
         )
         if ruleset.voting == "probabilities":
             notes.add(
-                "a table does not hold the class counts by which these rules share; JSON does"
+                "the table does not contain the class counts that weight these rules; JSON does"
             )
     elif not (ruleset.ordered or ruleset.disjoint):
         notes.add(
-            "a table does not say that the purest of several rules predicts; read again, the first "
-            "one will. JSON holds everything"
+            "the table does not state that the purest of several rules predicts; after an import, "
+            "the first one predicts. JSON contains everything"
         )

@@ -261,12 +261,13 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
         return "is the best of the finalists on all rows"
     if board["tied"].iloc[0] and tied > 1:
         return (
-            f"has the fewest rules of the {tied} that are not distinguishably worse than the best, "
-            "or is the best of those, by held-out rows and by the rules of all rows"
+            f"has the fewest rules of the {tied} candidates that are not clearly worse than the "
+            "best, or is the best of several with so few; the comparison combines scores on "
+            "held-out rows and of the rules from all rows"
         )
     if "within_limits" in board:
         return f"is the best that satisfies {' and '.join(map(_option_of, limited_quantities()))}"
-    return "is the best by held-out rows and by the rules of all rows together"
+    return "is the best if scores on held-out rows and of the rules from all rows are combined"
 
 
 def _option_of(parameter: str) -> str:

@@ -217,14 +217,16 @@ def header_hint(names: Sequence[str]) -> str:
 
 def _read_parquet(path: Path, where: str, start: bytes) -> pd.DataFrame:
     if not start.startswith(b"PAR1"):
-        raise DatasetError(f"{where} is not a Parquet file: rename it by what it is, such as .csv.")
+        raise DatasetError(
+            f"{where} is not a Parquet file: rename it to match its format, such as .csv."
+        )
     try:
         parquet = import_optional(
             "pyarrow.parquet", extra="parquet", purpose="Reading a Parquet file"
         )
     except ImportError as error:
         raise DatasetError(f"{where} cannot be read. {error}") from error
-    # An open file, because from a path pyarrow would also read columns out of folder names.
+    # Pass an open file: given a path, pyarrow would also derive columns from folder names.
     with path.open("rb") as raw:
         try:
             names = list(parquet.read_schema(raw).names)
@@ -244,7 +246,7 @@ def _read_parquet(path: Path, where: str, start: bytes) -> pd.DataFrame:
 def _read_sheet(path: Path, where: str, start: bytes, checksum: str) -> FileTable:
     if not start.startswith(b"PK\x03\x04"):
         raise DatasetError(
-            f"{where} is not an Excel workbook: rename it by what it is, such as .csv."
+            f"{where} is not an Excel workbook: rename it to match its format, such as .csv."
         )
     try:
         import_optional("openpyxl", extra="excel", purpose="Reading an Excel workbook")

@@ -359,14 +359,14 @@ class BinnedTable:
         ]
 
     def moments(self, sums: Sums) -> NDArray[np.float64]:
-        """Return weight, mean and summed squared deviation of the labels from sums."""
+        """Compute the weight, mean and sum of squared deviations of the labels from sums."""
         source, result = self._source, np.empty((len(sums), 3))
         for row, (weight, first, second, *_) in enumerate(sums.tolist()):
             total_weight = Fraction(source.unit) * weight
-            of_labels = Fraction(source.label_unit) * first
+            label_sum = Fraction(source.label_unit) * first
             squares = Fraction(source.square_unit) * second
-            mean = of_labels / total_weight
-            deviation = max(squares - of_labels * mean, Fraction(0))
+            mean = label_sum / total_weight
+            deviation = max(squares - label_sum * mean, Fraction(0))
             result[row] = total_weight, mean + Fraction(source.center), deviation
         return result
 
@@ -437,7 +437,7 @@ class BinnedTable:
         moments = self._source.labels(rules)
         return rules.replace(rules=list(map(LabelMoments.describe_rule, moments, rules.rules)))
 
-    def finished(self, rules: RuleSet, uncovered: str, abstain_label: Any) -> RuleSet:
+    def finish_rules(self, rules: RuleSet, uncovered: str, abstain_label: Any) -> RuleSet:
         """Add the fallback and make the outputs readable, as :meth:`BaseExtractor.fit` does."""
         source, rules = self._source, rules.without_repeated_end()
         if source.classes is not None:

@@ -200,7 +200,7 @@ class CARTExtractor(BaseExtractor):
             weights = model.tree_.weighted_n_node_samples[model.tree_.children_left < 0]
             rules = rules.replace(rules=list(map(_with_weight, rules.rules, weights.tolist())))
         self.category_order_ = table.category_order
-        rules = table.finished(table.named(rules), self.uncovered, self.abstain_label)
+        rules = table.finish_rules(table.named(rules), self.uncovered, self.abstain_label)
         self._learn_sums(source, rules)
         return self
 

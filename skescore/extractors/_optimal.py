@@ -357,15 +357,15 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
             limits=SolverLimits(self.time_limit, self.max_nodes),
         )
 
-        def finished(rules: RuleSet | None) -> RuleSet | None:
+        def finish_rules(rules: RuleSet | None) -> RuleSet | None:
             if rules is None:
                 return None
             rules_in_domain = rules.replace(domain=table.domain)
             if classes is None and rules is frontier.rules[-1]:
                 rules_in_domain = table.with_means(rules_in_domain)
-            return table.finished(rules_in_domain, self.uncovered, self.abstain_label)
+            return table.finish_rules(rules_in_domain, self.uncovered, self.abstain_label)
 
-        self._keep(replace(frontier, rules=tuple(map(finished, frontier.rules))))
+        self._keep(replace(frontier, rules=tuple(map(finish_rules, frontier.rules))))
         assert self.frontier_.rules[-1] is not None
         self._learn_sums(source, self.frontier_.rules[-1])
         return self

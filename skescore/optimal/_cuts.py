@@ -91,12 +91,12 @@ class Cuts:
     missing_features: tuple[int, ...] = ()
 
     def pairs(self) -> Iterator[tuple[Condition, Condition]]:
-        """Yield each test as its condition and its negation, in the order of the features.
+        """Yield each candidate condition with its negation, in the order of the features.
 
         Yields
         ------
         tuple of two conditions
-            Exactly one of them holds for each row.
+            Each row satisfies exactly one of the two.
         """
         for j in range(self.n_features):
             for is_with_missing in (False, True) if j in self.missing_features else (False,):

@@ -119,7 +119,7 @@ class _Premises:
         return [*third_condition, *([(i, True), (j, False)] if block else [(i, i < j), (j, i < j)])]
 
     def holds(self, number: int, rows: np.ndarray) -> np.ndarray:
-        """Return the mask of the rows for which a premise holds."""
+        """Return a mask of the rows that satisfy a premise."""
         mask = np.ones(len(rows), dtype=bool)
         for test, side in self.sides(number):
             test_mask = self.test_masks[test][rows]

@@ -512,7 +512,7 @@ class _AbsoluteLoss:
         return self._cost(self.y[index], self.weights[index])
 
     def loss_of_children(self, subset: _Subset) -> tuple[np.ndarray, np.ndarray]:
-        """Return the losses of both children of every cut with one leaf each."""
+        """Return the losses of the two children of each cut if each child is one leaf."""
         y, weights = self.y[subset.index], self.weights[subset.index]
         n_cuts = len(subset.cut_levels)
         losses = np.empty((2, n_cuts))

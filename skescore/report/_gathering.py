@@ -278,7 +278,7 @@ def certificate_view(certificate: Certificate) -> dict[str, Any]:
 def _certificate_of_run(
     folder: Path, run: Mapping[str, Any]
 ) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the certificate of a run and notes on why it cannot be shown."""
+    """Return the certificate of a run, or None with notes that state why it cannot be shown."""
     if "certificate" not in run:
         return None, []
     path = folder / "certificate.json"
@@ -287,7 +287,7 @@ def _certificate_of_run(
     except (OSError, ValueError) as error:
         return None, [f"The certificate of the run cannot be read: {error}"]
     if view["sentences"] != run["certificate"]:
-        return None, [f"{path.name} is not the certificate of this run, and left out."]
+        return None, [f"{path.name} is not the certificate of this run, so it is not shown."]
     return view, []
 
 

@@ -313,7 +313,10 @@ def test_a_certificate_is_shown_with_its_corridor(runs, tmp_path) -> None:
     (folder / "run.json").write_text(json.dumps(run | {"certificate": ["Other rules."]}))
     content = content_of(write_report(folder))
     assert content["certificate"] is None
-    assert "certificate.json is not the certificate of this run, and left out." in content["notes"]
+    assert (
+        "certificate.json is not the certificate of this run, so it is not shown."
+        in content["notes"]
+    )
     told = {"certificate": made.to_text().split("\n")}
     (folder / "run.json").write_text(json.dumps(run | told))
     assert content_of(write_report(folder))["certificate"]["score"] == "ice"

@@ -307,7 +307,7 @@ class GridExExtractor(BaseExtractor):
         rules = RuleSet.from_boxes(boxes, conclusions, ordered=False, disjoint=True, **settings)
         named = table.named(rules)
         named = table.with_means(named) if classes is None else named
-        self._learn_sums(source, table.finished(named, self.uncovered, self.abstain_label))
+        self._learn_sums(source, table.finish_rules(named, self.uncovered, self.abstain_label))
         return self
 
     def _summing(self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray) -> Any:

@@ -60,7 +60,7 @@ class LinearSums:
         return LinearSumsTable(self, boxes)
 
     def fits(self, boxes: Sequence[LinearSumsBox]) -> Fits:
-        """Return the moments of boxes, computed exactly from integers."""
+        """Return the moments of the rows in each box, computed from exact integer sums."""
         source, units, measured = self._source, self.units, self._source.measured
         m, size = len(measured), len(units.origin)
         fits = Fits(
@@ -77,8 +77,8 @@ class LinearSums:
         for row, box in enumerate(boxes):
             sums = box.total.tolist()
             last = len(sums) - m
-            linear, products, of_labels = sums[3 : 3 + m], sums[3 + m : last], sums[last:]
-            # The weight in the unit of products.
+            linear, products, label_products = sums[3 : 3 + m], sums[3 + m : last], sums[last:]
+            # Express the weight in the unit of the products.
             weight = sums[0] * round(source.unit / source.product_unit)
             mean = np.array([s / weight for s in linear])
             fits.mean[row, columns] = (starts - units.origin[columns]) / units.unit[columns]
@@ -91,10 +91,11 @@ class LinearSums:
             gram[first, second] = gram[second, first] = covariances
             gram *= source.product_unit * steps[:, None] * steps
             fits.gram[row, columns[:, None], columns] = gram
-            with_labels = [
-                (s * weight - f * sums[1]) / weight for s, f in zip(of_labels, linear, strict=True)
+            label_covariances = [
+                (s * weight - f * sums[1]) / weight
+                for s, f in zip(label_products, linear, strict=True)
             ]
-            covariance = np.array(with_labels) * (source.label_unit / units.unit[-1]) * steps
+            covariance = np.array(label_covariances) * (source.label_unit / units.unit[-1]) * steps
             fits.gram[row, columns, -1] = fits.gram[row, -1, columns] = covariance
         return fits
 
@@ -151,15 +152,15 @@ class LinearSums:
         self._requested = {}
 
     def _equation(self, vector: np.ndarray) -> np.ndarray:
-        """Convert a residual vector to an equation of the source."""
+        """Convert the coefficients of a residual to the units of the source."""
         units, source = self.units, self._source
-        result, range_ = np.zeros(1 + len(source.measured)), units.unit[-1]
-        result[0] = units.origin[-1] - source.center - vector[-1] * range_
+        equation, label_unit = np.zeros(1 + len(source.measured)), units.unit[-1]
+        equation[0] = units.origin[-1] - source.center - vector[-1] * label_unit
         for position, m in enumerate(source.measured, start=1):
-            slope = -vector[m.index] * (range_ / units.unit[m.index])
-            result[0] += slope * (m.center - units.origin[m.index])
-            result[position] = slope * m.step
-        return result
+            slope = -vector[m.index] * (label_unit / units.unit[m.index])
+            equation[0] += slope * (m.center - units.origin[m.index])
+            equation[position] = slope * m.step
+        return equation
 
     # --- final models
 

@@ -79,7 +79,7 @@ def _code_type(n_codes: int) -> Any:
 def code_rows(
     X: np.ndarray, cuts: Mapping[int, np.ndarray], categories: Mapping[int, tuple[Any, ...]]
 ) -> tuple[np.ndarray, list[CodedFeature]]:
-    """Code all features by cut points of numeric and values of categorical ones."""
+    """Encode each feature: numbers by their cut points, categories by their values."""
     coded = [
         code_categories(column, categories[j]) if j in categories else code_numbers(column, cuts[j])
         for j, column in enumerate(X.T)

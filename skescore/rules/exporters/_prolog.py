@@ -224,12 +224,12 @@ class Goals:
         return [*goals, f"{' + '.join(indicators)} >= {condition.m}"]
 
     def _comparison(self, condition: Interval | OneOf) -> list[str]:
-        """Write the goals of a condition on an observed value; a missing one fails them."""
+        """Return Prolog goals for a condition on an observed value; they fail if it is missing."""
         if isinstance(condition, OneOf):
             return [self._one_of(condition)]
         variable = self.variables[condition.feature]
-        compared = _bounds(variable, condition)
-        return [f"number({variable})", *(compared or [f"{variable} =:= {variable}"])]
+        comparisons = _bounds(variable, condition)
+        return [f"number({variable})", *(comparisons or [f"{variable} =:= {variable}"])]
 
     def _has_value(self, feature: int) -> str:
         """Write a test that a value is known: any number if rules compare only with numbers."""

@@ -642,7 +642,7 @@ def _interval(cube: Any, name: str, feature: int) -> tuple[Interval, ...] | None
 def _conditions(
     cube: Any, ignored: set[str], columns: Columns, units: Units
 ) -> tuple[Condition, ...] | None:
-    """Return the premise of a cube; None if it can never hold."""
+    """Return the premise of a cube; None if no row can satisfy it."""
     conditions: list[Condition] = []
     for name in map(str, cube.dimensions):
         if name in ignored:
@@ -653,8 +653,8 @@ def _conditions(
         for side in sides:
             if name not in columns.index_of:
                 raise ValueError(
-                    f"A box of PSyKE has bounds on {name!r}, which is no column but made of some: "
-                    "such a rule cannot be held. Use max_poly=1."
+                    f"A box of PSyKE has bounds on {name!r}, which is computed from columns but is "
+                    "not a column. A RuleSet cannot express such a rule. Use max_poly=1."
                 )
             conditions.append(units.interval(name, side))
     return tuple(conditions)
@@ -684,9 +684,9 @@ def _linear(cube: Any, columns: Columns, units: Units) -> Any:
             terms.append((name, columns.index_of[name], coefficient))
         elif coefficient != 0:
             raise ValueError(
-                f"PSyKE's rule predicts a multiple of {name!r}, which is no column but made of "
-                "some: a rule's output is affine in the features. Use max_poly=1, or "
-                "output=Target.CONSTANT."
+                f"PSyKE's rule predicts a multiple of {name!r}, which is computed from columns but "
+                "is not a column. Outputs of rules must be affine in the features. Use max_poly=1 "
+                "or output=Target.CONSTANT."
             )
     return units.linear(float(np.ravel(cube.output.intercept_)[0]), terms)
 

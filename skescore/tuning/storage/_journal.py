@@ -55,7 +55,7 @@ class _Journal(JournalFileBackend):
                 raise
             raise ValueError(
                 f"storage: the journal {self._path!r} was deleted, replaced or damaged while it "
-                "was in use. Repeat the search, if necessary with another file."
+                "was in use. Run the search again, with another file if necessary."
             ) from error
 
     def _append(self, lines: str, logs: list[dict[str, Any]]) -> None:
