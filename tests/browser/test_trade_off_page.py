@@ -147,7 +147,7 @@ def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
           const { group } = page.tradeOff;
           const { scored } = rank(group, settings);
           const sign = SCORES[settings.score].greater ? 1 : -1;
-          return judged(group, settings, scored, scored.map((one) => one.place), sign);
+          return comparedScores(group, settings, scored, scored.map((one) => one.place), sign);
         });
         """,
         asked,
@@ -246,7 +246,7 @@ def test_wherever_the_slider_stands_the_rules_are_in_the_page(browser, tmp_path)
         const found = new Set(), { tradeOff, content } = page;
         for (let k = 0; k <= 40; k++) {
           const settings = { ...tradeOff.settings };
-          for (const name of tradeOff.moved) {
+          for (const name of tradeOff.sliderWeights) {
             settings[name] = 10 ** ((k - 20) / 20 * content.directions[name]);
           }
           found.add(rank(tradeOff.group, settings).choice);
@@ -744,9 +744,9 @@ def test_the_corridor_follows_the_weights_as_in_python(browser, runs, tmp_path) 
               document.getElementById(name).dispatchEvent(new Event("input"));
             }
             //then
-            const { kinds, own, settings } = page.corridor;
+            const { kinds, own, settings } = page.provenBounds;
             return { own, settings, bounds: kinds.map((kind) => kind.bounds),
-                     gaps: kinds.map((kind) => page.corridor.gap(kind)),
+                     gaps: kinds.map((kind) => page.provenBounds.gap(kind)),
                      dots: document.querySelectorAll("#corridor .dot").length };
             """,
             score,

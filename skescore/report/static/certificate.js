@@ -1,20 +1,20 @@
-// What is proven of the best rules of each size, for the score and the weights that are chosen.
+// Proven bounds on the best score of each number of rules, for the chosen score and weights.
 
-class Corridor {
+class ProvenBounds {
   constructor(certificate) {
     this.certificate = certificate;
     this.box = byId("corridor");
-    new ResizeObserver(afterwards(60, () => {
+    new ResizeObserver(debounce(60, () => {
       if (this.settings && this.box.clientWidth !== this.width) this.draw();
     })).observe(this.box);
     this.show({ ...certificate.settings, score: certificate.score });
   }
 
-  // The bounds by the formula of the score; that of the certificate where there is no proof of it.
+  // Shows the bounds for a score; for the certificate's own score where the chosen one has no proof.
   show(settings) {
     const { scores, score, kinds, given } = this.certificate;
-    const known = Object.hasOwn(scores, settings.score);
-    this.settings = known ? settings : { ...this.certificate.settings, score };
+    const isProven = Object.hasOwn(scores, settings.score);
+    this.settings = isProven ? settings : { ...this.certificate.settings, score };
     const formula = formulaOf(this.settings.score), proven = scores[this.settings.score];
     if (!formula || !proven) {
       this.box.parentElement.hidden = true;
@@ -27,17 +27,17 @@ class Corridor {
       kind,
       bounds: proven.kinds[k].map((bounds, i) => bounds.map((p) => value(p, i + 1, 1))),
     }));
-    this.tell();
+    this.describeBounds();
     this.draw();
   }
 
-  // The most that rules of a kind can be better by.
+  // Returns the largest possible improvement by rules of a kind.
   gap({ bounds }) {
     const possible = bounds.map(([, one]) => (this.greater ? one - this.own : this.own - one));
     return Math.max(0, ...possible);
   }
 
-  tell() {
+  describeBounds() {
     const label = scoreLabel(this.settings);
     const parts = this.kinds.map((kind) => {
       const gap = this.gap(kind), most = kind.bounds.length;
@@ -46,7 +46,7 @@ class Corridor {
           (Math.ceil(gap * 1e4 - 1e-9) / 1e4).toFixed(4);
     });
     byId("corridor-text").textContent = `As scored here, these rules have ${label} ` +
-      `${fixed(this.own, 4)}: ${listed(parts)}.`;
+      `${tableNumber(this.own, 4)}: ${joinWords(parts)}.`;
   }
 
   draw() {
@@ -55,7 +55,7 @@ class Corridor {
     const m = { left: 52, right: 14, top: 30, bottom: 40 }, size = this.certificate.given.n_rules;
     const sizes = Math.max(...this.kinds.map(({ bounds }) => bounds.length));
     const right = Math.max(sizes, size);
-    // One rule tells nothing apart, and would press the others together.
+    // A single rule cannot separate classes, and its low score would compress the others.
     const first = sizes > 2 && size > 1 ? 1 : 0;
     const shown = [this.own, ...this.kinds.flatMap(({ bounds }) => bounds.slice(first).flat())];
     let low = Math.min(...shown), high = Math.max(...shown);
@@ -67,20 +67,20 @@ class Corridor {
     const parts = [];
     for (const v of ticksBetween(low, high, 5)) {
       parts.push(
-        drawn("line", { class: "grid", x1: m.left, x2: width - m.right, y1: y(v), y2: y(v) }),
-        drawn("text", { class: "tick", x: m.left - 8, y: y(v) + 4, "text-anchor": "end" }, shortNumber(v)));
+        svgElement("line", { class: "grid", x1: m.left, x2: width - m.right, y1: y(v), y2: y(v) }),
+        svgElement("text", { class: "tick", x: m.left - 8, y: y(v) + 4, "text-anchor": "end" }, shortNumber(v)));
     }
     for (let r = first + 1; r <= right; r++) {
       if (right > 20 && r % 5) continue;
-      parts.push(drawn("text", { class: "tick", x: x(r), y: height - m.bottom + 18,
+      parts.push(svgElement("text", { class: "tick", x: x(r), y: height - m.bottom + 18,
                                  "text-anchor": "middle" }, String(r)));
     }
     parts.push(
-      drawn("line", { class: "axis", x1: m.left, x2: width - m.right, y1: height - m.bottom,
+      svgElement("line", { class: "axis", x1: m.left, x2: width - m.right, y1: height - m.bottom,
                       y2: height - m.bottom }),
-      drawn("text", { class: "title", x: width - m.right, y: height - 4, "text-anchor": "end" },
+      svgElement("text", { class: "title", x: width - m.right, y: height - 4, "text-anchor": "end" },
         "number of rules"),
-      drawn("text", { class: "title", x: 2, y: 12 },
+      svgElement("text", { class: "title", x: 2, y: 12 },
         `${scoreLabel(this.settings)} on these rows (${this.greater ? "greater" : "smaller"} is better)`));
     this.kinds.forEach(({ bounds }, k) => {
       const steps = bounds.slice(first);
@@ -88,21 +88,21 @@ class Corridor {
         `${i ? "L" : "M"}${x(i + first + 0.5)} ${y(one[side])}H${x(i + first + 1.5)}`).join("");
       const back = steps.map((one, i) => [one[1], i]).reverse().map(([one, i]) =>
         `L${x(i + first + 1.5)} ${y(one)}H${x(i + first + 0.5)}`).join("");
-      const group = drawn("g", { class: `proven-kind series-${k}` },
-        drawn("path", { class: "band", d: `${path(0)}${back}Z` }),
-        drawn("path", { class: "bound", d: path(1) }),
-        drawn("path", { class: "front", d: path(0) }));
+      const group = svgElement("g", { class: `proven-kind series-${k}` },
+        svgElement("path", { class: "band", d: `${path(0)}${back}Z` }),
+        svgElement("path", { class: "bound", d: path(1) }),
+        svgElement("path", { class: "front", d: path(0) }));
       steps.forEach(([found], i) => {
         const cx = x(i + first + 1 + 0.3 * (k - (this.kinds.length - 1) / 2)), cy = y(found);
-        group.append(k ? drawn("rect", { class: "dot", x: cx - 5, y: cy - 5, width: 10, height: 10 })
-          : drawn("circle", { class: "dot", cx, cy, r: 5.5 }));
+        group.append(k ? svgElement("rect", { class: "dot", x: cx - 5, y: cy - 5, width: 10, height: 10 })
+          : svgElement("circle", { class: "dot", cx, cy, r: 5.5 }));
       });
       parts.push(group);
     });
     const cx = x(size), cy = y(this.own);
-    parts.push(drawn("path", { class: "winner-ring",
+    parts.push(svgElement("path", { class: "winner-ring",
                                d: `M${cx} ${cy - 9}L${cx + 9} ${cy}L${cx} ${cy + 9}L${cx - 9} ${cy}Z` }));
-    this.box.replaceChildren(drawn("svg", {
+    this.box.replaceChildren(svgElement("svg", {
       role: "img", class: "scatter", width, height, viewBox: `0 0 ${width} ${height}`,
       "aria-label": "Between which bounds the best score of each number of rules lies",
     }, ...parts));

@@ -1,18 +1,18 @@
-// Two runs side by side: their rules, their figures, and both trade-offs in one picture.
+// Two runs side by side: their rules, their measures, and both trade-offs in one plot.
 
 class Comparison {
   constructor(content) {
     this.content = content;
-    this.runs = content.runs.map((run, at) => {
+    this.runs = content.runs.map((run, position) => {
       Object.assign(SCORES, run.scores);
       const group = run.groups[0];
-      prepare(group);
+      computeMeans(group);
       const place = group.winner === null ? -1 : group.winner;
       const rules = new Rules(run.views[String(place)], run.target);
-      const box = byId(`run-${at}`);
+      const box = byId(`run-${position}`);
       const candidate = group.winner === null ? null : group.winner;
       box.querySelector(".tiles").replaceChildren(...tiles(run, group, candidate, rules));
-      box.querySelector(".hint").textContent = howTheyPredict(rules);
+      box.querySelector(".hint").textContent = predictionHint(rules);
       showCards(box.querySelector(".cards"), rules, null, { details: false });
       return { run, group, rules, candidate };
     });
@@ -22,9 +22,9 @@ class Comparison {
 
   table() {
     const measured = this.runs.map(({ run, group, rules, candidate }) => ({
-      ...measuredOf(run, group, candidate, rules), group, rules, candidate,
+      ...collectMeasures(run, group, candidate, rules), group, rules, candidate,
     }));
-    const of = (value) => (value === null || value === undefined ? "–" : `${ofHundred(value)} of 100`);
+    const of = (value) => (value === null || value === undefined ? "–" : `${percentText(value)} of 100`);
     const rows = [["Rules", (m) => String(m.rules.rules.length)],
       ["Conditions", (m) => String(m.rules.rules.reduce((sum, rule) => sum + rule.if.length, 0))],
       ["Columns used", (m) => String(m.rules.view.used.length)]];
@@ -42,7 +42,7 @@ class Comparison {
       rows.push([score.label, (m) => {
         if (m.candidate === null) return "–";
         const { start } = this.runs[measured.indexOf(m)].run;
-        return fixed(rank(m.group, { ...start, score: name }).scored[m.candidate].score, 4);
+        return tableNumber(rank(m.group, { ...start, score: name }).scored[m.candidate].score, 4);
       }]);
     }
     byId("versus").tBodies[0].replaceChildren(...rows.map(([title, value]) => element("tr", {},
@@ -63,18 +63,18 @@ class Comparison {
     });
     byId("both").hidden = !points.length || axes[0].title !== axes[1].title;
     if (byId("both").hidden) return;
-    const known = new Map(points.map((point) => [point.key, point]));
+    const pointByKey = new Map(points.map((point) => [point.key, point]));
     this.scatter = new Scatter(byId("plot"), {
       onChoose: (key) => {
         this.scatter.mark(key, null);
         byId("announcer").textContent = this.scatter.describe(key).join(", ");
       },
       describe: (key) => {
-        const { candidate, axis, series, y } = known.get(key);
+        const { candidate, axis, series, y } = pointByKey.get(key);
         return [`${this.content.names[series]}: ${countText(candidate.means.size)} rules, ${axis.text(y)}`,
                 candidate.extractor];
       },
-      label: "Candidates of both runs that no others of their run beat",
+      label: "Best trade-offs of both runs",
     });
     this.scatter.show({ points, lines: [], axis: { title: axes[0].title,
       most: axes[0].greater ? 100 : undefined } });

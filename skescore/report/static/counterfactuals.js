@@ -1,7 +1,8 @@
-// The nearest change of a row that gets another prediction, as skescore.rules._counterfactuals finds it.
+// Search for the nearest change of a row that gets another prediction, as skescore.rules._counterfactuals
+// does it.
 
-const COMBINED = 1 << 14;
-const BEYOND = 0.01;
+const MAX_PAIRS = 1 << 14;
+const DISTANCE_BEYOND_CUT = 0.01;
 
 function nextAbove(value) {
   if (!Number.isFinite(value)) return value === -Infinity ? -Number.MAX_VALUE : value;
@@ -13,7 +14,7 @@ function nextAbove(value) {
   return view.getFloat64(0);
 }
 
-// A number between two that is near the first and, if it may, has few digits.
+// Returns a number between two, near the first and with few digits where possible.
 function justAbove(low, high, reach) {
   const room = Math.min(reach, (high - low) / 2);
   if (room > 1e-15 && room < 1e15) {
@@ -26,8 +27,8 @@ function justAbove(low, high, reach) {
   return nextAbove(low);
 }
 
-// Every cut, and of every stretch between cuts the value next to the start.
-function placesBetween(cuts, start, reach) {
+// Returns every cut, and from every interval between cuts the value nearest to the start.
+function candidateValues(cuts, start, reach) {
   const places = cuts.filter((cut) => cut !== start);
   const ends = [-Infinity, ...cuts, Infinity];
   for (let k = 0; k + 1 < ends.length; k++) {
@@ -42,8 +43,8 @@ function placesBetween(cuts, start, reach) {
   return places;
 }
 
-// Numbers by size, then texts by their code points.
-function labelOrder(a, b) {
+// Orders numbers by size, then texts by their code points.
+function compareLabels(a, b) {
   const first = typeof a === "string", second = typeof b === "string";
   if (first !== second) return first - second;
   if (!first) return Number(a) - Number(b);
@@ -60,29 +61,29 @@ class CounterfactualSearch {
     this.rules = rules;
     this.cuts = new Map();
     this.lists = new Map();
-    this.asked = new Set();
-    for (const rule of rules.rules) rule.if.forEach((condition) => this.note(condition));
+    this.testedForMissing = new Set();
+    for (const rule of rules.rules) rule.if.forEach((condition) => this.collectValues(condition));
     this.row = row.map((value) => (isMissing(value) ? null : value));
-    const changeable = [...new Set([...this.cuts.keys(), ...this.lists.keys(), ...this.asked])];
+    const changeable = [...new Set([...this.cuts.keys(), ...this.lists.keys(), ...this.testedForMissing])];
     changeable.sort((a, b) => a - b);
     this.options = new Map(changeable.map((j) => [j, this.choices(j)]));
     this.base = this.status(new Map());
   }
 
-  note(condition) {
+  collectValues(condition) {
     const add = (map, values) => {
       if (!map.has(condition.feature)) map.set(condition.feature, new Set());
       for (const value of values) map.get(condition.feature).add(value);
     };
-    if (condition.type === "at_least") condition.conditions.forEach((part) => this.note(part));
+    if (condition.type === "at_least") condition.conditions.forEach((part) => this.collectValues(part));
     else if (condition.type === "interval") {
       add(this.cuts, [condition.lower, condition.upper].filter((bound) => bound !== undefined));
     } else if (condition.type === "one_of") add(this.lists, condition.values);
-    else if (condition.type === "missing") this.asked.add(condition.feature);
+    else if (condition.type === "missing") this.testedForMissing.add(condition.feature);
   }
 
-  // All values of a feature that make a difference, by their distance; the first is its own. A missing
-  // value may become known, but a known one does not become missing.
+  // Returns the values of a feature that can change the prediction, by distance; the first is the value
+  // of the row. A missing value may become observed, but an observed one does not become missing.
   choices(j) {
     const listed = this.lists.get(j) || new Set();
     const domain = this.rules.domain;
@@ -90,7 +91,7 @@ class CounterfactualSearch {
       const now = this.row[j];
       const pair = domain && (domain.categories || []).find(([feature]) => feature === j);
       const known = [...new Set([...listed, ...(pair ? pair[1] : [])])]
-        .filter((value) => now === null || !sameValue(value, now)).sort(labelOrder);
+        .filter((value) => now === null || !sameValue(value, now)).sort(compareLabels);
       if (!listed.size && !pair && now === null) {
         known.push(domain ? domain.lower[j] / 2 + domain.upper[j] / 2 : 0);
       }
@@ -101,7 +102,7 @@ class CounterfactualSearch {
     points.sort((a, b) => a - b);
     const scale = this.rules.range(j), start = asNumber(this.row[j]);
     if (scale === 0) return { values: [start], costs: [0] };
-    const places = [start, ...placesBetween(points, start, BEYOND * scale)];
+    const places = [start, ...candidateValues(points, start, DISTANCE_BEYOND_CUT * scale)];
     const costs = places.map((place) =>
       (Number.isNaN(start) ? 1 : Math.abs(place - start) / scale));
     costs[0] = 0;
@@ -122,27 +123,27 @@ class CounterfactualSearch {
     return total;
   }
 
-  // The prediction for the changed row, and who gives it.
+  // Returns the prediction for the changed row and the rules it comes from.
   status(change) {
     const row = this.changed(change), prediction = this.rules.predict(row);
-    let who = "";
+    let source = "";
     if (this.rules.regression) {
-      who = this.rules.voting ? this.rules.held(row).join() : String(prediction.rule);
+      source = this.rules.voting ? this.rules.rulesThatHold(row).join() : String(prediction.rule);
     }
-    return { prediction, who };
+    return { prediction, source };
   }
 
   isOther(change) {
-    const { prediction, who } = this.status(change), base = this.base.prediction;
+    const { prediction, source } = this.status(change), base = this.base.prediction;
     if (!prediction.predicted) return false;
     if (!this.rules.regression) return prediction.code !== base.code;
     const same = Object.is(prediction.value, base.value) || prediction.value === base.value ||
       Math.abs(prediction.value - base.value) <= 1e-9 * Math.abs(base.value);
-    // Affine predictions always differ a little: other rules must give them.
-    return !same && who !== this.base.who;
+    // Affine predictions always differ slightly, so other rules must predict.
+    return !same && source !== this.base.source;
   }
 
-  singles() {
+  singleChanges() {
     const found = [];
     for (const [j, options] of this.options) {
       for (let k = 1; k < options.costs.length; k++) found.push(new Map([[j, k]]));
@@ -150,8 +151,8 @@ class CounterfactualSearch {
     return found;
   }
 
-  // The least change for each rule that makes its intervals and lists of values hold.
-  entries() {
+  // Returns for each rule the smallest change that makes its elementary conditions hold.
+  ruleChanges() {
     const found = [];
     for (const rule of this.rules.rules) {
       const held = new Map();
@@ -179,45 +180,45 @@ class CounterfactualSearch {
     return keyed.map((entry) => entry.change);
   }
 
-  withoutNeedless(change) {
+  removeNeedlessChanges(change) {
     const parts = [...change.keys()];
     const cost = (j) => this.options.get(j).costs[change.get(j)];
     for (const j of parts.slice().sort((a, b) => cost(b) - cost(a) ||
         parts.indexOf(a) - parts.indexOf(b))) {
       const fewer = new Map([...change].filter(([i]) => i !== j));
-      if (fewer.size && this.isOther(fewer)) return this.withoutNeedless(fewer);
+      if (fewer.size && this.isOther(fewer)) return this.removeNeedlessChanges(fewer);
     }
     return change;
   }
 
-  nearest() {
+  findNearest() {
     const first = (changes) => changes.find((change) => this.isOther(change));
-    const singles = this.byDistance(this.singles());
-    const firsts = this.byDistance([...singles, ...this.entries()]);
+    const singles = this.byDistance(this.singleChanges());
+    const firsts = this.byDistance([...singles, ...this.ruleChanges()]);
     let found = first(firsts);
     if (!found) {
-      const side = Math.floor(Math.sqrt(COMBINED)), pairs = [];
+      const side = Math.floor(Math.sqrt(MAX_PAIRS)), pairs = [];
       for (const one of firsts.slice(0, side).reverse()) {
         for (const two of singles.slice(0, side)) pairs.push(new Map([...one, ...two]));
       }
       found = first(this.byDistance(pairs));
     }
-    return found ? this.told(this.withoutNeedless(found)) : null;
+    return found ? this.toCounterfactual(this.removeNeedlessChanges(found)) : null;
   }
 
-  told(change) {
+  toCounterfactual(change) {
     const row = this.changed(change), prediction = this.rules.predict(row);
     const changes = [...change].sort((a, b) => a[0] - b[0]).map(([j, option]) => ({
       feature: j, before: this.row[j], after: this.options.get(j).values[option],
     }));
     return { changes, distance: this.cost(change), prediction, rule: prediction.rule,
-             rules: this.rules.held(row) };
+             rules: this.rules.rulesThatHold(row) };
   }
 }
 
-// Why a row is predicted as it is; `reason` as skescore.rules.explanation has it.
+// Explains the prediction for a row; `reason` is that of skescore.rules.explanation.
 function explainRow(rules, row) {
-  const prediction = rules.predict(row), held = rules.held(row);
+  const prediction = rules.predict(row), held = rules.rulesThatHold(row);
   let reason = prediction.byRules ? "vote" : "fallback";
   if (prediction.rule >= 0) {
     reason = !held.includes(prediction.rule) ? "nearest"
@@ -230,6 +231,6 @@ function explainRow(rules, row) {
   return {
     prediction, held, reason,
     conditions: prediction.rule < 0 ? [] : rules.rules[prediction.rule].if.map(checked),
-    counterfactual: prediction.predicted ? new CounterfactualSearch(rules, row).nearest() : null,
+    counterfactual: prediction.predicted ? new CounterfactualSearch(rules, row).findNearest() : null,
   };
 }

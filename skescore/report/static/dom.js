@@ -1,22 +1,22 @@
-// Small tools for the page. Texts only ever go in as text, never as HTML.
+// Helpers for elements and texts. Texts are always inserted as text, never as HTML.
 
 function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
+  const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (key === "text") made.textContent = value;
-    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else made.setAttribute(key, value === true ? "" : value);
+    if (key === "text") node.textContent = value;
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : value);
   }
-  made.append(...children);
-  return made;
+  node.append(...children);
+  return node;
 }
 
 function byId(id) {
   return document.getElementById(id);
 }
 
-// As skescore.rules.formatting.format_number: four significant digits, no trailing zeros.
+// Writes a number like format_number in Python: four significant digits, no trailing zeros.
 function shortNumber(value) {
   if (typeof value !== "number") return String(value);
   if (Number.isNaN(value)) return "NaN";
@@ -30,8 +30,8 @@ function shortNumber(value) {
   return trimmed === "-0" ? "0" : trimmed;
 }
 
-// For columns of a table: as many digits for 0.5 as for 50.
-function fixed(value, digits = 3) {
+// Writes a number for a column of a table, with the same number of digits for 0.5 and 50.
+function tableNumber(value, digits = 3) {
   if (typeof value !== "number" || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
   if (!Number.isFinite(value) || size >= 1e6 || (size > 0 && size < 10 ** -digits)) {
@@ -44,8 +44,8 @@ function plural(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-// So many of 100; 100 and 0 only where it is all or none.
-function ofHundred(value) {
+// Writes a percentage; 100 and 0 only where it is exactly all or none.
+function percentText(value) {
   if (!Number.isFinite(value)) return "–";
   const whole = Math.round(value);
   if (whole === 100 && value < 100 - 1e-9) return value < 99.9 ? value.toFixed(1) : "> 99.9";
@@ -53,17 +53,17 @@ function ofHundred(value) {
   return String(whole);
 }
 
-// A mean of folds is seldom whole: 3, or 3.4.
+// Writes a mean count over folds, such as 3 or 3.4.
 function countText(value) {
   return Math.abs(value - Math.round(value)) < 0.05 ? String(Math.round(value)) : value.toFixed(1);
 }
 
-function listed(texts, last = "and") {
+function joinWords(texts, last = "and") {
   return texts.length < 2 ? texts.join("")
     : `${texts.slice(0, -1).join(", ")} ${last} ${texts[texts.length - 1]}`;
 }
 
-// In full: a value just beyond a bound would round to the bound.
+// Writes a value in full: a rounded one could lie on the other side of a bound.
 function fullValue(value) {
   return isMissing(value) ? "missing" : String(value);
 }
@@ -78,8 +78,8 @@ function paramsText(params) {
   return texts.join(", ");
 }
 
-// A later call before its time takes the place of an earlier one.
-function afterwards(milliseconds, action) {
+// Delays an action; another call during the delay replaces the earlier one.
+function debounce(milliseconds, action) {
   let timer = null;
   return (...values) => {
     clearTimeout(timer);
@@ -87,7 +87,7 @@ function afterwards(milliseconds, action) {
   };
 }
 
-// Copy a text; a page opened from disk may lack the modern way.
+// Copies a text; pages opened from disk may lack the clipboard API.
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,11 +1,11 @@
-// All candidates as a table that sorts by any column, and what was measured of the chosen one.
+// Table of all candidates, sortable by any column, and the measures of the chosen candidate.
 
-const PRINTED = 20;
-// Rows until all are asked for.
-const SHOWN = 20;
-const FOLDS_SHOWN = 12;
+const N_PRINTED_ROWS = 20;
+// Rows shown before users ask for all of them.
+const N_SHOWN_ROWS = 20;
+const MAX_SHOWN_FOLDS = 12;
 
-// In a span of its own, which stays in sight when the table is scrolled sideways.
+// The text is in a span, which stays visible when the table is scrolled sideways.
 function caption(text) {
   return element("caption", {}, element("span", { text }));
 }
@@ -59,20 +59,20 @@ class Leaderboard {
       return column.head;
     }));
     this.rows = new Map();
-    this.limit = SHOWN;
+    this.limit = N_SHOWN_ROWS;
     const count = group.candidates.length;
-    byId("show-all").hidden = count <= SHOWN;
+    byId("show-all").hidden = count <= N_SHOWN_ROWS;
     byId("show-all").textContent = `Show all ${count}`;
     byId("board-caption").textContent =
       `${plural(count, "candidate")}${this.content.kind === "bench" ? ` on ${group.name}` : ""}: means ` +
       `over ${this.content.kind === "bench" ? "seeds and folds" : "the folds, on held-out rows"}; ` +
-      "± is the deviation between them, c the completeness";
-    byId("board-print").textContent = count > PRINTED
-      ? `Printed are the first ${PRINTED} of ${count} candidates.` : "";
+      "± is the standard deviation between them";
+    byId("board-print").textContent = count > N_PRINTED_ROWS
+      ? `Printed are the first ${N_PRINTED_ROWS} of ${count} candidates.` : "";
     this.makeFailures();
   }
 
-  // Rows are made when they are first shown: there may be very many.
+  // Creates a row when it is first shown, since there may be very many.
   rowOf(place) {
     if (this.rows.has(place)) return this.rows.get(place);
     const candidate = this.group.candidates[place];
@@ -107,7 +107,7 @@ class Leaderboard {
 
   cellText(column, candidate) {
     if (column.text) return column.value(candidate);
-    return fixed(candidate.means[column.key], column.digits === undefined ? 3 : column.digits);
+    return tableNumber(candidate.means[column.key], column.digits === undefined ? 3 : column.digits);
   }
 
   makeFailures() {
@@ -159,11 +159,11 @@ class Leaderboard {
     const shown = places.slice(0, this.limit).map((place) => {
       const row = this.rowOf(place), entry = scored[place];
       row.scoreCell.dataset.label = label;
-      put(row.texts.rank, String(entry.rank));
-      put(row.texts.score, fixed(entry.score, 4));
-      put(row.texts.spread, fixed(entry.spread, 4));
+      setText(row.texts.rank, String(entry.rank));
+      setText(row.texts.score, tableNumber(entry.score, 4));
+      setText(row.texts.spread, tableNumber(entry.spread, 4));
       const missing = this.group.candidates[place].missing;
-      put(row.texts.marks, [
+      setText(row.texts.marks, [
         place === order[0] && !Number.isNaN(entry.score) && !entry.beyond ? "best score" : "",
         place === choice && place !== order[0] ? "chosen by these weights" : "",
         place === this.group.winner ? winnerName(this.group).replace("the ", "") : "",
@@ -174,9 +174,9 @@ class Leaderboard {
       return row;
     });
     const body = byId("board").tBodies[0];
-    // Rows that stay where they are need no new layout.
-    const same = body.rows.length === shown.length && shown.every((row, k) => body.rows[k] === row);
-    if (!same) body.replaceChildren(...shown);
+    // Unchanged rows need no new layout.
+    const isUnchanged = body.rows.length === shown.length && shown.every((row, k) => body.rows[k] === row);
+    if (!isUnchanged) body.replaceChildren(...shown);
   }
 
   choose(place) {
@@ -189,17 +189,17 @@ class Leaderboard {
   }
 }
 
-// What a search chose by itself is not what its user picked.
+// Distinguishes a candidate that the search chose from one that the user picked.
 function winnerName(group, begins = false) {
   const name = group.picked ? "the candidate that was picked" : "the search's winner";
   return begins ? name.replace("the", "The") : name;
 }
 
-function put(node, text) {
+function setText(node, text) {
   if (node.data !== text) node.data = text;
 }
 
-// The numbers of the chosen candidate, and those of each fold.
+// Shows the measures of the chosen candidate, as means and per fold.
 function showCandidate(group, place, ranking, settings) {
   const candidate = group.candidates[place], entry = ranking.scored[place];
   const marks = [];
@@ -209,12 +209,12 @@ function showCandidate(group, place, ranking, settings) {
   const facts = [
     ["Extractor", candidate.extractor + (marks.length ? ` – ${marks.join(", ")}` : "")],
     ["Parameters", params.length ? paramsText(candidate.params) : "none searched"],
-    [scoreLabel(settings), `${fixed(entry.score, 4)} ± ${fixed(entry.spread, 4)}, rank ` +
+    [scoreLabel(settings), `${tableNumber(entry.score, 4)} ± ${tableNumber(entry.spread, 4)}, rank ` +
       `${entry.rank} of ${group.candidates.length}`],
-    ["Held-out rows", `performance ${fixed(candidate.means.performance)}, errors ` +
-      `${fixed(candidate.means.loss)}, ${fixed(candidate.means.size, 1)} rules, complete ` +
-      `${fixed(candidate.means.completeness_volume)} by volume and ` +
-      `${fixed(candidate.means.completeness_instances)} by rows`],
+    ["Held-out rows", `performance ${tableNumber(candidate.means.performance)}, errors ` +
+      `${tableNumber(candidate.means.loss)}, ${tableNumber(candidate.means.size, 1)} rules, complete ` +
+      `${tableNumber(candidate.means.completeness_volume)} by volume and ` +
+      `${tableNumber(candidate.means.completeness_instances)} by rows`],
   ];
   if (candidate.missing) {
     facts.push(["Missing", `${candidate.missing} of ${candidate.missing + candidate.count} runs ` +
@@ -223,7 +223,7 @@ function showCandidate(group, place, ranking, settings) {
   const list = element("dl", { class: "facts" }, ...facts.map(([name, text]) =>
     element("div", {}, element("dt", { text: name }), element("dd", { text }))));
   const parts = [list];
-  if (candidate.count && candidate.count <= FOLDS_SHOWN) parts.push(foldTable(candidate, entry, settings));
+  if (candidate.count && candidate.count <= MAX_SHOWN_FOLDS) parts.push(foldTable(candidate, entry, settings));
   byId("chosen-body").replaceChildren(...parts);
 }
 
@@ -234,7 +234,7 @@ function foldTable(candidate, entry, settings) {
   const row = (title, values, digits) => element("tr", {},
     element("th", { scope: "row", class: "text", text: title }),
     ...values.map((value, k) => element("td", { class: "number", "data-label": `Fold ${k + 1}`,
-                                                text: fixed(value, digits) })));
+                                                text: tableNumber(value, digits) })));
   return element("details", {},
     element("summary", { text: "Fold by fold" }),
     element("div", { class: "scroll", role: "region", tabindex: "0",

@@ -1,4 +1,4 @@
-// Puts the parts of the page together.
+// Assembles the parts of the page.
 
 const page = {};
 
@@ -18,16 +18,16 @@ function start() {
 }
 
 function startRun(content) {
-  content.groups.forEach(prepare);
-  const made = new Map();
+  content.groups.forEach(computeMeans);
+  const rulesByPlace = new Map();
   const rulesOf = (place) => {
     const view = content.views[String(place)];
-    if (view && !made.has(place)) made.set(place, new Rules(view, content.target));
-    return view ? made.get(place) : null;
+    if (view && !rulesByPlace.has(place)) rulesByPlace.set(place, new Rules(view, content.target));
+    return view ? rulesByPlace.get(place) : null;
   };
   tryRow = new TryRow();
   page.tryRow = tryRow;
-  if (content.certificate) page.corridor = new Corridor(content.certificate);
+  if (content.certificate) page.provenBounds = new ProvenBounds(content.certificate);
   if (content.kind === "rules") {
     for (const id of ["trade-off", "all"]) byId(id).hidden = true;
     showHero(content, content.groups[0], null, rulesOf(-1));
@@ -36,16 +36,16 @@ function startRun(content) {
   const onChoose = (place, anew) => {
     const { group, ranking, settings } = page.tradeOff;
     showCandidate(group, place, ranking, settings);
-    if (page.corridor) page.corridor.show(settings);
+    if (page.provenBounds) page.provenBounds.show(settings);
     if (anew) showHero(content, group, place, rulesOf(place));
-    if (content.kind !== "bench") tellChoice(content, group, place, ranking, settings);
+    if (content.kind !== "bench") describeChoice(content, group, place, ranking, settings);
   };
   page.tradeOff = new TradeOff(content, onChoose);
   const show = (at) => {
     const group = content.groups[at];
     page.tradeOff.show(group);
     describeGroup(content, group);
-    // A winner that cannot be ranked has rules nevertheless.
+    // A winner without a rank still has rules.
     if (group.winner === null && content.views["-1"]) showHero(content, group, null, rulesOf(-1));
   };
   const select = byId("group");
@@ -53,19 +53,19 @@ function startRun(content) {
   show(0);
 }
 
-// The first screen, and all that goes with the rules that are shown.
+// Shows the first screen and the other parts that belong to the chosen rules.
 function showHero(content, group, place, rules) {
   for (const id of ["try", "exports"]) byId(id).hidden = rules === null;
-  const none = content.kind === "bench";
+  const isBench = content.kind === "bench";
   byId("headline").replaceChildren(...headline(content, group, place, rules));
   page.rules = rules;
-  if (!none) {
+  if (!isBench) {
     byId("tiles").replaceChildren(...tiles(content, group, place, rules));
     showQuality(content, group, place, rules);
   }
-  byId("rules").hidden = none;
-  byId("rules-hint").textContent = rules ? howTheyPredict(rules) : "";
-  byId("no-rules").hidden = rules !== null || none;
+  byId("rules").hidden = isBench;
+  byId("rules-hint").textContent = rules ? predictionHint(rules) : "";
+  byId("no-rules").hidden = rules !== null || isBench;
   byId("cards").hidden = rules === null;
   if (rules === null) return;
   showCards(byId("cards"), rules, content.rows);
@@ -82,24 +82,24 @@ function headline(content, group, place, rules) {
   const count = rules ? rules.rules.length : Math.round(group.candidates[place].means.size);
   const parts = [`${plural(count, "rule")} that ${count === 1 ? "predicts" : "predict"} `,
                  element("b", { text: content.target || "the target" })];
-  if (group.black_box) parts.push(", in place of the black box ", element("b", { text: group.black_box }));
+  if (group.black_box) parts.push(", instead of the black box ", element("b", { text: group.black_box }));
   return [...parts, "."];
 }
 
-// By which measure the rules that are shown were chosen, and how they stand by it.
-function tellChoice(content, group, place, ranking, settings) {
+// States the score by which the shown rules were chosen, and their rank.
+function describeChoice(content, group, place, ranking, settings) {
   const entry = ranking.scored[place], label = scoreLabel(settings);
   const count = group.candidates.length;
-  const own = place === group.winner;
+  const isWinner = place === group.winner;
   const best = ranking.order[0];
-  const whose = own && group.picked ? "Picked by its user" :
-    `${own ? "The" : "Not the"} search’s choice`;
-  let text = `${whose}: ${label} ` +
-    `${fixed(entry.score, 3)}, rank ${entry.rank} of ${plural(count, "candidate")}`;
-  if (own && group.picked) {
-    if (entry.rank > 1) text += `. The best has ${fixed(ranking.scored[best].score, 3)}`;
-  } else if (own && entry.rank > 1) {
-    text += `. The best has ${fixed(ranking.scored[best].score, 3)}: as good as one can tell, and not ` +
+  const chooser = isWinner && group.picked ? "Picked by its user" :
+    `${isWinner ? "The" : "Not the"} search’s choice`;
+  let text = `${chooser}: ${label} ` +
+    `${tableNumber(entry.score, 3)}, rank ${entry.rank} of ${plural(count, "candidate")}`;
+  if (isWinner && group.picked) {
+    if (entry.rank > 1) text += `. The best has ${tableNumber(ranking.scored[best].score, 3)}`;
+  } else if (isWinner && entry.rank > 1) {
+    text += `. The best has ${tableNumber(ranking.scored[best].score, 3)}: as good as one can tell, and not ` +
       "chosen for its size or for its rules of all rows";
   }
   if (entry.beyond) text += ". It is beyond the limits";
@@ -111,7 +111,7 @@ function describeGroup(content, group) {
   byId("fact-data").textContent = `${group.data}${group.task ? ` (${group.task})` : ""}`;
   const quality = group.quality.quality;
   byId("fact-black-box").textContent = group.black_box +
-    (quality === undefined ? "" : `: performance ${fixed(quality)} (mean of the folds)`);
+    (quality === undefined ? "" : `: performance ${tableNumber(quality)} (mean of the folds)`);
   const counts = group.candidates.map((candidate) => candidate.count);
   const least = Math.min(...counts), most = Math.max(...counts);
   byId("fact-measured").textContent = `${plural(group.candidates.length, "candidate")} ` +

@@ -1,8 +1,8 @@
-// How good the rules are: three figures, beside the black box and a constant, class by class, and
-// where they fail most.
+// Quality of the rules: three measures, a comparison with the black box and a constant, measures per
+// class, and the parts of the data with most errors.
 
-// What was measured of a candidate on held-out rows, or else of its rules on the rows of the page.
-function measuredOf(content, group, place, rules) {
+// Collects the measures of a candidate on held-out rows, or of its rules on the rows of the page.
+function collectMeasures(content, group, place, rules) {
   const candidate = place === null || place === undefined ? null : group.candidates[place];
   const view = rules ? rules.view : null, quality = view && view.quality;
   const heldOut = Boolean(candidate && candidate.count);
@@ -10,7 +10,7 @@ function measuredOf(content, group, place, rules) {
   const found = { heldOut, regression, right: null, error: null, explained: null, without: null,
                   size: rules ? rules.rules.length : heldOut ? candidate.means.size : null,
                   always: quality ? quality.always : null, total: quality ? quality.total : null };
-  // Of rules that are shown it is counted, of others the mean of the folds is known.
+  // Counted for rules in the page; otherwise only the mean of the folds is known.
   if (view && view.uncovered !== undefined) found.without = 100 * view.uncovered / view.total;
   else if (heldOut) found.without = 100 * (1 - candidate.means.completeness_instances);
   if (heldOut) {
@@ -19,7 +19,7 @@ function measuredOf(content, group, place, rules) {
       found.error = means.loss;
       found.explained = 100 * means.performance;
     } else found.right = 100 * (1 - means.loss);
-    // Whoever always says one class is right on as much as that class weighs.
+    // A constant prediction is right on the share of weight of its class.
     found.weighed = group.weighed;
     if (group.always && quality) {
       found.always = { ...group.always, right: group.always.share * found.total };
@@ -40,7 +40,7 @@ function tile(number, unit, text, note) {
 }
 
 function tiles(content, group, place, rules) {
-  const m = measuredOf(content, group, place, rules), made = [];
+  const m = collectMeasures(content, group, place, rules), made = [];
   const accuracy = group.quality && group.quality.accuracy;
   if (m.regression && m.error !== null && m.error !== undefined) {
     made.push(tile(`± ${shortNumber(m.error)}`, "", m.weighed ? "average error on new rows, as rows are weighed"
@@ -48,14 +48,14 @@ function tiles(content, group, place, rules) {
       : "average error on these rows",
       m.always ? `always the mean: ± ${shortNumber(m.always.error)}` : ""));
   } else if (m.right !== null) {
-    const beside = [];
-    if (m.heldOut && Number.isFinite(accuracy)) beside.push(`black box: ${ofHundred(100 * accuracy)}`);
-    if (m.always) beside.push(`always ${m.always.text}: ${ofHundred(100 * m.always.right / m.total)}`);
-    made.push(tile(ofHundred(m.right), "of 100", m.weighed ? "new rows are right, as rows are weighed" : m.heldOut ? "new rows are right" : "of these rows are right",
-      beside.join(" · ")));
+    const references = [];
+    if (m.heldOut && Number.isFinite(accuracy)) references.push(`black box: ${percentText(100 * accuracy)}`);
+    if (m.always) references.push(`always ${m.always.text}: ${percentText(100 * m.always.right / m.total)}`);
+    made.push(tile(percentText(m.right), "of 100", m.weighed ? "new rows are right, as rows are weighed" : m.heldOut ? "new rows are right" : "of these rows are right",
+      references.join(" · ")));
   }
   if (m.without !== null) {
-    made.push(tile(ofHundred(m.without), "of 100", "rows are left without a rule",
+    made.push(tile(percentText(m.without), "of 100", "rows are left without a rule",
       rules && rules.view.otherwise && m.without > 0 ? rules.view.otherwise : ""));
   }
   if (m.size !== null) {
@@ -65,7 +65,7 @@ function tiles(content, group, place, rules) {
   return made;
 }
 
-// Bars from 0 to 100, each with its number in words.
+// Makes bars from 0 to 100, each with its number as text.
 function bars(entries) {
   return element("ul", { class: "bars" }, ...entries.map(({ name, value, text, kind }) => {
     const fill = element("span", { class: `fill ${kind || ""}` });
@@ -76,9 +76,9 @@ function bars(entries) {
   }));
 }
 
-function comparison(content, group, place, rules) {
-  const m = measuredOf(content, group, place, rules), entries = [];
-  const of = (value) => `${ofHundred(value)} of 100`;
+function comparisonPanel(content, group, place, rules) {
+  const m = collectMeasures(content, group, place, rules), entries = [];
+  const of = (value) => `${percentText(value)} of 100`;
   const { accuracy, r2 } = group.quality || {};
   if (!m.regression && m.right !== null) {
     entries.push({ name: "These rules", value: m.right, text: of(m.right), kind: "ours" });
@@ -90,7 +90,7 @@ function comparison(content, group, place, rules) {
       entries.push({ name: `Always “${m.always.text}”`, value: share, text: of(share), kind: "base" });
     }
   } else if (m.regression && m.explained !== null) {
-    const part = (value) => `${value < 0 ? "worse than the mean" : `${ofHundred(value)} %`}`;
+    const part = (value) => `${value < 0 ? "worse than the mean" : `${percentText(value)} %`}`;
     entries.push({ name: "These rules", value: m.explained, text: part(m.explained), kind: "ours" });
     if (m.heldOut && Number.isFinite(r2)) {
       entries.push({ name: `Black box (${group.black_box})`, value: 100 * r2, text: part(100 * r2) });
@@ -109,7 +109,7 @@ function comparison(content, group, place, rules) {
 function classTable(rules, made) {
   const { quality } = rules.view;
   if (!quality || !quality.classes) return null;
-  const share = (part, whole) => (whole ? `${ofHundred(100 * part / whole)} of 100` : "–");
+  const share = (part, whole) => (whole ? `${percentText(100 * part / whole)} of 100` : "–");
   const cell = (label, text) => element("td", { class: "number", "data-label": label, text });
   return element("div", { class: "panel" },
     element("h3", { text: "Class by class" }),
@@ -127,7 +127,7 @@ function classTable(rules, made) {
     element("p", { class: "hint", text: `Counted on all ${quality.total} rows${made ? ", of which the rules were made" : ""}.` }));
 }
 
-function failures(rules) {
+function weakSegmentsPanel(rules) {
   const { quality } = rules.view;
   if (!quality) return null;
   const box = element("div", { class: "panel", id: "segments" },
@@ -140,7 +140,7 @@ function failures(rules) {
   const regression = rules.regression, overall = regression ? quality.error
     : 1 - quality.right / quality.total;
   const text = (error) => (regression ? `average error ${shortNumber(error)}`
-    : `${ofHundred(100 * error)} of 100 wrong`);
+    : `${percentText(100 * error)} of 100 wrong`);
   box.append(element("ol", { class: "segments" }, ...quality.segments.map((one) =>
     element("li", {}, element("span", { class: "condition", text: one.text }),
       element("span", { class: "segment-error", text: `${text(one.error)}` }),
@@ -150,14 +150,14 @@ function failures(rules) {
   return box;
 }
 
-function leftOut(rules) {
+function furtherMeasuresPanel(rules) {
   const { quality } = rules.view;
   if (!quality || !quality.left_out || !quality.left_out.length) return null;
-  const text = (one) => (one.share ? `${ofHundred(100 * one.value)} of 100` : shortNumber(one.value));
+  const text = (one) => (one.share ? `${percentText(100 * one.value)} of 100` : shortNumber(one.value));
   return element("div", { class: "panel", id: "left-out" },
-    element("h3", { text: "What the scores leave out" }),
+    element("h3", { text: "Limits of the scores" }),
     element("table", { class: "stacked" },
-      caption("How long rules are, how they meet on rows, and what of them could be left out"),
+      caption("Length of the rules, overlaps on rows, and conditions that could be dropped"),
       element("thead", {}, element("tr", {},
         element("th", { scope: "col", class: "text", text: "Of these rules" }),
         element("th", { scope: "col", class: "number", text: "Here" }))),
@@ -169,8 +169,8 @@ function leftOut(rules) {
 }
 
 function showQuality(content, group, place, rules) {
-  const parts = [comparison(content, group, place, rules)];
-  if (rules) parts.push(classTable(rules, content.kind === "tune"), failures(rules), leftOut(rules));
+  const parts = [comparisonPanel(content, group, place, rules)];
+  if (rules) parts.push(classTable(rules, content.kind === "tune"), weakSegmentsPanel(rules), furtherMeasuresPanel(rules));
   const shown = parts.filter(Boolean);
   byId("quality").hidden = !shown.length;
   byId("quality-body").replaceChildren(...shown);

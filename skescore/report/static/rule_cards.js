@@ -1,13 +1,13 @@
-// Rules as cards: what each says in words, how often it is right, and behind a button its rows and
-// figures. Then the rules to take along.
+// Rules as cards: each rule in words, how often it is right, and its rows and measures on demand;
+// then the exports of the rules.
 
-// More cards than these are shown when they are asked for.
-const CARDS_SHOWN = 12;
-const OTHER_COLUMNS = 3;
+// Further cards are shown on demand.
+const N_SHOWN_CARDS = 12;
+const N_OTHER_COLUMNS = 3;
 
 const VOTES = "All rules that hold predict together.";
 
-function howTheyPredict(rules) {
+function predictionHint(rules) {
   if (rules.rules.length < 2) return "";
   if (rules.voting) return VOTES;
   if (rules.set.ordered) return "Read from the top: the first rule that holds decides.";
@@ -20,11 +20,11 @@ function showCards(list, rules, rows, { details = true } = {}) {
   const last = otherwiseCard(rules, rows);
   if (last) cards.push(last);
   if (!cards.length) cards.push(element("li", { class: "card", text: "There are no rules." }));
-  if (cards.length <= CARDS_SHOWN + 2) {
+  if (cards.length <= N_SHOWN_CARDS + 2) {
     list.replaceChildren(...cards);
     return;
   }
-  const late = cards.slice(CARDS_SHOWN);
+  const late = cards.slice(N_SHOWN_CARDS);
   for (const card of late) card.classList.add("late");
   const more = element("li", { class: "more no-print" }, element("button", {
     type: "button", text: `Show all ${rules.view.rules.length} rules`,
@@ -34,13 +34,13 @@ function showCards(list, rules, rows, { details = true } = {}) {
       late[0].querySelector("summary, .premise").focus();
     },
   }));
-  list.replaceChildren(...cards.slice(0, CARDS_SHOWN), more, ...late);
+  list.replaceChildren(...cards.slice(0, N_SHOWN_CARDS), more, ...late);
 }
 
-// A condition in words, with the name of its column made to stand out.
+// Returns a condition in words, with the name of its column in bold.
 function conditionWords(rules, rule, at) {
   const text = rule.words[at];
-  // Among others, a condition that says "or" stands in brackets.
+  // A condition with "or" is in parentheses if the rule has further conditions.
   for (const open of ["", "("]) {
     const name = rule.used.map((j) => rules.names[j])
       .filter((known) => text.startsWith(`${open}${known} is `))[0];
@@ -55,7 +55,7 @@ function premise(rules, i) {
     return element("p", { class: "premise" },
       element("span", { class: "word", text: later ? "Otherwise" : "Always" }));
   }
-  // A comma keeps "above 1 and at most 2" together.
+  // Commas separate conditions that contain "and", such as "above 1 and at most 2".
   const apart = rule.words.length > 1 && rule.words.some((text) => text.includes(" and "));
   const parts = rule.words.flatMap((_, at) => [
     element("span", { class: "word", text: at ? "and" : later ? "Else if" : "If" }), " ",
@@ -65,8 +65,8 @@ function premise(rules, i) {
   return element("p", { class: "premise" }, ...parts);
 }
 
-// How many rows a rule predicts, and how many of them it gets right.
-function record(rules, i) {
+// Counts the rows that a rule predicts, and those that it predicts correctly.
+function countRows(rules, i) {
   const { view } = rules, report = view.report;
   const decided = view.assigned ? view.assigned[i] : view.holds ? view.holds[i] : null;
   if (decided === null) return null;
@@ -77,7 +77,7 @@ function record(rules, i) {
 }
 
 function recordText(rules, i) {
-  const found = record(rules, i);
+  const found = countRows(rules, i);
   if (!found) return rules.view.rules[i].seen;
   const verb = rules.voting ? "holds for" : "decides";
   const rows = `${verb} ${found.rows} of ${plural(found.total, "row")}`;
@@ -98,7 +98,7 @@ function outcome(rules, i) {
 }
 
 function ruleCard(rules, rows, i, details) {
-  const found = record(rules, i);
+  const found = countRows(rules, i);
   const card = element("li", { class: "card", id: details ? `rule-${i + 1}` : null },
     element("span", { class: "number-sign", "aria-hidden": "true", text: String(i + 1) }),
     element("div", { class: rules.view.rules[i].output.length > 30 ? "says long" : "says" }, premise(rules, i), outcome(rules, i)));
@@ -118,18 +118,18 @@ function ruleCard(rules, rows, i, details) {
     const open = element("details", { class: "rule-details no-print" },
       element("summary", {}, rows ? "Rows and figures" : "Figures",
         element("span", { class: "unseen", text: ` of rule ${i + 1}` })), box);
-    // Made when it is first opened: there may be many.
+    // Filled when first opened, since there may be many rules.
     open.addEventListener("toggle", () => {
-      if (open.open && !box.childElementCount) box.append(...ruleFigures(rules, i), ...ruleRows(rules, rows, i));
+      if (open.open && !box.childElementCount) box.append(...ruleMeasures(rules, i), ...ruleRows(rules, rows, i));
     });
     card.append(open);
   }
   return card;
 }
 
-// Rows without a rule that are right nevertheless; null where rules may share rows.
+// Counts rows without a rule that are predicted correctly; null where rules may share rows.
 function rightWithoutRule(rules) {
-  const { view } = rules, counts = view.rules.map((_, i) => record(rules, i));
+  const { view } = rules, counts = view.rules.map((_, i) => countRows(rules, i));
   if (!view.quality || rules.regression || rules.voting || rules.boxes) return null;
   if (counts.some((one) => one.rows && one.right === null)) return null;
   return view.quality.right - counts.reduce((sum, one) => sum + (one.right || 0), 0);
@@ -150,22 +150,22 @@ function otherwiseCard(rules, rows) {
     element("p", { class: "record", text: some }));
 }
 
-// What a rule is worth, in words, with the measure's own name behind.
-function ruleFigures(rules, i) {
+// Lists the measures of a rule in words, followed by their names.
+function ruleMeasures(rules, i) {
   const { view } = rules, { report } = view, facts = [];
   if (report) {
     const of = report.p[i] + report.n[i];
     facts.push(
       ["Right", `${report.p[i]} of ${of}${rules.regression ? " near its value" : ""}`,
-       `precision ${fixed(report.precision[i])}`],
+       `precision ${tableNumber(report.precision[i])}`],
       [rules.regression ? "Finds of the rows near its value" : "Finds of its class",
-       `${ofHundred(100 * report.coverage[i])} of 100`, `coverage ${fixed(report.coverage[i])}`],
+       `${percentText(100 * report.coverage[i])} of 100`, `coverage ${tableNumber(report.coverage[i])}`],
       ["Could be chance", report.significant[i] ? "no" : "yes, cannot be ruled out",
-       `corrected p-value ${fixed(report.fdr_p_value[i])}`],
-      ["Both in one figure", fixed(report.c2[i]), "C2, at most 1"]);
+       `corrected p-value ${tableNumber(report.fdr_p_value[i])}`],
+      ["Both in one figure", tableNumber(report.c2[i]), "C2, at most 1"]);
     if (!rules.set.ordered) {
       facts.push(["Only this rule holds for", plural(report.unique_rows[i], "row"),
-                  `overlap ${fixed(report.overlap[i])}`]);
+                  `overlap ${tableNumber(report.overlap[i])}`]);
     }
   }
   facts.push(["Holds for", plural(view.holds[i], "row"), rules.set.ordered && i
@@ -184,14 +184,14 @@ function sampleRow(rules, rows, k) {
   return row;
 }
 
-// A sample of the rows that a rule holds for: its own columns first.
+// Makes a table of sample rows that a rule holds for, with the columns of its conditions first.
 function ruleRows(rules, rows, i) {
   if (!rows) return [];
   const own = rules.view.rules[i].used.filter((j) => rows.features.includes(j));
-  const others = rows.features.filter((j) => !own.includes(j)).slice(0, OTHER_COLUMNS);
+  const others = rows.features.filter((j) => !own.includes(j)).slice(0, N_OTHER_COLUMNS);
   const all = rows.numbers.map((_, k) => k);
   const held = all.filter((k) => rules.ruleHolds(i, sampleRow(rules, rows, k)));
-  // In a list that is read from the top, a rule decides what earlier ones have left.
+  // In an ordered list, a rule decides the rows that no earlier rule covers.
   const found = rules.voting ? held
     : held.filter((k) => rules.predict(sampleRow(rules, rows, k)).rule === i);
   const total = rules.voting ? rules.view.holds[i] : rules.view.assigned[i];
@@ -207,7 +207,7 @@ function ruleRows(rules, rows, i) {
       element("thead", {}, element("tr", {}, head("Row"), ...own.map((j) => head(rules.names[j])),
         head(rows.target), head("Rules say"), element("td", {}), ...others.map((j) => head(rules.names[j])))),
       element("tbody", {}, ...found.map((k) => {
-        const said = rules.says(rules.predict(sampleRow(rules, rows, k)));
+        const said = rules.predictionText(rules.predict(sampleRow(rules, rows, k)));
         const truth = fullValue(rows.targets[k]);
         const wrong = !rules.regression && said !== truth;
         return element("tr", { class: wrong ? "wrong" : null },

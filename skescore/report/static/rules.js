@@ -1,4 +1,4 @@
-// Rule sets as skescore.rules predicts for them. A row is a list of values by feature: a number, a text,
+// Prediction by rule sets, equal to that of skescore.rules. A row is a list of values by feature: a number, a text,
 // a boolean, or null where it is missing.
 
 function asNumber(value) {
@@ -27,7 +27,7 @@ function isMissing(value) {
 
 // `truth` is the truth table of a condition, written by Python: for an observed value that passes the
 // comparison, for one that fails it, and for a missing value.
-function lookUp(truth, passes, missing) {
+function truthValue(truth, passes, missing) {
   return missing ? truth[2] : truth[passes ? 0 : 1];
 }
 
@@ -41,22 +41,22 @@ function addTruth(conditions, truth) {
 function conditionHolds(condition, row) {
   switch (condition.type) {
     case "missing":
-      return lookUp(condition.truth, true, isMissing(row[condition.feature]));
+      return truthValue(condition.truth, true, isMissing(row[condition.feature]));
     case "interval": {
       const value = asNumber(row[condition.feature]);
-      return lookUp(condition.truth, within(value, condition), Number.isNaN(value));
+      return truthValue(condition.truth, within(value, condition), Number.isNaN(value));
     }
     case "one_of": {
       const value = row[condition.feature];
-      const listed = condition.values.some((known) => sameValue(known, value));
-      return lookUp(condition.truth, listed, isMissing(value));
+      const listed = condition.values.some((category) => sameValue(category, value));
+      return truthValue(condition.truth, listed, isMissing(value));
     }
     case "at_least":
       return condition.conditions.filter((part) => conditionHolds(part, row)).length >= condition.m;
     case "linear": {
       const values = condition.terms.map(([feature]) => asNumber(row[feature]));
       const total = condition.terms.reduce((sum, [, coefficient], k) => sum + coefficient * values[k], 0);
-      return lookUp(condition.truth, within(total, condition), values.some(Number.isNaN));
+      return truthValue(condition.truth, within(total, condition), values.some(Number.isNaN));
     }
     default:
       throw new Error("unknown condition " + condition.type);
@@ -108,8 +108,8 @@ class Rules {
     return this.rules[i].if.every((condition) => conditionHolds(condition, row));
   }
 
-  // Indices of all rules that hold, in order.
-  held(row) {
+  // Returns the indices of all rules that hold, in order.
+  rulesThatHold(row) {
     const found = [];
     for (let i = 0; i < this.rules.length; i++) if (this.ruleHolds(i, row)) found.push(i);
     return found;
@@ -146,7 +146,7 @@ class Rules {
   nearestBox(row) {
     let best = 0, least = Infinity;
     this.boxes.boxes.forEach((box, i) => {
-      // A known value is a range away from a missing one.
+      // The distance between an observed and a missing value is the whole range.
       let total = this.rules[i].if.filter((condition) => condition.type === "missing" &&
         !condition.negated && !isMissing(row[condition.feature])).length;
       for (const j of this.boxes.used) {
@@ -163,7 +163,7 @@ class Rules {
     return best;
   }
 
-  // Sums per class of all rules that hold.
+  // Returns the sums of votes per class.
   classSums(row, held) {
     const sums = new Array(this.classes.length).fill(0);
     for (const i of held) {
@@ -185,7 +185,7 @@ class Rules {
     return counts.map((count) => count / total);
   }
 
-  // The vote of a regression: the value, and whether there is one.
+  // Returns the number that rules of a regression predict together, if they predict one.
   voteNumber(row, held) {
     let total = 0, weights = 0;
     for (const i of held) {
@@ -198,11 +198,11 @@ class Rules {
     return { value: predicted ? total / weights : NaN, predicted };
   }
 
-  // Who predicts and what: `code` is the class's index (their number for an abstention), `value` a
+  // Returns the prediction and its rule: `code` is the class index (n_classes for an abstention), `value` a
   // regression's number; `predicted` is false where there is neither a rule nor a fallback.
   predict(row) {
     const rule = this.assign(row);
-    const held = this.voting ? this.held(row) : null;
+    const held = this.voting ? this.rulesThatHold(row) : null;
     if (this.regression) {
       if (this.voting) {
         const vote = this.voteNumber(row, held);
@@ -231,7 +231,7 @@ class Rules {
     return prediction.code === this.classes.length ? this.view.abstention : this.classes[prediction.code];
   }
 
-  says(prediction) {
+  predictionText(prediction) {
     if (!prediction.predicted) return "no prediction";
     if (this.regression) return shortNumber(prediction.value);
     return prediction.code === this.classes.length ? String(this.view.abstention)

@@ -3,16 +3,16 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function drawn(name, attributes = {}, ...children) {
-  const made = document.createElementNS(SVG, name);
+function svgElement(name, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined && value !== false) made.setAttribute(key, value);
+    if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value);
   }
-  made.append(...children);
-  return made;
+  node.append(...children);
+  return node;
 }
 
-// About so many round numbers between two.
+// Returns about `count` round numbers between two.
 function ticksBetween(low, high, count) {
   const rough = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -25,13 +25,13 @@ function ticksBetween(low, high, count) {
 }
 
 class Scatter {
-  // `describe` gives the lines of a tip, the first of which names the point.
+  // `describe` returns the lines of a tooltip; the first one names the point.
   constructor(box, { onChoose, describe, label }) {
     Object.assign(this, { box, onChoose, describe, label });
     this.tip = element("div", { class: "tip", "aria-hidden": "true", hidden: true });
-    this.root = drawn("svg", { role: "radiogroup", "aria-label": label, class: "scatter" });
+    this.root = svgElement("svg", { role: "radiogroup", "aria-label": label, class: "scatter" });
     box.replaceChildren(this.root, this.tip);
-    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.root.addEventListener("keydown", (event) => this.onKeyDown(event));
     this.root.addEventListener("click", (event) => {
       const point = this.pointOf(event.target);
       if (point) this.onChoose(point.key);
@@ -45,10 +45,10 @@ class Scatter {
     this.root.addEventListener("focusin", (event) => this.showTip(this.pointOf(event.target)));
     this.root.addEventListener("focusout", () => { this.tip.hidden = true; });
     this.nodes = new Map();
-    new ResizeObserver(afterwards(60, () => {
+    new ResizeObserver(debounce(60, () => {
       if (this.data && box.clientWidth && box.clientWidth !== this.width) this.draw();
     })).observe(box);
-    // Paper has another width than the screen.
+    // Printed pages have another width than the screen.
     matchMedia("print").addEventListener("change", () => { if (this.data) this.draw(); });
   }
 
@@ -68,11 +68,11 @@ class Scatter {
     const { points, axis, lines } = this.data;
     const xs = points.map((p) => p.x), ys = points.map((p) => p.y);
     const right = Math.max(1, ...xs), left = Math.min(...xs);
-    // One long list must not push all others to the edge.
+    // A logarithmic axis keeps a single long list from compressing the other points.
     const logarithmic = right > 12 * Math.max(1, left) && left > 0;
     let low = Math.min(...ys), high = Math.max(...ys);
     for (const line of lines) {
-      // What is far away from all points would press them together.
+      // Lines far away from all points are hidden, since they would compress the points.
       const room = (high - low || 1) * 0.6;
       line.shown = line.y >= low - room && line.y <= high + room;
       if (line.shown) { low = Math.min(low, line.y); high = Math.max(high, line.y); }
@@ -106,24 +106,24 @@ class Scatter {
     const scale = this.scale = this.scales();
     const parts = [];
     for (const v of scale.yTicks) {
-      parts.push(drawn("line", { class: "grid", x1: m.left, x2: width - m.right,
+      parts.push(svgElement("line", { class: "grid", x1: m.left, x2: width - m.right,
                                  y1: scale.y(v), y2: scale.y(v) }),
-        drawn("text", { class: "tick", x: m.left - 8, y: scale.y(v) + 4, "text-anchor": "end" },
+        svgElement("text", { class: "tick", x: m.left - 8, y: scale.y(v) + 4, "text-anchor": "end" },
           shortNumber(v)));
     }
     for (const v of scale.xTicks) {
-      parts.push(drawn("text", { class: "tick", x: scale.x(v), y: height - m.bottom + 18,
+      parts.push(svgElement("text", { class: "tick", x: scale.x(v), y: height - m.bottom + 18,
                                  "text-anchor": "middle" }, String(v)));
     }
-    parts.push(drawn("line", { class: "axis", x1: m.left, x2: width - m.right,
+    parts.push(svgElement("line", { class: "axis", x1: m.left, x2: width - m.right,
                                y1: height - m.bottom, y2: height - m.bottom }),
-      drawn("text", { class: "title", x: width - m.right, y: height - 4, "text-anchor": "end" },
+      svgElement("text", { class: "title", x: width - m.right, y: height - 4, "text-anchor": "end" },
         "number of rules"),
-      drawn("text", { class: "title", x: 2, y: 12 }, axis.title));
+      svgElement("text", { class: "title", x: 2, y: 12 }, axis.title));
     for (const line of lines.filter((one) => one.shown)) {
-      parts.push(drawn("line", { class: "level", x1: m.left, x2: width - m.right,
+      parts.push(svgElement("line", { class: "level", x1: m.left, x2: width - m.right,
                                  y1: scale.y(line.y), y2: scale.y(line.y) }),
-        drawn("text", { class: "level-text", x: width - m.right, y: scale.y(line.y) - 5,
+        svgElement("text", { class: "level-text", x: width - m.right, y: scale.y(line.y) - 5,
                         "text-anchor": "end" }, line.text));
     }
     const series = [...new Set(points.map((p) => p.series || 0))];
@@ -132,35 +132,35 @@ class Scatter {
         .sort((a, b) => a.x - b.x);
       const path = front.map((p, k) => (k ? `H${scale.x(p.x)}V${scale.y(p.y)}`
         : `M${scale.x(p.x)} ${scale.y(p.y)}`)).join("");
-      if (path) parts.push(drawn("path", { class: `front series-${one}`, d: path }));
+      if (path) parts.push(svgElement("path", { class: `front series-${one}`, d: path }));
     }
-    this.marks = drawn("g", { "aria-hidden": "true" });
+    this.marks = svgElement("g", { "aria-hidden": "true" });
     this.nodes = new Map();
     const nodes = [...points].sort((a, b) => Boolean(a.front) - Boolean(b.front))
       .map((point) => this.node(point));
-    this.root.replaceChildren(drawn("g", { "aria-hidden": "true" }, ...parts), this.marks, ...nodes);
+    this.root.replaceChildren(svgElement("g", { "aria-hidden": "true" }, ...parts), this.marks, ...nodes);
     this.mark(this.chosen, this.winner);
   }
 
   node(point) {
     const x = this.scale.x(point.x), y = this.scale.y(point.y);
     const shape = point.series
-      ? drawn("rect", { x: x - 5, y: y - 5, width: 10, height: 10, class: "dot" })
-      : drawn("circle", { cx: x, cy: y, r: point.front ? 6 : 4, class: "dot" });
+      ? svgElement("rect", { x: x - 5, y: y - 5, width: 10, height: 10, class: "dot" })
+      : svgElement("circle", { cx: x, cy: y, r: point.front ? 6 : 4, class: "dot" });
     const kind = `point series-${point.series || 0}${point.front ? " on-front" : ""}` +
       `${point.faded ? " faded" : ""}`;
-    const node = drawn("g", point.front
+    const node = svgElement("g", point.front
       ? { class: kind, "data-point": point.key, role: "radio", "aria-checked": "false", tabindex: -1,
           "aria-label": this.describe(point.key).join(", ") }
       : { class: kind, "data-point": point.key, "aria-hidden": "true" });
-    // Room for a finger.
-    if (point.front) node.append(drawn("circle", { cx: x, cy: y, r: 13, class: "reach" }));
+    // A larger invisible circle makes the point easier to touch.
+    if (point.front) node.append(svgElement("circle", { cx: x, cy: y, r: 13, class: "reach" }));
     node.append(shape);
     this.nodes.set(point.key, node);
     return node;
   }
 
-  // The chosen point and that of the search; others may have moved from the front to it or away.
+  // Marks the chosen point and the winner of the search.
   mark(chosen, winner) {
     this.chosen = chosen;
     this.winner = winner;
@@ -172,10 +172,10 @@ class Scatter {
     const parts = [], won = at(winner), now = at(chosen);
     if (won) {
       const [x, y] = won;
-      parts.push(drawn("path", { class: "winner-ring",
+      parts.push(svgElement("path", { class: "winner-ring",
                                  d: `M${x} ${y - 17}L${x + 17} ${y}L${x} ${y + 17}L${x - 17} ${y}Z` }));
     }
-    if (now) parts.push(drawn("circle", { class: "chosen-ring", cx: now[0], cy: now[1], r: 10 }));
+    if (now) parts.push(svgElement("circle", { class: "chosen-ring", cx: now[0], cy: now[1], r: 10 }));
     this.marks.replaceChildren(...parts);
     let reached = false;
     for (const [key, node] of this.nodes) {
@@ -190,7 +190,7 @@ class Scatter {
     if (!reached && first) first.setAttribute("tabindex", 0);
   }
 
-  key(event) {
+  onKeyDown(event) {
     const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
     const point = this.pointOf(event.target);
     if (!point || (!step && ![" ", "Enter"].includes(event.key))) return;

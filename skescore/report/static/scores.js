@@ -4,7 +4,7 @@
 // names of variables, and numbers. A score without a formula is shown as it was recorded.
 
 const SCORES = {};
-// Limits that can be set, and headings of measured quantities; filled from the page's content.
+// Limits that users can set, and headings of measured quantities; filled from the page's content.
 const LIMITS = [], HEADINGS = {};
 const OPERATIONS = {
   "+": (a, b) => a + b,
@@ -12,14 +12,14 @@ const OPERATIONS = {
   "*": (a, b) => a * b,
   "/": (a, b) => a / b,
   "**": Math.pow,
-  ceil: wholeNumber,
+  ceil: roundUp,
   exp: Math.exp,
   log: Math.log,
   log2: Math.log2,
   falling_sigmoid: (x) => sigmoid(-x),
 };
 
-// The formula of a score as a function of { p, r, c, ...weights }; null if it is not known.
+// Returns the formula of a score as a function of { p, r, c, ...weights }; null without a formula.
 function formulaOf(name) {
   const spec = SCORES[name];
   if (!spec || !spec.formula) return null;
@@ -43,7 +43,7 @@ function sigmoid(x) {
 }
 
 // Rounds up; a value within float noise of a whole number counts as that number.
-function wholeNumber(value) {
+function roundUp(value) {
   const nearest = Math.round(value);
   const noise = 32 * Number.EPSILON * Math.abs(value);
   return Math.abs(value - nearest) <= noise ? nearest : Math.ceil(value);
@@ -56,7 +56,7 @@ function foldScore(settings, folds, k) {
     return typeof recorded === "number" ? recorded : NaN;
   }
   const size = folds.size[k];
-  // Where a score is not defined in Python, it is not here either.
+  // Scores are undefined for the same sizes as in Python.
   if (size < spec.least_size) return NaN;
   const share = folds["completeness_" + settings.completeness][k];
   return formula({ ...settings, p: folds[spec.kept_as][k], r: size, c: share });
@@ -68,15 +68,15 @@ function mean(values) {
   return values.length ? total / values.length : NaN;
 }
 
-function spread(values, lost = 0) {
+function standardDeviation(values, lost = 0) {
   const middle = mean(values);
   let total = 0;
   for (const value of values) total += (value - middle) * (value - middle);
   return values.length > lost ? Math.sqrt(total / (values.length - lost)) : 0;
 }
 
-// Means of what does not depend on weights, once and for all.
-function prepare(group) {
+// Computes the means of the measures that do not depend on weights.
+function computeMeans(group) {
   group.candidates.forEach((candidate, place) => {
     candidate.place = place;
     candidate.means = {};
@@ -87,29 +87,29 @@ function prepare(group) {
   });
 }
 
-// Whether a candidate keeps to the limits, as SearchLimits.allow of skescore.tuning has it.
-function allowed(candidate, settings) {
+// Returns whether a candidate keeps the limits, like SearchLimits.allow in skescore.tuning.
+function keepsLimits(candidate, settings) {
   return LIMITS.every(({ parameter, quantity, sign, of_final_rules: ofFinalRules }) => {
     const limit = settings[parameter];
     if (typeof limit !== "number") return true;
     const final = ofFinalRules && candidate.all_rows && candidate.all_rows[quantity];
     const value = final && typeof final[0] === "number" ? final[0] : candidate.means[quantity];
-    return sign * (limit - value) <= 1e-9;  // not a number is beyond any limit
+    return sign * (limit - value) <= 1e-9;  // NaN exceeds every limit.
   });
 }
 
-// Scores of all candidates and their order: what keeps to the limits first, then best mean first,
-// then fewer rules, then the earlier.
+// Scores and ranks all candidates: those within the limits first, then by best mean, then by fewer
+// rules, then by position.
 function rank(group, settings) {
   const greater = SCORES[settings.score].greater;
   const scored = group.candidates.map((candidate) => {
     const folds = Array.from({ length: candidate.count }, (_, k) =>
       foldScore(settings, candidate.folds, k));
     return { place: candidate.place, folds, score: mean(folds),
-             spread: folds.length ? spread(folds) : NaN };
+             spread: folds.length ? standardDeviation(folds) : NaN };
   });
   const order = scored.map((_, place) => place);
-  for (const one of scored) one.beyond = !allowed(group.candidates[one.place], settings);
+  for (const one of scored) one.beyond = !keepsLimits(group.candidates[one.place], settings);
   order.sort((a, b) => {
     if (scored[a].beyond !== scored[b].beyond) return scored[a].beyond - scored[b].beyond;
     const first = scored[a].score, second = scored[b].score;
@@ -120,12 +120,13 @@ function rank(group, settings) {
     return group.candidates[a].means.size - group.candidates[b].means.size || a - b;
   });
   order.forEach((place, at) => { scored[place].rank = at + 1; });
-  return { scored, order, choice: choice(group, settings, scored, order) };
+  return { scored, order, choice: chooseWinner(group, settings, scored, order) };
 }
 
-// Scores of held-out rows and all rows together: made of what is weighed. If the fold has not as
-// many rules as there are of all rows, nobody gets the number between: then the worse one counts,
-// that score or the weighed score. Null if there are no rules of all rows.
+// Combines the measures of held-out rows and of all rows, weighted by `share`, into a score per fold.
+// If a fold has another number of rules than all rows give, the mean number of rules belongs to no
+// rule set: then the worse of this score and the weighted mean of both scores counts. Null if there
+// are no rules of all rows.
 function scoresWithAllRows(candidate, settings, share, sign) {
   const rows = Object.fromEntries(Object.entries(candidate.all_rows).map(([name, [value]]) =>
     [name, [value === null ? NaN : value]]));
@@ -147,48 +148,49 @@ function scoresWithAllRows(candidate, settings, share, sign) {
   return found.some(Number.isNaN) ? null : found;
 }
 
-// What candidates are judged by, fold by fold: held-out rows and all rows. Those that were not
-// measured on all rows are left out if each of them is equalled on every fold by one that was; else
-// held-out rows alone decide. What has no rules of all rows never wins.
-function judged(group, settings, scored, places, sign) {
-  const known = new Map(), unknown = [], failed = new Set();
+// Returns the scores per fold by which candidates are compared: of held-out rows and all rows.
+// Candidates that were not measured on all rows are excluded if a measured candidate equals each of
+// them on every fold; otherwise held-out rows alone decide. Candidates without rules of all rows
+// never win.
+function comparedScores(group, settings, scored, places, sign) {
+  const combined = new Map(), unmeasured = [], failed = new Set();
   for (const place of places) {
     const candidate = group.candidates[place];
     if (!candidate.all_rows || !(formulaOf(settings.score) || settings.score in candidate.all_rows)) {
-      unknown.push(place);
+      unmeasured.push(place);
       continue;
     }
     const folds = scoresWithAllRows(candidate, settings, group.share_of_all_rows, sign);
-    if (folds) known.set(place, folds);
+    if (folds) combined.set(place, folds);
     else failed.add(place);
   }
   const noise = 1e-12 * Math.max(1, ...places.flatMap((p) => scored[p].folds.map(Math.abs)));
-  const equalled = (place) => [...known.keys()].some((other) =>
+  const isEqualled = (place) => [...combined.keys()].some((other) =>
     scored[other].folds.every((v, k) => sign * v >= sign * scored[place].folds[k] - noise));
-  const asTheyAre = (some) => some.map((place) => ({ place, folds: scored[place].folds }));
-  if (!unknown.every(equalled)) return asTheyAre(places.filter((place) => !failed.has(place)));
-  if (!known.size) return asTheyAre(places);
-  return places.filter((place) => known.has(place))
-    .map((place) => ({ place, folds: known.get(place) }));
+  const heldOutScores = (chosen) => chosen.map((place) => ({ place, folds: scored[place].folds }));
+  if (!unmeasured.every(isEqualled)) return heldOutScores(places.filter((place) => !failed.has(place)));
+  if (!combined.size) return heldOutScores(places);
+  return places.filter((place) => combined.has(place))
+    .map((place) => ({ place, folds: combined.get(place) }));
 }
 
 // The rule by which a search chooses: the smallest of those that are as good as the best as far as
 // one can tell from the differences on the folds.
-function choice(group, settings, scored, order) {
-  const known = order.filter((place) => !Number.isNaN(scored[place].score) && !scored[place].beyond);
+function chooseWinner(group, settings, scored, order) {
+  const ranked = order.filter((place) => !Number.isNaN(scored[place].score) && !scored[place].beyond);
   if (!formulaOf(settings.score) && !SCORES[settings.score].recorded) return null;
-  if (group.standard_errors === null || !known.length) return known.length ? known[0] : null;
+  if (group.standard_errors === null || !ranked.length) return ranked.length ? ranked[0] : null;
   const sign = SCORES[settings.score].greater ? 1 : -1;
-  const found = judged(group, settings, scored, known, sign);
+  const found = comparedScores(group, settings, scored, ranked, sign);
   for (const one of found) one.mean = sign * mean(one.folds);
-  // Without their last bits, which hang on the order of the sums.
+  // The last bits depend on the order of summation, so they are rounded off.
   const scale = Math.max(1, ...found.map((one) => Math.abs(one.mean)));
   for (const one of found) one.rounded = Math.round((one.mean / scale) * 1e12) / 1e12;
   const best = found.reduce((a, b) => (b.rounded > a.rounded ? b : a));
   const noise = 1e-12 * Math.max(1, Math.abs(best.mean));
   const near = found.filter((one) => {
     const behind = one.folds.map((value, k) => sign * (best.folds[k] - value));
-    const error = behind.length > 1 ? spread(behind, 1) / Math.sqrt(behind.length) : 0;
+    const error = behind.length > 1 ? standardDeviation(behind, 1) / Math.sqrt(behind.length) : 0;
     return best.mean - one.mean <= group.standard_errors * error + noise;
   });
   const cost = (one, name) => {
@@ -205,20 +207,20 @@ function choice(group, settings, scored, order) {
   }).place;
 }
 
-// How good predictions are in the picture: of 100 rows so many right, a mean error, or the score that
-// was searched for where the page has no formula for it.
+// Describes the vertical axis of the plot: correct predictions of 100 rows, a mean error, or the
+// recorded score if the page has no formula for it.
 function qualityAxis(group, settings) {
   const score = SCORES[settings.score];
   if (score && score.recorded) {
     return { title: score.label, greater: score.greater, of: (c) => c.means[settings.score],
-             text: (value) => `${score.label} ${fixed(value)}` };
+             text: (value) => `${score.label} ${tableNumber(value)}` };
   }
   if (group.task === "regression") {
     return { title: "average error", greater: false, of: (c) => c.means.loss,
              text: (value) => `average error ${shortNumber(value)}` };
   }
   return { title: "right, of 100 rows", greater: true, of: (c) => 100 * (1 - c.means.loss),
-           text: (value) => `${ofHundred(value)} of 100 right` };
+           text: (value) => `${percentText(value)} of 100 right` };
 }
 
 // Returns the indices of the best trade-offs between size and errors, fewest rules first.

@@ -1,13 +1,13 @@
-// Fewer rules or fewer errors: one slider, the weights behind it, the limits, and who wins.
+// Trade-off between rules and errors: the slider, its weights, the limits, and the best candidate.
 
-const SHARES = { volume: "of the volume", instances: "of the rows" };
+const COMPLETENESS_TEXTS = { volume: "of the volume", instances: "of the rows" };
 
 class TradeOff {
   constructor(content, onChoose) {
     this.content = content;
     this.onChoose = onChoose;
     this.settings = this.start();
-    this.announce = afterwards(400, (text) => { byId("announcer").textContent = text; });
+    this.announce = debounce(400, (text) => { byId("announcer").textContent = text; });
     this.board = new Leaderboard(content, {
       onChoose: (place) => this.choose(place, true), announce: this.announce,
     });
@@ -16,7 +16,7 @@ class TradeOff {
       label: "Best trade-offs, by number of rules",
     });
     this.queued = false;
-    this.watch();
+    this.addListeners();
   }
 
   start() {
@@ -37,40 +37,40 @@ class TradeOff {
 
   // --- settings ----------------------------------------------------------------------------
 
-  watch() {
+  addListeners() {
     for (const input of document.querySelectorAll("#weights input[type=radio]")) {
       input.addEventListener("change", () => {
         this.settings[input.name] = input.value;
         if (input.name === "score") { this.plot(); this.placeSlider(); }
-        this.soon(true);
+        this.scheduleUpdate(true);
       });
     }
     for (const name of weightNames()) {
       const slider = byId(name), number = byId(name + "-number");
       slider.addEventListener("input", () => {
-        // Three digits, so that the number beside the slider is the weight, not a rounding of it.
+        // Rounded to three digits, so that the number field shows exactly the weight in use.
         this.settings[name] = Number((10 ** Number(slider.value)).toPrecision(3));
         number.value = this.settings[name];
-        this.soon(true);
+        this.scheduleUpdate(true);
       });
       number.addEventListener("input", () => {
         const value = Number(number.value);
-        const sound = number.value !== "" && value > 0 && Number.isFinite(value);
-        number.setAttribute("aria-invalid", String(!sound));
-        if (!sound) return;
+        const isValid = number.value !== "" && value > 0 && Number.isFinite(value);
+        number.setAttribute("aria-invalid", String(!isValid));
+        if (!isValid) return;
         this.settings[name] = value;
         slider.value = Math.log10(value);
-        this.soon(true);
+        this.scheduleUpdate(true);
       });
     }
     for (const { id, parameter: name, smallest } of LIMITS) {
       byId(id).addEventListener("input", () => {
         const text = byId(id).value, value = text === "" ? null : Number(text);
-        const sound = !byId(id).validity.badInput && (value === null || smallest === null || value >= smallest);
-        byId(id).setAttribute("aria-invalid", String(!sound));
-        if (!sound) return;
+        const isValid = !byId(id).validity.badInput && (value === null || smallest === null || value >= smallest);
+        byId(id).setAttribute("aria-invalid", String(!isValid));
+        if (!isValid) return;
         this.settings[name] = value;
-        this.soon(true);
+        this.scheduleUpdate(true);
       });
     }
     byId("slider").addEventListener("input", () => this.slide(Number(byId("slider").value)));
@@ -104,19 +104,19 @@ class TradeOff {
     }
   }
 
-  // Weights that the slider moves; without any it walks along the front.
-  get moved() {
+  // Weights that the slider changes; without any, it steps along the front.
+  get sliderWeights() {
     return formulaOf(this.settings.score) ? SCORES[this.settings.score].weights : [];
   }
 
   placeSlider() {
-    const slider = byId("slider"), walks = !this.moved.length;
-    slider.min = walks ? 0 : -1;
-    slider.max = walks ? Math.max(0, this.front.length - 1) : 1;
-    slider.step = walks ? 1 : 0.05;
-    slider.value = walks ? this.nearestOnFront() : 0;
-    byId("slider-box").hidden = !this.group.candidates.length || (walks && this.front.length < 2);
-    this.tellSlider();
+    const slider = byId("slider"), stepsAlongFront = !this.sliderWeights.length;
+    slider.min = stepsAlongFront ? 0 : -1;
+    slider.max = stepsAlongFront ? Math.max(0, this.front.length - 1) : 1;
+    slider.step = stepsAlongFront ? 1 : 0.05;
+    slider.value = stepsAlongFront ? this.nearestOnFront() : 0;
+    byId("slider-box").hidden = !this.group.candidates.length || (stepsAlongFront && this.front.length < 2);
+    this.updateSliderText();
   }
 
   nearestOnFront() {
@@ -127,30 +127,30 @@ class TradeOff {
   }
 
   slide(position) {
-    if (!this.moved.length) {
+    if (!this.sliderWeights.length) {
       this.choose(this.front[position], true);
-      this.tellSlider();
+      this.updateSliderText();
       return;
     }
     const { start, directions } = this.content;
-    for (const name of this.moved) {
+    for (const name of this.sliderWeights) {
       const value = start[name] * 10 ** (position * (directions[name] || 0));
       this.settings[name] = Number(value.toPrecision(3));
     }
     this.fill();
-    this.soon(true);
+    this.scheduleUpdate(true);
   }
 
-  // What a screen reader says of the slider's place.
-  tellSlider() {
+  // Sets the text of the slider for screen readers.
+  updateSliderText() {
     if (this.chosen === null) return;
     const candidate = this.group.candidates[this.chosen];
     byId("slider").setAttribute("aria-valuetext",
       `${countText(candidate.means.size)} rules, ${this.axis.text(this.axis.of(candidate))}`);
   }
 
-  // Once per picture, however quickly the slider moves.
-  soon(follow) {
+  // Updates at most once per animation frame, even if the slider moves faster.
+  scheduleUpdate(follow) {
     this.follow = this.follow || follow;
     if (this.queued) return;
     this.queued = true;
@@ -161,7 +161,7 @@ class TradeOff {
       const best = choice !== null ? choice : order[0];
       if (this.follow && best !== undefined && !scored[best].beyond) {
         if (best !== this.chosen) this.choose(best);
-        this.tellSlider();
+        this.updateSliderText();
       }
       this.follow = false;
     });
@@ -182,22 +182,22 @@ class TradeOff {
     for (const [place, node] of this.scatter.nodes) {
       node.classList.toggle("faded", this.ranking.scored[place].beyond);
     }
-    this.tell();
+    this.updateVerdict();
     if (this.chosen !== null) this.onChoose(this.chosen, false);
     this.milliseconds = performance.now() - begin;
   }
 
-  // --- in words ----------------------------------------------------------------------------
+  // --- texts -------------------------------------------------------------------------------
 
   describe(place) {
     const candidate = this.group.candidates[place];
     const params = paramsText(candidate.params);
-    const score = fixed(this.ranking.scored[place].score, 4);
+    const score = tableNumber(this.ranking.scored[place].score, 4);
     return `${candidate.extractor}${params ? ` (${params})` : ""} with ${scoreLabel(this.settings)} ` +
-      `${score}, ${fixed(candidate.means.size, 1)} rules on average`;
+      `${score}, ${tableNumber(candidate.means.size, 1)} rules on average`;
   }
 
-  tell() {
+  updateVerdict() {
     const { order, choice, scored } = this.ranking, winner = this.group.winner;
     const best = order[0];
     let text = "";
@@ -234,7 +234,7 @@ class TradeOff {
     if (moved && place !== null) this.announce(`Chosen: ${this.describe(place)}.`);
   }
 
-  // --- the picture -------------------------------------------------------------------------
+  // --- plot --------------------------------------------------------------------------------
 
   plot() {
     const { group } = this;
@@ -249,7 +249,7 @@ class TradeOff {
     const lines = [];
     if (hundred && Number.isFinite(group.quality.accuracy)) {
       const value = 100 * group.quality.accuracy;
-      lines.push({ y: value, text: `black box ${ofHundred(value)}` });
+      lines.push({ y: value, text: `black box ${percentText(value)}` });
     }
     this.scatter.show({
       points, lines, axis: { title: this.axis.title, most: hundred ? 100 : undefined },
@@ -262,7 +262,7 @@ class TradeOff {
     const candidate = this.group.candidates[place], { means } = candidate;
     const lines = [`${countText(means.size)} rules, ${this.axis.text(this.axis.of(candidate))}`];
     if (means.completeness_instances < 1) {
-      lines.push(`${ofHundred(100 * (1 - means.completeness_instances))} of 100 rows without a rule`);
+      lines.push(`${percentText(100 * (1 - means.completeness_instances))} of 100 rows without a rule`);
     }
     return [...lines, candidate.extractor];
   }
@@ -278,7 +278,7 @@ function formulaText(settings) {
   if (!formulaOf(settings.score)) return `${score.label}, as the run recorded it; ${better}.`;
   return `${score.label} = ${score.text}; ${better}${score.weights.length ? "" : ", without weights"}. ` +
     `p: ${score.prediction}, r: rules${score.completeness
-      ? `, c: completeness ${SHARES[settings.completeness]}.` : ". Completeness has no part in it."}`;
+      ? `, c: completeness ${COMPLETENESS_TEXTS[settings.completeness]}.` : ". Completeness has no part in it."}`;
 }
 
 function scoreLabel(settings) {

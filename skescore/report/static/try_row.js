@@ -1,4 +1,4 @@
-// A form for a row, and what the rules say of it.
+// A form for a row, and the explanation of its prediction.
 class TryRow {
   constructor() {
     this.at = 0;
@@ -32,19 +32,19 @@ class TryRow {
   }
 
   input(j) {
-    const known = this.categories(j), id = `value-${j}`;
-    let made;
-    if (known) {
-      made = element("select", { id }, element("option", { value: "", text: "(missing)" }),
-        ...known.map((value, k) => element("option", { value: String(k), text: String(value) })));
-    } else if (this.isText(j)) made = element("input", { id, type: "text" });
-    else made = element("input", { id, type: "number", step: "any" });
-    // Some ways of clearing a field only say that it has changed.
-    for (const event of ["input", "change"]) made.addEventListener(event, () => this.update());
-    return made;
+    const categories = this.categories(j), id = `value-${j}`;
+    let field;
+    if (categories) {
+      field = element("select", { id }, element("option", { value: "", text: "(missing)" }),
+        ...categories.map((value, k) => element("option", { value: String(k), text: String(value) })));
+    } else if (this.isText(j)) field = element("input", { id, type: "text" });
+    else field = element("input", { id, type: "number", step: "any" });
+    // Some ways of clearing a field only send a change event.
+    for (const event of ["input", "change"]) field.addEventListener(event, () => this.update());
+    return field;
   }
 
-  // Values are compared with texts, and nobody said which there are.
+  // Returns whether rules compare a column with texts, without categories in the domain.
   isText(j) {
     const parts = (condition) => (condition.conditions || [condition]).flatMap((part) =>
       (part === condition ? [part] : parts(part)));
@@ -57,7 +57,7 @@ class TryRow {
     const domain = this.rules.domain;
     if (!domain || this.categories(j)) return "";
     const lower = domain.lower[j], upper = domain.upper[j];
-    // Some extractors widen the range by a hair: 0 is then what is meant.
+    // Some extractors widen the range slightly, so that 0 becomes a tiny number.
     const shown = (bound) => shortNumber(Math.abs(bound) < 1e-6 * (upper - lower) ? 0 : bound);
     return `${shown(lower)} to ${shown(upper)}`;
   }
@@ -65,25 +65,25 @@ class TryRow {
   middle() {
     const domain = this.rules.domain;
     return this.rules.names.map((_, j) => {
-      const known = this.categories(j);
-      if (known) return known[0];
+      const categories = this.categories(j);
+      if (categories) return categories[0];
       return domain ? Number(((domain.lower[j] + domain.upper[j]) / 2).toPrecision(4)) : 0;
     });
   }
 
   fill(row) {
     for (const [j, input] of this.inputs) {
-      const known = this.categories(j), value = row[j];
+      const categories = this.categories(j), value = row[j];
       if (isMissing(value)) input.value = "";
-      else if (known) {
-        const at = known.findIndex((label) => sameValue(label, value));
+      else if (categories) {
+        const at = categories.findIndex((label) => sameValue(label, value));
         input.value = at < 0 ? "" : String(at);
       } else input.value = String(value);
     }
     this.update();
   }
 
-  // The row as typed; null where a value is no number.
+  // Returns the entered row; null if a value is not a number.
   read() {
     const row = new Array(this.rules.names.length).fill(null);
     for (const [j, input] of this.inputs) {
@@ -91,8 +91,8 @@ class TryRow {
       input.setAttribute("aria-invalid", String(Boolean(bad)));
       if (bad) return null;
       if (input.value === "") continue;
-      const known = this.categories(j);
-      row[j] = known ? known[Number(input.value)] : input.type === "text" ? input.value
+      const categories = this.categories(j);
+      row[j] = categories ? categories[Number(input.value)] : input.type === "text" ? input.value
         : Number(input.value);
     }
     return row;
@@ -105,10 +105,10 @@ class TryRow {
       return;
     }
     this.explanation = explainRow(this.rules, row);
-    box.replaceChildren(...this.tell(this.explanation));
+    box.replaceChildren(...this.describeExplanation(this.explanation));
   }
 
-  tell(explained) {
+  describeExplanation(explained) {
     const { rules } = this, { prediction, held, reason } = explained;
     const number = `rule ${prediction.rule + 1}`;
     const why = {
@@ -120,7 +120,7 @@ class TryRow {
         : "since no rule holds and there is no fallback",
     }[reason];
     const parts = [element("p", { class: "verdict" },
-      element("strong", { text: `Prediction: ${rules.says(prediction)}` }), `, ${why}.`)];
+      element("strong", { text: `Prediction: ${rules.predictionText(prediction)}` }), `, ${why}.`)];
     if (prediction.sums) {
       const sums = rules.view.class_texts.map((text, k) => `${text} ${shortNumber(prediction.sums[k])}`);
       parts.push(element("p", { text: `Sums: ${sums.join(", ")}` }));
@@ -137,7 +137,7 @@ class TryRow {
         text: `Also ${others.length === 1 ? "holds rule" : "hold rules"} ${listed}` +
           (others.length > 20 ? ` and ${others.length - 20} more` : "") + "." }));
     }
-    parts.push(...this.tellChange(explained));
+    parts.push(...this.describeChange(explained));
     return parts;
   }
 
@@ -148,7 +148,7 @@ class TryRow {
         ...(condition.parts.length ? [this.conditionList(condition.parts, texts[at].parts)] : []))));
   }
 
-  tellChange({ prediction, counterfactual }) {
+  describeChange({ prediction, counterfactual }) {
     if (!prediction.predicted) return [];
     if (!counterfactual) {
       return [element("p", { text: "No change was found that gets another prediction." })];
@@ -158,7 +158,7 @@ class TryRow {
       element("strong", { text: this.rules.names[feature] }),
       ` were ${fullValue(after)} instead of ${fullValue(before)}`));
     return [
-      element("p", { text: `Nearest other prediction: ${this.rules.says(counterfactual.prediction)}${by}, if` }),
+      element("p", { text: `Nearest other prediction: ${this.rules.predictionText(counterfactual.prediction)}${by}, if` }),
       element("ul", {}, ...changes),
     ];
   }
