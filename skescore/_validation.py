@@ -90,7 +90,7 @@ def check_integer(
     optional: bool = False,
     remedy: str = "",
 ) -> int | None:
-    """Return an integer from `low` to `high` (or None, if optional); bools and floats raise."""
+    """Return `value` as an integer from `low` to `high`, or None if optional; else raise."""
     if value is None and optional:
         return None
     if low is None:

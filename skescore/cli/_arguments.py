@@ -304,12 +304,12 @@ def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") ->
         help=f"a built-in data set ({', '.join(DATA_SET_TASKS)}) or a CSV, TSV, Excel or Parquet "
         f"file{elsewhere}",
     )
-    group.add_argument("--target", metavar="COLUMN", help="the column to predict; needed for files")
+    group.add_argument("--target", metavar="COLUMN", help="column to predict; required for files")
     group.add_argument(
         "--task",
         choices=("auto", "classification", "regression"),
         default="auto",
-        help="by default detected from the target",
+        help="type of the target (default: detected)",
     )
     group.add_argument(
         "--missing",
@@ -320,7 +320,7 @@ def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") ->
     )
     add_reading_options(group)
     group.add_argument(
-        "--sample", metavar="N", type=integer(2), help="read N rows only, drawn at random"
+        "--sample", metavar="N", type=integer(2), help="read only a random sample of N rows"
     )
     return group
 
@@ -438,7 +438,7 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"measure of the predictions in {', '.join(spec.label for spec in specs)}, instead of "
         f"their defaults: {', '.join(PREDICTION_METRIC_NAMES)} (as in scikit-learn); "
-        "balanced_accuracy and f1_macro weigh all classes alike",
+        "balanced_accuracy and f1_macro give all classes equal weight",
     )
     complete = [spec.label for spec in specs if spec.uses_completeness]
     group.add_argument(
@@ -455,7 +455,8 @@ def add_trust_option(group: Any) -> None:
     group.add_argument(
         "--trust",
         action="store_true",
-        help="read a model file although reading it can run code; only if you trust its author",
+        help="load a model file even if loading it can run code; use it only if you trust the "
+        "author",
     )
 
 

@@ -164,7 +164,7 @@ examples:
 """
 #: Rows that are counted where they are.
 _ELSEWHERE = (
-    "; or rows that are counted where they are: a folder or glob of Parquet files, "
+    "; or rows that are not loaded into memory: a folder or glob of Parquet files, "
     "duckdb:///FILE?table=T, postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy"
 )
 #: Options that say how a file is read into memory.
@@ -188,14 +188,20 @@ _COLUMNS = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
+    parser.add_argument(
+        "rules", action=OF_RULES, metavar="RULES.json", type=Path, help="file with the saved rules"
+    )
     group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
     group.add_argument(
         "--in-place",
         action="store_true",
         help="count the rows of a single Parquet file without reading it into memory",
     )
-    group.add_argument("--weight", metavar="COLUMN", help="the column of weights of a data source")
+    group.add_argument(
+        "--weight",
+        metavar="COLUMN",
+        help="column with the weights of the rows, for rows in a database or in Parquet files",
+    )
     group.add_argument(
         "--memory", metavar="SIZE", help="memory that DuckDB may use for Parquet files, as in 1GB"
     )
@@ -210,8 +216,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--assigned-rows",
         action="store_true",
-        help="with --measures: count for each rule the rows assigned to it instead of all rows "
-        "it covers; in an ordered list, later rules mean 'else'",
+        help="with --measures: evaluate each rule on the rows assigned to it instead of all rows "
+        "it covers; in an ordered list, each row is assigned to the first rule that covers it",
     )
     group = parser.add_argument_group("measures beyond the scores")
     group.add_argument(
@@ -224,15 +230,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--black-box",
         action=OF_FILE,
         metavar="FILE",
-        help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust): --more, and "
-        "its agreement with the rules by class, off the data, at its boundary and by feature; "
-        "for Parquet files in place, how well rules imitate it",
+        help="fitted scikit-learn model (.skops; .joblib and .pkl with --trust); adds the "
+        "measures of --more and its agreement with the rules by class, by feature, away from the "
+        "data and near its decision boundary; for Parquet files that are read in place, adds only "
+        "the agreement on these rows",
     )
     arguments.add_trust_option(group)
     group.add_argument(
         "--group",
         metavar="COLUMN",
-        help="with --black-box: agreement by the values of a column",
+        help="with --black-box: report the agreement for each value of this column",
     )
     arguments.add_format_option(parser)
 
@@ -667,7 +674,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     printer.table(["score", "value", "meaning"], rows, left=("score", "meaning"))
     kind = "rows" if result["completeness"] == "instances" else "volume"
     complete = [spec.label for spec in SCORE_SPECS.values() if spec.uses_completeness]
-    printer.line(f"({' and '.join(complete)} take completeness by {kind}.)")
+    printer.line(f"({' and '.join(complete)} use completeness by {kind}.)")
     printer.heading("predictions")
     _print_predictions(printer, result["prediction"])
     truth = "wrong" if data["task"] == "classification" else "predicted by the mean"

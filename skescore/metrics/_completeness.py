@@ -274,7 +274,7 @@ def instance_completeness(
 def _domain_of(ruleset: RuleSet) -> Domain:
     if ruleset.domain is None:
         raise ValueError(
-            "`ruleset` must have a domain for completeness by volume, got domain=None. Pass "
+            "Completeness by volume needs a `ruleset` with a domain, got domain=None. Pass "
             "domain=... when making the RuleSet, or use instance_completeness."
         )
     return ruleset.domain

@@ -97,12 +97,12 @@ class RuleOverlap:
         return self.pairs, self.contrary
 
     def worst_pairs(self, limit: int = 10) -> list[tuple[int, int, float]]:
-        """List pairs of rules that contradict each other, by the share of rows they do so on.
+        """List the pairs of contradictory rules that cover the largest shares of rows together.
 
         Parameters
         ----------
         limit : int, default=10
-            Most pairs.
+            Largest number of pairs to return.
 
         Returns
         -------

@@ -122,15 +122,15 @@ class Labels:
         """Return the index of the positive label; -1 if it does not occur."""
         if len(self.labels) > 2:
             raise ValueError(
-                "The metric is for two classes, but y_true and y_pred hold "
+                "The metric is for two classes, but y_true and y_pred contain "
                 f"{len(self.labels)} labels: {listed(self.labels)}. Compare one class with all "
                 "others, as in y == label, or choose a metric for many classes."
             )
         if pos_label is None:
             if not self.one_is_positive:
                 raise ValueError(
-                    "pos_label must say which label is the positive one unless labels are 0 and 1, "
-                    f"or -1 and 1; got None with the labels {listed(self.labels)}."
+                    "pos_label must name the positive label unless the labels are 0 and 1, or -1 "
+                    f"and 1; got None with the labels {listed(self.labels)}."
                 )
             pos_label = 1
         if pos_label in self.labels:

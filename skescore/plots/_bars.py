@@ -49,37 +49,37 @@ def score_bars(
     ax: Any = None,
     **weights: float,
 ) -> Any:
-    """Draw a score of each extractor as a bar, with the best one and the worst one marked.
+    """Draw a score of each extractor as a bar, and mark the best and the worst.
 
     Use it to compare a few extractors; :func:`pareto_plot` is for many candidates.
 
     Parameters
     ----------
     results : fitted search, Candidates, DataFrame or dict
-        Of a search and its candidates or leaderboard each extractor's best candidate is drawn, of
-        the former two with the standard deviation of its score between folds. Of rows of a
-        benchmark the means over seeds and folds, with their standard deviation. A
-        dict of label to (performance, number of rules, completeness) is drawn as it is; its loss
-        is one minus the performance.
+        For a search, its candidates or its leaderboard, the best candidate of each extractor is
+        drawn; error bars, which a leaderboard does not have, show the standard deviation of the
+        score over folds. For rows of a benchmark, means over seeds and folds are drawn, with their
+        standard deviation. A dict maps each label to (performance, number of rules, completeness);
+        the loss is then one minus the performance.
     score : str, default="ice"
         ``"ice"``, ``"fire"`` or ``"q"``, or one of the measures: ``"performance"``, ``"loss"``,
         ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"completeness_volume"``,
         ``"completeness_instances"``.
     completeness : {"volume", "instances"}, default="volume"
-        How the scores measure completeness.
+        Kind of completeness that the scores use.
     by : str, optional
-        Column of a data frame whose values get a bar each; ``"extractor"`` by default.
+        Column of a data frame with one bar for each value; ``"extractor"`` by default.
     group : str, optional
-        Column of a data frame by whose values bars stand together; by default ``"data"`` if there
-        are several data sets.
+        Column of a data frame with one group of bars for each value; by default ``"data"`` if
+        there are several data sets.
     annotate : bool, default=True
-        Hatch the best bar of each group with stars and the worst with crosses, and write the score
-        above each of up to twelve bars.
+        Hatch the best bar of each group with stars and the worst with crosses. If there are at
+        most twelve bars, write the score above each.
     zoom : bool, default=True
-        Let the axis begin above 0 where all bars are tall, so that they can be told apart; the
-        axis says so. False: it always begins at 0.
+        Start the axis above 0 if all bars are tall, so that their differences are visible; the
+        axis label states it. If False, the axis always starts at 0.
     legend : bool, default=True
-        Draw a legend beside the axes.
+        Draw a legend next to the axes.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; a new figure by default.
     **weights : float
@@ -93,14 +93,14 @@ def score_bars(
     Raises
     ------
     TypeError, ValueError
-        If results are none, or a name or weight is out of its range.
+        If `results` has an unsupported type or content, or a name or weight is invalid.
 
     Notes
     -----
-    Equally good bars are all marked; if all are equal, none is. Of more than forty bars the forty
-    best are drawn, the best first, and the title says so. Of a benchmark the score of each
-    seed and fold is averaged, which is not the score of the averages. Compare Figure 4 of the
-    paper.
+    Bars that tie for the best or worst score are all marked; if all bars are equal, none is. If
+    there are more than forty bars, only the forty best are drawn, the best first, and the title
+    states it. For a benchmark, the scores of all seeds and folds are averaged, which differs from
+    the score of the average measures. The plot follows Figure 4 of the paper.
 
     References
     ----------
@@ -129,13 +129,13 @@ def score_bars(
     for i, name in enumerate(groups):
         members = table[table["group"] == name]
         hatches = _hatches(members["value"].to_numpy(float), greater) if annotate else {}
-        if n_bars > len(table):  # the worst bar is not drawn
+        if n_bars > len(table):  # The worst bar is not drawn.
             hatches = {k: sign for k, sign in hatches.items() if sign == _BEST}
         for k, (_, row) in enumerate(members.iterrows()):
             width = 0.8 / len(names) if grouped else 0.7
-            at = i - 0.4 + width * (names.index(row["bar"]) + 0.5) if grouped else float(k)
+            center = i - 0.4 + width * (names.index(row["bar"]) + 0.5) if grouped else float(k)
             bars = ax.bar(
-                at,
+                center,
                 row["value"],
                 width,
                 color=pale(colors[row["bar"]], 0.7),

@@ -52,7 +52,7 @@ class BoxTable:
             values = getattr(self, name)
             array = np.asarray(values, dtype=kind)
             if array is values and array.flags.writeable:
-                array = array.copy()  # the caller may go on to change it
+                array = array.copy()  # The caller may change the original later.
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         shape = self.lower.shape
@@ -61,7 +61,7 @@ class BoxTable:
             for a in (self.upper, self.lower_closed, self.upper_closed, self.missing)
         ):
             raise ValueError(
-                "lower, upper and their flags must have one shape (n_rules, n_features), got "
+                "lower, upper and their flags must have the same shape (n_rules, n_features), got "
                 f"{self.lower.shape}, {self.upper.shape}, {self.lower_closed.shape}, "
                 f"{self.upper_closed.shape} and {self.missing.shape}."
             )
@@ -79,7 +79,7 @@ class BoxTable:
                 f"upper={self.upper[row, feature].item()!r}, "
                 f"lower_closed={self.lower_closed[row, feature].item()}, "
                 f"upper_closed={self.upper_closed[row, feature].item()}. "
-                "Leave that box out, or exchange or close its bounds."
+                "Remove that box, or swap or close its bounds."
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

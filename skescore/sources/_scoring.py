@@ -77,9 +77,9 @@ def count_source(
 ) -> RuleCounts:
     """Count the rows of a data source for the scores and reports of a rule set.
 
-    A database runs one query and hands over no row. Other sources are read batch by batch, in
-    memory that does not grow with the rows. A failure on the way is an error; the result is never
-    a sum of some of the rows only.
+    A database runs one query and transfers no rows. Other sources are read in batches, so memory
+    use does not grow with the number of rows. A failure raises an error; partial sums are never
+    returned.
 
     Parameters
     ----------

@@ -226,7 +226,7 @@ def test_text_and_markdown_show_the_figures_of_the_json(form, sign, rules, kinds
     for label, name in [("accuracy", "accuracy"), ("weighted F1", "f1_weighted")]:
         values = found["prediction"][name]
         assert rows[label] == [f"{values['covered_rows']:.3f}", f"{values['all_rows']:.3f}"]
-    assert "(ICE and Q take completeness by volume.)" in out
+    assert "(ICE and Q use completeness by volume.)" in out
     assert "those that no rule covers count as wrong" in out
 
 

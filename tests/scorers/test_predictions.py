@@ -234,7 +234,7 @@ def test_the_positive_class() -> None:
         scorer = make_performance_scorer("precision", pos_label=pos_label)
         expected = performance_value("precision", LABELS, tree.predict(X2), pos_label=pos_label)
         assert scorer(tree, X2, LABELS) == expected
-    with pytest.raises(ValueError, match="pos_label must say which label is the positive one"):
+    with pytest.raises(ValueError, match="pos_label must name the positive label"):
         make_performance_scorer("precision")(tree, X2, LABELS)
     with pytest.raises(ValueError, match="one of the model's classes 'bad', 'fine', got 'good'"):
         make_performance_scorer("precision", pos_label="good")(tree, X2[:1], LABELS[:1])

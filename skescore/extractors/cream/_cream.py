@@ -233,7 +233,7 @@ class BoxExtractor(BaseExtractor):
         else:
             linear = self.output == "linear"
             numbers = X
-            if extraction.unmeasured:  # no terms of these
+            if extraction.unmeasured:  # A constant column gets no linear term.
                 numbers = X.copy()
                 numbers[:, extraction.unmeasured] = 0.0
             target = NumberTarget(numbers, y_pred, linear, self.max_terms, "The black box predicts")

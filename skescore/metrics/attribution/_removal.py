@@ -152,7 +152,7 @@ class TableRows(_UnitRows):
             )
         else:
             pairs = ((X[:, j], fill[:, j]) for j in range(X.shape[1]))
-        # All rows, background rows and columns at once would need too much memory.
+        # Compare column by column, because all columns at once would need too much memory.
         self._changed = np.column_stack([_differs(*pair) for pair in pairs])
 
     def __len__(self) -> int:

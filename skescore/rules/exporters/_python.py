@@ -115,7 +115,7 @@ def tuple_text(parts: Iterable[str]) -> str:
 def summands(
     intercept: float | None, terms: Iterable[tuple[int, float]], names: Variables
 ) -> list[str]:
-    """The parts of a sum of features in the order given, all but the first with their signs."""
+    """Return the terms of a linear sum as code, in order; all but the first begin with a sign."""
     parts = [] if intercept is None else [number(intercept)]
     for feature, coefficient in terms:
         size, sign = abs(coefficient), "-" if coefficient < 0 else "+"

@@ -71,7 +71,7 @@ def _lines(ruleset: RuleSet) -> Iterator[str]:
 
 
 def last_sentence(ruleset: RuleSet) -> str:
-    """Say in words what is predicted where no rule holds; empty where that cannot be."""
+    """Describe the fallback; return "" if there is none or a rule holds for every row."""
     fallback = ruleset.fallback
     if fallback is None or not can_be_lost(ruleset):
         return ""

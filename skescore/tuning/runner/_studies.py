@@ -140,7 +140,7 @@ class Studies:
         self.call_with_retries(self.read_trials)
 
     def _open_study(self, name: str) -> optuna.Study:
-        """Return an extractor's study: of the user, from the storage or new."""
+        """Return the study of an extractor: the user's, a stored one or a new one."""
         settings = self.settings
         study = settings.user_studies.get(name)
         if study is not None:
