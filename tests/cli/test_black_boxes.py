@@ -574,7 +574,7 @@ def test_one_output_of_several_is_explained(iris, save, tmp_path, capsys):
     assert (rules.predict(iris.X) == Y[:, 1]).mean() > 0.95
     # The page of the folder is made with the same output.
     assert main(["report", str(run), "--trust", "--overwrite"]) == 0
-    assert "is not read" not in capsys.readouterr().err
+    assert "was not loaded" not in capsys.readouterr().err
     assert main([*words, "kind,width"]) == 1
     assert "--target must be one of --outputs kind,width, got 'size'" in capsys.readouterr().err
     with pytest.raises(SystemExit):

@@ -565,7 +565,7 @@ def test_arguments_are_left_alone():
         ((1, [0, 6], 5, 5), r"n must not exceed N, got n=6\.0 and N=5\.0 at position 1"),
         ((0, 0, 0, 0), r"P \+ N must be above 0"),
         (([[0], [0]], 0, [[1], [0]], 0), r"P \+ N must be above 0.*at position \(1, 0\)"),
-        (([1, 2], 0, [5, 5, 5], 5), "shapes that broadcast"),
+        (([1, 2], 0, [5, 5, 5], 5), "must be broadcastable"),
     ],
 )
 @pytest.mark.parametrize("name", ["accuracy", "correlation", "binary_entropy"])

@@ -808,5 +808,5 @@ def test_products_of_features_are_no_affine_output(engine):
         )
     extract(extractor, X_DIABETES, y)
     assert extractor.trained_poly.degree == 2
-    with pytest.raises(ValueError, match="a rule's output is affine in the features"):
+    with pytest.raises(ValueError, match="must be affine in the features"):
         read_psyke(extractor)

@@ -898,9 +898,9 @@ def test_predict_reports_uncovered_rows():
 
 
 def test_box_table_rejects_unequal_shapes():
-    with pytest.raises(ValueError, match=r"one shape .* got \(1, 2\), \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"same shape .* got \(1, 2\), \(1, 3\)"):
         BoxTable(np.zeros((1, 2)), np.ones((1, 3)), np.ones((1, 2)), np.ones((1, 2)))
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="same shape"):
         BoxTable(np.zeros(2), np.ones(2), np.ones(2), np.ones(2))
 
 
