@@ -16,7 +16,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 
     from skescore.certificates import Certificate
     from skescore.datasets import Dataset, Preparation
+    from skescore.metrics import RuleCounts
+    from skescore.rules import RuleSet
+    from skescore.sources import DataSource
     from skescore.tuning import ExtractorSearchCV
 
 __all__ = [
@@ -696,10 +699,8 @@ def run(options: argparse.Namespace) -> str:
         from skescore.black_boxes import load_black_box
 
         model_file = load_black_box(options.black_box, trust=options.trust)
-    is_source = _is_source(options.data)
-    dataset, stored = (
-        _draw_sample(options, notes) if is_source else (_data(options, model_file), None)
-    )
+    stored = _draw_sample(options, notes) if _is_source(options.data) else None
+    dataset = _data(options, model_file) if stored is None else stored.dataset
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
     notes.add_findings(dataset.name, dataset.findings)
@@ -721,17 +722,20 @@ def run(options: argparse.Namespace) -> str:
         search = _search(options, dataset, model, notes, trial_storage)
         with notes.instead_of_warnings():
             finalists, idle = _select_best(options, dataset, search, stored)
-            if stored is not None and not _counts_agree(options, dataset, search, stored):
-                notes.add(_SAMPLE_ONLY)
-                stored = None
+            all_rows = None
+            if stored is not None:
+                try:
+                    all_rows = _evaluate_all_rows(options, search, stored)
+                except _StoredDifferentlyError:
+                    notes.add(_SAMPLE_ONLY)
         shortcomings = _shortcomings(dataset, search, idle)
         for sentence in shortcomings:
             notes.add(sentence, is_shown=options.format == "json")
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
         result["black_box"] |= about_model
-        if stored is not None:
-            result["all_rows"] = _on_all_rows(options, search) | {"finalists": finalists}
+        if all_rows is not None:
+            result["all_rows"] = all_rows | {"finalists": finalists}
         if test is not None:
             result["test"] = _tested(search, test)
         result["run"] |= {"started": started, "seconds": round(time.perf_counter() - begin, 3)}
@@ -752,12 +756,12 @@ def _select_best(
     options: argparse.Namespace,
     dataset: Dataset,
     search: ExtractorSearchCV,
-    stored: pd.DataFrame | None,
+    stored: _StoredSample | None,
 ) -> tuple[list[dict[str, Any]] | None, Sequence[str]]:
     """Select the best candidate; return finalists compared on all rows, and idle features."""
     finalists = None
-    if stored is not None and _can_compare_on_all_rows(options):
-        finalists = _compare_finalists(options, dataset, search, stored)
+    if stored is not None and options.pick is None:
+        finalists = _compare_finalists(options, search, stored)
     if options.pick is None:
         return finalists, search.avoid_idle_features()
     _pick(options, dataset, search)
@@ -899,8 +903,8 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     return shortcomings
 
 
-#: Default number of rows of a sample, and number of candidates that are compared on all rows.
-_SAMPLE, _FINALISTS = 20_000, 3
+#: Default number of rows of a sample.
+_SAMPLE = 20_000
 _SAMPLE_ONLY = (
     "the rules are evaluated on the sample only, not on all rows, because columns are not stored "
     "as they are read (dates, words for missing values, numbers in texts, rows that are left out); "
@@ -916,9 +920,10 @@ def _is_source(data: str) -> bool:
     return not folder.is_dir() or any(folder.rglob("*.parquet"))
 
 
-def _draw_sample(options: argparse.Namespace, notes: output.Notes) -> tuple[Dataset, pd.DataFrame]:
-    """Draw a sample of a data source; return it as it is read and as it is stored."""
-    from skescore.sources import sample_source
+def _draw_sample(options: argparse.Namespace, notes: output.Notes) -> _StoredSample:
+    """Draw a sample of a data source, and read it as a table."""
+    from skescore.sources import DataSource, sample_source
+    from skescore.tuning import N_FINALISTS
 
     if options.target is None:
         options.parser.error("a data source needs --target COLUMN")
@@ -949,52 +954,77 @@ def _draw_sample(options: argparse.Namespace, notes: output.Notes) -> tuple[Data
         )
         notes.add(
             f"the search uses a sample of {n_drawn} of the {sample.n_rows} rows of {source_name}; "
-            f"the best {_FINALISTS} candidates are compared on all rows; with 95 % confidence, the "
-            f"sample misses no group chosen beforehand that has more than {groups}"
+            f"the best {N_FINALISTS} candidates are compared on all rows; with 95 % confidence, "
+            f"the sample misses no group chosen beforehand that has more than {groups}"
         )
-    return replace(dataset, name=source_name, source=source_name), sample.frame
+    dataset = replace(dataset, name=source_name, source=source_name)
+    source = DataSource(options.data, options.target, n_jobs=options.n_jobs)
+    return _StoredSample(source, sample.frame, dataset)
 
 
-def _counts_agree(
-    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, stored: pd.DataFrame
-) -> bool:
-    """Return whether rules have the same counts on stored rows as on rows that were read.
+class _StoredDifferentlyError(Exception):
+    """Rows of a data source are stored in another form than they were read for the search."""
 
-    A data source does not parse dates, words for missing values, or numbers in texts.
+
+@dataclass(frozen=True)
+class _StoredSample:
+    """Rows of a data source, of which a sample was read for the search.
+
+    Parameters
+    ----------
+    source : DataSource
+        All rows as they are stored.
+    frame : DataFrame
+        The sample as it is stored.
+    dataset : Dataset
+        The sample as it was read.
     """
-    import numpy as np
 
-    rules, target = search.rules_, dataset.y.name
-    labeled_rows = stored[stored[target].notna()]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # comparisons of texts with numbers, which the counts reveal
-            counts = []
-            for X, y in ((dataset.X, dataset.y), (labeled_rows, labeled_rows[target])):
-                rows = X[list(rules.feature_names)]
-                if options.reference != "data":
-                    y = search.best_extractor_.estimator_.predict(rows)
-                labels = np.asarray(y, dtype=float if rules.task == "regression" else object)
-                counts.append(
-                    Counter(zip(rules.assign(rows).tolist(), labels.tolist(), strict=True))
-                )
-    except (KeyError, TypeError, ValueError):
-        return False
-    return counts[0] == counts[1]
+    source: DataSource
+    frame: pd.DataFrame
+    dataset: Dataset
+
+    def count_rows(self, rules: RuleSet, black_box: Any = None) -> RuleCounts:
+        """Count all rows; raise an error if the rules have other counts on the stored sample.
+
+        A data source does not parse dates, words for missing values, or numbers in texts.
+        """
+        if not self._counts_agree(rules, black_box):
+            raise _StoredDifferentlyError
+        return self.source.count_rows(rules, black_box)
+
+    def _counts_agree(self, rules: RuleSet, black_box: Any) -> bool:
+        """Return whether rules have the same counts on stored rows as on rows that were read."""
+        import numpy as np
+
+        dataset, target = self.dataset, self.dataset.y.name
+        labeled_rows = self.frame[self.frame[target].notna()]
+        try:
+            with warnings.catch_warnings():
+                # The counts reveal comparisons of texts with numbers.
+                warnings.simplefilter("ignore")
+                counts = []
+                for X, y in ((dataset.X, dataset.y), (labeled_rows, labeled_rows[target])):
+                    rows = X[list(rules.feature_names)]
+                    if black_box is not None:
+                        y = black_box.predict(rows)
+                    labels = np.asarray(y, dtype=float if rules.task == "regression" else object)
+                    counts.append(
+                        Counter(zip(rules.assign(rows).tolist(), labels.tolist(), strict=True))
+                    )
+        except (KeyError, TypeError, ValueError):
+            return False
+        return counts[0] == counts[1]
 
 
-def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict[str, Any]:
+def _evaluate_all_rows(
+    options: argparse.Namespace, search: ExtractorSearchCV, stored: _StoredSample
+) -> dict[str, Any]:
     """Evaluate the rules on all rows of the data source."""
     from skescore.scorers import evaluate_rules
-    from skescore.sources import DataSource, count_source
 
-    source, black_box = DataSource(options.data, options.target), None
-    if options.reference != "data":
-        source = DataSource(options.data, n_jobs=options.n_jobs)
-        black_box = search.best_extractor_.estimator_
-    counts = count_source(search.rules_, source, black_box=black_box, rule_measures=False)
+    black_box = None if options.reference == "data" else search.best_extractor_.estimator_
+    counts = stored.count_rows(search.rules_, black_box)
     evaluation = evaluate_rules(search.rules_, counts)
     scores = arguments.knowledge_scorer_from(options).score(evaluation)
     measure = "accuracy" if search.rules_.task == "classification" else "r2"
@@ -1008,49 +1038,19 @@ def _on_all_rows(options: argparse.Namespace, search: ExtractorSearchCV) -> dict
     }
 
 
-def _can_compare_on_all_rows(options: argparse.Namespace) -> bool:
-    """Return whether counts over all rows can decide which finalist is best.
-
-    They determine no knee, and do not weight classes.
-    """
-    chosen_otherwise = options.pick is not None or options.class_weight is not None
-    return _is_source(options.data) and options.scoring in SCORE_SPECS and not chosen_otherwise
-
-
 def _compare_finalists(
-    options: argparse.Namespace, dataset: Dataset, search: ExtractorSearchCV, stored: pd.DataFrame
+    options: argparse.Namespace, search: ExtractorSearchCV, stored: _StoredSample
 ) -> list[dict[str, Any]] | None:
-    """Select the finalist that is best on all rows; return None if counts cannot be compared."""
-    board = search.leaderboard_
-    best = board[~board["state"].isin(_WITHOUT_SCORE)]
-    if "within_limits" in best and best["within_limits"].any():
-        best = best[best["within_limits"].astype(bool)]
-    best = best.head(_FINALISTS)
-    judged: list[dict[str, Any]] = []
-    judged_rules = set()
-    for row in best.to_dict(orient="records"):
-        search.choose(row)
-        if not _counts_agree(options, dataset, search, stored):
-            search.choose(best.iloc[0])
-            search.picked_ = False
-            return None
-        if (text := str(search.rules_)) in judged_rules:
-            continue
-        judged_rules.add(text)
-        scores = _on_all_rows(options, search)["scores"]
-        judged.append(
-            {
-                "extractor": row["extractor"],
-                "trial": row["trial"],
-                "n_rules": len(search.rules_),
-                "score": scores[arguments.trade_off_score(options)],
-            }
-        )
-    signed_scores = [sign(options) * finalist["score"] for finalist in judged]
-    best_index = max(range(len(judged)), key=signed_scores.__getitem__)
-    search.choose(judged[best_index])
-    search.picked_ = False  # not selected by the user
-    return judged
+    """Select the finalist that is best on all rows; return None if counts cannot decide."""
+    try:
+        finalists = search.compare_on_source(stored)
+    except _StoredDifferentlyError:
+        return None
+    if finalists is None:
+        return None
+    finalists["score"] *= sign(options)
+    records: list[Any] = finalists.to_dict(orient="records")
+    return records
 
 
 def _print_all_rows(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skescore._text import listed
 from skescore._validation import check_integer
@@ -26,6 +26,12 @@ from skescore.sources._tables import (
     open_spark,
     open_url,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.metrics import RuleCounts
+    from skescore.rules import RuleSet
 
 __all__ = ["DataSource"]
 
@@ -109,6 +115,59 @@ class DataSource:
                 "The batches must be read several times, but they are an iterator. Pass a function "
                 "that returns a new iterator."
             )
+
+    def draw_sample(
+        self, n_rows: int, task: str, random_state: int
+    ) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
+        """Draw a sample in which each class has its share, for a search.
+
+        Parameters
+        ----------
+        n_rows : int
+            Approximate number of rows to draw.
+        task : {"classification", "regression"}
+            Whether labels are classes, which are drawn separately.
+        random_state : int
+            Seed of the sample.
+
+        Returns
+        -------
+        tuple of DataFrame, Series and Series or None
+            Features, labels and weights of the rows.
+
+        Raises
+        ------
+        ValueError
+            If the source has no target, or its rows cannot be used; see :func:`sample_source`.
+        """
+        from skescore.sources import sample_source
+
+        sample = sample_source(
+            self, n_rows=n_rows, task=task, least_per_class=0, random_state=random_state
+        )
+        weights = None if self.sample_weight is None else sample.frame[self.sample_weight]
+        label_columns = [name for name in (self.target, self.sample_weight) if name is not None]
+        return sample.frame.drop(columns=label_columns), sample.frame[self.target], weights
+
+    def count_rows(self, rules: RuleSet, black_box: Any = None) -> RuleCounts:
+        """Count all rows for the scores of rules.
+
+        Parameters
+        ----------
+        rules : RuleSet
+            The rules.
+        black_box : estimator or callable, optional
+            Predicts the labels, instead of the target.
+
+        Returns
+        -------
+        RuleCounts
+            The counts without those of single rules of a regression; see :func:`count_source`.
+        """
+        from skescore.sources import count_source
+
+        source = self if black_box is None else replace(self, target=None)
+        return count_source(rules, source, black_box=black_box, rule_measures=False)
 
     @contextmanager
     def open(

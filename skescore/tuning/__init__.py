@@ -13,7 +13,8 @@ from skescore.tuning._objective import (
     make_folds,
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
-from skescore.tuning._search import ExtractorSearchCV
+from skescore.tuning._row_sources import CountableSource, SearchableSource
+from skescore.tuning._search import N_FINALISTS, ExtractorSearchCV
 from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning._winner import choose_winner, judged
@@ -34,9 +35,11 @@ from skescore.tuning.weights import (
 )
 
 __all__ = [
+    "N_FINALISTS",
     "SHARE_OF_ALL_ROWS",
     "Candidate",
     "Candidates",
+    "CountableSource",
     "ExtractorObjective",
     "ExtractorSearchCV",
     "Fold",
@@ -50,6 +53,7 @@ __all__ = [
     "SearchObjective",
     "SearchProgress",
     "SearchSpace",
+    "SearchableSource",
     "WeightElicitation",
     "WeightStability",
     "WinningRegions",

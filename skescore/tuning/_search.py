@@ -33,6 +33,7 @@ from skescore.scorers import (
     SCORE_SPECS,
     ScoreSpec,
     all_weights,
+    evaluate_rules,
     find_score,
     limited_quantities,
 )
@@ -48,6 +49,7 @@ from skescore.tuning._objective import (
     measured_beside,
 )
 from skescore.tuning._pareto import pareto_front
+from skescore.tuning._row_sources import CountableSource, SearchableSource
 from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective, check_scoring, spec_of
 from skescore.tuning._winner import choose_winner, judged
@@ -63,8 +65,8 @@ from skescore.tuning.runner import (
 from skescore.tuning.spaces import Space, check_space, extractor_name, search_space, starting_points
 from skescore.tuning.storage import open_storage, search_identity
 
-#: Number of candidates to extract from all rows if trials used a sample.
-_FINALISTS = 3
+#: Number of candidates to compare on all rows if trials used a sample.
+N_FINALISTS = 3
 #: Rows whose values are permuted to find features that the black box does not use.
 _MAX_PERMUTED_ROWS = 2000
 #: Candidates that may replace a winner whose rules name such features.
@@ -140,6 +142,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Largest number of rows for trials. Of more rows a sample is drawn by `random_state`,
         stratified by class. The best three candidates are then extracted from all rows, and the one
         with the best score there wins. None always takes all rows, as does a `cv` of fixed splits.
+    sample_rows : int, default=20_000
+        Number of rows to draw from a data source, see :meth:`fit`; other rows are not sampled by
+        it. They are held in memory, and `max_rows` applies to them.
     max_rules : float, optional
         Largest number of rules that the winner may have. The default sampler gets it as a
         constraint. If `scoring` is a measure of predictions alone, which ignores the size, trees
@@ -201,6 +206,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         The extractors that were tried.
     n_rows_sampled_ : int or None
         Number of rows in the sample for trials; None if they used all rows. See `max_rows`.
+    finalists_ : pandas.DataFrame or None
+        Finalists compared on all rows of a data source, see :meth:`compare_on_source`. Only if
+        :meth:`fit` got a source and `refit` is set.
     data_ : SearchData
         Rows, target, groups and weights of :meth:`fit`, which :meth:`choose`,
         :meth:`held_out_scores`, reports and certificates use. The rows are referenced, not copied;
@@ -292,6 +300,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         class_weight: Any = None,
         features: Any = None,
         max_rows: int | None = 5_000,
+        sample_rows: int = 20_000,
         max_rules: float | None = None,
         min_performance: float | None = None,
         refit: Any = True,
@@ -318,6 +327,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.class_weight = class_weight
         self.features = features
         self.max_rows = max_rows
+        self.sample_rows = sample_rows
         self.max_rules = max_rules
         self.min_performance = min_performance
         self.refit = refit
@@ -336,10 +346,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     ) -> ExtractorSearchCV:
         """Search, then refit the winner on all rows.
 
+        Of a data source, `sample_rows` rows are drawn and searched. The winner is then the best
+        finalist on all rows of the source, see :meth:`compare_on_source`.
+
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_rows, n_features)
-            The rows.
+        X : array-like or DataFrame of shape (n_rows, n_features), or DataSource
+            The rows; or a :class:`skescore.sources.DataSource` with a target, whose rows need not
+            fit into memory. Its columns hold labels and weights, so the other parameters must be
+            None.
         y : array-like of shape (n_rows,), optional
             The target. Without it the black box must be fitted, and its predictions are the target
             (fidelity).
@@ -362,7 +377,26 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             search of that name.
         KeyboardInterrupt
             If the search was interrupted; the attributes hold the results so far.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from skescore.sources import DataSource
+        >>> from skescore.tuning import ExtractorSearchCV
+        >>> day = pd.DataFrame({"length": range(500), "size": ["small"] * 300 + ["large"] * 200})
+        >>> source = DataSource([day, day], target="size")
+        >>> search = ExtractorSearchCV(
+        ...     DecisionTreeClassifier(random_state=0), extractors=["cart"], n_trials=3, cv=2,
+        ...     sample_rows=200, random_state=0,
+        ... ).fit(source)
+        >>> len(search.data_), len(search.rules_)
+        (200, 2)
+        >>> source.count_rows(search.rules_)
+        RuleCounts(2 rules, 1000 rows)
         """
+        if isinstance(X, SearchableSource):
+            return self._fit_source(X, y=y, groups=groups, sample_weight=sample_weight)
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may stand for this one
         task, X = black_box_task(self.estimator), convert_rows(X)
@@ -401,6 +435,80 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if interrupt is not None:
             raise interrupt
         return self
+
+    def _fit_source(self, source: SearchableSource, **row_arguments: Any) -> ExtractorSearchCV:
+        """Search a sample of a data source, and choose the winner on all of its rows."""
+        for name, value in row_arguments.items():
+            if value is not None:
+                raise ValueError(
+                    f"{name} must be None for a data source, whose own columns hold labels and "
+                    f"weights, got {type(value).__name__}."
+                )
+        check_integer("sample_rows", self.sample_rows, 10)
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        X, y, weights = source.draw_sample(
+            self.sample_rows, task=black_box_task(self.estimator), random_state=int(seed)
+        )
+        self.fit(X, y, sample_weight=weights)
+        if self.refit:
+            self.finalists_ = self.compare_on_source(source)
+        return self
+
+    def compare_on_source(self, source: CountableSource) -> pd.DataFrame | None:
+        """Compare the best candidates on all rows of a data source, and make the best the winner.
+
+        :meth:`fit` does so if it gets a source. Use it after a search on your own sample of one.
+        The finalists are the best three candidates of the leaderboard that satisfy the limits.
+        Their rules, extracted from the rows of the search, are scored by counts of all rows.
+
+        Parameters
+        ----------
+        source : DataSource
+            All rows, with the columns of the search and the target.
+
+        Returns
+        -------
+        DataFrame or None
+            The finalists with different rules: extractor, trial, number of rules and score on all
+            rows, greater is better. None, and the winner stays, if counts cannot decide: `scoring`
+            is not one of the scores of rule sets (several measures have a knee instead), or
+            `class_weight` is set.
+        """
+        check_is_fitted(self, "leaderboard_")
+        objective = self._objective()
+        scorer = objective.scorer
+        if objective.minimized or spec_of(scorer) is None or self.class_weight is not None:
+            return None
+        complete = self.leaderboard_[self.leaderboard_["state"] == "complete"]
+        if self._limits and complete["within_limits"].any():
+            complete = complete[complete["within_limits"].astype(bool)]
+        finalists: list[dict[str, Any]] = []
+        compared_rules = set()
+        best_row: Any = complete.iloc[0]
+        try:
+            for row in complete.head(N_FINALISTS).to_dict(orient="records"):
+                self._take(row)
+                if (rules_text := str(self.rules_)) in compared_rules:
+                    continue
+                compared_rules.add(rules_text)
+                uses_black_box = scorer.reference == "black_box"
+                black_box = self.best_extractor_.estimator_ if uses_black_box else None
+                counts = source.count_rows(self.rules_, black_box)
+                finalists.append(
+                    {
+                        "extractor": row["extractor"],
+                        "trial": row["trial"],
+                        "n_rules": len(self.rules_),
+                        "score": scorer.score(evaluate_rules(self.rules_, counts)),
+                    }
+                )
+            best_row = max(finalists, key=lambda finalist: finalist["score"])
+        finally:
+            self._take(best_row)  # after an error, the winner on the sample
+        self.picked_ = False
+        return pd.DataFrame(finalists)
 
     def _prepare(
         self, X: Any, y: Any, groups: Any, sample_weight: Any, checked_target: Any
@@ -511,7 +619,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ]
         if self._limits and different_outcomes["within_limits"].any():
             different_outcomes = different_outcomes[different_outcomes["within_limits"]]
-        finalists = different_outcomes.index[:_FINALISTS]
+        finalists = different_outcomes.index[:N_FINALISTS]
         scores = []
         for finalist in finalists:
             try:
