@@ -542,7 +542,7 @@ def test_an_additive_model_may_not_mix_in_others() -> None:
         {"lin_trim_quantile": 0.0},
         {"lin_trim_quantile": 0.2},
         {"lin_trim_quantile": 0.7},  # the limits cross
-        {"lin_standardize": False},
+        {"lin_standardise": False},
         {"include_linear": False},
         {"tree_generator": GradientBoostingRegressor(n_estimators=9), "exp_rand_tree_size": False},
     ],

@@ -140,7 +140,7 @@ def test_early_stopping_reads_the_trees_that_predict(ragged_table: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"objective": "poisson"}, "objective 'poisson', whose answers are no plain sum"),
+        ({"objective": "poisson"}, "objective 'poisson', whose predictions are not a plain sum"),
         ({"linear_tree": True}, r"linear functions in its leaves \(linear_tree=True\)"),
     ],
 )

@@ -144,7 +144,7 @@ def test_codes_of_an_array_are_its_categories(ragged_table: Any) -> None:
     assert as_ruleset(model).predict(rows) == pytest.approx(model.predict(rows), abs=1e-4)
     named = xgboost.DMatrix(codes, y, feature_names=["a", "b"], feature_types=["q", "c"])
     booster = xgboost.train({"max_cat_to_onehot": 2}, named, num_boost_round=5)
-    with pytest.raises(ValueError, match=r"codes of categories alone: pass categories=\{'b': "):
+    with pytest.raises(ValueError, match=r"only the codes of categories: pass categories=\{'b': "):
         as_ruleset(booster)
     rules = as_ruleset(booster, categories={"b": X["color"].cat.categories})
     frame = X[["age", "color"]].set_axis(["a", "b"], axis=1)
@@ -154,11 +154,11 @@ def test_codes_of_an_array_are_its_categories(ragged_table: Any) -> None:
 def test_what_rules_cannot_say() -> None:
     X = np.arange(200.0).reshape(-1, 1)
     y = X[:, 0] % 7
-    with pytest.raises(ValueError, match="objective 'count:poisson', whose answers are no plain"):
+    with pytest.raises(ValueError, match="objective 'count:poisson', whose predictions are not a plain"):
         as_ruleset(XGBRegressor(n_estimators=2, objective="count:poisson").fit(X, y))
     with pytest.raises(ValueError, match="made of 'gblinear', not of trees"):
         as_ruleset(XGBRegressor(n_estimators=2, booster="gblinear").fit(X, y))
-    with pytest.raises(ValueError, match=r"takes -1 for a missing value\. Write NaN"):
+    with pytest.raises(ValueError, match=r"treats -1 as a missing value"):
         as_ruleset(XGBRegressor(n_estimators=2, missing=-1).fit(X, y))
     with pytest.raises(ValueError, match="2 outputs; rules have one"):
         as_ruleset(XGBRegressor(n_estimators=2).fit(X, np.column_stack([y, y])))

@@ -218,7 +218,7 @@ def test_a_perfect_and_an_ignorant_forecast() -> None:
     ("change", "error", "message"),
     [
         ({"rules": age_rules((20, 50))}, TypeError, "SurvivalRules.fit"),
-        ({"uncovered": "drop"}, ValueError, "'penalize', 'ignore', got 'drop'"),
+        ({"uncovered": "drop"}, ValueError, "'ignore', 'penalize', got 'drop'"),
         ({"times": [1.0]}, ValueError, "two different numbers or more"),
         ({"times": [2.0, 2.0]}, ValueError, "two different numbers or more"),
         ({"times": [[1.0, 2.0]]}, ValueError, "two different numbers or more"),
@@ -267,7 +267,7 @@ def test_no_row_with_a_rule() -> None:
     X, y = patients(60)
     rules = SurvivalRules.fit(age_rules((500, 600)), X, y)
     assert math.isnan(integrated_brier_score(rules, X, y, uncovered="ignore"))
-    with pytest.warns(UndefinedMetricWarning, match="fire, q, ice are undefined for 1 rules"):
+    with pytest.warns(UndefinedMetricWarning, match="ice, fire, q are undefined for 1 rules"):
         scores = survival_scores(rules, X, y, uncovered="ignore")
     assert math.isnan(scores["ice"])
 
@@ -507,7 +507,7 @@ def test_survival_rules_as_knowledge() -> None:
         survival_scores(rules, X, y, completeness="rows")
     with pytest.raises(ValueError, match="psi"):
         survival_scores(rules, X, y, psi=0.0)
-    with pytest.warns(UndefinedMetricWarning, match="fire, q, ice are undefined for 0 rules"):
+    with pytest.warns(UndefinedMetricWarning, match="ice, fire, q are undefined for 0 rules"):
         empty = survival_scores(ignorant, X, y)
     assert empty["skill"] == 0
 
@@ -703,7 +703,7 @@ def test_scorers_that_cannot_be_made() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"uncovered": "drop"}, "uncovered must be one of 'penalize', 'ignore', got 'drop'"),
+        ({"uncovered": "drop"}, "uncovered must be one of 'ignore', 'penalize', got 'drop'"),
         ({"completeness": "rows"}, "completeness must be one of 'volume', 'instances', got 'rows'"),
         ({"psi": 0.0}, "psi must be > 0"),
         ({"phi": -1.0}, "phi must be "),

@@ -244,7 +244,7 @@ def psyke_predictions(
     if meanings.features:
         frame = columns_of(meanings, table, columns.names)
     else:
-        frame = pd.DataFrame({name: table.column(columns.place[name]) for name in seen})
+        frame = pd.DataFrame({name: table.column(columns.index_of[name]) for name in seen})
     if family == "Cart":
         frame = frame[seen]
     units = Units.of(extractor.normalization)

@@ -216,7 +216,7 @@ def _linear_terms(model: Any, factor: float) -> Iterator[_Term]:
     if not model.include_linear:
         return
     scales, limits = np.ones(model.n_features_), None
-    if model.lin_standardize:
+    if model.lin_standardise:
         scales = model.friedscale.scale_multipliers
         limits = model.friedscale.winsorizer.winsor_lims
     for j, coefficient in enumerate(model.coef[: model.n_features_]):

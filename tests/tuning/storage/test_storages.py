@@ -260,7 +260,7 @@ def test_open_storage_requires_the_folder(form: str, tmp_path: Path) -> None:
 )
 def test_open_storage_rejects_sqlite_in_memory(url: str) -> None:
     with pytest.raises(
-        ValueError, match=r"another database in every thread\. Name a file, or use None"
+        ValueError, match=r"different database in every thread\. Name a file, or use None"
     ):
         open_storage(url)
 
@@ -319,7 +319,7 @@ def test_unreachable_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionError
 
     monkeypatch.setattr(optuna.storages.GrpcStorageProxy, "wait_server_ready", not_ready)
-    with pytest.raises(ConnectionError, match=r"no proxy answers within 20 s\. Start it"):
+    with pytest.raises(ConnectionError, match=r"no proxy responds within 20 s\. Start it"):
         open_storage("grpc://127.0.0.1:1")
 
 
@@ -411,7 +411,7 @@ def test_old_lock_gives_a_warning(tmp_path: Path) -> None:
     os.utime(lock, (an_hour_ago, an_hour_ago), follow_symlinks=False)
     freed = threading.Timer(0.3, lock.unlink)
     freed.start()
-    with pytest.warns(UserWarning, match=r"locked since 3600 s .* delete '.*a\.journal\.lock'"):
+    with pytest.warns(UserWarning, match=r"locked for 3600 s .* delete '.*a\.journal\.lock'"):
         study.ask()
     freed.join()
     assert len(study.trials) == 1
