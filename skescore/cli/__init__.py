@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "bench": ("_bench", "compare extractors over data sets, black boxes and seeds"),
         "reproduce": (
             "_reproduce",
-            "recompute the papers' tables and compare them with the printed ones",
+            "recompute the papers' tables and compare them",
         ),
         "doctor": ("_doctor", "list installed features and how to install missing ones"),
         "completion": ("_completion", "print a script that completes commands in a shell"),

@@ -158,7 +158,7 @@ def test_a_black_box_in_a_file_is_read_again_or_not(folder, report, tmp_path) ->
     path.write_text(json.dumps(run))
     code, err = report(folder)
     assert code == 0
-    assert "gone.skops is not read, so that only the winner's rules are shown" in err
+    assert "gone.skops was not loaded, so only the winner's rules are shown" in err
     (tmp_path / "gone.skops").write_bytes(b"other")
     assert "it has changed since the run" in report(folder)[1]
 

@@ -154,7 +154,9 @@ def test_a_probability_threshold_counts(table: Any) -> None:
 def test_what_is_missing_or_cannot_be_said(table: Any) -> None:
     X, y = table(1500, 0)
     model = CatBoostRegressor(**QUIET, one_hot_max_size=20, cat_features=NAMES).fit(X, y)
-    with pytest.raises(ValueError, match=r"\('color', 'shop', 'floor'\) and stores only hashes of their"):
+    with pytest.raises(
+        ValueError, match=r"\('color', 'shop', 'floor'\) and stores only hashes of their"
+    ):
         as_ruleset(model)
     with pytest.raises(ValueError, match="X has no row with one of the categories of 'color'"):
         read_catboost(model, X=X[X["color"] != "red"])

@@ -154,7 +154,9 @@ def test_codes_of_an_array_are_its_categories(ragged_table: Any) -> None:
 def test_what_rules_cannot_say() -> None:
     X = np.arange(200.0).reshape(-1, 1)
     y = X[:, 0] % 7
-    with pytest.raises(ValueError, match="objective 'count:poisson', whose predictions are not a plain"):
+    with pytest.raises(
+        ValueError, match="objective 'count:poisson', whose predictions are not a plain"
+    ):
         as_ruleset(XGBRegressor(n_estimators=2, objective="count:poisson").fit(X, y))
     with pytest.raises(ValueError, match="made of 'gblinear', not of trees"):
         as_ruleset(XGBRegressor(n_estimators=2, booster="gblinear").fit(X, y))

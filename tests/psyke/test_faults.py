@@ -342,5 +342,7 @@ def test_linear_models_of_features_with_gaps_are_refused_with_the_feature(name):
     rows.loc[::7, "b"] = np.nan
     given = {} if name == "gridrex" else {"output": "linear"}
     model = HistGradientBoostingRegressor(max_iter=3)
-    with pytest.raises(ValueError, match=r"Feature 'b' has missing values, and PSyKE's linear models"):
+    with pytest.raises(
+        ValueError, match=r"Feature 'b' has missing values, and PSyKE's linear models"
+    ):
         PSyKEExtractor(model, name, random_state=0, **given).fit(rows, TARGET)
