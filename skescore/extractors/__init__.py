@@ -9,7 +9,7 @@ from skescore.extractors._binned import (
     LabelMoments,
     MeasuredColumn,
 )
-from skescore.extractors._cart import CARTExtractor
+from skescore.extractors._cart import PATH_LEAVES, CARTExtractor
 from skescore.extractors._discretizer import Discretizer
 from skescore.extractors._input import (
     CategoryEncoder,
@@ -19,6 +19,8 @@ from skescore.extractors._input import (
 )
 from skescore.extractors._optimal import OptimalListExtractor, OptimalTreeExtractor
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
+from skescore.extractors._sampling import N_QUERIES, SAMPLINGS, RowGenerator, generate_rows
+from skescore.extractors._subtrees import equal_siblings
 from skescore.extractors._surrogate import SurrogateExtractor
 from skescore.extractors.cream import (
     CREAMClusterer,
@@ -33,6 +35,9 @@ from skescore.extractors.real._real import REALExtractor
 from skescore.extractors.trepan import TrepanExtractor
 
 __all__ = [
+    "N_QUERIES",
+    "PATH_LEAVES",
+    "SAMPLINGS",
     "BaseExtractor",
     "CARTExtractor",
     "CREAMClusterer",
@@ -55,9 +60,12 @@ __all__ = [
     "Oracle",
     "REALExtractor",
     "ResultCache",
+    "RowGenerator",
     "SurrogateExtractor",
     "TrepanExtractor",
     "category_order",
+    "equal_siblings",
+    "generate_rows",
     "has_categories",
     "is_categorical",
     "repeated_rows",

@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -27,6 +27,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from skescore._random import draw_seed
 from skescore._rows import content_order, repeated_rows, take_rows
 from skescore._validation import (
     check_choice,
@@ -62,8 +63,15 @@ from skescore.extractors._input import (
 )
 from skescore.extractors._missing import FilledTable
 from skescore.extractors._oracle import Oracle
+from skescore.extractors._sampling import (
+    N_QUERIES,
+    QueriedRows,
+    QuerySampler,
+    Sampling,
+    check_sampling,
+)
 from skescore.metrics import volume_completeness
-from skescore.rules import Domain, Fallback, RuleSet, convert_rows
+from skescore.rules import Domain, Fallback, RuleSet, convert_rows, with_statistics
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
 from skescore.rules.exporters import readable_bounds, readable_outputs
 
@@ -94,6 +102,8 @@ class Extraction:
     no_quantities : tuple of int, default=()
         Numeric columns that linear functions may not use, because they had missing values or mark
         them.
+    query_rows : hashable, default=None
+        How the query rows at the end of `X` were generated; None without any.
     """
 
     X: np.ndarray
@@ -105,6 +115,7 @@ class Extraction:
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     decode: Callable[[np.ndarray], Any] | None = None
     no_quantities: tuple[int, ...] = ()
+    query_rows: Hashable = None
 
     @property
     def unmeasured(self) -> list[int]:
@@ -250,6 +261,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         The black box: a scikit-learn classifier or regressor.
     features : sequence of str or int, optional
         Features that rules may use, by name or index; the black box always gets all columns.
+    sampling : str, callable or None
+        Generator of the rows that the black box is queried for in addition to the training rows.
+    n_queries : int
+        Number of these rows.
     prune : str or None
         Score to prune the rules by.
     uncovered : {"default", "nearest", "abstain"}, default="default"
@@ -275,6 +290,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     estimator: Any
     features: Any = None
+    sampling: Sampling = None
+    n_queries: int = N_QUERIES
     prune: str | None = None
     uncovered: str
     abstain_label: Any
@@ -335,17 +352,15 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self.oracle_ = Oracle(
             self.estimator_, like=X, feature_names=names, batch_size=self.batch_size
         )
-        extraction = self._make_extraction(rows, y, self.oracle_.query(X), task, names)
+        training = QueriedRows(rows, self.oracle_.query(X))
+        queried = self._query_rows(training)
+        extraction = self._make_extraction(training, queried, y, task, names)
         extraction_start = time.perf_counter()
         self.rules_ = self._extract_rules(extraction)
-        decoded_rows = X if self._encoder else rows
         pruning_start = time.perf_counter()
-        predictions, classes = extraction.predictions, extraction.classes
         if pruner is not None:
-            reference = predictions if classes is None else classes[predictions]
-            self.rules_ = pruner(self.rules_, decoded_rows, reference, self.prune)
-        if self.readable_bounds and classes is None:
-            self.rules_ = readable_outputs(self.rules_, predictions)
+            self.rules_ = self._prune_rules(pruner, X, extraction)
+        self._describe_rules(X, extraction, len(rows))
         end_time = time.perf_counter()
         # The names are those of `characteristics`.
         self.times_ = {
@@ -353,13 +368,44 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             "time_growing_s": pruning_start - extraction_start,
             "time_pruning_s": end_time - pruning_start,
         }
+        return self
+
+    def _query_rows(self, training: QueriedRows) -> QueriedRows | None:
+        """Generate rows by `sampling`, and query the black box for them; return None without."""
+        if self.sampling is None:
+            return None
+        seed = draw_seed(getattr(self, "random_state", 0))
+        sampler = QuerySampler(self.sampling, self.n_queries, seed, self._encoder)
+        return sampler.query(training, self.oracle_)
+
+    def _prune_rules(
+        self, pruner: Callable[..., RuleSet], X: Any, extraction: Extraction
+    ) -> RuleSet:
+        """Prune the rules on the training rows and the query rows."""
+        rows = X if self._encoder else extraction.X
+        if extraction.query_rows is not None and self._encoder:
+            rows = self._encoder.decode(extraction.X)
+        predictions, classes = extraction.predictions, extraction.classes
+        reference = predictions if classes is None else classes[predictions]
+        return pruner(self.rules_, rows, reference, self.prune)
+
+    def _describe_rules(self, X: Any, extraction: Extraction, n_rows: int) -> None:
+        """Round outputs, count the training rows of each rule, and set `coverage_`."""
+        rows = X if self._encoder else extraction.X[:n_rows]
+        predictions = extraction.predictions
+        if self.readable_bounds and extraction.classes is None:
+            self.rules_ = readable_outputs(self.rules_, predictions)
+        if extraction.query_rows is not None:
+            labels = predictions[:n_rows]
+            if extraction.classes is not None:
+                labels = extraction.classes[labels]
+            self.rules_ = with_statistics(self.rules_, rows, labels)
         rows_per_rule = self.rules_.conclusions.n_rows
         if self.rules_.disjoint and rows_per_rule is not None:
             # Every row was counted by the only rule that holds for it.
-            self.coverage_ = float(rows_per_rule.sum()) / len(rows)
+            self.coverage_ = float(rows_per_rule.sum()) / n_rows
         else:
-            self.coverage_ = float(np.mean(self.rules_.covers(decoded_rows)))
-        return self
+            self.coverage_ = float(np.mean(self.rules_.covers(rows)))
 
     def _check_settings_of_fit(self) -> Callable[..., RuleSet] | None:
         """Check the parameters that all extractors have; return the function that prunes."""
@@ -367,6 +413,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if self.abstain_label is not None:
             check_label("abstain_label", self.abstain_label)
         check_integer("batch_size", self.batch_size, 1, optional=True)
+        check_sampling(self.sampling, self.n_queries)
         return self._pruner()
 
     @staticmethod
@@ -385,9 +432,13 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return X, y
 
     def _make_extraction(
-        self, rows: np.ndarray, y: Any, predictions: np.ndarray, task: str, names: Any
+        self, training: QueriedRows, queried: QueriedRows | None, y: Any, task: str, names: Any
     ) -> Extraction:
         """Collect the input of the algorithm; set or delete `classes_`."""
+        rows, predictions = training.rows, training.predictions
+        if queried is not None:
+            rows = np.concatenate([rows, queried.rows])
+            predictions = np.concatenate([predictions, queried.predictions])
         classes = None
         if task == "classification":
             classes = self.classes_ = self._known_classes(y, predictions)
@@ -396,16 +447,24 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             self.__dict__.pop("classes_", None)  # an earlier fit may have been a classification
             predictions = finite_predictions(predictions)
         encoder = self._encoder
+        n_training = len(training.rows)
         settings = {
             "feature_names": [f"x{j}" for j in range(rows.shape[1])] if names is None else names,
             "task": task,
             "classes": None if classes is None else classes.tolist(),
-            "domain": Domain.around(rows, self._domain_margin, encoder.categories),
-            "fallback": self._fallback(predictions, classes),
+            "domain": Domain.around(training.rows, self._domain_margin, encoder.categories),
+            "fallback": self._fallback(predictions[:n_training], classes),
         }
-        decode = encoder.decode if encoder else None
         return Extraction(
-            rows, predictions, task, classes, self.oracle_, settings, encoder.categories, decode
+            rows,
+            predictions,
+            task,
+            classes,
+            self.oracle_,
+            settings,
+            encoder.categories,
+            decode=encoder.decode if encoder else None,
+            query_rows=None if queried is None else queried.origin,
         )
 
     def _extract_rules(self, extraction: Extraction) -> RuleSet:
@@ -622,6 +681,21 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         for j in used:
             rows[:, j] = frame_column(X, j).to_numpy(dtype=float, na_value=np.nan)
         return rows
+
+    def rows_of_rules(self, X: Any) -> Any:
+        """Check rows as :meth:`predict` does, and return them as the rules read them.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray or DataFrame
+            Input of ``rules_.match`` and ``rules_.assign``.
+        """
+        return self._rows(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict rows with the rules, without the black box.
@@ -888,6 +962,14 @@ features : sequence of str or int, optional
     Features that rules may use, by name or index; by default all. The black box always gets all
     columns: in queried points, the other features have the values of the training row that is
     nearest in the chosen features.
+sampling : {"permute", "permute-near", "interpolate", "boundary", "uniform"}, callable or None, \
+default=None
+    Generator of the rows that the black box is queried for in addition to the training rows; see
+    :class:`RowGenerator`. None: no further rows, as in the paper. A callable
+    ``f(X, n_rows, random_state)`` gets the training rows and returns rows with the same columns.
+    The statistics of the rules count training rows only.
+n_queries : int, default=8000
+    Number of rows that `sampling` generates.
 prune : str or None, default=None
     Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
     :func:`skescore.prune`; None keeps all rules.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from dataclasses import replace
@@ -22,6 +23,9 @@ from skescore.extractors._binned import (
 )
 from skescore.extractors._histogram_tree import Growth, grow
 from skescore.extractors._missing import known_value
+from skescore.extractors._sampling import N_QUERIES
+from skescore.extractors._sharing import Sharing, once
+from skescore.extractors._subtrees import first_leaves, without_equal_siblings
 from skescore.rules import Domain, Rule, RuleSet
 from skescore.rules.importers import tree_to_ruleset
 
@@ -32,6 +36,8 @@ _CRITERIA = {
 #: Default number of leaves, which suits most tables and stays readable, and the largest default for
 #: more classes.
 _LEAVES, _MOST_LEAVES = 6, 8
+#: Number of leaves up to which a search tries all sizes of a tree.
+PATH_LEAVES = 32
 #: Largest number in single precision.
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -47,9 +53,9 @@ class CARTExtractor(BaseExtractor):
     ----------
     {estimator}
     max_leaf_nodes : int, None or "auto", default="auto"
-        Most leaves, that is rules; the tree then grows best first. At least 2. None: no limit
-        but `max_depth`. "auto": None where a `max_depth` is given; else 6, or as many as there are
-        classes, up to 8.
+        Most leaves, that is rules; the tree then grows best first. At least 1, a constant. None: no
+        limit but `max_depth`. "auto": None where a `max_depth` is given; else 6, or as many as
+        there are classes, up to 8.
     max_depth : int or None, default=None
         Most conditions on the way to a leaf; None for no limit.
     n_features_to_select : int or None, default=100
@@ -65,6 +71,9 @@ class CARTExtractor(BaseExtractor):
     simplify : bool, default=True
         True: an ordered list, read from the top, without the conditions that the rules before make
         superfluous. False: one rule per leaf, each of which stands by itself.
+    merge_leaves : bool, default=False
+        Whether to turn a split whose leaves all predict the same class into a leaf, which saves
+        rules without changing a prediction. No effect in regression.
     {common}
     random_state : int, RandomState instance or None, default=None
         Decides between equally good splits. Pass an int for the same rules on every run.
@@ -122,7 +131,10 @@ class CARTExtractor(BaseExtractor):
         min_samples_leaf: float = 1,
         ccp_alpha: float = 0.0,
         simplify: bool = True,
+        merge_leaves: bool = False,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -138,7 +150,10 @@ class CARTExtractor(BaseExtractor):
         self.min_samples_leaf = min_samples_leaf
         self.ccp_alpha = ccp_alpha
         self.simplify = simplify
+        self.merge_leaves = merge_leaves
         self.features = features
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label
@@ -229,7 +244,7 @@ class CARTExtractor(BaseExtractor):
             check.check_integer(
                 "max_leaf_nodes",
                 self.max_leaf_nodes,
-                2,
+                1,
                 optional=True,
                 remedy='"auto" is 6 to 8, or None if max_depth is given.',
             )
@@ -246,25 +261,13 @@ class CARTExtractor(BaseExtractor):
             )
         check.check_number("ccp_alpha", self.ccp_alpha, 0.0)
         check.check_flag("simplify", self.simplify)
+        check.check_flag("merge_leaves", self.merge_leaves)
         check.check_choice("criterion", self.criterion, (None, *_CRITERIA[task]))
 
     def _extract(self, extraction: Extraction) -> RuleSet:
         classification = extraction.task == "classification"
         extraction.check_magnitude(_LARGEST, "trees work in single precision")
         n_classes = len(np.unique(extraction.predictions)) if classification else 0
-        max_leaves = self._most_leaves(n_classes)
-        tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(
-            criterion=self.criterion or _CRITERIA[extraction.task][0],
-            # The tree allocates memory for all leaves in advance.
-            max_leaf_nodes=max_leaves
-            if max_leaves is None
-            else min(max_leaves, max(2, len(extraction.X))),
-            max_depth=self.max_depth,
-            max_features=self.max_features,
-            min_samples_leaf=self.min_samples_leaf,
-            ccp_alpha=self.ccp_alpha,
-            random_state=self.random_state,
-        )
         X, ordered = extraction.X, extraction.categories
         n_features = self.n_features_to_select
         if n_features is not None and n_features < X.shape[1]:
@@ -277,7 +280,7 @@ class CARTExtractor(BaseExtractor):
         }
         exponents = _exponents(extraction.settings["domain"])
         extraction.check_predictions(LARGEST_SQUARED)
-        self.tree_ = tree.fit(_times_two_to(X, exponents), extraction.predictions)
+        self.tree_ = tree = self._fit_tree(extraction, _times_two_to(X, exponents), n_classes)
         max_leaves = self.max_leaf_nodes
         if classification and isinstance(max_leaves, Integral) and max_leaves < n_classes:
             warnings.warn(
@@ -294,6 +297,38 @@ class CARTExtractor(BaseExtractor):
             power = exponents[tree.tree_.feature[inner]]
             tree.tree_.threshold[inner] = np.ldexp(tree.tree_.threshold[inner], -power)
         return rules
+
+    def _fit_tree(self, extraction: Extraction, X: np.ndarray, n_classes: int) -> Any:
+        """Return the tree on the predictions; candidates of a search share the largest one."""
+        is_path = self.max_depth is None and self.ccp_alpha == 0 and self.max_features is None
+        max_leaves = self._most_leaves(n_classes)
+        sharing = Sharing.of(extraction) if self.random_state is not None and is_path else None
+        n_grown = max_leaves
+        if max_leaves is not None:
+            # The tree allocates memory for all leaves in advance.
+            n_grown = min(max_leaves, max(2, len(X)))
+            if sharing is not None:
+                n_grown = max(n_grown, min(PATH_LEAVES, max(2, len(X))))
+            n_grown = max(2, n_grown)
+        is_classification = extraction.task == "classification"
+        tree = (DecisionTreeClassifier if is_classification else DecisionTreeRegressor)(
+            criterion=self.criterion or _CRITERIA[extraction.task][0],
+            max_leaf_nodes=n_grown,
+            max_depth=self.max_depth,
+            max_features=self.max_features,
+            min_samples_leaf=self.min_samples_leaf,
+            ccp_alpha=self.ccp_alpha,
+            random_state=self.random_state,
+        )
+        if isinstance(self.random_state, np.random.RandomState):
+            sharing = None
+        key = "tree", repr(tree), repr(self.n_features_to_select)
+        tree = once(sharing, key, lambda: tree.fit(X, extraction.predictions))
+        if max_leaves is not None:
+            tree = first_leaves(tree, max_leaves)
+        if self.merge_leaves and is_classification:
+            tree = without_equal_siblings(tree)
+        return copy.deepcopy(tree) if sharing is not None else tree
 
 
 def _with_weight(rule: Rule, weight: float) -> Rule:

@@ -12,6 +12,7 @@ import pandas as pd
 from skescore import _validation as check
 from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
+from skescore.extractors._sampling import N_QUERIES
 from skescore.optimal import SOLVERS, Cuts, Frontier, SearchSpace, SolverLimits, candidate_cuts
 from skescore.rules import Condition, Interval, Missing, OneOf, RowTable, Rule, RuleSet
 
@@ -268,6 +269,8 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         max_nodes: int | None = 100,
         time_limit: float | None = None,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -282,6 +285,8 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         self.max_nodes = max_nodes
         self.time_limit = time_limit
         self.features = features
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label
@@ -462,6 +467,8 @@ class OptimalListExtractor(BaseOptimalExtractor):
         max_nodes: int | None = None,
         time_limit: float | None = None,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -477,6 +484,8 @@ class OptimalListExtractor(BaseOptimalExtractor):
         self.max_nodes = max_nodes
         self.time_limit = time_limit
         self.features = features
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

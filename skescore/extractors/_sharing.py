@@ -45,6 +45,7 @@ class Sharing:
             names,
             tuple(extraction.categories.items()),
             extraction.no_quantities,
+            extraction.query_rows,
         )
         return cls(black_box.cache, about)
 

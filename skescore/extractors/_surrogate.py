@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore._text import listed
 from skescore.extractors._base import BaseExtractor, Extraction, documented
+from skescore.extractors._sampling import N_QUERIES
 from skescore.rules import Rule, RuleSet, as_ruleset
 from skescore.rules.importers import AffineMap, in_user_units
 
@@ -75,6 +76,8 @@ class SurrogateExtractor(BaseExtractor):
         learner: Any = None,
         *,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -84,6 +87,8 @@ class SurrogateExtractor(BaseExtractor):
         self.estimator = estimator
         self.learner = learner
         self.features = features
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

@@ -16,6 +16,7 @@ from skescore._deadline import check_deadline
 from skescore._random import combine, draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._features import important_features
+from skescore.extractors._sampling import N_QUERIES
 from skescore.rules import BoxTable, Conclusions, RuleSet
 from skescore.rules._volumes import join_touching
 
@@ -930,6 +931,8 @@ class ITERExtractor(BaseExtractor):
         ignore_dimensions: Sequence[int | str] = (),
         refresh_output: bool = True,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -948,6 +951,8 @@ class ITERExtractor(BaseExtractor):
         self.ignore_dimensions = ignore_dimensions
         self.refresh_output = refresh_output
         self.features = features
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

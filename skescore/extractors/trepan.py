@@ -17,6 +17,7 @@ from skescore import _validation as check
 from skescore._deadline import check_deadline
 from skescore._random import combine, draw_seed
 from skescore.extractors._base import BaseExtractor, Extraction, documented
+from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing
 from skescore.rules import AtLeast, Condition, Interval, OneOf, Rule, RuleSet, RuleStatistics
 from skescore.rules.importers._sklearn import shortened_paths
@@ -1195,6 +1196,8 @@ class TrepanExtractor(BaseExtractor):
         min_gain: float = 0.0,
         simplify: bool = True,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -1215,6 +1218,8 @@ class TrepanExtractor(BaseExtractor):
         self.min_gain = min_gain
         self.simplify = simplify
         self.features = features
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

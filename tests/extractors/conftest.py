@@ -80,7 +80,7 @@ WRONG: dict[str, tuple[list[Any], list[Any]]] = {
     "max_depth": (["3", 3.0, True, np.nan], [0, -1]),
     "max_features": ([[2], {}, True], ["all", 0, -1, 1.5]),
     "max_iterations": (["1", 1.0, None, True], [0, -1]),
-    "max_leaf_nodes": (["3", 3.0, True, np.inf], [1, 0, -1]),
+    "max_leaf_nodes": (["3", 3.0, True, np.inf], [0, -1]),
     "max_literals": (["3", 3.0, None, True], [0]),
     "max_nodes": (["3", 3.0, True], [0]),
     "max_rules": (["1", 1.0, True], [0]),

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from skescore._validation import check_choice, plain_target
 from skescore.extractors._base import SELECTION, BaseExtractor, Extraction, documented
 from skescore.extractors._input import check_columns, check_labels
+from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing
 from skescore.extractors.cream._boxes import BoxParameters, cluster
 from skescore.extractors.cream._targets import (
@@ -176,6 +177,8 @@ class BoxExtractor(BaseExtractor):
         output: str = "constant",
         max_terms: int | None = 3,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -195,6 +198,8 @@ class BoxExtractor(BaseExtractor):
         self.output = output
         self.max_terms = max_terms
         self.features = features
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label
@@ -339,6 +344,8 @@ class CREAMExtractor(BoxExtractor):
         output: str = "constant",
         max_terms: int | None = 3,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,

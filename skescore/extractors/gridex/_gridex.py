@@ -19,6 +19,7 @@ from skescore.extractors._features import (
     feature_importances,
     given_importances,
 )
+from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing, once
 from skescore.extractors.gridex._grid import (
     Boxes,
@@ -165,6 +166,8 @@ class GridExExtractor(BaseExtractor):
         level_strategies: Sequence[Mapping[str, Any]] | None = None,
         importances: Any = None,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -182,6 +185,8 @@ class GridExExtractor(BaseExtractor):
         self.level_strategies = level_strategies
         self.importances = importances
         self.features = features
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

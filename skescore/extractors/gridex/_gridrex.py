@@ -18,6 +18,7 @@ from skescore.extractors._linear_models import (
     Units,
     threshold_of,
 )
+from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing, once
 from skescore.extractors.gridex._grid import Boxes, Collector, Histogram
 from skescore.extractors.gridex._gridex import GridExExtractor
@@ -132,6 +133,8 @@ class GridRExExtractor(GridExExtractor):
         max_terms: int | None = 3,
         coefficient_tolerance: float = 0.0,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,

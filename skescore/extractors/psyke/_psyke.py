@@ -12,6 +12,7 @@ import numpy as np
 from skescore._random import draw_seed
 from skescore.black_boxes import black_box_task
 from skescore.extractors._base import BaseExtractor, Extraction
+from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors.psyke._algorithms import (
     ALGORITHMS,
     PARAMETERS,
@@ -179,6 +180,8 @@ class PSyKEExtractor(BaseExtractor):
         estimator: Any,
         algorithm: str = "gridex",
         *,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -188,6 +191,8 @@ class PSyKEExtractor(BaseExtractor):
     ) -> None:
         self.estimator = estimator
         self.algorithm = algorithm
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label

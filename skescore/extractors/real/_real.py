@@ -15,6 +15,7 @@ from skescore import _validation as check
 from skescore._deadline import check_deadline
 from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._discretizer import Discretizer
+from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing, digest, once
 from skescore.extractors.real._codes import (
     CodedFeature,
@@ -386,7 +387,7 @@ class REALExtractor(BaseExtractor):
         Smallest precision of a rule, above 0 and up to 1, on the covered training rows and on the
         covered queried points. 1 requires rules without exceptions, as published; there are then
         many narrow rules.
-    n_queries : int, default=300
+    n_variants : int, default=300
         Largest number of queried variants of a row, in one call. 0: rules are based on the training
         rows only.
     max_rules : int or None, default=16
@@ -477,13 +478,15 @@ class REALExtractor(BaseExtractor):
         *,
         discretizer: Discretizer | None = None,
         min_precision: float = 0.85,
-        n_queries: int = 300,
+        n_variants: int = 300,
         max_rules: int | None = 16,
         max_candidates: int | None = 50,
         n_features_to_select: int | None = 20,
         tolerance: float = 0.01,
         subsumption: bool = True,
         features: Any = None,
+        sampling: Any = None,
+        n_queries: int = N_QUERIES,
         prune: str | None = None,
         uncovered: str = "default",
         abstain_label: Any = None,
@@ -492,13 +495,15 @@ class REALExtractor(BaseExtractor):
         self.estimator = estimator
         self.discretizer = discretizer
         self.min_precision = min_precision
-        self.n_queries = n_queries
+        self.n_variants = n_variants
         self.max_rules = max_rules
         self.max_candidates = max_candidates
         self.n_features_to_select = n_features_to_select
         self.tolerance = tolerance
         self.subsumption = subsumption
         self.features = features
+        self.sampling = sampling
+        self.n_queries = n_queries
         self.prune = prune
         self.uncovered = uncovered
         self.abstain_label = abstain_label
@@ -509,7 +514,7 @@ class REALExtractor(BaseExtractor):
         check.check_number(
             "min_precision", self.min_precision, high=1, above=0, remedy="Try 0.85 or more."
         )
-        check.check_integer("n_queries", self.n_queries, 0)
+        check.check_integer("n_variants", self.n_variants, 0)
         check.check_integer("max_rules", self.max_rules, 1, optional=True)
         check.check_integer("max_candidates", self.max_candidates, 1, optional=True)
         check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
@@ -526,7 +531,7 @@ class REALExtractor(BaseExtractor):
         coded = once(sharing, "REAL's rows", lambda: self._coded(extraction, chosen))
         # A copy, so that extractors do not share the fitted object.
         self.discretizer_ = copy.deepcopy(coded.discretizer)
-        maker = RuleMaker(extraction, coded, self.min_precision, self.n_queries, sharing)
+        maker = RuleMaker(extraction, coded, self.min_precision, self.n_variants, sharing)
         premises, outputs = maker.make(self.max_candidates, self.tolerance)
         self.n_rules_made_ = len(premises)
         if self.subsumption:

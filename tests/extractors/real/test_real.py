@@ -84,7 +84,7 @@ def test_questions_tell_twins_apart():
 
     asked = made_by(black_box, X, min_precision=1.0)
     assert {c.feature for rule in asked.rules_ for c in rule.conditions} == {3}
-    silent = made_by(black_box, X, min_precision=1.0, n_queries=0)
+    silent = made_by(black_box, X, min_precision=1.0, n_variants=0)
     assert {c.feature for rule in silent.rules_ for c in rule.conditions} == {0}
     assert silent.oracle_.n_calls == 1
 
@@ -150,14 +150,14 @@ class Counting(DecisionTreeClassifier):
         return super().predict(X, check_input)
 
 
-@pytest.mark.parametrize("n_queries", [0, 20, 300])
-def test_one_call_per_rule(n_queries):
+@pytest.mark.parametrize("n_variants", [0, 20, 300])
+def test_one_call_per_rule(n_variants):
     X, y = load_breast_cancer(return_X_y=True)
     Counting.calls = 0
-    extractor = precise(Counting(random_state=0), n_queries=n_queries).fit(X, y)
+    extractor = precise(Counting(random_state=0), n_variants=n_variants).fit(X, y)
     oracle = extractor.oracle_
-    assert Counting.calls == oracle.n_calls == 1 + (n_queries > 0) * extractor.n_rules_made_
-    assert oracle.n_rows == len(X) + n_queries * extractor.n_rules_made_
+    assert Counting.calls == oracle.n_calls == 1 + (n_variants > 0) * extractor.n_rules_made_
+    assert oracle.n_rows == len(X) + n_variants * extractor.n_rules_made_
     assert extractor.n_rules_ <= extractor.n_rules_made_
 
 
@@ -230,7 +230,7 @@ def test_a_black_box_of_one_mind_needs_one_rule():
         ({"discretizer": "tree"}, TypeError, "must be a Discretizer or None, got 'tree'"),
         ({"min_precision": 0.0}, ValueError, "min_precision must be a number above 0"),
         ({"min_precision": 1.1}, ValueError, "min_precision .*got 1.1"),
-        ({"n_queries": -1}, ValueError, "n_queries must be an integer of 0 or more, got -1"),
+        ({"n_variants": -1}, ValueError, "n_variants must be an integer of 0 or more, got -1"),
         ({"max_rules": 0}, ValueError, "max_rules must be an integer of 1 or more or None"),
         ({"tolerance": 0.7}, ValueError, "tolerance .*from 0 to 0.5, got 0.7"),
         ({"subsumption": "yes"}, TypeError, "subsumption must be True or False"),
