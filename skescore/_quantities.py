@@ -54,6 +54,8 @@ class MeasuredQuantity:
         Direction.
     is_cost : bool, default=False
         Whether it measures the extraction, not the rules.
+    is_score_part : bool, default=True
+        Whether a score may depend on it. Results of a search may lack other quantities.
     is_count : bool, default=False
         Whether single measurements are whole numbers.
     digits : int, default=3
@@ -71,6 +73,7 @@ class MeasuredQuantity:
     heading: str
     greater_is_better: bool = False
     is_cost: bool = False
+    is_score_part: bool = True
     is_count: bool = False
     digits: int = 3
     complement: str = ""
@@ -126,6 +129,25 @@ _OTHER_QUANTITIES = (
         complement="incompleteness_instances",
         complement_label="incompleteness (share of rows)",
     ),
+    MeasuredQuantity(
+        "correctness",
+        "correctness (accuracy or R² against the data, held-out rows)",
+        "right (data)",
+        greater_is_better=True,
+        is_score_part=False,
+    ),
+    MeasuredQuantity(
+        "fidelity",
+        "fidelity (accuracy or R² against the model, unseen rows)",
+        "agree (model)",
+        greater_is_better=True,
+        is_score_part=False,
+        limit=QuantityLimit(
+            "min_fidelity",
+            "a fidelity of at least {value:g}",
+            "smallest fidelity on unseen rows that the winner may have",
+        ),
+    ),
     MeasuredQuantity("seconds", "time (s)", "seconds", is_cost=True),
     MeasuredQuantity(
         "black_box_calls", "calls of the black box", "calls", is_cost=True, is_count=True
@@ -140,7 +162,8 @@ def measured_quantities(*, costs: bool = True) -> dict[str, MeasuredQuantity]:
     Parameters
     ----------
     costs : bool, default=True
-        Include the costs of extraction. Without them, these are the parts of all scores.
+        Include quantities that no score depends on, such as the costs of extraction. Without them,
+        these are the parts of all scores.
 
     Returns
     -------
@@ -157,7 +180,9 @@ def measured_quantities(*, costs: bool = True) -> dict[str, MeasuredQuantity]:
         )
         for spec in SCORE_SPECS.values()
     }
-    other_quantities = (q for q in _OTHER_QUANTITIES if costs or not q.is_cost)
+    other_quantities = (
+        q for q in _OTHER_QUANTITIES if costs or (q.is_score_part and not q.is_cost)
+    )
     return quantities | {quantity.name: quantity for quantity in other_quantities}
 
 

@@ -24,6 +24,7 @@ from skescore.scorers._attributions import (
 from skescore.scorers._evaluation import SIZES, RuleEvaluation, evaluate_rules
 from skescore.scorers._predictions import (
     PERFORMANCE_SCORERS,
+    FidelityScorer,
     PerformanceScorer,
     make_performance_scorer,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "AttributionReport",
     "AttributionScorer",
     "Expression",
+    "FidelityScorer",
     "MeasuredQuantity",
     "PerformanceScorer",
     "QuantityLimit",

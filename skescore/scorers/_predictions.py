@@ -129,6 +129,41 @@ class PerformanceScorer(AsksForWeights):
         return f"{self.name}({', '.join([*arguments, f'reference={self.reference!r}'])})"
 
 
+class FidelityScorer(PerformanceScorer):
+    """Agreement of the rules with the black box: accuracy for classes, R² for numbers.
+
+    Parameters
+    ----------
+    undefined : float, default=NaN
+        Value for rules that give no prediction.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> from skescore.scorers import FidelityScorer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> extractor = CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=3, random_state=0)
+    >>> round(FidelityScorer()(extractor.fit(X, y), X), 3)
+    0.973
+    """
+
+    def __init__(self, undefined: float = math.nan) -> None:
+        super().__init__("accuracy", "black_box", {"undefined": undefined})
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return "fidelity"
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Score a fitted estimator on rows; `y` is ignored."""
+        metric = "r2" if _classes(estimator) is None else "accuracy"
+        scorer = PerformanceScorer(metric, "black_box", self.settings)
+        return scorer(estimator, X, None, sample_weight)
+
+
 def _classes(estimator: Any) -> Any:
     """Return the classes of an estimator or a rule set; None for a regressor."""
     return getattr(estimator, "classes_", getattr(estimator, "classes", None))

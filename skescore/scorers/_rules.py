@@ -37,7 +37,7 @@ from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_flag, check_number_or_nan
 from skescore.metrics import PREDICTION_METRICS, RULE_MEASURES, RuleMeasure, confusion, rule_quality
 from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
-from skescore.scorers._predictions import PERFORMANCE_SCORERS
+from skescore.scorers._predictions import PERFORMANCE_SCORERS, FidelityScorer
 from skescore.scorers._routing import AsksForWeights
 from skescore.scorers._set_measures import SET_MEASURES, SetMeasure, find_set_measure
 
@@ -916,7 +916,8 @@ def get_rule_scorer(scoring: Any) -> Any:
         ``"ice"``, ``"fire"`` or ``"neg_fire"``, ``"q"`` or ``"neg_q"``, ``"mean_rule_c2"`` and
         the like with the aggregates and measures of :func:`make_rule_scorer`, a measure of
         predictions as in :func:`make_performance_scorer`, or of rule sets as in
-        :func:`make_set_scorer`, with or without the ``neg_`` of a loss, or a scorer.
+        :func:`make_set_scorer`, with or without the ``neg_`` of a loss, ``"fidelity"``, or a
+        scorer.
 
     Returns
     -------
@@ -951,6 +952,8 @@ def get_rule_scorer(scoring: Any) -> Any:
     how, _, measure = scoring.partition("_rule_")
     if measure and how in (*AGGREGATES, "weighted"):
         return make_rule_scorer(measure, aggregate=how)
+    if scoring == "fidelity":
+        return FidelityScorer()
     scorers: dict[str, Any] = {**SET_SCORERS, **PERFORMANCE_SCORERS, **SCORERS}
     scorer = scorers.get(scoring) or scorers.get(f"neg_{scoring}")
     if scorer is None:

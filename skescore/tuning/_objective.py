@@ -9,7 +9,7 @@ import math
 import time
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,15 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
+from skescore._rows import repeated_rows, take_rows
 from skescore._validation import plain_target
 from skescore.black_boxes import black_box_task, fit_weighted, is_prefit
-from skescore.extractors import CachedBlackBox, Oracle
+from skescore.extractors import CachedBlackBox, Oracle, generate_rows
 from skescore.metrics import prediction_performance
 from skescore.registry import make_extractor
 from skescore.scorers import (
+    FidelityScorer,
+    RuleEvaluation,
     RuleScorer,
     evaluate_rules,
     make_knowledge_scorer,
@@ -40,10 +43,36 @@ from skescore.tuning._search_objective import (
 )
 from skescore.tuning.spaces import Space, as_search_space, check_space, extractor_name, search_space
 
+#: Number of generated rows per fold on which the fidelity to a model of the user is measured.
+_N_UNSEEN = 2000
+#: Seed of the generated rows among all rows; those of folds are numbered.
+_SEED_OF_ALL_ROWS = 1_000_003
+
 
 @dataclass(eq=False)
 class Fold:
-    """A split with a black box fitted on the training rows, and held-out rows for scoring."""
+    """A split with a black box fitted on the training rows, and held-out rows for scoring.
+
+    Parameters
+    ----------
+    black_box : CachedBlackBox
+        The black box.
+    X_train : array-like or DataFrame
+        Rows to extract rules from.
+    X_test : array-like or DataFrame
+        Held-out rows.
+    y_test : array-like
+        Their targets.
+    test : ndarray of int
+        Their indices.
+    train_weight, test_weight : ndarray, optional
+        Weights of the rows.
+    X_unseen : array-like or DataFrame, optional
+        Rows that the black box was not fitted on, to measure fidelity. None: the held-out rows are
+        unseen.
+    has_target : bool, default=True
+        Whether `y_test` comes from the data, and not from the black box.
+    """
 
     black_box: CachedBlackBox
     X_train: Any
@@ -52,6 +81,40 @@ class Fold:
     test: np.ndarray
     train_weight: np.ndarray | None = None
     test_weight: np.ndarray | None = None
+    X_unseen: Any = None
+    has_target: bool = True
+
+    @property
+    def fidelity_rows(self) -> tuple[Any, np.ndarray | None]:
+        """Rows on which fidelity is measured, with their weights."""
+        return (self.X_test, self.test_weight) if self.X_unseen is None else (self.X_unseen, None)
+
+
+def unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) -> Any:
+    """Generate rows from held-out rows, so that neither the model nor the rules have seen them.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Held-out rows.
+    sample_weight : ndarray or None
+        Their weights.
+    seed : int
+        Seed.
+
+    Returns
+    -------
+    array-like or DataFrame or None
+        The rows; None if rows of this kind cannot be generated.
+    """
+    if sample_weight is not None:
+        if not sample_weight.any():
+            return None
+        X = take_rows(X, repeated_rows(sample_weight, len(sample_weight)))
+    try:
+        return generate_rows(X, _N_UNSEEN, random_state=seed)
+    except (TypeError, ValueError):  # values that are neither numbers nor categories
+        return None
 
 
 def target_or_predictions(black_box: Any, X: Any, y: Any) -> Any:
@@ -69,6 +132,7 @@ def make_folds(
     fitted: bool,
     groups: Any = None,
     sample_weight: np.ndarray | None = None,
+    has_target: bool = True,
 ) -> list[Fold]:
     """Split the data and fit the black box on each training part.
 
@@ -85,19 +149,37 @@ def make_folds(
         if not fitted:
             model = fit_weighted(black_box, X_train, _safe_indexing(y, train), weights[0])
         X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
+        unseen = unseen_rows(X_test, weights[1], len(folds)) if fitted else None
         fold = Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test), *weights)
-        folds.append(fold)
+        folds.append(replace(fold, X_unseen=unseen, has_target=has_target))
     return folds
 
 
 def fold_of_all_rows(
-    black_box: Any, X: Any, y: Any, *, fitted: bool, sample_weight: np.ndarray | None = None
+    black_box: Any,
+    X: Any,
+    y: Any,
+    *,
+    fitted: bool,
+    sample_weight: np.ndarray | None = None,
+    has_target: bool = True,
 ) -> Fold:
     """Return a split whose training rows and scored rows are all rows, as for the final rules."""
     model = black_box if fitted else fit_weighted(black_box, X, y, sample_weight)
     row_indices = np.arange(len(y))
     X, y = _safe_indexing(X, row_indices), _safe_indexing(y, row_indices)
-    return Fold(CachedBlackBox(model), X, X, y, row_indices, sample_weight, sample_weight)
+    unseen = unseen_rows(X, sample_weight, _SEED_OF_ALL_ROWS) if fitted else None
+    return Fold(
+        CachedBlackBox(model),
+        X,
+        X,
+        y,
+        row_indices,
+        sample_weight,
+        sample_weight,
+        X_unseen=unseen,
+        has_target=has_target,
+    )
 
 
 def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
@@ -162,35 +244,60 @@ def evaluate_on_fold(
         # Queries of this extractor: the cache also answers queries of earlier ones.
         oracle = getattr(candidate, "oracle_", None)  # extractors of other packages may not count
         calls, rows = (math.nan, math.nan) if oracle is None else (oracle.n_calls, oracle.n_rows)
-        evaluation = evaluate_rules(
-            candidate,
-            fold.X_test,
-            fold.y_test,
-            reference=knowledge.reference,
-            sample_weight=fold.test_weight,
-        )
+        evaluation = _evaluate(candidate, fold, knowledge.reference)
         parts = knowledge.score(evaluation)
+        agreement = _measure_agreement(candidate, fold, evaluation, knowledge.reference)
         scores = {}
         for name, function in {"score": scorer, **(measures or {})}.items():
             shares_evaluation = (
                 isinstance(function, RuleScorer) and function.reference == knowledge.reference
             )
-            score = (
-                function.score(evaluation)
-                if shares_evaluation
-                else _called(function, candidate, fold)
-            )
+            if isinstance(function, FidelityScorer) and not math.isnan(agreement["fidelity"]):
+                score: Any = agreement["fidelity"]
+            elif shares_evaluation:
+                score = function.score(evaluation)
+            else:
+                score = _called(function, candidate, fold)
             if isinstance(score, dict):
                 raise several_scores(function)
             scores[name] = float(score)
         size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
     measured = {name: value for name, value in parts.items() if name not in score_names}
+    measured |= agreement
     costs = {"seconds": seconds, "black_box_calls": calls, "black_box_rows": rows}
     return FoldResult(
         {"score": scores.pop("score"), **measured, "size": size, **costs},
         scores,
         tuple(sorted({str(warning.message) for warning in caught})),
     )
+
+
+def _evaluate(candidate: Any, fold: Fold, reference: str) -> RuleEvaluation:
+    """Evaluate rules against the data on held-out rows, or against the model on unseen rows."""
+    X, weights = fold.X_test, fold.test_weight
+    if reference == "black_box" or not fold.has_target:
+        X, weights = fold.fidelity_rows
+        reference = "black_box"
+    y = fold.y_test if reference == "data" else None
+    return evaluate_rules(candidate, X, y, reference=reference, sample_weight=weights)
+
+
+def _measure_agreement(
+    candidate: Any, fold: Fold, evaluation: RuleEvaluation, reference: str
+) -> dict[str, float]:
+    """Return the agreement of the rules with the data (NaN without any) and with the model."""
+    is_fidelity = reference == "black_box" or not fold.has_target
+    task = evaluation.ruleset.task
+    metric = "accuracy" if task == "classification" else "r2"
+    if not len(evaluation.ruleset):
+        return {"correctness": math.nan, "fidelity": math.nan}
+    own = evaluation.performance(metric, "penalize")
+    if is_fidelity and not fold.has_target:
+        return {"correctness": math.nan, "fidelity": own}
+    other = _evaluate(candidate, fold, "data" if is_fidelity else "black_box")
+    other_agreement = other.performance(metric, "penalize")
+    names = ("fidelity", "correctness") if is_fidelity else ("correctness", "fidelity")
+    return dict(zip(names, (own, other_agreement), strict=True))
 
 
 def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
@@ -201,6 +308,11 @@ def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
         metric = getattr(scorer, "_score_func", scorer)
         if "sample_weight" in inspect.signature(metric).parameters:
             options["sample_weight"] = fold.test_weight
+    if getattr(scorer, "reference", "data") == "black_box" or not fold.has_target:
+        X, weights = fold.fidelity_rows
+        if weights is None:
+            options = {}
+        return scorer(candidate, X, candidate.oracle_.query(X), **options)
     return scorer(candidate, fold.X_test, fold.y_test, **options)
 
 
@@ -294,14 +406,15 @@ class ExtractorObjective:
             prototype = clone(extractor)
         if "random_state" in prototype.get_params(deep=False) and random_state is not None:
             prototype.set_params(random_state=random_state)
-        fitted = y is None or is_prefit(estimator)
+        has_target = y is not None
+        fitted = not has_target or is_prefit(estimator)
         y = target_or_predictions(estimator, X, y)
         if space is None:
             space = search_space(extractor, X, y, task=task)
         check_space(space, prototype)
         objective = SearchObjective.of(scoring)
         measured = measured_beside(objective, measures)
-        folds = make_folds(estimator, X, y, cv, task, fitted=fitted)
+        folds = make_folds(estimator, X, y, cv, task, fitted=fitted, has_target=has_target)
         self._set(folds, prototype, space, objective, measured, extractor_name(extractor))
 
     @classmethod

@@ -25,7 +25,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skescore._validation import check_choice, check_integer, check_number
 from skescore._views import find_view
-from skescore.black_boxes import black_box_task, is_fitted
+from skescore.black_boxes import black_box_task, is_fitted, is_prefit
 from skescore.extractors import has_categories
 from skescore.registry import extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet, convert_rows
@@ -52,6 +52,7 @@ from skescore.tuning._pareto import pareto_front
 from skescore.tuning._row_sources import CountableSource, SearchableSource
 from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective, check_scoring, spec_of
+from skescore.tuning._tree_path import tree_path
 from skescore.tuning._winner import choose_winner, judged
 from skescore.tuning.runner import (
     Allocation,
@@ -71,6 +72,8 @@ N_FINALISTS = 3
 _MAX_PERMUTED_ROWS = 2000
 #: Candidates that may replace a winner whose rules name such features.
 _MAX_REPLACEMENTS = 5
+#: Generators of query rows for the trees that every search compares.
+TREE_SAMPLINGS = (None, "permute")
 #: Columns in which candidates with the same rules agree.
 _OUTCOME = ["extractor", "score", "n_rules", "completeness_volume"]
 
@@ -106,9 +109,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``"incompleteness_instances"``, ``"instability"`` (one minus the similarity of the rules of
         two halves of the rows) and the losses of :data:`skescore.scorers.SET_MEASURES` are
         minimized together, for the whole front.
-    n_trials : int or None, default=50
+    n_trials : int or None, default=30
         Total number of trials, at least one per extractor. Trials that the storage already holds
-        count. None needs a `timeout`.
+        count. None needs a `timeout`. If ``"cart"`` is among the extractors, its trees of 1 to 32
+        leaves are compared in addition (see Notes).
     timeout : float or None, default=None
         Seconds after which no further trial starts. Running trials are stopped and fail with an
         :class:`skescore.extractors.ExtractionTimeoutError`. Fitting the
@@ -163,10 +167,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Seed of the samplers and extractors. Pass an int for the same result on every run.
     sampler : optuna sampler, optional
         Copied for each study; by default a tree-structured Parzen estimator.
-    pruner : optuna pruner or "bound", optional
-        Prunes a trial between two folds. ``"bound"`` prunes it only if perfect rules on the
-        remaining folds could not make its held-out mean the best; it needs ICE, FiRe or Q as
-        `scoring`. By default no trial is pruned, as pruned ones are missing from the trade-off.
+    pruner : {"race", "bound"}, optuna pruner or None, default="race"
+        Prunes a trial between two folds. ``"race"`` prunes it if another candidate has a better
+        score on the folds so far, and on none of them more errors, more rules or less completeness;
+        on the first fold it must have fewer errors by two standard errors. Such a trial does not
+        belong to the trade-off. ``"bound"`` prunes it only if
+        perfect rules on the remaining folds could not make its held-out mean the best; it needs
+        ICE, FiRe or Q as `scoring`. None prunes no trial.
     storage : str, path or optuna storage, optional
         Storage of the trials, see :func:`skescore.tuning.open_storage`. An interrupted search is
         resumed, and several processes or machines that call `fit` with the same data share the
@@ -290,7 +297,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         *,
         extractors: Sequence[Any] | None = None,
         scoring: Any = "ice",
-        n_trials: int | None = 50,
+        n_trials: int | None = 30,
         timeout: float | None = None,
         cv: Any = 5,
         spaces: dict[str, Space] | None = None,
@@ -303,11 +310,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         sample_rows: int = 20_000,
         max_rules: float | None = None,
         min_performance: float | None = None,
+        min_fidelity: float | None = None,
         refit: Any = True,
         n_jobs: int | None = None,
         random_state: Any = None,
         sampler: Any = None,
-        pruner: Any = None,
+        pruner: Any = "race",
         storage: Any = None,
         study_name: str = "skescore",
         studies: Mapping[str, optuna.Study] | None = None,
@@ -330,6 +338,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.sample_rows = sample_rows
         self.max_rules = max_rules
         self.min_performance = min_performance
+        self.min_fidelity = min_fidelity
         self.refit = refit
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -803,8 +812,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         pruner = self.pruner
         if pruner is None:
             return
-        if pruner != "bound" and not isinstance(pruner, optuna.pruners.BasePruner):
-            raise TypeError(f"pruner must be 'bound', an Optuna pruner or None, got {pruner!r}.")
+        is_named = isinstance(pruner, str) and pruner in ("race", "bound")
+        if not is_named and not isinstance(pruner, optuna.pruners.BasePruner):
+            raise TypeError(
+                f"pruner must be 'race', 'bound', an Optuna pruner or None, got {pruner!r}."
+            )
+        if pruner == "race":
+            return
         if objective.minimized:
             raise ValueError("A pruner compares one score; with several measures pass pruner=None.")
         if pruner == "bound" and objective.best_possible is None:
@@ -817,7 +831,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _objective(self) -> SearchObjective:
         """Return the objective; with several measures also the score that `refit` chooses."""
         chosen = isinstance(self.refit, str) or callable(self.refit)
-        return SearchObjective.of(self.scoring, self.refit if chosen else "ice")
+        reference = "black_box" if is_prefit(self.estimator) else None
+        return SearchObjective.of(
+            self.scoring, self.refit if chosen else "ice", reference=reference
+        )
 
     def _callbacks(self) -> list[Callable[..., None]]:
         return [self.callbacks] if callable(self.callbacks) else list(self.callbacks or ())
@@ -883,13 +900,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
             for name, space in spaces.items()
         }
+        baselines = self._baselines(folds, objective)
         study_settings = StudySettings(
-            starting_points=points,
+            baselines=baselines,
+            starting_points={name: [] if name in baselines else p for name, p in points.items()},
             seed=sampler_seed,
             n_startup_trials=max(5, n_trials_each // 4),
             limits=self._limits,
             sampler=self.sampler,
-            pruner=None if self.pruner == "bound" else self.pruner,
+            pruner=None if self.pruner in ("race", "bound") else self.pruner,
             storage=storage,
             study_name=self.study_name,
             identity=settings or {},
@@ -898,13 +917,30 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         return Studies(objectives, objective, study_settings)
 
+    def _baselines(
+        self, folds: list[Fold], objective: SearchObjective
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return the sizes of CART's trees that every search compares, if CART is searched."""
+        if self._given.get("cart") != "cart" or "cart" in (self.spaces or {}):
+            return {}
+        if "cart" in (self.studies or {}):
+            return {}
+        points = tree_path(
+            self._seeded("cart"),
+            folds,
+            TREE_SAMPLINGS,
+            reference=getattr(objective.scorer, "reference", "data"),
+            max_rules=None if objective.depends_on_size else self.max_rules,
+        )
+        return {"cart": points} if points else {}
+
     def _keep(self, runner: Runner, objective: SearchObjective, *, interrupted: bool) -> None:
         studies = runner.studies
         if interrupted:
             studies.read_trials()
         self.studies_ = studies.by_name
         trials = {
-            name: [trial for trial in studies.counted_trials(name) if trial.state.is_finished()]
+            name: [trial for trial in studies.measured_trials(name) if trial.state.is_finished()]
             for name in self.studies_
         }
         self.stopped_ = runner.allocation.stop_reasons
@@ -1015,6 +1051,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         *,
         max_rules: float | None = None,
         min_performance: float | None = None,
+        min_fidelity: float | None = None,
         completeness: str = "volume",
         **weights: float,
     ) -> pd.Series:
@@ -1035,6 +1072,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             the mean over the folds.
         min_performance : float, optional
             Smallest mean performance on held-out rows.
+        min_fidelity : float, optional
+            Smallest mean agreement with the black box on unseen rows.
         completeness : {"volume", "instances"}, default="volume"
             How completeness is measured, for ICE and Q.
         **weights : float
@@ -1053,7 +1092,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             candidate has all measures and keeps the limits.
         """
         check_is_fitted(self, "leaderboard_")
-        limits = SearchLimits(max_rules=max_rules, min_performance=min_performance)
+        limits = SearchLimits(
+            max_rules=max_rules, min_performance=min_performance, min_fidelity=min_fidelity
+        )
         if score is None and not weights and limits:
             spec = spec_of(self._objective().scorer) or find_score("ice")
         else:

@@ -102,6 +102,7 @@ class SearchData:
             fitted=self.is_fitted,
             groups=self.groups,
             sample_weight=self.row_weights,
+            has_target=self.y is not None,
         )
 
     def fold_of_all_rows(self) -> Fold:
@@ -112,4 +113,5 @@ class SearchData:
             self.target,
             fitted=self.is_fitted,
             sample_weight=self.row_weights,
+            has_target=self.y is not None,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from skescore.scorers import (
     SET_AXES,
     SET_SCORERS,
     SIZES,
+    FidelityScorer,
     PerformanceScorer,
     RuleScorer,
     ScoreSpec,
@@ -43,7 +45,9 @@ class SearchObjective:
     minimized: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, scoring: Any, choose_by: Any = "ice") -> SearchObjective:
+    def of(
+        cls, scoring: Any, choose_by: Any = "ice", *, reference: str | None = None
+    ) -> SearchObjective:
         """Make the objective from the parameter `scoring` of a search.
 
         Parameters
@@ -52,6 +56,8 @@ class SearchObjective:
             A score, or the names of measures to minimize together.
         choose_by : str or callable, default="ice"
             The score that is stored in addition to several measures.
+        reference : {"data", "black_box"}, optional
+            What scores that are given by name compare with.
 
         Raises
         ------
@@ -59,7 +65,7 @@ class SearchObjective:
             If the score is unknown or returns several numbers.
         """
         if isinstance(scoring, str) or not isinstance(scoring, Sequence):
-            scorer = check_scoring(scoring)
+            scorer = check_scoring(scoring, reference)
             return cls(scorer, name_of(scoring, scorer))
         names = tuple(scoring)
         losses = minimized_quantities(costs=False)
@@ -75,7 +81,7 @@ class SearchObjective:
                 "scoring must be one score, or at least two different measures such as "
                 f"('loss', 'n_rules', 'incompleteness'), got {scoring!r}."
             )
-        scorer = check_scoring(choose_by)
+        scorer = check_scoring(choose_by, reference)
         return cls(scorer, name_of(choose_by, scorer), names)
 
     @property
@@ -211,8 +217,11 @@ def _follows(
     return follows_mask
 
 
-def check_scoring(scoring: Any) -> Any:
-    """Return the scorer of one number that `scoring` names."""
+def check_scoring(scoring: Any, reference: str | None = None) -> Any:
+    """Return the scorer of one number that `scoring` names.
+
+    A scorer that is given by name compares with the `reference`.
+    """
     if isinstance(scoring, Mapping) and len(scoring) != 1:
         raise ValueError(
             f"scoring must hold one score, {{'name': scorer}}, got {list(scoring)}. Pass the "
@@ -221,6 +230,10 @@ def check_scoring(scoring: Any) -> Any:
     scorer = get_rule_scorer(scoring)
     if isinstance(scorer, RuleScorer) and scorer.gives_dict:
         raise several_scores(scorer)
+    is_named = isinstance(scoring, str) and not isinstance(scorer, FidelityScorer)
+    if is_named and reference is not None and scorer.reference != reference:
+        scorer = copy.copy(scorer)
+        scorer.reference = reference
     return scorer
 
 

@@ -785,6 +785,10 @@ def starting_points(
     if search is None or not space:
         return points
     for point in search.points(_SearchProblem(len(y), 1, np.asarray(y), task, max_rules)):
+        point = {
+            "sampling": None,
+            "n_queries": _FEW_QUERIES,
+        } | point  # unless a point says otherwise, as in the papers
         params = {key: value for key, value in point.items() if key in space}
         if params and space.holds(params) and (active := space.active(params)) not in points:
             points.append(active)
@@ -908,6 +912,31 @@ def _impurities(problem: _SearchProblem) -> FloatDistribution:
     return FloatDistribution(0.02 * max_impurity, max_impurity, log=True)
 
 
+#: Generators of query rows that a search tries.
+_SAMPLINGS = (None, "permute", "permute-near")
+
+
+#: Number of query rows of extractors that take long with many rows.
+_FEW_QUERIES = 2000
+
+
+def _query_rows(n_queries: int | None = None) -> Space:
+    """Return the choices of query rows; whether they help depends on the table."""
+    space: Space = {"sampling": CategoricalDistribution(_SAMPLINGS)}
+    if n_queries is not None:
+        space["n_queries"] = CategoricalDistribution((n_queries,))
+    return space
+
+
+def _with_query_rows(points: _Points, *, first: bool = False) -> _Points:
+    """Return the points without query rows, each followed by the same point with them.
+
+    With `first`, those with query rows come first.
+    """
+    samplings = ("permute", None) if first else (None, "permute")
+    return [point | {"sampling": sampling} for point in points for sampling in samplings]
+
+
 #: Largest number of features that extractors of boxes may use at once.
 _FEW_FEATURES = 40
 
@@ -938,7 +967,9 @@ def _cart(problem: _SearchProblem) -> SearchSpace:
             "max_depth": IntDistribution(2, 8),
             "min_samples_leaf": IntDistribution(1, max(1, problem.n_rows // 20), log=True),
             "criterion": CategoricalDistribution(criteria),
+            "merge_leaves": CategoricalDistribution((problem.classifies,)),
         }
+        | _query_rows()
     )
 
 
@@ -950,6 +981,7 @@ def _cart_points(problem: _SearchProblem) -> _Points:
             "max_depth": int(max(2, min(leaves - 1, 8))),
             "min_samples_leaf": 1,
             "criterion": "gini" if problem.classifies else "squared_error",
+            "merge_leaves": problem.classifies,
         }
 
     n = problem.n_outputs
@@ -957,10 +989,11 @@ def _cart_points(problem: _SearchProblem) -> _Points:
     few, fewest, more, largest = map(tree, (n, 2, n + 1, n + 3))
     default = tree(_clip_to_range(max(6, min(n, 8)), _leaves(problem)))
     if problem.max_rules is None:
-        return [few, fewest, more, default, largest]
+        return _with_query_rows([few, fewest, more, default, largest])
     leaves = _clip_to_range(problem.max_rules, _leaves(problem))
     large = tree(leaves) | {"max_depth": 8}
-    return [p for p in (large, default, largest, more, few) if int(p["max_leaf_nodes"]) <= leaves]
+    points = [p for p in (large, default, largest, more, few) if int(p["max_leaf_nodes"]) <= leaves]
+    return _with_query_rows(points, first=True)
 
 
 def _optimal_list(problem: _SearchProblem) -> Space:
@@ -969,7 +1002,7 @@ def _optimal_list(problem: _SearchProblem) -> Space:
         "max_conditions": IntDistribution(1, 2),
         "cuts_per_feature": IntDistribution(4, 16, log=True),
     }
-    return space | _selections(problem, 20)
+    return space | _selections(problem, 20) | _query_rows(_FEW_QUERIES)
 
 
 def _optimal_list_points(problem: _SearchProblem) -> _Points:
@@ -977,7 +1010,8 @@ def _optimal_list_points(problem: _SearchProblem) -> _Points:
     n = problem.n_outputs
     sizes = (n, 4, n + 1) if problem.max_rules is None else (problem.max_rules, 6, 4)
     max_rules = n + 1 if problem.max_rules is None else problem.max_rules
-    return [default | {"max_rules": int(size)} for size in sizes if size <= max(max_rules, 4)]
+    points = [default | {"max_rules": int(size)} for size in sizes if size <= max(max_rules, 4)]
+    return _with_query_rows(points, first=problem.max_rules is not None)
 
 
 def _optimal_tree(problem: _SearchProblem) -> Space:
@@ -985,12 +1019,18 @@ def _optimal_tree(problem: _SearchProblem) -> Space:
         "max_leaf_nodes": IntDistribution(2, max(6, problem.n_outputs + 1)),
         "cuts_per_feature": IntDistribution(4, 32, log=True),
     }
-    return space | _selections(problem, 20)
+    return space | _selections(problem, 20) | _query_rows(_FEW_QUERIES)
 
 
 def _optimal_tree_points(problem: _SearchProblem) -> _Points:
-    max_rules = [point["max_rules"] for point in _optimal_list_points(problem)]
-    return [{"max_leaf_nodes": max(2, size), "cuts_per_feature": 16} for size in max_rules]
+    return [
+        {
+            "max_leaf_nodes": max(2, point["max_rules"]),
+            "cuts_per_feature": 16,
+            "sampling": point["sampling"],
+        }
+        for point in _optimal_list_points(problem)
+    ]
 
 
 def _gridex(problem: _SearchProblem) -> SearchSpace:
@@ -1006,7 +1046,7 @@ def _gridex(problem: _SearchProblem) -> SearchSpace:
     if problem.n_features == 1:  # importance has no effect on a single feature
         space = space.without("importance_threshold")
     space |= {"max_rules": CategoricalDistribution((None, 16))} | _selections(problem, 5)
-    return space
+    return space | _query_rows(_FEW_QUERIES)
 
 
 def _gridex_points(problem: _SearchProblem) -> _Points:
@@ -1061,6 +1101,7 @@ def _iter(problem: _SearchProblem) -> SearchSpace:
             "min_examples": CategoricalDistribution((25, 100, 250)),
         }
         | _selections(problem, 5)
+        | _query_rows(_FEW_QUERIES)
     )
 
 
@@ -1083,6 +1124,7 @@ def _clusters(problem: _SearchProblem) -> SearchSpace:
             "gauss_components": IntDistribution(2, 5),
         }
         | _selections(problem, 5)
+        | _query_rows(_FEW_QUERIES)
     )
     if not problem.classifies:
         space = space.with_(output=CategoricalDistribution(("constant", "linear")))
@@ -1117,6 +1159,7 @@ def _real(problem: _SearchProblem) -> SearchSpace:
             # completeness.
             "prune": CategoricalDistribution((None, "ice")),
         }
+        | _query_rows(_FEW_QUERIES)
     )
 
 
@@ -1139,6 +1182,7 @@ def _trepan(problem: _SearchProblem) -> SearchSpace:
             "max_literals": IntDistribution(1, 4),
             "min_sample": CategoricalDistribution((200, 1000)),
         }
+        | _query_rows()
     )
     # A test uses each feature at most once.
     return space if problem.n_features > 1 else space.without("max_literals")
@@ -1156,8 +1200,10 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
     small = default | {"max_leaf_nodes": problem.n_outputs, "min_sample": 200}
     few = [small | {"max_literals": m} for m in (4, 2, 1)]
     if problem.max_rules is None:
-        return [*few, default]
-    return [default | {"max_leaf_nodes": _clip_to_range(problem.max_rules, leaves)}, *few]
+        return _with_query_rows([*few, default])
+    large = default | {"max_leaf_nodes": _clip_to_range(problem.max_rules, leaves)}
+    near = large | {"sampling": "permute-near"}
+    return [large | {"sampling": "permute"}, near, large, *_with_query_rows(few, first=True)]
 
 
 #: Scores that weigh size prefer few rules, about one per class; for grids, that is a single

@@ -10,7 +10,7 @@ from skescore._text import plural
 from skescore.registry import extractor_label
 
 #: Extractors are compared after at least this many trials each.
-_MIN_TRIALS_TO_RANK = 2
+_MIN_TRIALS_TO_RANK = 1
 #: Number of extractors in the last round. A single one would make up the whole trade-off.
 _LAST_ROUND_SIZE = 2
 #: The upper bound of an extractor is used after at least this many trials.

@@ -79,6 +79,10 @@ def measured_parts(results: Sequence[FoldResult]) -> np.ndarray:
     return np.array([[sign * r[name] for name, sign in _part_signs().items()] for r in results])
 
 
+#: Column of :func:`measured_parts` with the negative loss.
+LOSS_PART = 1 + [n for n in measured_quantities(costs=False) if n != "n_rules"].index("loss")
+
+
 def _part_signs() -> dict[str, float]:
     """Return the parts of scores: 1 if greater is better, -1 if less is better."""
     parts = {q.name: q.sign for q in measured_quantities(costs=False).values()}

@@ -22,12 +22,13 @@ from skescore.tuning._objective import params_key
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning.runner._allocation import Allocation, alternate, order_for_worker
 from skescore.tuning.runner._comparison import (
+    LOSS_PART,
     hypervolume_contributions,
     measured_parts,
     score_and_bound,
 )
 from skescore.tuning.runner._results import FinishedTrial, ResultCache
-from skescore.tuning.runner._studies import Studies, run_callbacks
+from skescore.tuning.runner._studies import BaselineRecord, Studies, run_callbacks
 from skescore.tuning.runner._trials import value_of
 from skescore.tuning.runner._workers import ALL_ROWS, FoldEvaluator, Workers
 from skescore.tuning.storage import Heartbeat, is_storage_failure
@@ -118,8 +119,45 @@ class Runner:
         if self.allocation.timeout is not None:
             self.evaluator.deadline = time.monotonic() + self.allocation.timeout
         with Workers(self.evaluator, self.n_jobs) as workers:
+            self.studies.call_with_retries(lambda: self._run_baselines(workers))
             while self.studies.call_with_retries(lambda: self._step(start, workers)):
                 pass
+
+    def _run_baselines(self, workers: Workers) -> None:
+        """Evaluate the candidates that every search has in addition to its budget."""
+        self._results.update(self.studies.trials)
+        for name, points in self.studies.settings.baselines.items():
+            pending = [point for point in points if self._results.get(name, point) is None]
+            for number, params in enumerate(pending):
+                if time.monotonic() >= self.evaluator.deadline:
+                    return
+                self._run_baseline(name, number, params, workers)
+
+    def _run_baseline(
+        self, name: str, number: int, params: dict[str, Any], workers: Workers
+    ) -> None:
+        """Evaluate a candidate on all folds and on all rows, and store it."""
+        objective = self.studies.objectives[name]
+        candidate, n_folds = objective.candidate(params), len(self.evaluator.folds)
+        tasks = [(candidate, fold) for fold in range(n_folds)]
+        if self.evaluator.all_rows is not None:
+            tasks.append((candidate, ALL_ROWS))
+        results = workers.run(tasks)
+        all_rows = results.pop() if len(results) > n_folds else None
+        record = BaselineRecord(number)
+        try:
+            if failure := next((result.failure for result in results if result.failure), ""):
+                record.user_attrs |= {"extractor": name, "error": failure}
+                record.state = TrialState.FAIL
+            else:
+                values = objective.record(record, results, all_rows=all_rows)
+                record.values = values if isinstance(values, tuple) else (values,)
+        except optuna.TrialPruned:
+            record.state = TrialState.PRUNED
+        self.studies.add_baseline(name, params, record)
+        self.studies.read_trials(name)
+        self._results.update(self.studies.trials)
+        run_callbacks(self.callbacks, self.studies.by_name[name], self.studies.trials[name][-1])
 
     def _step(self, start: float, workers: Workers) -> bool:
         """Run the next batch or wait for other workers; return False when the search is over.
@@ -391,6 +429,8 @@ class Runner:
         """Return whether to prune a trial after the folds it was evaluated on."""
         if running.failure or math.isnan(score := mean_of(running.results, "score")):
             return False
+        if self.pruner == "race":
+            return self._is_dominated(running)
         if self.pruner != "bound":
             running.trial.report(score, len(running.results) - 1)
             return running.trial.should_prune()
@@ -401,6 +441,30 @@ class Runner:
         n_folds, n_done = len(self.evaluator.folds), len(running.results)
         upper_bound = (score * n_done + best_possible * (n_folds - n_done)) / n_folds
         return bool(upper_bound < best)
+
+    def _is_dominated(self, running: _RunningTrial) -> bool:
+        """Return whether another trial is better on all folds so far, in no part worse.
+
+        On a single fold it must be better by more than chance.
+        """
+        n_done = len(running.results)
+        parts = measured_parts(running.results)
+        margin = 0.0
+        if n_done == 1:
+            margin = self._margin_on_first_fold(running.results[0])
+        return any(
+            (rival[:n_done] >= parts).all()
+            and rival[:n_done, 0].sum() > parts[:, 0].sum()
+            and (rival[:n_done, LOSS_PART] - parts[:, LOSS_PART]).mean() >= margin
+            for rival in self._results.rivals()
+        )
+
+    def _margin_on_first_fold(self, result: FoldResult) -> float:
+        """Return two standard errors of the difference of two shares of wrong rows."""
+        loss = result["loss"]
+        if self.evaluator.task != "classification" or not 0 <= loss <= 1:
+            return math.inf  # losses of numbers have no known spread on a single fold
+        return 2 * math.sqrt(2 * loss * (1 - loss) / max(1, self.evaluator.n_scored_rows(0)))
 
     def _finish(self, running: _RunningTrial) -> FrozenTrial | None:
         """Store the results of a trial; return None if another worker has failed it already."""

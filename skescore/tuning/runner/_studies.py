@@ -26,9 +26,11 @@ from skescore.tuning.runner._allocation import TrialUsage
 from skescore.tuning.runner._description import describe_study
 from skescore.tuning.runner._sampler import ResumableTPESampler, fix_params
 from skescore.tuning.runner._trials import (
+    BASELINE,
     INTERRUPTED,
     counts,
     is_abandoned,
+    is_baseline,
     position_of,
     start_key,
 )
@@ -71,6 +73,8 @@ class StudySettings:
         Hyper-parameters of the first trials of each extractor.
     seed : int
         Seed of the default samplers.
+    baselines : mapping of str to list of dict
+        Hyper-parameters that are evaluated in addition to the budget, by extractor.
     n_startup_trials : int
         Number of random trials before the default sampler learns from trials.
     limits : SearchLimits
@@ -92,6 +96,7 @@ class StudySettings:
     starting_points: Mapping[str, list[dict[str, Any]]]
     seed: int
     n_startup_trials: int
+    baselines: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     limits: SearchLimits = field(default_factory=SearchLimits)
     sampler: Any = None
     pruner: Any = None
@@ -234,7 +239,7 @@ class Studies:
             has_position = is_started or POSITION in trial.user_attrs
             if not has_position and trial.state in (TrialState.RUNNING, TrialState.WAITING):
                 n_ahead += trial.number < before
-            elif counts(trial) or trial.state == TrialState.WAITING:
+            elif counts(trial) or is_baseline(trial) or trial.state == TrialState.WAITING:
                 occupied.add(position_of(trial))
         return occupied, n_ahead
 
@@ -284,8 +289,9 @@ class Studies:
             words = [self.settings.seed, zlib.crc32(name.encode()), position]
             sampler = self._make_sampler(int(np.random.SeedSequence(words).generate_state(1)[0]))
         starting_points = self.settings.starting_points.get(name, [])
-        if position < len(starting_points):
-            sampler = fix_params(starting_points[position], sampler)
+        n_ahead = sum(map(is_baseline, self.trials[name]))
+        if 0 <= position - n_ahead < len(starting_points):
+            sampler = fix_params(starting_points[position - n_ahead], sampler)
         for trial in self.trials[name]:
             if position_of(trial) == position and is_abandoned(trial):
                 sampler = fix_params(trial.params, sampler)
@@ -312,6 +318,23 @@ class Studies:
     def counted_trials(self, name: str) -> list[FrozenTrial]:
         """Return the started trials of an extractor that will not be repeated, by position."""
         return sorted(filter(counts, self.trials[name]), key=position_of)
+
+    def measured_trials(self, name: str) -> list[FrozenTrial]:
+        """Return the trials of an extractor that are results of the search, baselines first."""
+        return [*filter(is_baseline, self.trials[name]), *self.counted_trials(name)]
+
+    def add_baseline(self, name: str, params: dict[str, Any], record: BaselineRecord) -> None:
+        """Store a candidate that was evaluated in addition to the budget."""
+        space = self.objectives[name].space
+        distributions = {key: _containing(space, key, value) for key, value in params.items()}
+        trial = optuna.trial.create_trial(
+            state=record.state,
+            values=None if record.values is None else list(record.values),
+            params=params,
+            distributions=distributions,
+            user_attrs=record.user_attrs | {BASELINE: True},
+        )
+        self.by_name[name].add_trial(trial)
 
     def usage(
         self,
@@ -391,6 +414,43 @@ class Studies:
 
     def _trials_in_state(self, name: str, state: TrialState) -> list[FrozenTrial]:
         return [trial for trial in self.trials[name] if trial.state == state]
+
+
+@dataclass
+class BaselineRecord:
+    """Results of a candidate that was not asked for by Optuna, with the interface of a trial.
+
+    Attributes
+    ----------
+    number : int
+        Number among the baselines.
+    user_attrs : dict
+        What the objective stored.
+    values : sequence of float or None
+        Values of the objective; None if they are undefined.
+    state : TrialState
+        State of the trial.
+    """
+
+    number: int
+    user_attrs: dict[str, Any] = field(default_factory=dict)
+    values: Sequence[float] | None = None
+    state: TrialState = TrialState.COMPLETE
+
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Store an attribute, as Optuna's trials do."""
+        self.user_attrs[key] = value
+
+
+def _containing(space: Mapping[str, Any], key: str, value: Any) -> Any:
+    """Return the distribution of a parameter, widened to contain a value."""
+    distribution = space.get(key)
+    if distribution is None:
+        return optuna.distributions.CategoricalDistribution((value,))
+    if isinstance(distribution, optuna.distributions.IntDistribution):
+        low, high = min(distribution.low, value), max(distribution.high, value)
+        return optuna.distributions.IntDistribution(low, high, log=distribution.log)
+    return distribution
 
 
 def run_callbacks(

@@ -10,13 +10,21 @@ from skescore.tuning.storage import HEARTBEAT, POSITION, RETRIED
 
 #: User attribute of a trial that was interrupted: it does not count and may be repeated.
 INTERRUPTED = "interrupted"
+#: User attribute of a trial that every search makes in addition to its budget.
+BASELINE = "baseline"
 
 
 def counts(trial: FrozenTrial) -> bool:
-    """Return whether a trial was started and will not be repeated."""
+    """Return whether a trial of the budget was started and will not be repeated."""
     is_retried = RETRIED in trial.user_attrs and trial.state == TrialState.FAIL
     is_waiting = trial.state == TrialState.WAITING
-    return not (is_waiting or is_retried or INTERRUPTED in trial.user_attrs)
+    is_excluded = INTERRUPTED in trial.user_attrs or BASELINE in trial.user_attrs
+    return not (is_waiting or is_retried or is_excluded)
+
+
+def is_baseline(trial: FrozenTrial) -> bool:
+    """Return whether a trial is one that every search makes in addition to its budget."""
+    return BASELINE in trial.user_attrs
 
 
 def is_abandoned(trial: FrozenTrial) -> bool:

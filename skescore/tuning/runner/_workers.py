@@ -12,9 +12,11 @@ from typing import Any
 
 import cloudpickle
 from joblib import delayed, effective_n_jobs
+from sklearn.utils.validation import _num_samples
 
 from skescore._deadline import time_limit
 from skescore._processes import parallel
+from skescore.black_boxes import black_box_task
 from skescore.tuning._fold_result import FoldResult
 from skescore.tuning._objective import (
     Fold,
@@ -63,6 +65,17 @@ class FoldEvaluator:
         self.deadline = math.inf
         # Created here, as other processes may not know the scores that the caller registered.
         self.knowledge = knowledge_like(scorer)
+
+    @property
+    def task(self) -> str:
+        """Task of the black box."""
+        return black_box_task(self.folds[0].black_box)
+
+    def n_scored_rows(self, fold: int) -> int:
+        """Return the number of rows on which the scores of a fold are measured."""
+        rows = self.folds[fold]
+        is_fidelity = self.knowledge.reference == "black_box" or not rows.has_target
+        return _num_samples(rows.fidelity_rows[0] if is_fidelity else rows.X_test)
 
     def __call__(self, extractor: Any, fold: int) -> FoldResult:
         """Evaluate an extractor on a fold; on an error, the result holds its text."""

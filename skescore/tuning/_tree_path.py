@@ -1,0 +1,133 @@
+"""CART's path: trees of all sizes, compared on the folds from one fit per fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skescore.extractors import PATH_LEAVES, CARTExtractor, ExtractionTimeoutError, equal_siblings
+from skescore.tuning._objective import Fold
+
+
+def tree_path(
+    prototype: Any,
+    folds: Sequence[Fold],
+    samplings: Sequence[Any],
+    *,
+    reference: str,
+    max_rules: float | None = None,
+) -> list[dict[str, Any]]:
+    """Return the parameters of the trees of 1 to 32 leaves that no other one dominates.
+
+    Parameters
+    ----------
+    prototype : CARTExtractor
+        Its parameters, the seed included, are kept.
+    folds : sequence of Fold
+        The folds.
+    samplings : sequence
+        Generators of query rows to try, None included.
+    reference : {"data", "black_box"}
+        What errors are counted against.
+    max_rules : float, optional
+        Largest number of rules. The tree with the fewest errors within it is included.
+
+    Returns
+    -------
+    list of dict
+        Parameters of CART, by size. A tree dominates another one if it has no more rules and no
+        more errors in the mean over the folds. The constant, which is the smallest, is included.
+    """
+    errors, sizes = {}, {}
+    for sampling in samplings:
+        results = [_path_on_fold(prototype, fold, sampling, reference) for fold in folds]
+        if any(result is None for result in results):
+            continue
+        n_sizes = min(result.shape[1] for result in results if result is not None)
+        means = np.mean([result[:, :n_sizes] for result in results if result is not None], axis=0)
+        for position in range(n_sizes):
+            errors[sampling, position + 1], sizes[sampling, position + 1] = means[:, position]
+    order = sorted(errors, key=lambda key: (round(sizes[key], 9), round(errors[key], 12)))
+    chosen, least = [], np.inf
+    for key in order:
+        if errors[key] < least - 1e-12:
+            chosen.append(key)
+            least = errors[key]
+    if max_rules is not None and chosen:
+        chosen = [key for key in chosen if sizes[key] <= max_rules + 0.5] or chosen[:1]
+    return [_params(prototype, sampling, n_leaves) for sampling, n_leaves in chosen]
+
+
+def _params(prototype: Any, sampling: Any, n_leaves: int) -> dict[str, Any]:
+    params: dict[str, Any] = {"max_leaf_nodes": n_leaves, "sampling": sampling}
+    if "classification" in prototype.tasks:
+        params["merge_leaves"] = True
+    return params
+
+
+def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> np.ndarray | None:
+    """Return the errors and the number of rules of each size on the held-out rows of a fold.
+
+    The result has the shape (2, n_sizes). It is None if the tree cannot be fitted, in which case
+    the candidates of the search report the error.
+    """
+    extractor: CARTExtractor = clone(prototype).set_params(
+        max_leaf_nodes=PATH_LEAVES,
+        sampling=sampling,
+        simplify=False,
+        merge_leaves=False,
+        prune=None,
+    )
+    extractor.estimator = fold.black_box
+    options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
+    try:
+        extractor.fit(fold.X_train, **options)
+    except ExtractionTimeoutError:
+        raise
+    except Exception:
+        return None
+    tree = extractor.tree_.tree_
+    leaves = np.flatnonzero(tree.children_left < 0)
+    if len(leaves) != len(extractor.rules_):
+        return None
+    X, weights = fold.X_test, fold.test_weight
+    target = fold.y_test
+    if reference == "black_box":
+        X, weights = fold.fidelity_rows
+        target = extractor.oracle_.query(X)
+    node = leaves[extractor.rules_.assign(extractor.rows_of_rules(X))]
+    outputs = np.asarray(
+        tree.value[:, 0].argmax(axis=1) if hasattr(extractor, "classes_") else tree.value[:, 0, 0]
+    )
+    if hasattr(extractor, "classes_"):
+        labels = np.asarray(extractor.tree_.classes_)[outputs]
+        outputs = extractor.classes_[labels.astype(int)]
+    return _errors_by_size(tree, node, outputs, np.asarray(target), weights)
+
+
+def _errors_by_size(
+    tree: Any, node: np.ndarray, outputs: np.ndarray, target: np.ndarray, weights: Any
+) -> np.ndarray:
+    """Return the errors and the number of rules of the trees with 1, 2, ... leaves."""
+    n_leaves = (tree.node_count + 1) // 2
+    parent = np.full(tree.node_count, -1)
+    for children in (tree.children_left, tree.children_right):
+        inner = np.flatnonzero(children >= 0)
+        parent[children[inner]] = inner
+    is_classification = outputs.dtype.kind != "f" or target.dtype.kind != "f"
+    result = np.empty((2, n_leaves))
+    for size in range(n_leaves, 0, -1):
+        n_nodes = 2 * size - 1
+        while (is_beyond := node >= n_nodes).any():
+            node = np.where(is_beyond, parent[node], node)
+        predicted = outputs[node]
+        if tree.n_classes[0] > 1 or is_classification:
+            losses = (predicted != target).astype(float)
+            n_rules = size - np.count_nonzero(equal_siblings(tree, n_nodes))
+        else:
+            losses, n_rules = (predicted - target.astype(float)) ** 2, size
+        result[:, size - 1] = np.average(losses, weights=weights), n_rules
+    return result
