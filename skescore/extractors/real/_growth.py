@@ -7,30 +7,34 @@ that agrees with the rule's class must reach the minimum precision on each of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
-from skescore.extractors.real._codes import CodedFeature
 from skescore.extractors.real._packed import ClassCounts, CodeLayout, PackedPoints
 
 #: Allowed codes of each feature.
 Premise: TypeAlias = list[np.ndarray]
-#: Feature, allowed codes, gain, and counts of the premise with the literal.
-Literal: TypeAlias = tuple[int, np.ndarray, float, np.ndarray]
+#: Counts of points that disagree and agree, for training rows and for queried points.
+Pairs: TypeAlias = list[list[float]]
 #: Difference of gains below which they are ties.
 _EQUAL = 1e-9
 #: Largest number of sets of categories that are compared.
 _CHOICES = 64
+#: Smallest share and weight, so that logarithms are finite.
+_TINY = 1e-12
 
 
 class PremiseGrower:
-    """Grow rules from rows: premises that are precise on both kinds of points."""
+    """Grow rules from rows: premises that are precise on both kinds of points.
+
+    Inside, a premise is one array with the allowed codes of all varying features, at the cells of
+    the layout.
+    """
 
     def __init__(self, layout: CodeLayout, rows: PackedPoints, min_precision: float) -> None:
         self.layout = layout
-        self.features: Sequence[CodedFeature] = layout.features
         self.rows = rows
         self.min_precision = min_precision
 
@@ -38,9 +42,9 @@ class PremiseGrower:
         """Return whether queried points do not contradict a row's full conjunction."""
         if not queried.n_points:
             return True
-        full = [np.arange(n) == code for n, code in zip(self.layout.n_codes, codes, strict=True)]
-        same = queried.matching(self.layout, full)
-        return self._is_precise(ClassCounts(self.layout, queried, output).pairs(same[None])[:, 0])
+        same = queried.equal_to(self.layout, codes)
+        pairs = ClassCounts(self.layout, queried, output).pairs(same[None])[:, 0]
+        return self._is_precise(pairs.tolist())
 
     def grow(self, codes: np.ndarray, output: int, queried: PackedPoints) -> Premise | None:
         """Generalize the conjunction of all values of a row as far as the evidence allows.
@@ -49,149 +53,176 @@ class PremiseGrower:
         """
         points = self.rows.joined(queried) if queried.n_points else self.rows
         counts = ClassCounts(self.layout, points, output)
-        literals, premise = self._add_literals(codes, counts)
-        if premise is None:
+        allowed = np.ones(self.layout.size, dtype=bool)
+        allowed[self.layout.n_cells] = False  # the cell without points
+        literals = self._add_literals(allowed, codes, counts)
+        if literals is None:
             return None
         # The literals that were added last are the least important.
-        premise = self._drop(premise, literals[::-1], counts)
-        return self._widen(premise, counts)
+        literals = self._drop(allowed, literals[::-1], counts)
+        self._widen(allowed, sorted(literals), counts)
+        return self.layout.premise(allowed)
 
-    def _is_precise(self, pairs: Any) -> bool:
+    def _is_precise(self, pairs: Pairs) -> bool:
         """Return whether enough points of each kind agree, which is true without points."""
         # Shares such as 0.95 are not exact in floating point, but counts are.
-        return all(
-            agreeing >= self.min_precision * (against + agreeing) * (1 - 1e-12)
-            for against, agreeing in pairs
-        )
+        for against, agreeing in pairs:
+            if not agreeing >= self.min_precision * (against + agreeing) * (1 - 1e-12):
+                return False
+        return True
 
     def _add_literals(
-        self, codes: np.ndarray, counts: ClassCounts
-    ) -> tuple[list[int], Premise | None]:
+        self, allowed: np.ndarray, codes: np.ndarray, counts: ClassCounts
+    ) -> list[int] | None:
         """Add literals of the full conjunction, the best first, until the premise is precise.
 
         Literals have the width with the largest gain: codes up to or from the row's code, or a set
-        of categories with the row's category.
+        of categories with the row's category. Return the features in the order of their literals,
+        or None if the full conjunction is not precise.
         """
-        premise: Premise = [np.ones(n, dtype=bool) for n in self.layout.n_codes]
         order: list[int] = []
         mask = np.full(counts.sides.shape[1], ~np.uint64(0))
         pairs = counts.pairs(mask[None])[:, 0]
         while not self._is_precise(pairs.tolist()):
-            literal = self._best_literal(codes, premise, counts, mask)
+            literal = self._best_literal(allowed, codes, counts, mask, pairs)
             if literal is None:
-                return order, None
-            j, premise[j], _, pairs = literal
+                return None
+            j, own_codes, pairs = literal
+            allowed[self.layout.cells_of(j)] = own_codes
             order = [*(k for k in order if k != j), j]
-            mask = mask & counts.points.satisfying(self.layout, j, premise[j])
-        return order, premise
+            mask = mask & counts.points.satisfying(self.layout, j, own_codes)
+        return order
 
     def _best_literal(
-        self, codes: np.ndarray, premise: Premise, counts: ClassCounts, mask: np.ndarray
-    ) -> Literal | None:
-        """Return the literal with the largest gain; None if none is left."""
-        best: Literal | None = None
-        for literal in sorted(self._literals(codes, premise, counts, mask), key=lambda one: one[0]):
-            if best is None or literal[2] > best[2] + _EQUAL:
-                best = literal
-        return best
+        self,
+        allowed: np.ndarray,
+        codes: np.ndarray,
+        counts: ClassCounts,
+        mask: np.ndarray,
+        pairs: np.ndarray,
+    ) -> tuple[int, np.ndarray, np.ndarray] | None:
+        """Return the feature of the literal with the largest gain, its codes and its counts.
 
-    def _literals(
-        self, codes: np.ndarray, premise: Premise, counts: ClassCounts, mask: np.ndarray
-    ) -> Iterator[Literal]:
-        """Yield the best literal of each feature."""
-        layout = self.layout
+        Return None if no literal is left.
+        """
+        layout, literals = self.layout, []
         by_cell = counts.of_cells(mask)
-        if layout.packed_ordered:
-            tables = by_cell[:, layout.ordered_cells]
-            yield from _ordered_literals(layout.packed_ordered, tables, codes, premise)
-        for j in layout.varying:
-            if (j in layout.starts and self.features[j].ordered) or premise[j].sum() == 1:
-                continue
-            is_packed = j in layout.starts
-            tables = by_cell[:, layout.cells_of(j)] if is_packed else counts.of_codes(j, mask)
-            if self.features[j].ordered:
-                yield from _ordered_literals([j], tables[:, None], codes, premise)
-            else:
-                yield _category_literal(j, tables, int(codes[j]), premise[j])
+        for kind, features, cells in (
+            (_Intervals, layout.packed_ordered, layout.ordered_cells),
+            (_Categories, layout.packed_unordered, layout.unordered_cells),
+        ):
+            if features:
+                own = codes[features].astype(np.intp)
+                literals.append(kind(features, by_cell[:, cells], own, allowed[cells], pairs))
+        for j in layout.wide:
+            kind = _Intervals if layout.features[j].ordered else _Categories
+            tables, own = counts.of_codes(j, mask)[:, None], codes[[j]].astype(np.intp)
+            literals.append(kind([j], tables, own, allowed[None, layout.cells_of(j)], pairs))
+        candidates = sorted(
+            (j, gain, batch, i)
+            for batch, own_literals in enumerate(literals)
+            for i, (j, gain) in enumerate(
+                zip(own_literals.features, own_literals.best_gains, strict=True)
+            )
+        )
+        best_gain, best = -np.inf, None
+        for j, gain, batch, i in candidates:
+            if gain > best_gain + _EQUAL:
+                best_gain, best = gain, (j, batch, i)
+        if best is None:
+            return None
+        j, batch, i = best
+        return j, *literals[batch].literal(i, layout.n_codes[j])
 
-    def _drop(self, premise: Premise, literals: Sequence[int], counts: ClassCounts) -> Premise:
-        """Drop literals one by one if the rule remains precise without them."""
-        premise, remaining = list(premise), list(literals)
-        words = {j: counts.points.satisfying(self.layout, j, premise[j]) for j in remaining}
+    def _drop(
+        self, allowed: np.ndarray, literals: Sequence[int], counts: ClassCounts
+    ) -> list[int]:
+        """Drop literals one by one if the rule remains precise without them; return the others."""
+        remaining = list(literals)
+        words = self._words(allowed, remaining, counts)
         pairs = None
         for j in literals:
             if pairs is None:
-                masks = _excluded_points(np.stack([words[k] for k in remaining]))
-                pairs = counts.pairs(masks).transpose(1, 0, 2)
+                pairs = counts.pairs(_excluded_points(words)).transpose(1, 0, 2)
+            at = remaining.index(j)
             # Without the literal, the points that only it excludes are covered as well.
-            if self._is_precise((pairs[-1] + pairs[remaining.index(j)]).tolist()):
-                premise[j] = np.ones_like(premise[j])
-                remaining.remove(j)
-                pairs = None
-        return premise
+            if self._is_precise((pairs[-1] + pairs[at]).tolist()):
+                allowed[self.layout.cells_of(j)] = True
+                del remaining[at]
+                words = np.delete(words, at, axis=0)
+                pairs = None if remaining else pairs
+        return remaining
 
-    def _widen(self, premise: Premise, counts: ClassCounts) -> Premise:
+    def _words(
+        self, allowed: np.ndarray, features: Sequence[int], counts: ClassCounts
+    ) -> np.ndarray:
+        """Return the points that satisfy the literal of each feature."""
+        words = np.empty((len(features), counts.sides.shape[1]), dtype=np.uint64)
+        for at, j in enumerate(features):
+            own_codes = allowed[self.layout.cells_of(j)]
+            words[at] = counts.points.satisfying(self.layout, j, own_codes)
+        return words
+
+    def _widen(self, allowed: np.ndarray, literals: list[int], counts: ClassCounts) -> None:
         """Allow more codes, one by one, while the rule stays precise; those with most rows first.
 
         Categories without contradicting points are allowed all at once.
         """
-        premise = [allowed.copy() for allowed in premise]
-        literals = [j for j in self.layout.varying if not premise[j].all()]
-        words = {j: counts.points.satisfying(self.layout, j, premise[j]) for j in literals}
+        words = self._words(allowed, literals, counts)
         while literals:
-            masks = _excluded_points(np.stack([words[j] for j in literals]))
-            extension = self._best_extension(premise, literals, counts, masks)
+            extension = self._best_extension(allowed, literals, counts, words)
             if extension is None:
                 break
-            j, codes = extension
-            premise[j][codes] = True
-            words[j] = counts.points.satisfying(self.layout, j, premise[j])
-            literals = [j for j in literals if not premise[j].all()]
-        return premise
+            at, codes = extension
+            cells = self.layout.cells_of(literals[at])
+            allowed[cells][codes] = True
+            if allowed[cells].all():
+                literals = [*literals[:at], *literals[at + 1 :]]
+                words = np.delete(words, at, axis=0)
+            else:
+                words[at] |= counts.points.satisfying(
+                    self.layout, literals[at], _flags(codes, self.layout.n_codes[literals[at]])
+                )
 
     def _best_extension(
         self,
-        premise: Premise,
+        allowed: np.ndarray,
         literals: Sequence[int],
         counts: ClassCounts,
-        masks: np.ndarray,
+        words: np.ndarray,
     ) -> tuple[int, list[int]] | None:
-        """Return the feature and codes to allow next; None if no extension is precise."""
-        candidates = self._extensions(premise, literals, counts, masks)
-        (covered,) = counts.pairs(masks[-1:]).transpose(1, 0, 2)
+        """Return the literal and the codes to allow next; None if no extension is precise."""
+        masks = _excluded_points(words)
+        further = [self._further_codes(allowed[self.layout.cells_of(j)], j) for j in literals]
+        covered, *added = counts.of_code_sets(literals, further, masks)
         best_surplus, best_extension = -np.inf, None
-        for j, codes, added in candidates:
-            if not self._is_precise((covered + added).tolist()):
-                continue
-            against, agreeing = added[0]  # the training rows
-            if agreeing - against > best_surplus:
-                best_surplus, best_extension = agreeing - against, (j, codes)
+        for at, (j, codes, by_code) in enumerate(zip(literals, further, added, strict=True)):
+            extensions = [([code], by_code[i]) for i, code in enumerate(codes)]
+            if not self.layout.features[j].ordered:
+                is_free = by_code[:, :, 0].sum(axis=1) == 0
+                if is_free.any():
+                    free = [code for code, flag in zip(codes, is_free, strict=True) if flag]
+                    extensions = [(free, by_code[is_free].sum(axis=0))]
+            for some_codes, pairs in extensions:
+                against, agreeing = pairs[0].tolist()  # the training rows
+                surplus = agreeing - against
+                if surplus > best_surplus and self._is_precise((covered[0] + pairs).tolist()):
+                    best_surplus, best_extension = surplus, (at, some_codes)
         return best_extension
 
-    def _extensions(
-        self,
-        premise: Premise,
-        literals: Sequence[int],
-        counts: ClassCounts,
-        masks: np.ndarray,
-    ) -> list[tuple[int, list[int], np.ndarray]]:
-        """Return features and codes that may be allowed next, and the counts of added points."""
-        result: list[tuple[int, list[int], np.ndarray]] = []
-        for j, mask in zip(literals, masks[:-1], strict=True):
-            allowed = premise[j]
-            if not self.features[j].ordered:
-                gains = counts.of_codes(j, mask)
-                is_free = ~allowed & (gains[..., 0].sum(axis=0) == 0)
-                free = np.flatnonzero(is_free).tolist()
-                codes = [free] if free else [[code] for code in np.flatnonzero(~allowed).tolist()]
-                result.extend((j, some, gains[:, some].sum(axis=1)) for some in codes)
-                continue
-            first = int(allowed.argmax())
-            last = len(allowed) - 1 - int(allowed[::-1].argmax())
-            neighbors = [code for code in (first - 1, last + 1) if 0 <= code < len(allowed)]
-            added = counts.of_some_codes(j, neighbors, mask)
-            result.extend((j, [code], added[:, at]) for at, code in enumerate(neighbors))
-        return result
+    def _further_codes(self, own_codes: np.ndarray, feature: int) -> list[int]:
+        """Return the codes that may be allowed next."""
+        if not self.layout.features[feature].ordered:
+            return np.flatnonzero(~own_codes).tolist()
+        first = int(own_codes.argmax())
+        neighbors = first - 1, first + int(own_codes.sum())
+        return [code for code in neighbors if 0 <= code < len(own_codes)]
+
+
+def _flags(codes: Sequence[int], n_codes: int) -> np.ndarray:
+    result = np.zeros(n_codes, dtype=bool)
+    result[codes] = True
+    return result
 
 
 def _excluded_points(words: np.ndarray) -> np.ndarray:
@@ -217,89 +248,123 @@ def _excluded_points(words: np.ndarray) -> np.ndarray:
     return result
 
 
-def _ordered_literals(
-    features: Sequence[int], tables: np.ndarray, codes: np.ndarray, premise: Premise
-) -> Iterator[Literal]:
-    """Yield the best literal of each ordered feature.
+class _Intervals:
+    """Literals of ordered features: codes up to or from the row's code.
 
     Parameters
     ----------
     features : sequence of int
         The features.
-    tables : ndarray of shape (2, n_features, n_codes, 2)
+    tables : ndarray of shape (2 kinds, n_features, n_codes, 2 sides)
         Counts by code.
-    codes : ndarray of shape (n_all_features,)
+    codes : ndarray of int, shape (n_features,)
         Codes of the row.
-    premise : list of ndarray
-        Allowed codes.
+    allowed : ndarray of bool, shape (n_features, n_codes)
+        Allowed codes so far.
+    pairs : ndarray of shape (2 kinds, 2 sides)
+        Counts of all points.
+
+    Attributes
+    ----------
+    best_gains : list of float
+        Gain of the best literal of each feature; minus infinity if there is none.
     """
-    n_codes = tables.shape[2]
-    all_codes = np.arange(n_codes)
-    # Literals up to a code at or above the row's, then from a code at or below it.
-    first = np.array([premise[j].argmax() for j in features])[:, None]
-    n_allowed = np.array([premise[j].sum() for j in features])[:, None]
-    last = first + n_allowed - 1
-    code = codes[features].astype(np.intp)[:, None]
-    valid = np.hstack(
-        [(all_codes >= code) & (all_codes < last), (all_codes > first) & (all_codes <= code)]
-    )
-    upto = tables.cumsum(axis=2)  # sums of integers are exact
-    remaining = np.concatenate([upto, upto[:, :, -1:] - upto + tables], axis=2)
-    gains = np.where(valid, _gains(remaining, upto[:, :, -1]), -np.inf)
+
+    def __init__(
+        self,
+        features: Sequence[int],
+        tables: np.ndarray,
+        codes: np.ndarray,
+        allowed: np.ndarray,
+        pairs: np.ndarray,
+    ) -> None:
+        self.features, self._allowed = features, allowed
+        self._n_codes = n_codes = tables.shape[2]
+        all_codes = np.arange(n_codes)
+        # Literals up to a code at or above the row's, then from a code at or below it.
+        first = allowed.argmax(axis=1)[:, None]
+        last = first + allowed.sum(axis=1)[:, None] - 1
+        code = codes[:, None]
+        is_valid = np.concatenate(
+            [(all_codes >= code) & (all_codes < last), (all_codes > first) & (all_codes <= code)],
+            axis=1,
+        )
+        upto = tables.cumsum(axis=2)  # sums of integers are exact
+        self._counts = np.concatenate([upto, upto[:, :, -1:] - upto + tables], axis=2)
+        self.best_gains, self._best = _best_choices(self._counts, is_valid, pairs)
+
+    def literal(self, at: int, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the allowed codes of the best literal of a feature, and its counts."""
+        best = self._best[at]
+        side, bound = divmod(best, self._n_codes)
+        own_codes = np.arange(n_codes)
+        is_chosen = (own_codes >= bound) if side else (own_codes <= bound)
+        return self._allowed[at, :n_codes] & is_chosen, self._counts[:, at, best]
+
+
+class _Categories:
+    """Literals of categorical features: sets of categories with the row's category.
+
+    These are the category itself, then with the purest other category, the next one, and so on.
+    The parameters and attributes are those of intervals.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[int],
+        tables: np.ndarray,
+        codes: np.ndarray,
+        allowed: np.ndarray,
+        pairs: np.ndarray,
+    ) -> None:
+        self.features = features
+        scale = np.maximum(1.0, pairs.sum(axis=1))
+        counts = tables[0] / scale[0] + tables[1] / scale[1]
+        total = counts[..., 0] + counts[..., 1]
+        share = np.where(total > 0, counts[..., 1] / np.where(total > 0, total, 1), -1.0)
+        share[np.arange(len(features)), codes] = 2.0
+        share[~allowed] = -2.0
+        self._order = np.argsort(-share, axis=1, kind="stable")
+        self._counts = np.take_along_axis(tables, self._order[None, :, :, None], axis=2)
+        self._counts = self._counts.cumsum(axis=2)  # sums of integers are exact
+        n_allowed = allowed.sum(axis=1)
+        sizes = np.arange(1, tables.shape[2] + 1)
+        is_valid = sizes < n_allowed[:, None]
+        for at in np.flatnonzero(n_allowed > _CHOICES):
+            some_sizes = np.geomspace(1, n_allowed[at] - 1, _CHOICES).astype(np.intp)
+            is_valid[at] &= np.isin(sizes, some_sizes)
+        self.best_gains, self._best = _best_choices(self._counts, is_valid, pairs)
+
+    def literal(self, at: int, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the allowed codes of the best literal of a feature, and its counts."""
+        best = self._best[at]
+        return _flags(self._order[at, : best + 1], n_codes), self._counts[:, at, best]
+
+
+def _best_choices(
+    counts: np.ndarray, is_valid: np.ndarray, pairs: np.ndarray
+) -> tuple[list[float], list[int]]:
+    """Return the largest gain of the valid choices of each feature, and the first such choice."""
+    gains = np.where(is_valid, _gains(counts, pairs), -np.inf)
     at = (gains >= gains.max(axis=1, keepdims=True) - _EQUAL).argmax(axis=1)
-    for i, j in enumerate(features):
-        if n_allowed[i, 0] == 1:
-            continue
-        side, bound = divmod(int(at[i]), n_codes)
-        own_codes = np.arange(len(premise[j]))
-        chosen = premise[j] & ((own_codes >= bound) if side else (own_codes <= bound))
-        yield j, chosen, float(gains[i, at[i]]), remaining[:, i, at[i]]
+    return gains[np.arange(len(gains)), at].tolist(), at.tolist()
 
 
-def _category_literal(feature: int, tables: np.ndarray, code: int, allowed: np.ndarray) -> Literal:
-    """Return the set of categories with the largest gain."""
-    choices = _choices(allowed, code, tables)
-    remaining = np.stack([choices @ table for table in tables])[:, None]
-    gains = _gains(remaining, tables.sum(axis=1)[:, None])[0]
-    at = int(np.argmax(gains >= gains.max() - _EQUAL))
-    return feature, choices[at], float(gains[at]), remaining[:, 0, at]
-
-
-def _choices(allowed: np.ndarray, code: int, tables: np.ndarray) -> np.ndarray:
-    """Return narrower sets of categories with a given category, one per row."""
-    codes = np.arange(len(allowed))
-    # The category itself, then with the purest other category, the next one, ...
-    counts = sum(table / max(1.0, table.sum()) for table in tables)
-    total = counts.sum(axis=1)
-    share = np.where(total > 0, counts[:, 1] / np.where(total > 0, total, 1), -1.0)
-    share[code] = 2.0
-    share[~allowed] = -2.0
-    rank = np.empty(len(codes), dtype=np.intp)
-    rank[np.lexsort((codes, -share))] = codes
-    n_allowed = int(allowed.sum())
-    sizes = np.arange(1, n_allowed)
-    if n_allowed > _CHOICES:
-        sizes = np.unique(np.geomspace(1, n_allowed - 1, _CHOICES).astype(np.intp))
-    choices = (rank < sizes[:, None]) & allowed
-    return choices[choices.sum(axis=1) < allowed.sum()]
-
-
-def _gains(remaining: np.ndarray, totals: np.ndarray) -> np.ndarray:
+def _gains(counts: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """Return FOIL's information gain of each choice.
 
-    Rows and queried points have equal weight, whatever their numbers.
+    Training rows and queried points have equal weight, whatever their numbers.
 
     Parameters
     ----------
-    remaining : ndarray of shape (2, n_features, n_choices, 2)
+    counts : ndarray of shape (2 kinds, n_features, n_choices, 2 sides)
         Counts with the literal.
-    totals : ndarray of shape (2, n_features, 2)
+    pairs : ndarray of shape (2 kinds, 2 sides)
         Counts without it.
     """
-    scale = np.maximum(1.0, totals.sum(axis=2))
-    before = (totals / scale[..., None]).sum(axis=0)
-    after = (remaining / scale[..., None, None]).sum(axis=0)
-    tiny = 1e-12
-    share = np.maximum(after[..., 1], tiny) / np.maximum(after.sum(axis=-1), tiny)
-    share_before = np.maximum(before[:, 1], tiny) / np.maximum(before.sum(axis=1), tiny)
-    return np.asarray(remaining[0][..., 1] * (np.log2(share) - np.log2(share_before)[:, None]))
+    scale = np.maximum(1.0, pairs.sum(axis=1))
+    before = pairs[0] / scale[0] + pairs[1] / scale[1]
+    after = counts[0] / scale[0] + counts[1] / scale[1]
+    share = np.maximum(after[..., 1], _TINY) / np.maximum(after[..., 0] + after[..., 1], _TINY)
+    share_before = np.maximum(before[1], _TINY) / np.maximum(before[0] + before[1], _TINY)
+    return np.asarray(counts[0, ..., 1] * (np.log2(share) - np.log2(share_before)))

@@ -23,19 +23,23 @@ ROWS, QUERIED = 0, 1
 
 
 class CodeLayout:
-    """Numbering of the codes of all packed features.
+    """Numbering of the codes of all features that vary.
+
+    Cells number the codes of the packed features, then comes a cell without points, then those of
+    wide features.
 
     Attributes
     ----------
+    varying : list of int
+        Features with more than one code.
     packed : list of int
-        Features with few codes, each of which has a bit per point. Features with one code are left
-        out.
+        Varying features with few codes, each of which has a bit per point.
     wide : list of int
-        Features with more codes.
-    starts : dict of int to int
-        Cell of the first code of each packed feature.
+        The other varying features.
     n_cells : int
         Number of codes of all packed features.
+    size : int
+        Number of cells.
     """
 
     def __init__(self, features: Sequence[CodedFeature]) -> None:
@@ -44,22 +48,39 @@ class CodeLayout:
         self.varying = [j for j, n in enumerate(self.n_codes) if n > 1]
         self.packed = [j for j in self.varying if self.n_codes[j] <= _MOST_PACKED_CODES]
         self.wide = [j for j in self.varying if self.n_codes[j] > _MOST_PACKED_CODES]
-        sizes = [self.n_codes[j] for j in self.packed]
-        ends = np.cumsum(sizes, dtype=np.intp)
-        self.n_cells = int(ends[-1]) if sizes else 0
-        self.starts = dict(zip(self.packed, (ends - sizes).tolist(), strict=True))
+        self._slices: dict[int, slice] = {}
+        self.n_cells = self._number_cells(self.packed, 0)
+        self.size = self._number_cells(self.wide, self.n_cells + 1)
         self.packed_ordered = [j for j in self.packed if features[j].ordered]
-        # Cells of each ordered feature in a row of equal length; the end is filled up with a cell
-        # that has no points.
-        codes = np.arange(max((self.n_codes[j] for j in self.packed_ordered), default=1))
-        starts = np.array([self.starts[j] for j in self.packed_ordered], dtype=np.intp)[:, None]
-        counts = np.array([self.n_codes[j] for j in self.packed_ordered], dtype=np.intp)[:, None]
-        self.ordered_cells = np.where(codes < counts, starts + codes, self.n_cells)
+        self.packed_unordered = [j for j in self.packed if not features[j].ordered]
+        self.ordered_cells = self._table(self.packed_ordered)
+        self.unordered_cells = self._table(self.packed_unordered)
+
+    def _number_cells(self, features: Sequence[int], start: int) -> int:
+        """Assign consecutive cells to features; return the end."""
+        for j in features:
+            self._slices[j] = slice(start, start + self.n_codes[j])
+            start += self.n_codes[j]
+        return start
+
+    def _table(self, features: Sequence[int]) -> np.ndarray:
+        """Return the cells of each feature; shorter rows end with the cell without points."""
+        n_codes = max((self.n_codes[j] for j in features), default=0)
+        result = np.full((len(features), n_codes), self.n_cells)
+        for row, j in zip(result, features, strict=True):
+            row[: self.n_codes[j]] = np.arange(self.n_codes[j]) + self._slices[j].start
+        return result
 
     def cells_of(self, feature: int) -> slice:
-        """Return the cells of a packed feature."""
-        start = self.starts[feature]
-        return slice(start, start + self.n_codes[feature])
+        """Return the cells of a feature."""
+        return self._slices[feature]
+
+    def premise(self, allowed: np.ndarray) -> list[np.ndarray]:
+        """Return the allowed codes of each feature."""
+        all_codes = np.ones(1, dtype=bool)
+        return [
+            allowed[self._slices[j]] if n > 1 else all_codes for j, n in enumerate(self.n_codes)
+        ]
 
     def pack(self, points: Evidence, n_classes: int, kind: int) -> PackedPoints:
         """Pack points of a kind, whose weights are whole numbers.
@@ -128,7 +149,7 @@ class PackedPoints:
 
     def satisfying(self, layout: CodeLayout, feature: int, allowed: np.ndarray) -> np.ndarray:
         """Return the points that have an allowed code of a feature, as words."""
-        if feature in layout.starts:
+        if layout.n_codes[feature] <= _MOST_PACKED_CODES:
             return np.bitwise_or.reduce(self.cells[layout.cells_of(feature)][allowed], axis=0)
         return _packed_bits(allowed[self.wide_codes[layout.wide.index(feature)]])
 
@@ -139,6 +160,15 @@ class PackedPoints:
             if not premise[j].all():
                 result &= self.satisfying(layout, j, premise[j])
         return result
+
+    def equal_to(self, layout: CodeLayout, codes: np.ndarray) -> np.ndarray:
+        """Return the points with the very codes of a row, as words."""
+        own_cells = [layout.cells_of(j).start + int(codes[j]) for j in layout.packed]
+        result = np.bitwise_and.reduce(self.cells[own_cells], axis=0, initial=~np.uint64(0))
+        if layout.wide:
+            is_same = (self.wide_codes == codes[layout.wide][:, None]).all(axis=0)
+            result &= _packed_bits(is_same)
+        return np.asarray(result)
 
     def exact_factors(self) -> np.ndarray:
         """Return the weights of words in the shortest type in which sums are exact."""
@@ -168,7 +198,7 @@ class ClassCounts:
     def pairs(self, masks: np.ndarray) -> np.ndarray:
         """Return counts of sets of points, shape (2 kinds, n_sets, 2 sides)."""
         counts = _weights_of(masks[:, None] & self.sides, self._factors)
-        return np.moveaxis(counts, 2, 0)
+        return counts.transpose(2, 0, 1)
 
     def of_cells(self, mask: np.ndarray) -> np.ndarray:
         """Return counts by code of the packed features, shape (2 kinds, n_cells + 1, 2 sides).
@@ -185,18 +215,8 @@ class ClassCounts:
             result[:, batch] = counts.transpose(2, 1, 0)
         return result
 
-    def of_some_codes(self, feature: int, codes: Sequence[int], mask: np.ndarray) -> np.ndarray:
-        """Return counts by some codes of a feature, shape (2 kinds, n_codes, 2 sides)."""
-        if feature not in self.layout.starts:
-            return self.of_codes(feature, mask)[:, codes]
-        start = self.layout.starts[feature]
-        return self.pairs(self.points.cells[[start + code for code in codes]] & mask)
-
     def of_codes(self, feature: int, mask: np.ndarray) -> np.ndarray:
-        """Return counts by code of a feature, shape (2 kinds, n_codes, 2 sides)."""
-        if feature in self.layout.starts:
-            cells = self.points.cells[self.layout.cells_of(feature)]
-            return self.pairs(cells & mask)
+        """Return counts by code of a wide feature, shape (2 kinds, n_codes, 2 sides)."""
         n_codes = self.layout.n_codes[feature]
         codes = self.points.wide_codes[self.layout.wide.index(feature)]
         result = np.empty((2, n_codes, 2))
@@ -205,6 +225,43 @@ class ClassCounts:
             factors = self.points.factors[index // _BITS]
             for kind in (ROWS, QUERIED):
                 result[kind, :, side] = np.bincount(codes[index], factors[:, kind], n_codes)
+        return result
+
+    def of_code_sets(
+        self, features: Sequence[int], codes: Sequence[Sequence[int]], masks: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return counts of points by some codes of features, each within a set of points.
+
+        Parameters
+        ----------
+        features : sequence of int
+            The features.
+        codes : sequence of sequence of int
+            Codes of each feature.
+        masks : ndarray of uint64, shape (n_features + 1, n_words)
+            The set of points of each feature, and a further set.
+
+        Returns
+        -------
+        list of ndarray of shape (n_codes, 2 kinds, 2 sides)
+            Counts of the further set, as that of one code, then those of each feature.
+        """
+        layout = self.layout
+        is_packed = [layout.n_codes[j] <= _MOST_PACKED_CODES for j in features]
+        own_codes = [some if flag else [] for some, flag in zip(codes, is_packed, strict=True)]
+        sizes = [len(some) for some in own_codes]
+        cells = [
+            layout.cells_of(j).start + code
+            for j, some in zip(features, own_codes, strict=True)
+            for code in some
+        ]
+        owners = np.repeat(np.arange(len(features)), sizes)
+        sets = np.concatenate([masks[-1:], self.points.cells[cells] & masks[owners]])
+        counts = self.pairs(sets).transpose(1, 0, 2)
+        result = np.split(counts, np.cumsum([1, *sizes])[:-1])
+        for at, (j, flag) in enumerate(zip(features, is_packed, strict=True)):
+            if not flag:
+                result[at + 1] = self.of_codes(j, masks[at])[:, codes[at]].transpose(1, 0, 2)
         return result
 
 
