@@ -134,9 +134,7 @@ class PremiseGrower:
         j, batch, i = best
         return j, *literals[batch].literal(i, layout.n_codes[j])
 
-    def _drop(
-        self, allowed: np.ndarray, literals: Sequence[int], counts: ClassCounts
-    ) -> list[int]:
+    def _drop(self, allowed: np.ndarray, literals: Sequence[int], counts: ClassCounts) -> list[int]:
         """Drop literals one by one if the rule remains precise without them; return the others."""
         remaining = list(literals)
         words = self._words(allowed, remaining, counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -268,7 +269,7 @@ class ClassCounts:
 def _weights_of(masks: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Return the weights of sets of points, shape (..., 2 kinds)."""
     counts = np.bitwise_count(masks).astype(factors.dtype)
-    weights = counts.reshape(-1, len(factors)) @ factors
+    weights = counts.reshape(math.prod(masks.shape[:-1]), len(factors)) @ factors
     return weights.reshape(*masks.shape[:-1], 2).astype(float)
 
 

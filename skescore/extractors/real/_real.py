@@ -382,7 +382,9 @@ class RuleMaker:
     def _query(self, codes: np.ndarray, row: int) -> PackedPoints:
         """Query the black box for variants of a row."""
         key = "REAL's variants", self._n_queries, row
-        shared_points: PackedPoints | None = None if self._sharing is None else self._sharing.get(key)
+        shared_points: PackedPoints | None = (
+            None if self._sharing is None else self._sharing.get(key)
+        )
         if shared_points is not None:
             if shared_points.n_points:
                 self._extraction.oracle.count_again(shared_points.n_points)
