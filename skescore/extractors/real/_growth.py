@@ -217,7 +217,7 @@ class PremiseGrower:
         return [code for code in neighbors if 0 <= code < len(own_codes)]
 
 
-def _flags(codes: Sequence[int], n_codes: int) -> np.ndarray:
+def _flags(codes: Sequence[int] | np.ndarray, n_codes: int) -> np.ndarray:
     result = np.zeros(n_codes, dtype=bool)
     result[codes] = True
     return result
