@@ -355,7 +355,8 @@ class RuleMaker:
         coded = self._coded
         waiting = np.argsort(-coded.typicality(), kind="stable")
         waiting = waiting[coded.purity[waiting] >= self._min_precision * (1 - 1e-12)]
-        no_points = self.layout.pack(coded.rows.part(np.empty(0, dtype=np.intp)), self._n_classes, QUERIED)
+        no_rows = coded.rows.part(np.empty(0, dtype=np.intp))
+        no_points = self.layout.pack(no_rows, self._n_classes, QUERIED)
         return Progress((), waiting, no_points)
 
     def _go_on(self, progress: Progress, waited: float) -> Progress:
