@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from skescore._random import combine, uniform_points
+from skescore._random import combine, mix
 from skescore.rules import Interval, OneOf
 
 #: Largest key of a coded row; keys are sorted as integers.
 _LARGEST_KEY = 2**62
 #: Shares of redrawn features in successive variants.
 _SHARES = (0.25, 0.5, 0.75, 1.0)
+#: Mask of 64 bits.
+_ALL_BITS = 2**64 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +161,7 @@ def variants(
     """
     n_features = len(features)
     n_codes = np.array([len(feature.counts) for feature in features])
-    key: Any = np.uint64(0)
-    for code in codes.tolist():
-        key = combine(key, code)[()]
+    key: Any = np.uint64(_row_key(codes))
     changed_feature = np.repeat(np.arange(n_features), n_codes - 1)
     other = np.arange(len(changed_feature)) - np.repeat(
         np.cumsum(n_codes - 1) - (n_codes - 1), n_codes - 1
@@ -172,15 +172,38 @@ def variants(
             np.argsort(combine(key, np.arange(len(changed_feature))), kind="stable")[:n_most]
         )
         changed_feature, other = changed_feature[chosen], other[chosen]
-    n_many = n_most - len(changed_feature) if (n_codes > 1).any() else 0
+    varying = np.flatnonzero(n_codes > 1)
+    n_many = n_most - len(changed_feature) if len(varying) else 0
     changed = np.repeat(codes[None, :].astype(np.intp), len(changed_feature) + n_many, axis=0)
     changed[np.arange(len(changed_feature)), changed_feature] = other
-    unit = np.zeros((1, 2 * n_features))
-    drawn, _ = uniform_points(0, np.array([key]), np.array([n_many]), unit, unit + 1)
-    shares = np.resize(_SHARES, n_many)[:, None]
-    for j, feature in enumerate(features):
-        steps = np.cumsum(feature.counts) / feature.counts.sum()
-        picked = np.searchsorted(steps[:-1], drawn[:, n_features + j], side="right")
-        is_redrawn = drawn[:, j] < shares[:, 0]
-        changed[len(changed_feature) :, j][is_redrawn] = picked[is_redrawn]
+    # Each feature has two columns of random numbers; those of constant features are not drawn.
+    is_redrawn = _uniform(key, n_many, varying) < np.resize(_SHARES, n_many)[:, None]
+    drawn = _uniform(key, n_many, n_features + varying)
+    for at, j in enumerate(varying.tolist()):
+        counts = features[j].counts
+        steps = np.cumsum(counts) / counts.sum()
+        picked = np.searchsorted(steps[:-1], drawn[:, at], side="right")
+        changed[len(changed_feature) :, j][is_redrawn[:, at]] = picked[is_redrawn[:, at]]
     return changed, changed != codes
+
+
+def _uniform(key: np.uint64, n_points: int, columns: np.ndarray) -> np.ndarray:
+    """Return some columns of pseudorandom points between 0 and 1, shape (n_points, n_columns)."""
+    points = combine(combine(key, 0), np.arange(n_points))
+    bits = combine(points[:, None], columns)
+    return np.asarray((bits >> np.uint64(11)) * 2.0**-53)
+
+
+def _row_key(codes: np.ndarray) -> int:
+    """Return the key of a row: 0, combined with one code after the other.
+
+    The last step of each combination is that of :func:`skescore._random.mix`, which is slow for
+    single numbers.
+    """
+    key = 0
+    for mixed_code in mix(codes).tolist():
+        z = ((key ^ mixed_code) + 0x9E3779B97F4A7C15) & _ALL_BITS
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _ALL_BITS
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _ALL_BITS
+        key = z ^ (z >> 31)
+    return key

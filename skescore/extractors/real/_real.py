@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -24,342 +24,9 @@ from skescore.extractors.real._codes import (
     distinct_rows,
     variants,
 )
+from skescore.extractors.real._growth import Premise, PremiseGrower
+from skescore.extractors.real._packed import QUERIED, ROWS, CodeLayout, PackedPoints
 from skescore.rules import Rule, RuleSet, RuleStatistics
-
-# --- growing one premise around a row -------------------------------------------------------------
-
-# A premise is a list with the allowed codes of every feature; a feature with all codes allowed has
-# no literal. Premises are evaluated on two kinds of evidence, training rows and queried points. The
-# share that agrees with the rule's class must reach the minimum precision on each of them.
-
-#: Allowed codes of each feature.
-Premise: TypeAlias = list[np.ndarray]
-#: Difference of gains below which they are ties.
-_EQUAL = 1e-9
-#: Largest number of points for ranking literals; precision is computed on all points.
-_SAMPLE = 20_000
-#: Number of codes that are counted at a time.
-_CELLS = 1 << 20
-#: Largest number of sets of categories that are compared.
-_CHOICES = 64
-
-
-def inside(evidence: Evidence, premise: Premise) -> np.ndarray:
-    """Return the indices of the points that satisfy a premise."""
-    index: np.ndarray | None = None
-    for codes, allowed in zip(evidence.codes, premise, strict=True):
-        if not allowed.all():
-            satisfies = allowed[codes] if index is None else allowed[codes[index]]
-            index = np.flatnonzero(satisfies) if index is None else index[satisfies]
-    return np.arange(len(evidence)) if index is None else index
-
-
-class _ClassEvidence:
-    """One kind of evidence for a rule of one class.
-
-    Counts are pairs: points with another predicted class, and points with the class.
-    """
-
-    def __init__(self, evidence: Evidence, output: int) -> None:
-        self.evidence = evidence
-        self.agrees = (evidence.labels == output).astype(np.intp)
-
-    def pair(self, index: np.ndarray) -> np.ndarray:
-        """Return the weights of points that disagree and that agree."""
-        return np.bincount(self.agrees[index], weights=self.evidence.weights[index], minlength=2)
-
-    def histogram(
-        self,
-        feature: int,
-        n_codes: int,
-        index: np.ndarray,
-        weights: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Return the weights of points by code of a feature, shape (n_codes, 2)."""
-        if weights is None:
-            weights = self.evidence.weights[index]
-        cells = self.evidence.codes[feature][index].astype(np.intp) * 2 + self.agrees[index]
-        return np.bincount(cells, weights=weights, minlength=2 * n_codes).reshape(n_codes, 2)
-
-    def histograms(
-        self,
-        features: Sequence[int],
-        n_codes: int,
-        index: np.ndarray,
-        weights: np.ndarray,
-    ) -> np.ndarray:
-        """Return the histograms of several features, shape (n_features, n_codes, 2)."""
-        cells = self.evidence.codes[features][:, index].astype(np.intp)
-        cells += (np.arange(len(features)) * n_codes)[:, None]
-        cells *= 2
-        cells += self.agrees[index]
-        counts = np.bincount(
-            cells.ravel(), np.tile(weights, len(features)), 2 * n_codes * len(features)
-        )
-        return counts.reshape(len(features), n_codes, 2)
-
-    def sample(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return points with weights; many points are thinned evenly by weight."""
-        weights = self.evidence.weights[index]
-        if len(index) <= _SAMPLE:
-            return index, weights
-        total = np.cumsum(weights)
-        at = (np.arange(_SAMPLE) + 0.5) * (total[-1] / _SAMPLE)
-        return index[np.searchsorted(total, at)], np.ones(_SAMPLE)
-
-    def nearby(self, premise: Premise, literals: Sequence[int]) -> tuple[np.ndarray, list]:
-        """Return the counts of a premise and the counts that each literal excludes.
-
-        These are the pair of the premise, and for each literal a histogram of the points that only
-        this literal excludes.
-        """
-        codes = self.evidence.codes
-        n_violated = np.zeros(len(self.evidence), dtype=np.uint16)
-        for j in literals:
-            n_violated += ~premise[j][codes[j]]
-        pair = self.pair(np.flatnonzero(n_violated == 0))
-        violating_one = np.flatnonzero(n_violated == 1)
-        gains = []
-        for j in literals:
-            excluded = violating_one[~premise[j][codes[j][violating_one]]]
-            gains.append(self.histogram(j, len(premise[j]), excluded))
-        return pair, gains
-
-
-def _precise(pair: np.ndarray, min_precision: float) -> bool:
-    """Return whether enough points agree, which is true without points."""
-    against, agreeing = pair
-    # Shares such as 0.95 are not exact in floating point, but counts are.
-    return bool(agreeing >= min_precision * (against + agreeing) * (1 - 1e-12))
-
-
-class PremiseGrower:
-    """Grow rules from rows: premises that are precise on both kinds of evidence."""
-
-    def __init__(
-        self, features: Sequence[CodedFeature], rows: Evidence, min_precision: float
-    ) -> None:
-        self.features = features
-        self.rows = rows
-        self.min_precision = min_precision
-
-    def allows(self, codes: np.ndarray, output: int, queried: Evidence) -> bool:
-        """Return whether queried points do not contradict a row's full conjunction."""
-        same = np.flatnonzero((queried.codes == codes[:, None]).all(axis=0))
-        return _precise(_ClassEvidence(queried, output).pair(same), self.min_precision)
-
-    def grow(self, codes: np.ndarray, output: int, queried: Evidence) -> Premise | None:
-        """Generalize the conjunction of all values of a row as far as the evidence allows.
-
-        Return None if even the full conjunction is not precise.
-        """
-        kinds = [_ClassEvidence(self.rows, output), _ClassEvidence(queried, output)]
-        literals, premise = self._add_literals(codes, kinds)
-        if premise is None:
-            return None
-        # The literals that were added last are the least important.
-        premise = self._drop(premise, literals[::-1], kinds)
-        return self._widen(premise, kinds)
-
-    def _add_literals(
-        self, codes: np.ndarray, kinds: Sequence[_ClassEvidence]
-    ) -> tuple[list[int], Premise | None]:
-        """Add literals of the full conjunction, the best first, until the premise is precise.
-
-        Literals have the width with the largest gain: codes up to or from the row's code, or a set
-        of categories with the row's category.
-        """
-        premise: Premise = [np.ones(len(f.counts), dtype=bool) for f in self.features]
-        order: list[int] = []
-        indices = [np.arange(len(kind.evidence)) for kind in kinds]
-        pairs = [kind.pair(index) for kind, index in zip(kinds, indices, strict=True)]
-        while not all(_precise(pair, self.min_precision) for pair in pairs):
-            literal = self._best_literal(codes, premise, kinds, indices)
-            if literal is None:
-                return order, None
-            j, premise[j] = literal
-            order = [*(k for k in order if k != j), j]
-            for k, kind in enumerate(kinds):
-                indices[k] = indices[k][premise[j][kind.evidence.codes[j][indices[k]]]]
-                pairs[k] = kind.pair(indices[k])
-        return order, premise
-
-    def _best_literal(
-        self,
-        codes: np.ndarray,
-        premise: Premise,
-        kinds: Sequence[_ClassEvidence],
-        indices: Sequence[np.ndarray],
-    ) -> tuple[int, np.ndarray] | None:
-        """Return the literal with the largest gain; None if none is left."""
-        samples = [kind.sample(index) for kind, index in zip(kinds, indices, strict=True)]
-        ordered = self._ordered_choices(codes, premise, kinds, samples)
-        best: tuple[float, int, np.ndarray] | None = None
-        for j, feature in enumerate(self.features):
-            if j in ordered:
-                gain, chosen = ordered[j]
-                if best is None or gain > best[0] + _EQUAL:
-                    best = gain, j, chosen
-                continue
-            if feature.ordered or premise[j].sum() == 1:
-                continue
-            histograms = [
-                kind.histogram(j, len(feature.counts), *sample)
-                for kind, sample in zip(kinds, samples, strict=True)
-            ]
-            choices = _choices(premise[j], int(codes[j]), histograms)
-            gains = _gains(
-                [(choices @ h)[None] for h in histograms], [h.sum(axis=0)[None] for h in histograms]
-            )[0]
-            at = int(np.argmax(gains >= gains.max() - _EQUAL))
-            if best is None or gains[at] > best[0] + _EQUAL:
-                best = float(gains[at]), j, choices[at]
-        return None if best is None else best[1:]
-
-    def _ordered_choices(
-        self,
-        codes: np.ndarray,
-        premise: Premise,
-        kinds: Sequence[_ClassEvidence],
-        samples: Sequence[tuple[np.ndarray, np.ndarray]],
-    ) -> dict[int, tuple[float, np.ndarray]]:
-        """Return the best literal of each ordered feature and its gain."""
-        splittable = [j for j, f in enumerate(self.features) if f.ordered and premise[j].sum() > 1]
-        n_codes = max((len(premise[j]) for j in splittable), default=0)
-        size = max(1, _CELLS // max(1, n_codes, *(len(index) for index, _ in samples)))
-        best_literals = {}
-        all_codes = np.arange(n_codes)
-        for start in range(0, len(splittable), size):
-            batch = splittable[start : start + size]
-            allowed = np.zeros((len(batch), n_codes), dtype=bool)
-            for i, j in enumerate(batch):
-                allowed[i, : len(premise[j])] = premise[j]
-            code = codes[batch].astype(np.intp)[:, None]
-            # Literals up to a code at or above the row's, then from a code at or below it.
-            last = n_codes - 1 - allowed[:, ::-1].argmax(axis=1)[:, None]
-            first = allowed.argmax(axis=1)[:, None]
-            valid = np.hstack(
-                [
-                    (all_codes >= code) & (all_codes < last),
-                    (all_codes > first) & (all_codes <= code),
-                ]
-            )
-            tables = []
-            for kind, (index, weights) in zip(kinds, samples, strict=True):
-                table = kind.histograms(batch, n_codes, index, weights)
-                upto = table.cumsum(axis=1)  # sums of integers are exact
-                tables.append(np.concatenate([upto, upto[:, -1:] - upto + table], axis=1))
-            gains = np.where(valid, _gains(tables, [t[:, n_codes - 1] for t in tables]), -np.inf)
-            at = (gains >= gains.max(axis=1, keepdims=True) - _EQUAL).argmax(axis=1)
-            for i, j in enumerate(batch):
-                side, bound = divmod(int(at[i]), n_codes)
-                own_codes = np.arange(len(premise[j]))
-                chosen = premise[j] & ((own_codes >= bound) if side else (own_codes <= bound))
-                best_literals[j] = float(gains[i, at[i]]), chosen
-        return best_literals
-
-    def _drop(
-        self, premise: Premise, literals: Sequence[int], kinds: Sequence[_ClassEvidence]
-    ) -> Premise:
-        """Drop literals one by one if the rule remains precise without them."""
-        premise, literals = list(premise), list(literals)
-        nearby = None
-        for j in list(literals):
-            if nearby is None:
-                nearby = [kind.nearby(premise, literals) for kind in kinds]
-            at = literals.index(j)
-            if all(
-                _precise(premise_pair + gains[at].sum(axis=0), self.min_precision)
-                for premise_pair, gains in nearby
-            ):
-                premise[j] = np.ones_like(premise[j])
-                literals.remove(j)
-                nearby = None
-        return premise
-
-    def _widen(self, premise: Premise, kinds: Sequence[_ClassEvidence]) -> Premise:
-        """Allow more codes, one by one, while the rule stays precise; those with most rows first.
-
-        Categories without contradicting points are allowed all at once.
-        """
-        premise = [allowed.copy() for allowed in premise]
-        while (extension := self._best_extension(premise, kinds)) is not None:
-            feature, codes = extension
-            premise[feature][codes] = True
-        return premise
-
-    def _best_extension(
-        self, premise: Premise, kinds: Sequence[_ClassEvidence]
-    ) -> tuple[int, list[int]] | None:
-        """Return the feature and codes to allow next; None if no extension is precise."""
-        literals = [j for j, allowed in enumerate(premise) if not allowed.all()]
-        nearby = [kind.nearby(premise, literals) for kind in kinds]
-        best_surplus, best_extension = -np.inf, None
-        for at, j in enumerate(literals):
-            for codes in self._extensions(j, premise[j], [gains[at] for _, gains in nearby]):
-                added = [gains[at][codes].sum(axis=0) for _, gains in nearby]
-                pairs = (
-                    premise_pair + pair
-                    for (premise_pair, _), pair in zip(nearby, added, strict=True)
-                )
-                if not all(_precise(pair, self.min_precision) for pair in pairs):
-                    continue
-                against, agreeing = added[0]
-                if agreeing - against > best_surplus:
-                    best_surplus, best_extension = agreeing - against, (j, codes)
-        return best_extension
-
-    def _extensions(
-        self, feature: int, allowed: np.ndarray, gains: Sequence[np.ndarray]
-    ) -> list[list[int]]:
-        """Return sets of codes that may be allowed next."""
-        if self.features[feature].ordered:
-            codes = np.flatnonzero(allowed)
-            neighbor_codes = int(codes[0]) - 1, int(codes[-1]) + 1
-            return [[code] for code in neighbor_codes if 0 <= code < len(allowed)]
-        objections = sum(gain[:, 0] for gain in gains)
-        free = np.flatnonzero(~allowed & (objections == 0)).tolist()
-        return [free] if free else [[code] for code in np.flatnonzero(~allowed).tolist()]
-
-
-def _choices(allowed: np.ndarray, code: int, histograms: Sequence[np.ndarray]) -> np.ndarray:
-    """Return narrower sets of categories with a given category, one per row."""
-    codes = np.arange(len(allowed))
-    # The category itself, then with the purest other category, the next one, ...
-    counts = sum(h / max(1.0, h.sum()) for h in histograms)
-    total = counts.sum(axis=1)
-    share = np.where(total > 0, counts[:, 1] / np.where(total > 0, total, 1), -1.0)
-    share[code] = 2.0
-    share[~allowed] = -2.0
-    rank = np.empty(len(codes), dtype=np.intp)
-    rank[np.lexsort((codes, -share))] = codes
-    n_allowed = int(allowed.sum())
-    sizes = np.arange(1, n_allowed)
-    if n_allowed > _CHOICES:
-        sizes = np.unique(np.geomspace(1, n_allowed - 1, _CHOICES).astype(np.intp))
-    choices = (rank < sizes[:, None]) & allowed
-    return choices[choices.sum(axis=1) < allowed.sum()]
-
-
-def _gains(remaining: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> np.ndarray:
-    """Return FOIL's information gain of each choice.
-
-    Rows and queried points have equal weight, whatever their numbers.
-    """
-    before: Any = 0.0
-    after: Any = 0.0
-    for remaining_counts, total in zip(remaining, totals, strict=True):
-        scale = np.maximum(1.0, total.sum(axis=1))[:, None]
-        before = before + total / scale
-        after = after + remaining_counts / scale[:, None]
-    tiny = 1e-12
-    share = np.maximum(after[..., 1], tiny) / np.maximum(after.sum(axis=-1), tiny)
-    share_before = np.maximum(before[:, 1], tiny) / np.maximum(before.sum(axis=1), tiny)
-    return np.asarray(remaining[0][..., 1] * (np.log2(share) - np.log2(share_before)[:, None]))
-
-
-# --- the extractor --------------------------------------------------------------------------------
-
 
 #: Cuts of a feature that rules do not use.
 _NO_CUTS = np.empty(0)
@@ -525,7 +192,11 @@ class REALExtractor(BaseExtractor):
         sharing = None
         if self.discretizer is None:  # cuts depend on it
             sharing = Sharing.of(extraction)
-        chosen = extraction.important_features(self.n_features_to_select)
+        chosen = once(
+            sharing,
+            ("REAL's features", self.n_features_to_select),
+            lambda: extraction.important_features(self.n_features_to_select),
+        )
         if sharing is not None and len(chosen) < extraction.X.shape[1]:
             sharing = sharing.narrowed(digest(chosen))
         coded = once(sharing, "REAL's rows", lambda: self._coded(extraction, chosen))
@@ -535,10 +206,10 @@ class REALExtractor(BaseExtractor):
         premises, outputs = maker.make(self.max_candidates, self.tolerance)
         self.n_rules_made_ = len(premises)
         if self.subsumption:
-            unsubsumed = [i for i in range(len(premises)) if not subsumed(i, premises, outputs)]
+            unsubsumed = np.flatnonzero(~subsumed(premises, outputs))
             premises, outputs = [premises[i] for i in unsubsumed], outputs[unsubsumed]
         classes, rules = extraction.settings["classes"], []
-        listed = best_list(coded.rows, premises, outputs, len(classes), self.tolerance)
+        listed = best_list(maker.layout, maker.rows, premises, outputs, self.tolerance)
         for number, counts in listed[: self.max_rules]:
             conditions = [
                 feature.condition(j, allowed)
@@ -623,7 +294,7 @@ class Progress:
 
     steps: tuple[GrowthStep, ...]
     waiting: np.ndarray
-    queried: Evidence
+    queried: PackedPoints
 
 
 class RuleMaker:
@@ -644,7 +315,15 @@ class RuleMaker:
     ) -> None:
         self._extraction, self._coded, self._sharing = extraction, coded, sharing
         self._min_precision, self._n_queries = min_precision, n_queries
-        self._grower = PremiseGrower(coded.features, coded.rows, min_precision)
+        assert extraction.classes is not None
+        self._n_classes = len(extraction.classes)
+        self.layout = CodeLayout(coded.features)
+        self.rows = once(
+            sharing,
+            "REAL's packed rows",
+            lambda: self.layout.pack(coded.rows, self._n_classes, ROWS),
+        )
+        self._grower = PremiseGrower(self.layout, self.rows, min_precision)
 
     def make(self, max_rules: int | None, tolerance: float) -> tuple[list[Premise], np.ndarray]:
         """Return premises and classes of rules that leave a share `tolerance` of rows uncovered."""
@@ -681,8 +360,9 @@ class RuleMaker:
         coded = self._coded
         waiting = np.argsort(-coded.typicality(), kind="stable")
         waiting = waiting[coded.purity[waiting] >= self._min_precision * (1 - 1e-12)]
-        empty = np.empty((len(coded.features), 0), dtype=coded.rows.codes.dtype)
-        return Progress((), waiting, Evidence(empty, np.empty(0, dtype=np.intp), np.empty(0)))
+        no_rows = coded.rows.part(np.empty(0, dtype=np.intp))
+        no_points = self.layout.pack(no_rows, self._n_classes, QUERIED)
+        return Progress((), waiting, no_points)
 
     def _go_on(self, progress: Progress, waited: float) -> Progress:
         """Grow a rule from the next row."""
@@ -693,60 +373,65 @@ class RuleMaker:
         # Points that were queried for other rows may contradict the full conjunction.
         if self._grower.allows(codes, output, queried):
             new = self._query(codes, int(self._coded.first[seed]))
-            queried = queried.joined(new) if len(new) else queried
+            queried = queried.joined(new) if new.n_points else queried
             premise = self._grower.grow(codes, output, queried)
-            step = replace(step, n_queries=len(new))
+            step = replace(step, n_queries=new.n_points)
             if premise is not None:  # None if the black box contradicts the full conjunction
                 step = replace(step, premise=tuple(premise))
-                is_covered = np.zeros(len(rows), dtype=bool)
-                is_covered[inside(rows, premise)] = True
-                waiting = waiting[~(is_covered[waiting] & (rows.labels[waiting] == output))]
+                is_covered = rows.labels[waiting] == output
+                for j in self.layout.varying:
+                    if not premise[j].all():
+                        is_covered &= premise[j][rows.codes[j][waiting]]
+                waiting = waiting[~is_covered]
         return Progress((*progress.steps, step), waiting, queried)
 
-    def _query(self, codes: np.ndarray, row: int) -> Evidence:
+    def _query(self, codes: np.ndarray, row: int) -> PackedPoints:
         """Query the black box for variants of a row."""
         key = "REAL's variants", self._n_queries, row
-        shared_points: Evidence | None = None if self._sharing is None else self._sharing.get(key)
+        shared_points: PackedPoints | None = (
+            None if self._sharing is None else self._sharing.get(key)
+        )
         if shared_points is not None:
-            if len(shared_points):
-                self._extraction.oracle.count_again(len(shared_points))
+            if shared_points.n_points:
+                self._extraction.oracle.count_again(shared_points.n_points)
             return shared_points
         features, X = self._coded.features, self._extraction.X
         changed, differs = variants(codes, features, self._n_queries)
         points = np.repeat(X[row][None, :], len(changed), axis=0)
-        for j, feature in enumerate(features):
+        for j in self.layout.varying:
             at = differs[:, j]
-            points[at, j] = feature.examples[changed[at, j]]
+            points[at, j] = features[j].examples[changed[at, j]]
         y_pred = np.empty(0, dtype=np.intp)
         if len(points):
             y_pred = self._extraction.query(points, cache=False)
-        new = Evidence(changed.T.astype(codes.dtype), y_pred, np.ones(len(y_pred)))
+        evidence = Evidence(changed.T.astype(codes.dtype), y_pred, np.ones(len(y_pred)))
+        new = self.layout.pack(evidence, self._n_classes, QUERIED)
         if self._sharing is not None:
             self._sharing.put(key, new)
         return new
 
 
-def subsumed(index: int, premises: Sequence[Premise], outputs: np.ndarray) -> bool:
-    """Return whether another rule of the same class covers the region of a rule.
+def subsumed(premises: Sequence[Premise], outputs: np.ndarray) -> np.ndarray:
+    """Return which rules have a region that another rule of the same class covers.
 
     Among rules with the same premise only the first is not subsumed.
     """
-    mine = premises[index]
-    for other, premise in enumerate(premises):
-        if other == index or outputs[other] != outputs[index]:
-            continue
-        within = all(not (a & ~b).any() for a, b in zip(mine, premise, strict=True))
-        same = within and all((a == b).all() for a, b in zip(mine, premise, strict=True))
-        if within and (not same or other < index):
-            return True
-    return False
+    if not premises:
+        return np.zeros(0, dtype=bool)
+    allowed = np.stack([np.concatenate(premise) for premise in premises]).astype(np.float32)
+    # Number of codes that rule i allows and rule j does not.
+    n_outside = allowed @ (1 - allowed).T
+    is_within = (n_outside == 0) & (outputs[:, None] == outputs)
+    is_same = is_within & is_within.T
+    is_later = np.tri(len(premises), k=-1, dtype=bool)
+    return np.asarray((is_within & (~is_same | is_later)).any(axis=1))
 
 
 def best_list(
-    rows: Evidence,
+    layout: CodeLayout,
+    rows: PackedPoints,
     premises: Sequence[Premise],
     outputs: np.ndarray,
-    n_classes: int,
     tolerance: float,
 ) -> list[tuple[int, np.ndarray]]:
     """Select and order rules greedily for a list in which the first matching rule predicts.
@@ -755,22 +440,26 @@ def best_list(
     rows; ties go to the first rule. A share `tolerance` of the rows may remain uncovered. Each rule
     is returned with the class counts of the rows that it is the first to cover.
     """
-    max_uncovered = tolerance * rows.weights.sum()
-    candidates = list(range(len(premises)))
+    all_rows = np.bitwise_or.reduce(rows.classes, axis=0)
+    max_uncovered = tolerance * rows.weigh(all_rows)[ROWS]
+    candidates = np.arange(len(premises))
+    covered = np.empty((len(premises), len(all_rows)), dtype=np.uint64)
+    for i, premise in enumerate(premises):
+        covered[i] = rows.matching(layout, premise)
+    correct = covered & rows.classes[outputs]
     result = []
-    while candidates and rows.weights.sum() > max_uncovered:
+    uncovered = all_rows
+    while len(candidates) and rows.weigh(uncovered)[ROWS] > max_uncovered:
         check_deadline()
-        covered_rows = [inside(rows, premises[i]) for i in candidates]
-        counts = [
-            np.bincount(rows.labels[at], weights=rows.weights[at], minlength=n_classes)
-            for at in covered_rows
-        ]
-        surplus = [2 * c[outputs[i]] - c.sum() for i, c in zip(candidates, counts, strict=True)]
-        best = int(np.argmax(surplus))
-        if surplus[best] <= 0:
+        n_correct = rows.weigh(correct[candidates] & uncovered)[:, ROWS]
+        n_covered = rows.weigh(covered[candidates] & uncovered)[:, ROWS]
+        surplus = 2 * n_correct - n_covered
+        at = int(np.argmax(surplus))
+        if surplus[at] <= 0:
             break
-        result.append((candidates.pop(best), counts[best]))
-        is_left = np.ones(len(rows), dtype=bool)
-        is_left[covered_rows[best]] = False
-        rows = rows.part(is_left)
+        best = int(candidates[at])
+        counts = rows.weigh(rows.classes & covered[best] & uncovered)[:, ROWS]
+        result.append((best, counts))
+        candidates = np.delete(candidates, at)
+        uncovered = uncovered & ~covered[best]
     return result

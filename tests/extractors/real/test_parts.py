@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris, load_wine
 from sklearn.neighbors import KNeighborsClassifier
 
-from skescore.extractors.real import REALExtractor, _codes, _real
+from skescore._random import combine, uniform_points
+from skescore.extractors.real import REALExtractor, _codes, _packed, _real
 from skescore.extractors.real._codes import (
     CodedFeature,
     Evidence,
@@ -22,7 +23,9 @@ from skescore.extractors.real._codes import (
     row_keys,
     variants,
 )
-from skescore.extractors.real._real import PremiseGrower, best_list, inside, subsumed
+from skescore.extractors.real._growth import PremiseGrower
+from skescore.extractors.real._packed import QUERIED, ROWS, CodeLayout
+from skescore.extractors.real._real import best_list, subsumed
 from skescore.rules import Interval, OneOf
 
 # --- codes, against plain loops ---
@@ -119,6 +122,32 @@ def test_variants_draw_codes_as_often_as_rows_have_them():
     assert drawn[2] / 8000 == pytest.approx(0.625 * 0.3, abs=0.02)
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 60), st.data())
+def test_variants_equal_those_of_plain_loops(sizes, n_most, data):
+    features = [feature_of(n, counts=np.arange(1, n + 1)) for n in sizes]
+    row = np.array([data.draw(st.integers(0, n - 1)) for n in sizes], dtype=np.uint8)
+    key = np.uint64(0)
+    for code in row.tolist():
+        key = combine(key, code)[()]
+    singles = [(j, code) for j, n in enumerate(sizes) for code in range(n) if code != row[j]]
+    if len(singles) > n_most:
+        chosen = np.argsort(combine(key, np.arange(len(singles))), kind="stable")[:n_most]
+        singles = [singles[i] for i in sorted(chosen)]
+    expected = [[code if k == j else row[k] for k in range(len(sizes))] for j, code in singles]
+    n_many = n_most - len(singles) if max(sizes) > 1 else 0
+    unit = np.zeros((1, 2 * len(sizes)))
+    drawn, _ = uniform_points(0, np.array([key]), np.array([n_many]), unit, unit + 1)
+    for number, uniform in enumerate(drawn):
+        point = row.tolist()
+        for j, feature in enumerate(features):
+            if uniform[j] < (number % 4 + 1) / 4:
+                shares = np.cumsum(feature.counts) / feature.counts.sum()
+                point[j] = int((shares[:-1] <= uniform[len(sizes) + j]).sum())
+        expected.append(point)
+    assert variants(row, features, n_most)[0].tolist() == expected
+
+
 # --- growing one rule, against plain loops ---
 
 
@@ -166,13 +195,150 @@ def listed(evidence):
     )
 
 
+def packed(features, rows, queried, n_classes=2):
+    layout = CodeLayout(features)
+    return layout, layout.pack(rows, n_classes, ROWS), layout.pack(queried, n_classes, QUERIED)
+
+
+@settings(max_examples=30, deadline=None)
+@given(evidences(), st.integers(1, 10**6), st.sampled_from([1, 2, 128]))
+def test_packed_points_count_weights(made, factor, most_packed):
+    features, rows, queried = made
+    weights = np.arange(len(rows), dtype=float) % 3 * factor
+    rows = Evidence(rows.codes, rows.labels, weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_packed, "_MOST_PACKED_CODES", most_packed)
+        layout, packed_rows, packed_queried = packed(features, rows, queried)
+        points = packed_rows.joined(packed_queried)
+        premise = [np.arange(len(f.counts)) != len(f.counts) - 1 for f in features]
+        premise = [allowed if allowed.any() else ~allowed for allowed in premise]
+        counts = _packed.ClassCounts(layout, points, 1)
+        pairs = counts.pairs(points.matching(layout, premise)[None])[:, 0]
+    for pair, evidence in zip(pairs.tolist(), (rows, queried), strict=True):
+        covered = [(a, w) for *row, a, w in listed(evidence) if holds_for(premise, row)]
+        assert pair == [sum(w for a, w in covered if a == output) for output in (0, 1)]
+
+
+class PlainGrower:
+    """Growth of a premise in which each candidate is evaluated on all points."""
+
+    def __init__(self, features, kinds, codes, output, least):
+        self.features, self.kinds, self.codes = features, kinds, codes
+        self.output, self.least = output, least
+
+    def counts(self, premise):
+        result = []
+        for evidence in self.kinds:
+            covered = np.ones(len(evidence), dtype=bool)
+            for allowed, codes in zip(premise, evidence.codes, strict=True):
+                covered &= allowed[codes]
+            agrees = evidence.labels == self.output
+            result.append([evidence.weights[covered & side].sum() for side in (~agrees, agrees)])
+        return np.array(result)
+
+    def is_precise(self, premise):
+        return all(
+            agreeing >= self.least * (against + agreeing) * (1 - 1e-12)
+            for against, agreeing in self.counts(premise)
+        )
+
+    def gain(self, premise, wider):
+        scale = np.maximum(1.0, self.counts(wider).sum(axis=1))[:, None]
+        shares = []
+        for one in (wider, premise):
+            against, agreeing = (self.counts(one) / scale).sum(axis=0)
+            shares.append(max(agreeing, 1e-12) / max(against + agreeing, 1e-12))
+        return self.counts(premise)[0, 1] * (np.log2(shares[1]) - np.log2(shares[0]))
+
+    def literals(self, j, premise):
+        """Return narrower sets of codes of a feature."""
+        codes, own = np.flatnonzero(premise[j]), int(self.codes[j])
+        if self.features[j].ordered:
+            sets = [codes[codes <= c] for c in codes if own <= c < codes[-1]]
+            sets += [codes[codes >= c] for c in codes if codes[0] < c <= own]
+        else:
+            scale = np.maximum(1.0, self.counts(premise).sum(axis=1))[:, None]
+            purity = {}
+            for c in codes:
+                only = changed(premise, j, [c])
+                against, agreeing = (self.counts(only) / scale).sum(axis=0)
+                total = against + agreeing
+                purity[c] = 2.0 if c == own else agreeing / total if total > 0 else -1.0
+            ranked = sorted(codes, key=lambda c: (-purity[c], c))
+            sets = [ranked[:size] for size in range(1, len(ranked))]
+        return [changed(premise, j, some) for some in sets]
+
+    def grow(self):
+        premise, order = [np.ones(len(f.counts), dtype=bool) for f in self.features], []
+        while not self.is_precise(premise):
+            best = None
+            for j in range(len(self.features)):
+                narrower = self.literals(j, premise)
+                gains = [self.gain(one, premise) for one in narrower]
+                at = next((i for i, g in enumerate(gains) if g >= max(gains) - 1e-9), None)
+                if at is not None and (best is None or gains[at] > best[0] + 1e-9):
+                    best = gains[at], j, narrower[at]
+            if best is None:
+                return None
+            _, j, premise = best
+            order = [*(k for k in order if k != j), j]
+        for j in order[::-1]:
+            wider = changed(premise, j, range(len(premise[j])))
+            premise = wider if self.is_precise(wider) else premise
+        while (wider := self.widened(premise)) is not None:
+            premise = wider
+        return premise
+
+    def widened(self, premise):
+        best_surplus, best = -np.inf, None
+        before = self.counts(premise)
+        for j, allowed in enumerate(premise):
+            codes, others = np.flatnonzero(allowed), np.flatnonzero(~allowed)
+            sets = [[c] for c in others]
+            if self.features[j].ordered:
+                sets = [[c] for c in others if c in (codes[0] - 1, codes[-1] + 1)]
+            else:
+                added = [self.counts(changed(premise, j, [*codes, c])) - before for c in others]
+                free = [c for c, a in zip(others, added, strict=True) if not a[:, 0].any()]
+                sets = [free] if free else sets
+            for some in sets:
+                wider = changed(premise, j, [*codes, *some])
+                against, agreeing = (self.counts(wider) - before)[0]
+                if agreeing - against > best_surplus and self.is_precise(wider):
+                    best_surplus, best = agreeing - against, wider
+        return best
+
+
+def changed(premise, j, codes):
+    """Return a premise with other allowed codes of a feature."""
+    result = [allowed.copy() for allowed in premise]
+    result[j][:] = np.isin(np.arange(len(result[j])), list(codes))
+    return result
+
+
+@settings(max_examples=80, deadline=None)
+@given(evidences(), st.sampled_from([0.6, 0.9, 1.0]), st.sampled_from([1, 2, 128]))
+def test_grower_returns_the_premise_of_plain_loops(made, least, most_packed):
+    features, rows, queried = made
+    row, output = rows.codes[:, 0], int(rows.labels[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_packed, "_MOST_PACKED_CODES", most_packed)
+        layout, packed_rows, packed_queried = packed(features, rows, queried)
+        premise = PremiseGrower(layout, packed_rows, least).grow(row, output, packed_queried)
+    expected = PlainGrower(features, (rows, queried), row, output, least).grow()
+    assert (premise is None) == (expected is None)
+    if premise is not None:
+        assert [a.tolist() for a in premise] == [a.tolist() for a in expected]
+
+
 @settings(max_examples=40, deadline=None)
 @given(evidences(), st.sampled_from([0.6, 0.9, 1.0]))
 def test_a_grown_rule_is_precise_and_cannot_be_widened(made, least):
     features, rows, queried = made
-    grower = PremiseGrower(features, rows, least)
+    layout, packed_rows, packed_queried = packed(features, rows, queried)
+    grower = PremiseGrower(layout, packed_rows, least)
     row, output = rows.codes[:, 0], int(rows.labels[0])
-    premise = grower.grow(row, output, queried)
+    premise = grower.grow(row, output, packed_queried)
     both = [listed(rows), listed(queried)]
 
     def precise(candidate):
@@ -180,15 +346,12 @@ def test_a_grown_rule_is_precise_and_cannot_be_widened(made, least):
 
     full = [np.arange(len(f.counts)) == code for f, code in zip(features, row, strict=True)]
     assert premise is not None or not precise(full)
-    assert grower.allows(row, output, queried) == (share_of(full, both[1], output) >= least - 1e-12)
+    is_allowed = share_of(full, both[1], output) >= least - 1e-12
+    assert grower.allows(row, output, packed_queried) == is_allowed
     if premise is None:
         return
     assert holds_for(premise, row)
     assert precise(premise)
-    index = inside(rows, premise)
-    assert index.tolist() == [
-        i for i, (*codes, _, _) in enumerate(both[0]) if holds_for(premise, codes)
-    ]
     for j, feature in enumerate(features):
         if premise[j].all():
             continue
@@ -211,7 +374,9 @@ def test_every_rule_that_is_made_is_precise_on_the_rows(monkeypatch, min_precisi
 
     def watched(self, codes, output, queried):
         premise = grow(self, codes, output, queried)
-        made.append((premise, output, queried))
+        covered = queried.matching(self.layout, premise)
+        pair = _packed.ClassCounts(self.layout, queried, output).pairs(covered[None])[QUERIED, 0]
+        made.append((premise, output, pair))
         return premise
 
     monkeypatch.setattr(PremiseGrower, "grow", watched)
@@ -220,22 +385,10 @@ def test_every_rule_that_is_made_is_precise_on_the_rows(monkeypatch, min_precisi
     assert len(made) == extractor.n_rules_made_ > 3
     y_pred = extractor.estimator_.predict(X)
     codes = extractor.discretizer_.transform(X)
-    for premise, output, queried in made:
+    for premise, output, (against, agreeing) in made:
         points = [(*row, label, 1) for row, label in zip(codes, y_pred, strict=True)]
         assert share_of(premise, points, output) >= min_precision - 1e-12
-        assert share_of(premise, listed(queried), output) >= min_precision - 1e-12
-
-
-def test_literals_are_ranked_on_a_sample_but_judged_on_all(monkeypatch):
-    random = np.random.default_rng(0)
-    codes = random.integers(0, 4, (3, 3000)).astype(np.uint8)
-    answers = ((codes[1] >= 2) & (codes[2] == 1)).astype(int)
-    rows = Evidence(codes, answers, np.ones(3000))
-    queried = Evidence(codes[:, :0], answers[:0], np.empty(0))
-    features = [feature_of(4) for _ in range(3)]
-    monkeypatch.setattr(_real, "_SAMPLE", 50)
-    premise = PremiseGrower(features, rows, 1.0).grow(np.array([0, 3, 1]), 1, queried)
-    assert [a.astype(int).tolist() for a in premise] == [[1, 1, 1, 1], [0, 0, 1, 1], [0, 1, 0, 0]]
+        assert agreeing >= (min_precision - 1e-12) * (against + agreeing)
 
 
 def test_many_categories_make_one_set():
@@ -246,7 +399,9 @@ def test_many_categories_make_one_set():
     ]
     rows = Evidence(codes, (codes[0] % 3 == 0).astype(int), np.ones(4000))
     queried = Evidence(codes[:, :0], rows.labels[:0], np.empty(0))
-    premise = PremiseGrower(features, rows, 1.0).grow(np.array([3]), 1, queried)
+    layout, packed_rows, packed_queried = packed(features, rows, queried)
+    assert layout.wide == [0]
+    premise = PremiseGrower(layout, packed_rows, 1.0).grow(np.array([3]), 1, packed_queried)
     # Every third category, and those that no row has: nothing speaks against them.
     unseen = np.bincount(codes[0], minlength=500) == 0
     np.testing.assert_array_equal(premise[0], (np.arange(500) % 3 == 0) | unseen)
@@ -263,12 +418,13 @@ def test_subsumption_is_that_of_the_points_that_rules_hold_for():
     points = [
         {(a, b) for a in range(2) for b in range(3) if holds_for(p, (a, b))} for p in premises
     ]
+    is_subsumed = subsumed(premises, outputs)
     for i, mine in enumerate(points):
         expected = any(
             outputs[i] == outputs[j] and (mine < other or (mine == other and j < i))
             for j, other in enumerate(points)
         )
-        assert subsumed(i, premises, outputs) == expected
+        assert is_subsumed[i] == expected
 
 
 def test_subsumed_rules_can_be_kept(monkeypatch):
@@ -306,6 +462,7 @@ def test_the_list_is_that_of_plain_loops(tolerance):
         expected.append(best[1:])
         left.remove(best[1])
         waiting = [p for p in waiting if not holds_for(premises[best[1]], p[:3])]
-    found = best_list(rows, premises, outputs, 3, tolerance)
+    layout = CodeLayout([feature_of(3)] * 3)
+    found = best_list(layout, layout.pack(rows, 3, ROWS), premises, outputs, tolerance)
     assert [(i, counts.tolist()) for i, counts in found] == expected
     assert len(expected) > 2

@@ -1,0 +1,368 @@
+"""Growing one premise around a row.
+
+A premise is a list with the allowed codes of every feature; a feature with all codes allowed has no
+literal. Premises are evaluated on two kinds of points, training rows and queried points. The share
+that agrees with the rule's class must reach the minimum precision on each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from skescore.extractors.real._packed import ClassCounts, CodeLayout, PackedPoints
+
+#: Allowed codes of each feature.
+Premise: TypeAlias = list[np.ndarray]
+#: Counts of points that disagree and agree, for training rows and for queried points.
+Pairs: TypeAlias = list[list[float]]
+#: Difference of gains below which they are ties.
+_EQUAL = 1e-9
+#: Largest number of sets of categories that are compared.
+_CHOICES = 64
+#: Smallest share and weight, so that logarithms are finite.
+_TINY = 1e-12
+
+
+class PremiseGrower:
+    """Grow rules from rows: premises that are precise on both kinds of points.
+
+    Inside, a premise is one array with the allowed codes of all varying features, at the cells of
+    the layout.
+    """
+
+    def __init__(self, layout: CodeLayout, rows: PackedPoints, min_precision: float) -> None:
+        self.layout = layout
+        self.rows = rows
+        self.min_precision = min_precision
+
+    def allows(self, codes: np.ndarray, output: int, queried: PackedPoints) -> bool:
+        """Return whether queried points do not contradict a row's full conjunction."""
+        if not queried.n_points:
+            return True
+        same = queried.equal_to(self.layout, codes)
+        pairs = ClassCounts(self.layout, queried, output).pairs(same[None])[:, 0]
+        return self._is_precise(pairs.tolist())
+
+    def grow(self, codes: np.ndarray, output: int, queried: PackedPoints) -> Premise | None:
+        """Generalize the conjunction of all values of a row as far as the evidence allows.
+
+        Return None if even the full conjunction is not precise.
+        """
+        points = self.rows.joined(queried) if queried.n_points else self.rows
+        counts = ClassCounts(self.layout, points, output)
+        allowed = np.ones(self.layout.size, dtype=bool)
+        allowed[self.layout.n_cells] = False  # the cell without points
+        literals = self._add_literals(allowed, codes, counts)
+        if literals is None:
+            return None
+        # The literals that were added last are the least important.
+        literals = self._drop(allowed, literals[::-1], counts)
+        self._widen(allowed, sorted(literals), counts)
+        return self.layout.premise(allowed)
+
+    def _is_precise(self, pairs: Pairs) -> bool:
+        """Return whether enough points of each kind agree, which is true without points."""
+        # Shares such as 0.95 are not exact in floating point, but counts are.
+        for against, agreeing in pairs:
+            if not agreeing >= self.min_precision * (against + agreeing) * (1 - 1e-12):
+                return False
+        return True
+
+    def _add_literals(
+        self, allowed: np.ndarray, codes: np.ndarray, counts: ClassCounts
+    ) -> list[int] | None:
+        """Add literals of the full conjunction, the best first, until the premise is precise.
+
+        Literals have the width with the largest gain: codes up to or from the row's code, or a set
+        of categories with the row's category. Return the features in the order of their literals,
+        or None if the full conjunction is not precise.
+        """
+        order: list[int] = []
+        mask = np.full(counts.sides.shape[1], ~np.uint64(0))
+        pairs = counts.pairs(mask[None])[:, 0]
+        while not self._is_precise(pairs.tolist()):
+            literal = self._best_literal(allowed, codes, counts, mask, pairs)
+            if literal is None:
+                return None
+            j, own_codes, pairs = literal
+            allowed[self.layout.cells_of(j)] = own_codes
+            order = [*(k for k in order if k != j), j]
+            mask = mask & counts.points.satisfying(self.layout, j, own_codes)
+        return order
+
+    def _best_literal(
+        self,
+        allowed: np.ndarray,
+        codes: np.ndarray,
+        counts: ClassCounts,
+        mask: np.ndarray,
+        pairs: np.ndarray,
+    ) -> tuple[int, np.ndarray, np.ndarray] | None:
+        """Return the feature of the literal with the largest gain, its codes and its counts.
+
+        Return None if no literal is left.
+        """
+        layout, literals = self.layout, []
+        by_cell = counts.of_cells(mask)
+        for kind, features, cells in (
+            (_Intervals, layout.packed_ordered, layout.ordered_cells),
+            (_Categories, layout.packed_unordered, layout.unordered_cells),
+        ):
+            if features:
+                own = codes[features].astype(np.intp)
+                literals.append(kind(features, by_cell[:, cells], own, allowed[cells], pairs))
+        for j in layout.wide:
+            kind = _Intervals if layout.features[j].ordered else _Categories
+            tables, own = counts.of_codes(j, mask)[:, None], codes[[j]].astype(np.intp)
+            literals.append(kind([j], tables, own, allowed[None, layout.cells_of(j)], pairs))
+        candidates = sorted(
+            (j, gain, batch, i)
+            for batch, own_literals in enumerate(literals)
+            for i, (j, gain) in enumerate(
+                zip(own_literals.features, own_literals.best_gains, strict=True)
+            )
+        )
+        best_gain, best = -np.inf, None
+        for j, gain, batch, i in candidates:
+            if gain > best_gain + _EQUAL:
+                best_gain, best = gain, (j, batch, i)
+        if best is None:
+            return None
+        j, batch, i = best
+        return j, *literals[batch].literal(i, layout.n_codes[j])
+
+    def _drop(self, allowed: np.ndarray, literals: Sequence[int], counts: ClassCounts) -> list[int]:
+        """Drop literals one by one if the rule remains precise without them; return the others."""
+        remaining = list(literals)
+        words = self._words(allowed, remaining, counts)
+        pairs = None
+        for j in literals:
+            if pairs is None:
+                pairs = counts.pairs(_excluded_points(words)).transpose(1, 0, 2)
+            at = remaining.index(j)
+            # Without the literal, the points that only it excludes are covered as well.
+            if self._is_precise((pairs[-1] + pairs[at]).tolist()):
+                allowed[self.layout.cells_of(j)] = True
+                del remaining[at]
+                words = np.delete(words, at, axis=0)
+                pairs = None if remaining else pairs
+        return remaining
+
+    def _words(
+        self, allowed: np.ndarray, features: Sequence[int], counts: ClassCounts
+    ) -> np.ndarray:
+        """Return the points that satisfy the literal of each feature."""
+        words = np.empty((len(features), counts.sides.shape[1]), dtype=np.uint64)
+        for at, j in enumerate(features):
+            own_codes = allowed[self.layout.cells_of(j)]
+            words[at] = counts.points.satisfying(self.layout, j, own_codes)
+        return words
+
+    def _widen(self, allowed: np.ndarray, literals: list[int], counts: ClassCounts) -> None:
+        """Allow more codes, one by one, while the rule stays precise; those with most rows first.
+
+        Categories without contradicting points are allowed all at once.
+        """
+        words = self._words(allowed, literals, counts)
+        while literals:
+            extension = self._best_extension(allowed, literals, counts, words)
+            if extension is None:
+                break
+            at, codes = extension
+            cells = self.layout.cells_of(literals[at])
+            allowed[cells][codes] = True
+            if allowed[cells].all():
+                literals = [*literals[:at], *literals[at + 1 :]]
+                words = np.delete(words, at, axis=0)
+            else:
+                words[at] |= counts.points.satisfying(
+                    self.layout, literals[at], _flags(codes, self.layout.n_codes[literals[at]])
+                )
+
+    def _best_extension(
+        self,
+        allowed: np.ndarray,
+        literals: Sequence[int],
+        counts: ClassCounts,
+        words: np.ndarray,
+    ) -> tuple[int, list[int]] | None:
+        """Return the literal and the codes to allow next; None if no extension is precise."""
+        masks = _excluded_points(words)
+        further = [self._further_codes(allowed[self.layout.cells_of(j)], j) for j in literals]
+        covered, *added = counts.of_code_sets(literals, further, masks)
+        best_surplus, best_extension = -np.inf, None
+        for at, (j, codes, by_code) in enumerate(zip(literals, further, added, strict=True)):
+            extensions = [([code], by_code[i]) for i, code in enumerate(codes)]
+            if not self.layout.features[j].ordered:
+                is_free = by_code[:, :, 0].sum(axis=1) == 0
+                if is_free.any():
+                    free = [code for code, flag in zip(codes, is_free, strict=True) if flag]
+                    extensions = [(free, by_code[is_free].sum(axis=0))]
+            for some_codes, pairs in extensions:
+                against, agreeing = pairs[0].tolist()  # the training rows
+                surplus = agreeing - against
+                if surplus > best_surplus and self._is_precise((covered[0] + pairs).tolist()):
+                    best_surplus, best_extension = surplus, (at, some_codes)
+        return best_extension
+
+    def _further_codes(self, own_codes: np.ndarray, feature: int) -> list[int]:
+        """Return the codes that may be allowed next."""
+        if not self.layout.features[feature].ordered:
+            return np.flatnonzero(~own_codes).tolist()
+        first = int(own_codes.argmax())
+        neighbors = first - 1, first + int(own_codes.sum())
+        return [code for code in neighbors if 0 <= code < len(own_codes)]
+
+
+def _flags(codes: Sequence[int] | np.ndarray, n_codes: int) -> np.ndarray:
+    result = np.zeros(n_codes, dtype=bool)
+    result[codes] = True
+    return result
+
+
+def _excluded_points(words: np.ndarray) -> np.ndarray:
+    """Return the points that only a literal excludes, for each, and last those of the premise.
+
+    Parameters
+    ----------
+    words : ndarray of uint64, shape (n_literals, n_words)
+        The points that satisfy each literal.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n_literals + 1, n_words)
+        The sets of points.
+    """
+    before = np.bitwise_and.accumulate(words, axis=0)
+    after = np.bitwise_and.accumulate(words[::-1], axis=0)[::-1]
+    result = np.empty((len(words) + 1, words.shape[1]), dtype=np.uint64)
+    result[:-1] = ~words
+    result[1:-1] &= before[:-1]
+    result[:-2] &= after[1:]
+    result[-1] = before[-1]
+    return result
+
+
+class _Intervals:
+    """Literals of ordered features: codes up to or from the row's code.
+
+    Parameters
+    ----------
+    features : sequence of int
+        The features.
+    tables : ndarray of shape (2 kinds, n_features, n_codes, 2 sides)
+        Counts by code.
+    codes : ndarray of int, shape (n_features,)
+        Codes of the row.
+    allowed : ndarray of bool, shape (n_features, n_codes)
+        Allowed codes so far.
+    pairs : ndarray of shape (2 kinds, 2 sides)
+        Counts of all points.
+
+    Attributes
+    ----------
+    best_gains : list of float
+        Gain of the best literal of each feature; minus infinity if there is none.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[int],
+        tables: np.ndarray,
+        codes: np.ndarray,
+        allowed: np.ndarray,
+        pairs: np.ndarray,
+    ) -> None:
+        self.features, self._allowed = features, allowed
+        self._n_codes = n_codes = tables.shape[2]
+        all_codes = np.arange(n_codes)
+        # Literals up to a code at or above the row's, then from a code at or below it.
+        first = allowed.argmax(axis=1)[:, None]
+        last = first + allowed.sum(axis=1)[:, None] - 1
+        code = codes[:, None]
+        is_valid = np.concatenate(
+            [(all_codes >= code) & (all_codes < last), (all_codes > first) & (all_codes <= code)],
+            axis=1,
+        )
+        upto = tables.cumsum(axis=2)  # sums of integers are exact
+        self._counts = np.concatenate([upto, upto[:, :, -1:] - upto + tables], axis=2)
+        self.best_gains, self._best = _best_choices(self._counts, is_valid, pairs)
+
+    def literal(self, at: int, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the allowed codes of the best literal of a feature, and its counts."""
+        best = self._best[at]
+        side, bound = divmod(best, self._n_codes)
+        own_codes = np.arange(n_codes)
+        is_chosen = (own_codes >= bound) if side else (own_codes <= bound)
+        return self._allowed[at, :n_codes] & is_chosen, self._counts[:, at, best]
+
+
+class _Categories:
+    """Literals of categorical features: sets of categories with the row's category.
+
+    These are the category itself, then with the purest other category, the next one, and so on.
+    The parameters and attributes are those of intervals.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[int],
+        tables: np.ndarray,
+        codes: np.ndarray,
+        allowed: np.ndarray,
+        pairs: np.ndarray,
+    ) -> None:
+        self.features = features
+        scale = np.maximum(1.0, pairs.sum(axis=1))
+        counts = tables[0] / scale[0] + tables[1] / scale[1]
+        total = counts[..., 0] + counts[..., 1]
+        share = np.where(total > 0, counts[..., 1] / np.where(total > 0, total, 1), -1.0)
+        share[np.arange(len(features)), codes] = 2.0
+        share[~allowed] = -2.0
+        self._order = np.argsort(-share, axis=1, kind="stable")
+        self._counts = np.take_along_axis(tables, self._order[None, :, :, None], axis=2)
+        self._counts = self._counts.cumsum(axis=2)  # sums of integers are exact
+        n_allowed = allowed.sum(axis=1)
+        sizes = np.arange(1, tables.shape[2] + 1)
+        is_valid = sizes < n_allowed[:, None]
+        for at in np.flatnonzero(n_allowed > _CHOICES):
+            some_sizes = np.geomspace(1, n_allowed[at] - 1, _CHOICES).astype(np.intp)
+            is_valid[at] &= np.isin(sizes, some_sizes)
+        self.best_gains, self._best = _best_choices(self._counts, is_valid, pairs)
+
+    def literal(self, at: int, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the allowed codes of the best literal of a feature, and its counts."""
+        best = self._best[at]
+        return _flags(self._order[at, : best + 1], n_codes), self._counts[:, at, best]
+
+
+def _best_choices(
+    counts: np.ndarray, is_valid: np.ndarray, pairs: np.ndarray
+) -> tuple[list[float], list[int]]:
+    """Return the largest gain of the valid choices of each feature, and the first such choice."""
+    gains = np.where(is_valid, _gains(counts, pairs), -np.inf)
+    at = (gains >= gains.max(axis=1, keepdims=True) - _EQUAL).argmax(axis=1)
+    return gains[np.arange(len(gains)), at].tolist(), at.tolist()
+
+
+def _gains(counts: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Return FOIL's information gain of each choice.
+
+    Training rows and queried points have equal weight, whatever their numbers.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (2 kinds, n_features, n_choices, 2 sides)
+        Counts with the literal.
+    pairs : ndarray of shape (2 kinds, 2 sides)
+        Counts without it.
+    """
+    scale = np.maximum(1.0, pairs.sum(axis=1))
+    before = pairs[0] / scale[0] + pairs[1] / scale[1]
+    after = counts[0] / scale[0] + counts[1] / scale[1]
+    share = np.maximum(after[..., 1], _TINY) / np.maximum(after[..., 0] + after[..., 1], _TINY)
+    share_before = np.maximum(before[1], _TINY) / np.maximum(before[0] + before[1], _TINY)
+    return np.asarray(counts[0, ..., 1] * (np.log2(share) - np.log2(share_before)))
