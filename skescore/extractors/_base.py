@@ -913,6 +913,18 @@ Largest number of features in rules, at least 1. The most important features are
     equally many rows, or between categories. If some features are significant (F test at 5 % with
     Bonferroni correction), only those are used. None: all."""
 
+#: Description of `sampling` and `n_queries` in all docstrings.
+SAMPLING = """\
+sampling : str, callable or None, default=None
+    Generator of the rows that the black box is queried for in addition to the training rows:
+    "permute", "permute-near", "interpolate", "boundary" or "uniform", see :class:`RowGenerator`.
+    None: no further rows, as in the paper. A callable ``f(X, n_rows, random_state)`` gets the
+    training rows and returns rows with the same columns. The statistics of the rules count training
+    rows only.
+n_queries : int, default=8000
+    Number of rows that `sampling` generates.
+"""
+
 _PARTS = {
     "estimator": """
 estimator : estimator
@@ -962,15 +974,9 @@ features : sequence of str or int, optional
     Features that rules may use, by name or index; by default all. The black box always gets all
     columns: in queried points, the other features have the values of the training row that is
     nearest in the chosen features.
-sampling : {"permute", "permute-near", "interpolate", "boundary", "uniform"}, callable or None, \
-default=None
-    Generator of the rows that the black box is queried for in addition to the training rows; see
-    :class:`RowGenerator`. None: no further rows, as in the paper. A callable
-    ``f(X, n_rows, random_state)`` gets the training rows and returns rows with the same columns.
-    The statistics of the rules count training rows only.
-n_queries : int, default=8000
-    Number of rows that `sampling` generates.
-prune : str or None, default=None
+"""
+    + SAMPLING
+    + """prune : str or None, default=None
     Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
     :func:`skescore.prune`; None keeps all rules.
 uncovered : {"default", "nearest", "abstain"}, default="default"

@@ -119,8 +119,10 @@ def test_only_what_was_set_is_told():
         "algorithm",
         "batch_size",
         "estimator",
+        "n_queries",
         "prune",
         "random_state",
+        "sampling",
         "uncovered",
     }
     assert set(extractor.get_params(deep=False)) == own | {"min_update"}

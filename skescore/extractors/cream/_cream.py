@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skescore._validation import check_choice, plain_target
-from skescore.extractors._base import SELECTION, BaseExtractor, Extraction, documented
+from skescore.extractors._base import SAMPLING, SELECTION, BaseExtractor, Extraction, documented
 from skescore.extractors._input import check_columns, check_labels
 from skescore.extractors._sampling import N_QUERIES
 from skescore.extractors._sharing import Sharing
@@ -86,7 +86,9 @@ n_features_to_select : int or None, default=5
 features : sequence of str or int, optional
     Features that rules may use, by name or index; by default all. The black box always sees all
     columns.
-prune : str or None, default=None
+"""
+    + SAMPLING
+    + """prune : str or None, default=None
     Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
     :func:`skescore.prune`; None keeps all rules.
 uncovered : {"default", "nearest", "abstain"}, default="default"
@@ -366,6 +368,8 @@ class CREAMExtractor(BoxExtractor):
             output=output,
             max_terms=max_terms,
             features=features,
+            sampling=sampling,
+            n_queries=n_queries,
             prune=prune,
             uncovered=uncovered,
             abstain_label=abstain_label,

@@ -153,6 +153,8 @@ class GridRExExtractor(GridExExtractor):
             level_strategies=level_strategies,
             importances=importances,
             features=features,
+            sampling=sampling,
+            n_queries=n_queries,
             prune=prune,
             uncovered=uncovered,
             abstain_label=abstain_label,

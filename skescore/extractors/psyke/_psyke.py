@@ -47,6 +47,10 @@ class PSyKEExtractor(BaseExtractor):
         ``"cart"``, ``"cream"`` and ``"exact"`` (PSyKE's CReEPy with that clusterer), ``"ginger"``,
         ``"gridex"``, ``"hex"`` and ``"iter"`` for both tasks, ``"divine"``, ``"real"`` and
         ``"trepan"`` for classification, ``"cosmik"`` and ``"gridrex"`` for regression.
+    sampling : str, callable or None, default=None
+        Generator of further rows for the algorithm, as for :class:`CARTExtractor`.
+    n_queries : int, default=8000
+        Number of rows that `sampling` generates.
     prune : str or None, default=None
         Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
         :func:`skescore.prune`; None keeps all rules.

@@ -168,7 +168,10 @@ class Allocation:
         for position, name in enumerate(ranked[1:], start=2):
             priority, upper_bound = performance[name]
             if priority == -math.inf:
-                self.stop_reasons[name] = f"no trial gave a score {period}"
+                self.stop_reasons[name] = (
+                    f"{period} no trial was measured on all folds: each failed, or another "
+                    "candidate was better on the first folds"
+                )
             elif upper_bound < best and (n_first is None or n_first >= _MIN_TRIALS_TO_BOUND):
                 self.stop_reasons[name] = (
                     f"{period} it cannot beat {extractor_label(leader)}, which had {best:.4g}: its "

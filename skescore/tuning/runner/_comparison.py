@@ -17,15 +17,20 @@ from skescore.tuning._search_objective import score_of_parts
 from skescore.tuning.runner._trials import value_of
 
 
-def score_and_bound(trials: Sequence[FrozenTrial], scorer: Any) -> tuple[float, float]:
-    """Return the best score of an extractor and an upper bound on the score it can reach."""
+def score_and_bound(
+    trials: Sequence[FrozenTrial], scorer: Any, *, is_race: bool = False
+) -> tuple[float, float]:
+    """Return the best score of an extractor and an upper bound on the score it can reach.
+
+    In a race, an extractor whose trials were all pruned has no score: minus infinity.
+    """
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     pruned = [trial for trial in trials if STOPPED in trial.user_attrs]
     best = max(map(value_of, complete), default=-math.inf)
     if not pruned:
         return best, _upper_bound(complete, scorer)
     # Trials that were stopped between folds are not measured on all of them: there is no bound.
-    if not complete:
+    if not complete and not is_race:
         best = max(float(trial.user_attrs["score"]) for trial in pruned)
     return best, math.inf
 

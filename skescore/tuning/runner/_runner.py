@@ -29,7 +29,7 @@ from skescore.tuning.runner._comparison import (
 )
 from skescore.tuning.runner._results import FinishedTrial, ResultCache
 from skescore.tuning.runner._studies import BaselineRecord, Studies, run_callbacks
-from skescore.tuning.runner._trials import value_of
+from skescore.tuning.runner._trials import is_baseline, value_of
 from skescore.tuning.runner._workers import ALL_ROWS, FoldEvaluator, Workers
 from skescore.tuning.storage import Heartbeat, is_storage_failure
 
@@ -517,12 +517,14 @@ class Runner:
             trials = {name: self._complete_trials(name, n_first) for name in names}
             contributions = hypervolume_contributions(trials)
             return {name: (priority, math.inf) for name, priority in contributions.items()}
-        return {
-            name: score_and_bound(
-                self.studies.counted_trials(name)[:n_first], self.objective.scorer
+        result = {}
+        for name in names:
+            baselines = [t for t in self.studies.trials[name] if is_baseline(t)]
+            trials_of_name = [*baselines, *self.studies.counted_trials(name)[:n_first]]
+            result[name] = score_and_bound(
+                trials_of_name, self.objective.scorer, is_race=self.pruner == "race"
             )
-            for name in names
-        }
+        return result
 
 
 def _without_waiting(names: Sequence[str], n_waiting: Mapping[str, int]) -> list[str]:
