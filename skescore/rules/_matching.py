@@ -41,9 +41,9 @@ _WORD = 64
 #: Largest number of masks in the joint lookup table of several features: it fits into the cache.
 _MAX_JOINT_MASKS = 16384
 #: The same for the compiled kernel, to which the first-level cache matters more than their number.
-_MAX_COMPILED_MASKS = 128
+_MAX_COMPILED_MASKS = 512
 #: Number of rows that the compiled kernel processes at a time.
-_COMPILED_CHUNK = 8192
+_COMPILED_CHUNK = 16384
 #: Number of rows after which a process loads the compiled kernel: it has then lost about as much
 #: time without the kernel as loading takes. Less if numba is already in memory.
 _ROWS_WITHOUT_NUMBA = 20_000_000
@@ -76,7 +76,7 @@ class KernelLoader:
                 if not self._is_decided:
                     from skescore.rules import _compiled
 
-                    self._kernel = _compiled.narrow if _compiled.IS_COMPILED else None
+                    self._kernel = _compiled.match_boxes if _compiled.IS_COMPILED else None
                     self._is_decided = True
         return self._kernel
 
@@ -198,33 +198,40 @@ class _CompiledBins:
     """
 
     def __init__(self, bins: Sequence[_FeatureBins], n_words: int) -> None:
+        from skescore.rules._compiled import pad_thresholds
+
         groups = _JointBins.group(bins, _MAX_COMPILED_MASKS // n_words)
         ordered = [feature for group in groups for feature in group.features]
         self.features = [feature.feature for feature in ordered]
-        self._threshold_starts = _starts([len(feature.thresholds) for feature in ordered])
+        double = [pad_thresholds(feature.thresholds) for feature in ordered]
+        single = [pad_thresholds(feature.single_thresholds) for feature in ordered]
+        self._threshold_starts = _starts([len(thresholds) for thresholds in double])
         self._thresholds = {
-            np.dtype(np.float64): np.concatenate([f.thresholds for f in ordered]),
-            np.dtype(np.float32): np.concatenate([f.single_thresholds for f in ordered]),
+            np.dtype(np.float64): np.concatenate(double),
+            np.dtype(np.float32): np.concatenate(single),
         }
+        missing_bins = [len(feature.masks) - 1 for feature in ordered]
+        self._missing_bins = np.array(missing_bins, dtype=np.uint16)
         self._group_starts = _starts([len(group.features) for group in groups])
         self._mask_starts = _starts([len(group.masks) for group in groups])
         self._masks = np.ascontiguousarray(np.vstack([group.masks for group in groups]))
 
-    def narrow(
-        self, kernel: Callable[..., None], table: RowTable, rows: slice, words: np.ndarray
-    ) -> None:
-        """Remove the boxes that do not contain the rows from the rows' words."""
+    def look_up(self, kernel: Callable[..., None], table: RowTable, rows: slice) -> np.ndarray:
+        """Return a mask of the boxes that contain each row."""
         block, columns = table.float_block(self.features, rows)
+        words = np.empty((len(block), self._masks.shape[1]), dtype=np.uint64)
         kernel(
             block,
             np.asarray(columns, dtype=np.int64),
             self._threshold_starts,
             self._thresholds[block.dtype],
+            self._missing_bins,
             self._group_starts,
             self._mask_starts,
             self._masks,
             words,
         )
+        return words
 
 
 def _starts(sizes: Sequence[int]) -> np.ndarray:
@@ -341,7 +348,9 @@ class RuleBlock:
             # Every bin has a mask, so mode="clip" only skips the check of the indices.
             masks = group.masks.take(group.find_bins(columns), axis=0, mode="clip")
             words = masks if words is None else np.bitwise_and(words, masks, out=words)
-        return self._all_rules(rows) if words is None else words
+        if words is None:
+            words = np.broadcast_to(self._all, (rows.stop - rows.start, self.n_words)).copy()
+        return words
 
     def _columns(self, table: RowTable, rows: slice) -> Iterator[np.ndarray]:
         """Yield the values of each feature, or a mask of missing values if nothing is compared."""
@@ -351,20 +360,16 @@ class RuleBlock:
         for f in ordered:
             yield next(floats) if len(f.thresholds) else table.missing(f.feature, rows)
 
-    def _all_rules(self, rows: slice) -> np.ndarray:
-        """Return a mask of all boxes for each row."""
-        return np.broadcast_to(self._all, (rows.stop - rows.start, self.n_words)).copy()
-
     def _look_up_compiled(
         self, kernel: Callable[..., None], table: RowTable, rows: slice
     ) -> np.ndarray:
         """Return a mask of the boxes that contain each row, by the compiled kernel."""
-        words = self._all_rules(rows)
         compared = [feature for feature in self._bins if len(feature.thresholds)]
-        if compared:
-            if self._compiled is None:
-                self._compiled = _CompiledBins(compared, self.n_words)
-            self._compiled.narrow(kernel, table, rows, words)
+        if not compared:
+            return self._look_up(table, rows)
+        if self._compiled is None:
+            self._compiled = _CompiledBins(compared, self.n_words)
+        words = self._compiled.look_up(kernel, table, rows)
         for feature in self._bins:
             if len(feature.thresholds) == 0:
                 bins = feature.find_bins(table.missing(feature.feature, rows))
