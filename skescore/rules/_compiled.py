@@ -206,6 +206,8 @@ def match_boxes(  # type: ignore[no-untyped-def]
                 _add_digit(values[k, :size], used, missing_bins[k], index[:size])
             start, stop, end = mask_starts[group], mask_starts[group + 1], begin + size
             if masks.shape[1] == 1:
-                _look_up_words(all_masks[start:stop], index[:size], all_words[begin:end], group == 0)
+                _look_up_words(
+                    all_masks[start:stop], index[:size], all_words[begin:end], group == 0
+                )
             else:
                 _look_up_rows(masks[start:stop], index[:size], words[begin:end], group == 0)

@@ -8,8 +8,9 @@ holds is the lowest bit set. The cost of a row depends on the number of threshol
 features, not on the number of conditions. Columns that no rule uses are not read, and
 single-precision values are compared without conversion.
 
-Where numba is installed (extra `fast`), a compiled kernel reads each row only once. It returns the
-same words. It is loaded after so many rows that it makes up for the time to load it.
+Where numba is installed (extra `fast`), a compiled kernel reads each row of a row-major array only
+once. It returns the same words. It is loaded after so many rows that it makes up for the time to
+load it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from skescore.rules._row_table import RowTable
 #: have a threshold per rule, so the memory of a single block would grow quadratically.
 _BLOCK = 1024
 #: Number of rows processed at a time, so that a column of them fits into a core's cache.
-_CHUNK = 65536
+_CHUNK = 32768
 #: Largest number of thresholds that are compared one by one; above it, bisection is faster.
 _COMPARED_THRESHOLDS = 96
 _WORD = 64
@@ -42,8 +43,6 @@ _WORD = 64
 _MAX_JOINT_MASKS = 16384
 #: The same for the compiled kernel, to which the first-level cache matters more than their number.
 _MAX_COMPILED_MASKS = 512
-#: Number of rows that the compiled kernel processes at a time.
-_COMPILED_CHUNK = 16384
 #: Number of rows after which a process loads the compiled kernel: it has then lost about as much
 #: time without the kernel as loading takes. Less if numba is already in memory.
 _ROWS_WITHOUT_NUMBA = 20_000_000
@@ -202,7 +201,7 @@ class _CompiledBins:
 
         groups = _JointBins.group(bins, _MAX_COMPILED_MASKS // n_words)
         ordered = [feature for group in groups for feature in group.features]
-        self.features = [feature.feature for feature in ordered]
+        self._columns = np.array([feature.feature for feature in ordered], dtype=np.int64)
         double = [pad_thresholds(feature.thresholds) for feature in ordered]
         single = [pad_thresholds(feature.single_thresholds) for feature in ordered]
         self._threshold_starts = _starts([len(thresholds) for thresholds in double])
@@ -218,11 +217,11 @@ class _CompiledBins:
 
     def look_up(self, kernel: Callable[..., None], table: RowTable, rows: slice) -> np.ndarray:
         """Return a mask of the boxes that contain each row."""
-        block, columns = table.float_block(self.features, rows)
+        block = table.block(rows)
         words = np.empty((len(block), self._masks.shape[1]), dtype=np.uint64)
         kernel(
             block,
-            np.asarray(columns, dtype=np.int64),
+            self._columns,
             self._threshold_starts,
             self._thresholds[block.dtype],
             self._missing_bins,
@@ -354,11 +353,11 @@ class RuleBlock:
 
     def _columns(self, table: RowTable, rows: slice) -> Iterator[np.ndarray]:
         """Yield the values of each feature, or a mask of missing values if nothing is compared."""
-        ordered = [feature for group in self._groups for feature in group.features]
-        compared = [f.feature for f in ordered if len(f.thresholds)]
-        floats = table.float_columns(compared, rows)
-        for f in ordered:
-            yield next(floats) if len(f.thresholds) else table.missing(f.feature, rows)
+        for group in self._groups:
+            for bins in group.features:
+                is_compared = len(bins.thresholds) > 0
+                read = table.floats if is_compared else table.missing
+                yield read(bins.feature, rows)
 
     def _look_up_compiled(
         self, kernel: Callable[..., None], table: RowTable, rows: slice
@@ -378,7 +377,8 @@ class RuleBlock:
 
     def _match_words(self, table: RowTable, rows: slice) -> np.ndarray:
         """Return a mask of the premises that hold for each row, shape (n_rows, n_words)."""
-        kernel = kernel_loader.load(rows.stop - rows.start)
+        # NumPy is as fast for columns that are contiguous in memory.
+        kernel = kernel_loader.load(rows.stop - rows.start) if table.is_row_major else None
         if kernel is None:
             words = self._look_up(table, rows)
         else:
@@ -397,8 +397,7 @@ class RuleBlock:
 
     def _chunks(self, stop: int, start: int = 0) -> Iterator[slice]:
         # Many rules need many words per row: fewer rows at a time keep the memory constant.
-        chunk = _CHUNK if kernel_loader.load(0) is None else _COMPILED_CHUNK
-        size = max(1, chunk // min(max(1, self.n_words // 4), 16))
+        size = max(1, _CHUNK // min(max(1, self.n_words // 4), 16))
         return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
     def match(self, table: RowTable, rows: slice | None = None) -> np.ndarray:

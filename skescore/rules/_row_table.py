@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,6 @@ from scipy import sparse
 from skescore._text import listed
 from skescore.rules._conditions import Condition, as_numbers, is_missing
 
-#: Number of columns, and of their rows, that are made contiguous together: values that are adjacent
-#: in memory are then read while they are in the cache.
-_GATHERED_COLUMNS = 16
-_GATHERED_ROWS = 4096
 #: Arrow's types whose values NumPy reads without a copy.
 _ARROW_FLOATS = ("double", "float")
 _ARROW_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -210,44 +206,17 @@ class RowTable:
             return np.ascontiguousarray(values)
         return self._as_floats(feature, values)
 
-    def float_columns(self, features: Sequence[int], rows: slice) -> Iterator[np.ndarray]:
-        """Yield a range of values of each feature as contiguous floats, like :meth:`floats`."""
-        for begin in range(0, len(features), _GATHERED_COLUMNS):
-            yield from self._gather(features[begin : begin + _GATHERED_COLUMNS], rows)
-
-    def _gather(self, features: Sequence[int], rows: slice) -> Iterator[np.ndarray]:
-        """Yield floats of features; columns of row-major arrays are copied together."""
-        if not all(self._is_strided(feature) for feature in features):
-            return (self.floats(feature, rows) for feature in features)
-        columns = [self.column(feature)[rows] for feature in features]
-        kind = np.result_type(*columns)
-        result = np.empty((len(columns), rows.stop - rows.start), kind)
-        for begin in range(0, result.shape[1], _GATHERED_ROWS):
-            part = slice(begin, begin + _GATHERED_ROWS)
-            for target, column in zip(result, columns, strict=True):
-                target[part] = column[part]
-        return iter(result)
-
-    def _is_strided(self, feature: int) -> bool:
-        """Return whether a column consists of floats that are not adjacent in memory."""
-        if self._piecewise(feature) is not None:
+    @property
+    def is_row_major(self) -> bool:
+        """Whether the rows are an array of floats whose rows are adjacent in memory."""
+        if self._frame is not None or self._sparse:
             return False
-        values = self.column(feature)
-        return values.dtype in (np.float64, np.float32) and values.strides[0] != values.itemsize
+        row, column = np.abs(self._array.strides)
+        return self._array.dtype in (np.float64, np.float32) and bool(column < row)
 
-    def float_block(self, features: Sequence[int], rows: slice) -> tuple[np.ndarray, Sequence[int]]:
-        """Return a range of rows as a float matrix, and the column of each feature in it.
-
-        An array of floats is not copied; neither are columns that no feature names.
-        """
-        if self._frame is None and not self._sparse:
-            block = self._array[rows]
-            if block.dtype in (np.float64, np.float32):
-                return block, features
-        result = np.empty((len(features), rows.stop - rows.start))
-        for target, values in zip(result, self.float_columns(features, rows), strict=True):
-            target[:] = values
-        return result.T, range(len(features))
+    def block(self, rows: slice) -> np.ndarray:
+        """Return a view of a range of rows of an array."""
+        return np.asarray(self._array[rows])
 
     def missing(self, feature: int, rows: slice) -> np.ndarray:
         """Mark the missing values of one feature."""
