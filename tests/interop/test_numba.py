@@ -75,8 +75,8 @@ def test_environment_decides_on_numba(setting: str) -> None:
 import sys
 from skescore.rules import Fallback, Interval, Rule, RuleSet
 rules = [Rule([Interval(0, upper=1)], "a")]
-ruleset = RuleSet(rules, ["x"], task="classification", fallback=Fallback("b"))
-assert ruleset.predict([[0.5], [1.5]]).tolist() == ["a", "b"]
+ruleset = RuleSet(rules, ["x", "y"], task="classification", fallback=Fallback("b"))
+assert ruleset.predict([[0.5, 0.0], [1.5, 0.0]]).tolist() == ["a", "b"]
 print("numba" in sys.modules)
 """
     environment = {**os.environ, "SKESCORE_NUMBA": setting}
