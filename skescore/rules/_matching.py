@@ -7,14 +7,22 @@ are the bitwise AND of one mask per feature, 64 boxes per machine word, and the 
 holds is the lowest bit set. The cost of a row depends on the number of thresholds and of used
 features, not on the number of conditions. Columns that no rule uses are not read, and
 single-precision values are compared without conversion.
+
+Where numba is installed (extra `fast`), a compiled kernel reads each row of a row-major array only
+once. It returns the same words. It is loaded after so many rows that it makes up for the time to
+load it.
 """
 
 from __future__ import annotations
 
 import heapq
+import importlib.util
 import math
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -27,12 +35,52 @@ from skescore.rules._row_table import RowTable
 #: have a threshold per rule, so the memory of a single block would grow quadratically.
 _BLOCK = 1024
 #: Number of rows processed at a time, so that a column of them fits into a core's cache.
-_CHUNK = 65536
+_CHUNK = 32768
 #: Largest number of thresholds that are compared one by one; above it, bisection is faster.
 _COMPARED_THRESHOLDS = 96
 _WORD = 64
 #: Largest number of masks in the joint lookup table of several features: it fits into the cache.
 _MAX_JOINT_MASKS = 16384
+#: The same for the compiled kernel, to which the first-level cache matters more than their number.
+_MAX_COMPILED_MASKS = 512
+#: Number of rows after which a process loads the compiled kernel: it has then lost about as much
+#: time without the kernel as loading takes. Less if numba is already in memory.
+_ROWS_WITHOUT_NUMBA = 20_000_000
+_ROWS_WITH_NUMBA = 2_000_000
+
+
+class KernelLoader:
+    """Loader of the compiled kernel.
+
+    The environment variable ``SKESCORE_NUMBA`` overrides the number of rows that are processed
+    without the kernel: 0 never loads it, 1 loads it immediately.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._n_rows = 0
+        self._kernel: Callable[..., None] | None = None
+        setting = os.environ.get("SKESCORE_NUMBA", "")
+        self._is_decided = setting == "0" or importlib.util.find_spec("numba") is None
+        self._is_immediate = setting == "1"
+
+    def load(self, n_rows: int) -> Callable[..., None] | None:
+        """Count rows that are to be processed; return the kernel if it pays, or None."""
+        if self._is_decided:
+            return self._kernel
+        self._n_rows += n_rows
+        limit = _ROWS_WITH_NUMBA if "numba" in sys.modules else _ROWS_WITHOUT_NUMBA
+        if self._is_immediate or self._n_rows > limit:
+            with self._lock:
+                if not self._is_decided:
+                    from skescore.rules import _compiled
+
+                    self._kernel = _compiled.match_boxes if _compiled.IS_COMPILED else None
+                    self._is_decided = True
+        return self._kernel
+
+
+kernel_loader = KernelLoader()
 
 
 class _FeatureBins:
@@ -63,17 +111,19 @@ class _FeatureBins:
             rounded = self.thresholds.astype(np.float32)
             above = np.nextafter(rounded, np.float32(np.inf))
         is_below = rounded.astype(np.float64) < self.thresholds
-        self._single_thresholds = np.where(is_below, above, rounded)
+        self.single_thresholds = np.where(is_below, above, rounded)
 
-    def find_bins(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Return the index of the bin that contains each value."""
+    def find_bins(self, values: np.ndarray) -> np.ndarray:
+        """Return the index of the bin that contains each value.
+
+        Without thresholds, `values` is a mask of the missing values.
+        """
         n_thresholds = len(self.thresholds)
         result: np.ndarray
-        if n_thresholds == 0:  # only missingness is tested, so the column may hold text
-            return table.missing(self.feature, rows).astype(np.uint8)
-        values = table.floats(self.feature, rows)
+        if n_thresholds == 0:
+            return values.astype(np.uint8)
         is_single = values.dtype == np.float32
-        thresholds = self._single_thresholds if is_single else self.thresholds
+        thresholds = self.single_thresholds if is_single else self.thresholds
         if n_thresholds <= _COMPARED_THRESHOLDS:
             result = np.empty(len(values), dtype=np.uint8)
             np.greater_equal(values, thresholds[0], out=result.view(bool))
@@ -95,16 +145,16 @@ class _JointBins:
     """
 
     def __init__(self, features: list[_FeatureBins]) -> None:
-        self._features = features
+        self.features = features
         self.masks = features[0].masks
         for feature in features[1:]:
             product = self.masks[:, None, :] & feature.masks[None, :, :]
             self.masks = product.reshape(-1, product.shape[2])
 
     @classmethod
-    def group(cls, features: Sequence[_FeatureBins], n_words: int) -> list[_JointBins]:
+    def group(cls, features: Sequence[_FeatureBins], max_masks: int) -> list[_JointBins]:
         """Group features into few joint lookup tables of limited and similar size."""
-        max_masks = max(2, _MAX_JOINT_MASKS // n_words)
+        max_masks = max(2, max_masks)
         ordered = sorted(features, key=lambda f: -len(f.masks))
         filled = sum(min(1.0, math.log(len(f.masks), max_masks)) for f in ordered)
         n_groups = max(1, math.ceil(filled))
@@ -120,16 +170,72 @@ class _JointBins:
                 return [cls(group) for _, _, group in groups if group]
             n_groups += 1 + n_groups // 4
 
-    def find_bins(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Return the index of each row's combination of bins in the lookup table."""
-        result = self._features[0].find_bins(table, rows)
-        if len(self._features) == 1:
+    def find_bins(self, columns: Iterator[np.ndarray]) -> np.ndarray:
+        """Return the index of each row's combination of bins in the lookup table.
+
+        `columns` yields the values of each feature.
+        """
+        result = self.features[0].find_bins(next(columns))
+        if len(self.features) == 1:
             return result
         result = result.astype(np.uint16)
-        for feature in self._features[1:]:
+        for feature in self.features[1:]:
             result *= np.uint16(len(feature.masks))
-            np.add(result, feature.find_bins(table, rows), out=result, casting="unsafe")
+            np.add(result, feature.find_bins(next(columns)), out=result, casting="unsafe")
         return result
+
+
+class _CompiledBins:
+    """Arguments of the compiled kernel: thresholds and lookup tables of features with thresholds.
+
+    Parameters
+    ----------
+    bins : sequence of _FeatureBins
+        The bins of each feature.
+    n_words : int
+        Number of words per mask.
+    """
+
+    def __init__(self, bins: Sequence[_FeatureBins], n_words: int) -> None:
+        from skescore.rules._compiled import pad_thresholds
+
+        groups = _JointBins.group(bins, _MAX_COMPILED_MASKS // n_words)
+        ordered = [feature for group in groups for feature in group.features]
+        self._columns = np.array([feature.feature for feature in ordered], dtype=np.int64)
+        double = [pad_thresholds(feature.thresholds) for feature in ordered]
+        single = [pad_thresholds(feature.single_thresholds) for feature in ordered]
+        self._threshold_starts = _starts([len(thresholds) for thresholds in double])
+        self._thresholds = {
+            np.dtype(np.float64): np.concatenate(double),
+            np.dtype(np.float32): np.concatenate(single),
+        }
+        missing_bins = [len(feature.masks) - 1 for feature in ordered]
+        self._missing_bins = np.array(missing_bins, dtype=np.uint16)
+        self._group_starts = _starts([len(group.features) for group in groups])
+        self._mask_starts = _starts([len(group.masks) for group in groups])
+        self._masks = np.ascontiguousarray(np.vstack([group.masks for group in groups]))
+
+    def look_up(self, kernel: Callable[..., None], table: RowTable, rows: slice) -> np.ndarray:
+        """Return a mask of the boxes that contain each row."""
+        block = table.block(rows)
+        words = np.empty((len(block), self._masks.shape[1]), dtype=np.uint64)
+        kernel(
+            block,
+            self._columns,
+            self._threshold_starts,
+            self._thresholds[block.dtype],
+            self._missing_bins,
+            self._group_starts,
+            self._mask_starts,
+            self._masks,
+            words,
+        )
+        return words
+
+
+def _starts(sizes: Sequence[int]) -> np.ndarray:
+    """Return the positions at which parts of given sizes start, and the position of the end."""
+    return np.cumsum([0, *sizes]).astype(np.int64)
 
 
 def pack_bits(flags: np.ndarray, n_words: int) -> np.ndarray:
@@ -227,20 +333,56 @@ class RuleBlock:
             )
             for j in np.flatnonzero(used).tolist()
         ]
-        self._bins = _JointBins.group(bins, self.n_words)
+        self._bins = bins
+        self._groups = _JointBins.group(bins, _MAX_JOINT_MASKS // self.n_words)
+        self._compiled: _CompiledBins | None = None
         all_rules = np.ones((1, self.n_rules), dtype=bool)
         self._all = pack_bits(all_rules, self.n_words)[0]
 
-    def _match_words(self, table: RowTable, rows: slice) -> np.ndarray:
-        """Return a mask of the premises that hold for each row, shape (n_rows, n_words)."""
-        n_rows = rows.stop - rows.start
+    def _look_up(self, table: RowTable, rows: slice) -> np.ndarray:
+        """Return a mask of the boxes that contain each row, by NumPy."""
+        columns = self._columns(table, rows)
         words = None
-        for group in self._bins:
+        for group in self._groups:
             # Every bin has a mask, so mode="clip" only skips the check of the indices.
-            masks = group.masks.take(group.find_bins(table, rows), axis=0, mode="clip")
+            masks = group.masks.take(group.find_bins(columns), axis=0, mode="clip")
             words = masks if words is None else np.bitwise_and(words, masks, out=words)
         if words is None:
-            words = np.broadcast_to(self._all, (n_rows, self.n_words)).copy()
+            words = np.broadcast_to(self._all, (rows.stop - rows.start, self.n_words)).copy()
+        return words
+
+    def _columns(self, table: RowTable, rows: slice) -> Iterator[np.ndarray]:
+        """Yield the values of each feature, or a mask of missing values if nothing is compared."""
+        for group in self._groups:
+            for bins in group.features:
+                is_compared = len(bins.thresholds) > 0
+                read = table.floats if is_compared else table.missing
+                yield read(bins.feature, rows)
+
+    def _look_up_compiled(
+        self, kernel: Callable[..., None], table: RowTable, rows: slice
+    ) -> np.ndarray:
+        """Return a mask of the boxes that contain each row, by the compiled kernel."""
+        compared = [feature for feature in self._bins if len(feature.thresholds)]
+        if not compared:
+            return self._look_up(table, rows)
+        if self._compiled is None:
+            self._compiled = _CompiledBins(compared, self.n_words)
+        words = self._compiled.look_up(kernel, table, rows)
+        for feature in self._bins:
+            if len(feature.thresholds) == 0:
+                bins = feature.find_bins(table.missing(feature.feature, rows))
+                words &= feature.masks.take(bins, axis=0, mode="clip")
+        return words
+
+    def _match_words(self, table: RowTable, rows: slice) -> np.ndarray:
+        """Return a mask of the premises that hold for each row, shape (n_rows, n_words)."""
+        # NumPy is as fast for columns that are contiguous in memory.
+        kernel = kernel_loader.load(rows.stop - rows.start) if table.is_row_major else None
+        if kernel is None:
+            words = self._look_up(table, rows)
+        else:
+            words = self._look_up_compiled(kernel, table, rows)
         for index, conditions in self._non_intervals.items():
             word, bit = divmod(index, _WORD)
             flag = np.uint64(1 << bit)

@@ -12,6 +12,41 @@ from scipy import sparse
 from skescore._text import listed
 from skescore.rules._conditions import Condition, as_numbers, is_missing
 
+#: Arrow's types whose values NumPy reads without a copy.
+_ARROW_FLOATS = ("double", "float")
+_ARROW_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+
+
+class _ColumnPieces:
+    """A column that is stored in several arrays.
+
+    Parameters
+    ----------
+    arrays : list of ndarray
+        Its parts, in order; at least one.
+    """
+
+    def __init__(self, arrays: list[np.ndarray]) -> None:
+        self._arrays = arrays
+        self._ends = np.cumsum([len(array) for array in arrays])
+
+    def whole(self) -> np.ndarray:
+        """Return the column as one array; only a column of several parts is copied."""
+        return self._arrays[0] if len(self._arrays) == 1 else np.concatenate(self._arrays)
+
+    def take(self, rows: slice) -> np.ndarray:
+        """Return a range of rows; only a range that spans several parts is copied."""
+        if len(self._arrays) == 1:
+            return self._arrays[0][rows]
+        first = int(np.searchsorted(self._ends, rows.start, side="right"))
+        parts = []
+        for array, end in zip(self._arrays[first:], self._ends[first:].tolist(), strict=True):
+            begin = end - len(array)
+            if begin >= rows.stop:
+                break
+            parts.append(array[max(0, rows.start - begin) : rows.stop - begin])
+        return parts[0] if len(parts) == 1 else np.concatenate([self._arrays[0][:0], *parts])
+
 
 class RowTable:
     """Uniform access to an array or data frame.
@@ -39,6 +74,7 @@ class RowTable:
         self._cache: dict[int, np.ndarray] = {}
         self._coded: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._held: dict[Condition, np.ndarray] = {}
+        self._pieces: dict[int, _ColumnPieces | None] = {}
         if self._frame is not None:
             columns = self._frame.schema.names if _is_arrow(X) else self._frame.columns
             column_names = [str(c) for c in columns]
@@ -96,6 +132,8 @@ class RowTable:
 
     def _series(self, feature: int) -> np.ndarray:
         frame, at = self._frame, self._position[feature]
+        if (pieces := self._piecewise(feature)) is not None:
+            return pieces.whole()
         if _is_arrow(frame):  # convert only the columns in use
             frame, at = convert_rows(frame.select([at])), 0
         if not hasattr(frame, "iloc"):
@@ -107,9 +145,18 @@ class RowTable:
             return values
         series = frame.iloc[:, at]
         values = np.asarray(series.to_numpy())
-        if values.dtype.kind == "f" and _rounded(values) and _holds_integers(series):
+        if values.dtype.kind == "f" and _holds_integers(series) and _rounded(values):
             values = series.astype(object).to_numpy()
         return values
+
+    def _piecewise(self, feature: int) -> _ColumnPieces | None:
+        """Return a column of an Arrow or polars table without a copy, or None if impossible."""
+        if self._frame is None or hasattr(self._frame, "iloc"):
+            return None
+        if feature not in self._pieces:
+            parts = _numeric_parts(self._frame, self._position[feature])
+            self._pieces[feature] = _ColumnPieces(parts) if parts else None
+        return self._pieces[feature]
 
     def _checked(self, feature: int, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind not in "biufOUT":
@@ -137,7 +184,9 @@ class RowTable:
 
     def numbers(self, feature: int, rows: slice) -> np.ndarray:
         """Return values of one feature as contiguous floats."""
-        values = self.column(feature)[rows]
+        return self._as_floats(feature, self.column(feature)[rows])
+
+    def _as_floats(self, feature: int, values: np.ndarray) -> np.ndarray:
         try:
             return np.ascontiguousarray(as_numbers(values))
         except (TypeError, ValueError) as error:
@@ -147,11 +196,27 @@ class RowTable:
             ) from error
 
     def floats(self, feature: int, rows: slice) -> np.ndarray:
-        """Return values of one feature as contiguous floats; single precision is kept."""
-        values = self.column(feature)
+        """Return a range of values of one feature as contiguous floats.
+
+        Single precision is kept. A column that is contiguous in memory is not copied.
+        """
+        pieces = self._piecewise(feature)
+        values = self.column(feature)[rows] if pieces is None else pieces.take(rows)
         if values.dtype == np.float32:
-            return np.ascontiguousarray(values[rows])
-        return self.numbers(feature, rows)
+            return np.ascontiguousarray(values)
+        return self._as_floats(feature, values)
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether the rows are an array of floats whose rows are adjacent in memory."""
+        if self._frame is not None or self._sparse:
+            return False
+        row, column = np.abs(self._array.strides)
+        return self._array.dtype in (np.float64, np.float32) and bool(column < row)
+
+    def block(self, rows: slice) -> np.ndarray:
+        """Return a view of a range of rows of an array."""
+        return np.asarray(self._array[rows])
 
     def missing(self, feature: int, rows: slice) -> np.ndarray:
         """Mark the missing values of one feature."""
@@ -167,6 +232,24 @@ class RowTable:
 
 def _is_arrow(X: Any) -> bool:
     return all(hasattr(X, name) for name in ("columns", "to_pandas", "schema")) and not _is_frame(X)
+
+
+def _numeric_parts(frame: Any, position: int) -> list[np.ndarray]:
+    """Return views of the parts of a numeric column, or nothing if the values must be converted.
+
+    Missing values are possible among floats; they need a copy.
+    """
+    if not _is_arrow(frame):
+        series = frame[:, position]
+        if not series.dtype.is_float():
+            return []
+        return [np.asarray(part.to_numpy()) for part in series.get_chunks()]
+    column = frame.column(position)
+    kind = str(column.type)
+    if kind not in _ARROW_FLOATS and (kind not in _ARROW_INTEGERS or column.null_count):
+        return []
+    parts = getattr(column, "chunks", [column])
+    return [part.to_numpy(zero_copy_only=False) for part in parts]
 
 
 def _rounded(values: np.ndarray) -> bool:

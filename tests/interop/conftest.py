@@ -25,6 +25,7 @@ tests = {
     "catboost": ["test_catboost.py", "test_boosted_black_boxes.py"],
     "lightgbm": ["test_lightgbm.py", "test_boosted_black_boxes.py"],
     "xgboost": ["test_xgboost.py", "test_boosted_black_boxes.py"],
+    "numba": ["test_numba.py"],
     "torch": ["test_networks.py"],
 }
 collect_ignore = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import sys
+from contextlib import contextmanager
 from decimal import Decimal
 
 import numpy as np
@@ -31,6 +32,7 @@ from skescore.rules import (
     Rule,
     RuleSet,
     RuleStatistics,
+    _compiled,
 )
 from skescore.rules import (
     _matching as kernels,
@@ -240,6 +242,129 @@ def test_match_in_chunks(case, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_CHUNK", chunk)
         assert_same(*case)
+
+
+@contextmanager
+def compiled_kernel():
+    """Match rows with the kernel for numba, which runs as Python where numba is not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels.kernel_loader, "_kernel", _compiled.match_boxes)
+        patch.setattr(kernels.kernel_loader, "_is_decided", True)
+        yield
+
+
+@given(case=cases(intervals))
+def test_compiled_kernel_matches_boxes(case):
+    with compiled_kernel():
+        assert_same(*case)
+
+
+@given(case=cases(conditions), chunk=st.integers(1, 7))
+def test_compiled_kernel_with_all_conditions(case, chunk):
+    with compiled_kernel(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_CHUNK", chunk)
+        patch.setattr(_compiled, "_ROWS", 3)
+        assert_same(*case)
+
+
+def row_containers(X):
+    """The same rows as arrays of several layouts and as tables with parts."""
+    names = [f"x{j}" for j in range(X.shape[1])]
+    middle = len(X) // 2
+    arrow = pa.table({name: X[:, j] for j, name in enumerate(names)})
+    frame = pl.DataFrame({name: X[:, j].copy() for j, name in enumerate(names)})
+    return {
+        "column-major": np.asfortranarray(X),
+        "strided": np.repeat(X, 2, axis=1)[::-1, ::2][::-1],
+        "swapped": X.astype(X.dtype.newbyteorder()),
+        "frame": pd.DataFrame(X, columns=names),
+        "view": pd.DataFrame(X, columns=names, copy=False),
+        "columns": pd.DataFrame({name: X[:, j].copy() for j, name in enumerate(names)}),
+        "arrow": pa.concat_tables([arrow[:middle], arrow[:0], arrow[middle:]]),
+        "batch": pa.RecordBatch.from_pydict({n: X[:, j] for j, n in enumerate(names)}),
+        "polars": pl.concat([frame[:middle], frame[middle:]], rechunk=False),
+    }
+
+
+@pytest.mark.parametrize("number", [float, np.float32])
+@pytest.mark.parametrize("n_rules", [5, 80])
+@pytest.mark.parametrize("n_cuts", [3, 7, 60])
+def test_kernels_agree_on_all_containers(n_rules, n_cuts, number):
+    rng = np.random.default_rng(n_rules + n_cuts)
+    boxes, grid = random_boxes(rng, n_rules, 3, n_cuts)
+    X = rng.choice([*ROW_VALUES, *grid.ravel()], size=(75, 3))
+    with np.errstate(over="ignore"):
+        X = X.astype(number)
+    names = [f"x{j}" for j in range(3)]
+    rules = [Rule(boxes.intervals(i), i % 2) for i in range(n_rules)]
+    ruleset = RuleSet(rules, names, task="classification", fallback=Fallback(0))
+    expected = slow_match(ruleset.rules, X.astype(float).tolist())
+    for name, rows in {"row-major": X, **row_containers(X)}.items():
+        assert ruleset.match(rows).tolist() == expected, name
+        with compiled_kernel():
+            assert ruleset.match(rows).tolist() == expected, name
+
+
+def test_kernels_read_other_numbers_and_gaps():
+    """Integers, booleans, objects and gaps become floats; text may only be missing or listed."""
+    columns = {
+        "whole": [1, 2, 3, 4, 5],
+        "flag": [True, False, True, False, True],
+        "gap": [0.5, None, NAN, 2.5, INF],
+        "text": ["a", None, "b", "a", "b"],
+    }
+    rules = [
+        Rule([Interval(0, 1, 4), Interval(2, upper=2, missing=True)], "a"),
+        Rule([Interval(1, 0.5), Missing(3, negated=True)], "b"),
+        Rule([Missing(2)], "a"),
+        Rule([OneOf(3, ["a"]), Interval(0, upper=3)], "b"),
+    ]
+    ruleset = RuleSet(rules, list(columns), task="classification", fallback=Fallback("b"))
+    frame = pd.DataFrame(columns)
+    gaps = [NAN if value is None else value for value in columns["gap"]]
+    values = {**columns, "gap": gaps}
+    expected = slow_match(rules, list(zip(*values.values(), strict=True)))
+    expected = [[bool(value) for value in row] for row in expected]
+    tables = [frame, frame.convert_dtypes(), pa.Table.from_pandas(frame), pl.DataFrame(columns)]
+    for table in [*tables, frame.astype(object)]:
+        assert ruleset.match(table).tolist() == expected
+        with compiled_kernel():
+            assert ruleset.match(table).tolist() == expected
+
+
+def test_row_table_returns_views_of_columns():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    names = ["x0", "x1"]
+    for name, rows in row_containers(X).items():
+        table = RowTable(rows, names)
+        values = [table.floats(1, slice(1, 3)) for _ in range(2)]
+        assert (values[0] == X[1:3, 1]).all()
+        assert np.shares_memory(*values) == (name not in ("strided", "swapped", "view")), name
+        assert table.floats(0, slice(6, 6)).tolist() == []
+
+
+def test_kernel_loader_counts_rows(monkeypatch):
+    monkeypatch.setattr(kernels.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(_compiled, "IS_COMPILED", True)
+    monkeypatch.setattr(kernels, "_ROWS_WITH_NUMBA", 150)
+    monkeypatch.setattr(kernels, "_ROWS_WITHOUT_NUMBA", 150)
+    loader = kernels.KernelLoader()
+    assert [loader.load(100), loader.load(0)] == [None, None]
+    assert loader.load(100) is loader.load(0) is _compiled.match_boxes
+
+
+@pytest.mark.parametrize(("setting", "is_loaded"), [("0", False), ("1", True)])
+def test_kernel_loader_obeys_environment(monkeypatch, setting, is_loaded):
+    monkeypatch.setattr(kernels.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(_compiled, "IS_COMPILED", True)
+    monkeypatch.setenv("SKESCORE_NUMBA", setting)
+    assert (kernels.KernelLoader().load(10**9 * (1 - int(setting))) is not None) == is_loaded
+
+
+def test_kernel_loader_without_numba(monkeypatch):
+    monkeypatch.setattr(kernels.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("SKESCORE_NUMBA", "1")
+    assert kernels.KernelLoader().load(10**9) is None
 
 
 #: Beside what single precision holds, and what it rounds to.
