@@ -651,7 +651,12 @@ def _add_certificate_options(group: Any) -> None:
 def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
     """Return type, default, placeholder and help of the options of numbers."""
     return {
-        "--trials": (arguments.integer(1), 60, "N", "candidates in all (default 60)"),
+        "--trials": (
+            arguments.integer(1),
+            20,
+            "N",
+            "candidates in all, in addition to trees of 1 to 32 leaves (default 20)",
+        ),
         "--timeout": (
             arguments.number_above(0),
             None,

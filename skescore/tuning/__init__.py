@@ -1,5 +1,6 @@
 """Search for the extractor and the hyper-parameters whose rules score best."""
 
+from skescore.tuning._alternatives import READABLE_RULES, Alternative
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._estimator_632 import SHARE_OF_ALL_ROWS, mixed, mixed_score
 from skescore.tuning._fold_result import FoldResult
@@ -36,7 +37,9 @@ from skescore.tuning.weights import (
 
 __all__ = [
     "N_FINALISTS",
+    "READABLE_RULES",
     "SHARE_OF_ALL_ROWS",
+    "Alternative",
     "Candidate",
     "Candidates",
     "CountableSource",

@@ -37,6 +37,12 @@ from skescore.scorers import (
     find_score,
     limited_quantities,
 )
+from skescore.tuning._alternatives import (
+    READABLE_RULES,
+    Alternative,
+    choose_alternatives,
+    make_alternatives,
+)
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
@@ -109,7 +115,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``"incompleteness_instances"``, ``"instability"`` (one minus the similarity of the rules of
         two halves of the rows) and the losses of :data:`skescore.scorers.SET_MEASURES` are
         minimized together, for the whole front.
-    n_trials : int or None, default=30
+    n_trials : int or None, default=20
         Total number of trials, at least one per extractor. Trials that the storage already holds
         count. None needs a `timeout`. If ``"cart"`` is among the extractors, its trees of 1 to 32
         leaves are compared in addition (see Notes).
@@ -209,6 +215,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         True if the user picked the winner with :meth:`choose`.
     rules_ : RuleSet
         Rules of the winner.
+    alternatives_ : tuple of Alternative
+        Up to three rule lists to choose from: the best by `scoring`, the shortest that is as right
+        as the most correct one within one standard error, and the most faithful to the black box
+        with at most `max_rules` rules (by default 8, or as many as there are classes). Each has its
+        correctness on held-out rows, its fidelity on unseen rows, and what more rules would buy.
     extractors_ : tuple of str
         The extractors that were tried.
     n_rows_sampled_ : int or None
@@ -297,7 +308,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         *,
         extractors: Sequence[Any] | None = None,
         scoring: Any = "ice",
-        n_trials: int | None = 30,
+        n_trials: int | None = 20,
         timeout: float | None = None,
         cv: Any = 5,
         spaces: dict[str, Space] | None = None,
@@ -441,9 +452,31 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.refit:
             # The black box of `all_rows` was fitted on the same rows.
             self._refit(None if self.data_.is_fitted else all_rows.black_box)
+            self._warn_of_constant()
         if interrupt is not None:
             raise interrupt
         return self
+
+    def _warn_of_constant(self) -> None:
+        """Warn if the winner is a constant, and name a list that is not."""
+        rules = self.rules_
+        if len(rules) > 1 or (len(rules) and rules.rules[0].conditions):
+            return
+        if len(self.data_) and len(pd.unique(np.ravel(self.oracle_.query(self.data_.X)))) < 2:
+            return  # the black box is a constant itself, which is reported elsewhere
+        others = [one for one in self.alternatives_ if not one.is_constant]
+        hint = "Allow more rules, or choose another score."
+        if others:
+            hint = (
+                f"search.alternatives_ holds a list of {len(others[0].rules)} rules with a "
+                f"fidelity of {others[0].fidelity:.3f}."
+            )
+        warnings.warn(
+            f"The best candidate by {self._objective().name} is a constant, which predicts the "
+            f"same for all rows. {hint}",
+            UserWarning,
+            stacklevel=3,
+        )
 
     def _fit_source(self, source: SearchableSource, **row_arguments: Any) -> ExtractorSearchCV:
         """Search a sample of a data source, and choose the winner on all of its rows."""
@@ -989,6 +1022,40 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.best_name_ = str(best["extractor"])
         self.best_params_ = dict(best["params"])
         self.best_score_ = float(best["score"])
+
+    @property
+    def alternatives_(self) -> tuple[Alternative, ...]:
+        """Up to three rule lists to choose from: best, shortest, most faithful.
+
+        Their rules are extracted from all rows when the attribute is first read.
+        """
+        winner = self._winner()
+        key = self.best_name_, int(self.leaderboard_.iloc[0]["trial"])
+        if getattr(self, "_alternatives", (None, ()))[0] != key:
+            limit = self.max_rules
+            if limit is None:
+                limit = max(READABLE_RULES, len(getattr(self, "classes_", ())))
+            within_limits = self.candidates_.within(self._limits)
+            choices = choose_alternatives(
+                within_limits if len(within_limits) else self.candidates_, key, max_rules=limit
+            )
+
+            def extract_rules(candidate: Candidate) -> RuleSet:
+                if (candidate.extractor, candidate.trial) == key:
+                    return winner.rules_
+                return self._fit_candidate(candidate, winner.estimator_).rules_
+
+            self._alternatives = key, make_alternatives(choices, extract_rules)
+        return self._alternatives[1]
+
+    def _fit_candidate(self, candidate: Any, black_box: Any) -> Any:
+        """Fit a candidate on all rows with a black box that is fitted already."""
+        data = self.data_
+        extractor = self.make_candidate(candidate)
+        if not data.is_fitted:
+            extractor.set_params(estimator=FrozenEstimator(black_box))
+        options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
+        return extractor.fit(data.X, **options)
 
     @property
     def pareto_front_(self) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from skescore.black_boxes import black_box_task
 from skescore.extractors import PATH_LEAVES, CARTExtractor, ExtractionTimeoutError, equal_siblings
 from skescore.tuning._objective import Fold
 
@@ -63,7 +64,7 @@ def tree_path(
 
 def _params(prototype: Any, sampling: Any, n_leaves: int) -> dict[str, Any]:
     params: dict[str, Any] = {"max_leaf_nodes": n_leaves, "sampling": sampling}
-    if "classification" in prototype.tasks:
+    if black_box_task(prototype.estimator) == "classification":
         params["merge_leaves"] = True
     return params
 

@@ -961,14 +961,15 @@ def _cart(problem: _SearchProblem) -> SearchSpace:
     criteria: tuple[str, ...] = ("gini", "entropy")
     if not problem.classifies:  # not the absolute error, which takes quadratic time
         criteria = ("squared_error", "absolute_error")[: 2 if problem.n_rows <= 5000 else 1]
+    merging: Space = {"merge_leaves": CategoricalDistribution((True,))}
     return SearchSpace(
         {
             "max_leaf_nodes": _leaves(problem),
             "max_depth": IntDistribution(2, 8),
             "min_samples_leaf": IntDistribution(1, max(1, problem.n_rows // 20), log=True),
             "criterion": CategoricalDistribution(criteria),
-            "merge_leaves": CategoricalDistribution((problem.classifies,)),
         }
+        | (merging if problem.classifies else {})
         | _query_rows()
     )
 
@@ -981,7 +982,7 @@ def _cart_points(problem: _SearchProblem) -> _Points:
             "max_depth": int(max(2, min(leaves - 1, 8))),
             "min_samples_leaf": 1,
             "criterion": "gini" if problem.classifies else "squared_error",
-            "merge_leaves": problem.classifies,
+            "merge_leaves": True,
         }
 
     n = problem.n_outputs
