@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skescore._text import plural
-from skescore.rules import RuleSet
+from skescore.rules import LinearOutput, RuleSet
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._fold_result import mean_of
 from skescore.tuning._winner import within
@@ -67,7 +67,7 @@ class Alternative:
     @property
     def is_constant(self) -> bool:
         """True if the only rule has no condition and the same conclusion for all rows."""
-        return len(self.rules) == 1 and not self.rules.rules[0].conditions
+        return is_constant(self.rules)
 
     def describe_gain(self) -> str:
         """Return a sentence on what more rules would buy; empty if nothing is gained.
@@ -98,6 +98,14 @@ class _Choice:
     candidate: Candidate
     roles: tuple[str, ...]
     next_candidate: Candidate | None
+
+
+def is_constant(rules: RuleSet) -> bool:
+    """Return whether rules predict the same for all rows."""
+    if len(rules) != 1:
+        return False
+    rule = rules.rules[0]
+    return not rule.conditions and not isinstance(rule.output, LinearOutput)
 
 
 def n_final_rules(candidate: Candidate) -> float:

@@ -41,6 +41,7 @@ from skescore.tuning._alternatives import (
     READABLE_RULES,
     Alternative,
     choose_alternatives,
+    is_constant,
     make_alternatives,
 )
 from skescore.tuning._candidates import Candidate, Candidates
@@ -459,8 +460,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _warn_of_constant(self) -> None:
         """Warn if the winner is a constant, and name a list that is not."""
-        rules = self.rules_
-        if len(rules) > 1 or (len(rules) and rules.rules[0].conditions):
+        if not is_constant(self.rules_):
             return
         if len(self.data_) and len(pd.unique(np.ravel(self.oracle_.query(self.data_.X)))) < 2:
             return  # the black box is a constant itself, which is reported elsewhere
