@@ -33,6 +33,11 @@ _EXACT_LIMIT = 2**24
 #: Beam search for first incumbents: lists kept per length, candidates considered for each of them,
 #: and the share of the rows in which the remaining rows of two kept lists must differ.
 _BEAM_WIDTH, _MAX_CANDIDATES, _MIN_DIFFERENCE = 8, 100, 0.02
+#: Largest number of first tests that are tried for a premise of three tests.
+_MAX_FIRST_TESTS = 64
+#: Seconds of a common processor per multiplication in a matrix product, per entry of an array of
+#: premises, and per step.
+_PRODUCT, _ENTRY, _STEP = 5e-11, 6e-9, 1e-4
 #: Share by which the search exceeds the bound a child needs, as it also bounds similar premises.
 _BOUND_MARGIN = 0.05
 
@@ -117,6 +122,27 @@ class _Premises:
         if i == j:
             return [*third_condition, (i, block == 0)]
         return [*third_condition, *([(i, True), (j, False)] if block else [(i, i < j), (j, i < j)])]
+
+    def number(self, sides: Sequence[tuple[int, bool]]) -> int:
+        """Return the number of a premise from its tests and their values."""
+        sides = sorted(sides)
+        if self.max_conditions == 1:
+            ((i, side),) = sides
+            return i if side else self.n_tests + i
+        begin, first_test = 0, 0
+        if len(sides) == 3:
+            third_condition = (sides.pop(0),)
+            begin, first_test = next(
+                (begin, first) for begin, third, first in self.blocks if third == third_condition
+            )
+        m = self.n_tests - first_test
+        (i, i_side), (j, j_side) = sides[0], sides[-1]
+        if i == j:
+            i_side, j_side = True, i_side
+        elif not i_side:
+            i, j = j, i
+            i_side = j_side
+        return begin + (not (i_side == j_side or i > j)) * m**2 + (i - first_test) * m + j - first_test
 
     def holds(self, number: int, rows: np.ndarray) -> np.ndarray:
         """Return a mask of the rows that satisfy a premise."""
@@ -212,6 +238,8 @@ class _ListErrors:
         self.is_exact = bool((counts == np.round(counts)).all()) and total < _EXACT_LIMIT
         self.dtype = np.float32 if self.is_exact else np.float64
         self._gains = reduced.astype(self.dtype)
+        #: Sums per premise from which losses are computed.
+        self.n_sums = counts.shape[1]
         self._is_pure = bool(((reduced > 0).sum(axis=1) <= 1).all())
         self._majority = reduced.argmax(axis=1)
         self.tolerance = 0.0 if self.is_exact else 1e-10 * max(float(total), 1e-300)
@@ -273,6 +301,7 @@ class _ListSquaredErrors:
 
     is_exact = False
     dtype = np.float64
+    n_sums = 4
 
     def __init__(
         self, y: np.ndarray, weights: np.ndarray, groups: np.ndarray, n_groups: int
@@ -328,6 +357,7 @@ class _ListAbsoluteErrors:
 
     def __init__(self, y: np.ndarray, weights: np.ndarray) -> None:
         self._y, self._weights = y, weights
+        self.n_sums = len(np.unique(y)) + 1
         self.max_costs = weights * np.maximum(y - y.min(), y.max() - y)
         self.tolerance = 1e-10 * max(float(self.max_costs.sum()), 1e-300)
 
@@ -435,7 +465,10 @@ class _ListSearch:
         self.stopped_by: str | None = None
         self.deadline = math.inf
         self.node_limit = math.inf
+        self.work_limit = math.inf
         self.n_nodes = 0
+        #: Counted work in seconds of a common processor.
+        self.work = 0.0
         #: Vectors of bounds that a node may keep, and first rules that are tried at once.
         self.max_stored_bounds, self.batch_size = 0, 1
         #: Processes that solve the subproblems of a batch; None for this process.
@@ -448,9 +481,14 @@ class _ListSearch:
     def premise_losses(self, rows: np.ndarray, superset: _Superset | None = None) -> _PremiseLosses:
         """Return the losses of each premise; redundant premises cost more than any list."""
         self.n_nodes += 1
+        self.work += self._work_of_losses(len(rows))
         losses: _PremiseLosses = self.loss.premise_losses(self.premises, rows, superset)
         losses.covered += self._redundancy_costs
         return losses
+
+    def _work_of_losses(self, n_rows: int) -> float:
+        """Return the work of the losses of all premises over some rows."""
+        return _STEP + self.loss.n_sums * self.premises.size * (_PRODUCT * n_rows + _ENTRY)
 
     def check_limits(self) -> bool:
         """Return whether a limit has ended the search."""
@@ -458,6 +496,8 @@ class _ListSearch:
         if self.stopped_by is None:
             if self.n_nodes >= self.node_limit:
                 self.stopped_by = "node_limit"
+            elif self.work >= self.work_limit:
+                self.stopped_by = "work_limit"
             elif time.monotonic() >= self.deadline:
                 self.stopped_by = "time_limit"
         return self.stopped_by is not None
@@ -584,7 +624,7 @@ class _ListSearch:
         searches = []
         for _ in children:
             search = copy.copy(self)
-            search.n_nodes, search.batch_size, search.pool = 0, 1, None
+            search.n_nodes, search.work, search.batch_size, search.pool = 0, 0.0, 1, None
             searches.append(search)
         jobs = zip(searches, children, strict=True)
         results: list[tuple[_ListNode, int, str | None]] = []
@@ -694,6 +734,68 @@ class _ListSearch:
                     break
         return best, premises
 
+    def separate(self, rows: np.ndarray, group: np.ndarray) -> tuple[int, ...]:
+        """Build a list whose rules cover one group of rows each.
+
+        A rule that covers exactly one group stays possible when other groups are removed, so that
+        the list is found if the space contains one. Otherwise a rule covers nearly one group.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            The rows.
+        group : ndarray of int
+            Group of each row; a smaller number is removed first where several could be.
+
+        Returns
+        -------
+        tuple of int
+            The premises; the last group is left for the last rule.
+        """
+        premises: list[int] = []
+        open_groups = np.unique(group[rows]).tolist()
+        while len(open_groups) > 1 and len(rows):
+            for chosen in open_groups:
+                premise = self._exact_premise(rows, group[rows] == chosen)
+                if premise is not None:
+                    break
+            else:
+                chosen = open_groups[0]
+                premise = self.nearest_premise(rows, group[rows] == chosen)
+            premises.append(premise)
+            rows = rows[~self.premises.holds(premise, rows)]
+            open_groups = [g for g in open_groups if g != chosen and (group[rows] == g).any()]
+        return tuple(premises)
+
+    def _exact_premise(self, rows: np.ndarray, mask: np.ndarray) -> int | None:
+        """Return a premise that covers exactly the rows of a mask; None if there is none."""
+        inner, outer = self.premises.test_masks[:, rows[mask]], self.premises.test_masks[:, rows]
+        outer = outer[:, ~mask]
+        yes, no = np.flatnonzero(inner.all(axis=1)), np.flatnonzero(~inner.any(axis=1))
+        sides = [(int(test), True) for test in yes] + [(int(test), False) for test in no]
+        if not sides:
+            return None
+        # Wrongly covered rows by test, as numbers for products.
+        wrong = np.concatenate([outer[yes], ~outer[no]]).astype(np.float32)
+        max_conditions = self.premises.max_conditions
+        self.work += _STEP + _PRODUCT * len(sides) ** min(2, max_conditions) * wrong.shape[1]
+        n_wrong = wrong.sum(axis=1)
+        if n_wrong.min() == 0:
+            return self.premises.number([sides[int(n_wrong.argmin())]])
+        if max_conditions == 1:
+            return None
+        first_tests: list[int | None] = [None]
+        if max_conditions == 3:
+            first_tests += np.argsort(n_wrong, kind="stable")[:_MAX_FIRST_TESTS].tolist()
+        for first in first_tests:
+            remaining = wrong if first is None else wrong[:, wrong[first] > 0]
+            both_wrong = remaining @ remaining.T
+            if both_wrong.min() == 0:
+                pair = np.unravel_index(int(both_wrong.argmin()), both_wrong.shape)
+                tests = {int(i) for i in pair} | ({first} - {None})
+                return self.premises.number([sides[int(i)] for i in sorted(tests)])
+        return None
+
     def nearest_premise(self, rows: np.ndarray, mask: np.ndarray) -> int:
         """Return the premise that covers most nearly the rows of a mask."""
         dtype = self.loss.dtype
@@ -796,7 +898,8 @@ def optimal_lists(
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row.
     start : sequence of RuleSet, default=()
-        Initial incumbents. Each of their premises is replaced by the nearest one of the space.
+        Initial incumbents. A list that divides the rows in the same way is used if the space
+        contains one; otherwise premises are replaced by the nearest ones of the space.
     targets : sequence of float, optional
         Lower bounds that suffice for 1, 2, ... rules: the search for a size ends when its bound is
         proven. By default it ends when the least loss is proven.
@@ -865,7 +968,8 @@ def optimal_lists(
     search = problem.make_search(max_rules, limits.memory_limit)
     if search is not None:
         search.deadline, search.node_limit = limits.deadline(started), limits.node_limit
-        search.batch_size = 4 if limits.max_nodes is None else 1
+        search.work_limit = limits.work_limit
+        search.batch_size = 1 if limits.is_deterministic else 4
     # Products of small matrices gain nothing from threads.
     with threadpool_limits(1), parallel(limits.n_jobs) as pool:
         if search is not None and max_rules > 3 and effective_n_jobs(limits.n_jobs) > 1:
@@ -969,7 +1073,7 @@ class _ListProblem:
                 except KeyboardInterrupt:
                     search.stopped_by = "interrupted"
                 ended_by = search.stopped_by or "target"
-                if ended_by == "node_limit" or (ended_by == "time_limit" and n_rules < max_rules):
+                if ended_by in ("node_limit", "work_limit", "time_limit") and n_rules < max_rules:
                     search.stopped_by = None  # The next size has a share of its own.
             elif search is not None:
                 bound = best[0]  # Without tests there are only constants.
@@ -1003,28 +1107,27 @@ class _ListProblem:
 
     @staticmethod
     def _solve_size(search: _ListSearch, problem: _ListSubproblem, *, is_last: bool) -> _ListNode:
-        """Solve a problem, with half of the remaining time and nodes unless it is the last."""
-        deadline, node_limit = search.deadline, search.node_limit
+        """Solve a problem, with half of the remaining limits unless it is the last."""
+        limits = search.deadline, search.node_limit, search.work_limit
         if not is_last:
             now = time.monotonic()
-            search.deadline = now + (deadline - now) / 2
-            search.node_limit = search.n_nodes + (node_limit - search.n_nodes) // 2
+            search.deadline = now + (search.deadline - now) / 2
+            search.node_limit = search.n_nodes + (search.node_limit - search.n_nodes) // 2
+            search.work_limit = search.work + (search.work_limit - search.work) / 2
         try:
             return search.solve(problem)
         finally:
-            search.deadline, search.node_limit = deadline, node_limit
+            search.deadline, search.node_limit, search.work_limit = limits
 
     def _nearest_list(self, search: _ListSearch, rules: RuleSet) -> tuple[int, ...]:
-        """Return the nearest premises to those of a rule set, except for empty premises."""
+        """Return the premises of a list that divides the points nearly as the rules do."""
         is_weighted = self._group >= 0
         n_points = len(self._all_points)
-        sizes = np.bincount(self._group[is_weighted], minlength=n_points)
-        premises = []
-        for rule, holds in zip(rules, self._training_rows.holds(rules), strict=True):
-            if rule.conditions:
-                counts = np.bincount(self._group[is_weighted & holds], minlength=n_points)
-                premises.append(search.nearest_premise(self._all_points, 2 * counts >= sizes))
-        return tuple(premises)
+        partition = self._training_rows.partition(rules)
+        # Rows of one point may satisfy different rules if the space lacks cuts of the rules.
+        counts = np.zeros((n_points, len(rules) + 1))
+        np.add.at(counts, (self._group[is_weighted], partition[is_weighted]), 1)
+        return search.separate(self._all_points, counts.argmax(axis=1))
 
     def _make_frontier(
         self,

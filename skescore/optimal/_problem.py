@@ -275,6 +275,22 @@ class TrainingRows:
                 mask &= table.holds(condition)
         return masks
 
+    def partition(self, rules: RuleSet) -> np.ndarray:
+        """Return the first rule that holds for each row.
+
+        Parameters
+        ----------
+        rules : RuleSet
+            The rules.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            Index of the rule; the number of rules where none holds.
+        """
+        holds_somewhere = np.ones(len(self.table), dtype=bool)
+        return np.vstack([self.holds(rules), holds_somewhere]).argmax(axis=0)
+
 
 def read_targets(targets: Any, max_rules: int) -> np.ndarray:
     """Read the lower bounds that suffice, one per number of rules.

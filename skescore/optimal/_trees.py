@@ -48,7 +48,7 @@ _MAX_GREEDY_SIZES = 31
 _ROUNDS_PER_LEAF, _NODES_PER_ROUND = 2, 5
 #: Seconds of a common processor: per addition of a table, per entry of a table of cuts, per
 #: multiplication in a matrix product, and per step.
-_ADDITION, _ENTRY, _PRODUCT, _STEP = 3e-9, 3e-9, 1e-10, 5e-5
+_ADDITION, _ENTRY, _PRODUCT, _STEP = 3e-9, 3e-9, 4e-11, 5e-5
 #: Up to this many classes, sums over classes are added one by one.
 _FEW_CLASSES = 8
 #: Replaces zero in logarithms.
@@ -142,13 +142,8 @@ def optimal_trees(
     cuts = space.cuts_of(X)
     columns = CutColumns(cuts, rows.table)
     search = TreeSearch(columns, rows, max_leaves, limits or SolverLimits(), started)
-    # Rows for which no rule holds have the number of rules as their rule.
-    first_rules = [
-        np.vstack([rows.holds(rules), np.ones(len(rows.table), dtype=bool)]).argmax(axis=0)
-        for rules in start
-    ]
     with threadpool_limits(1):  # Products of small matrices gain nothing from threads.
-        lower, upper, trees = search.run(target_bounds, first_rules)
+        lower, upper, trees = search.run(target_bounds, list(map(rows.partition, start)))
     converter = TreeConverter(columns, rows)
     losses = np.array([converter.loss_of(tree) for tree in trees])
     if (np.abs(losses - upper) > 10 * search.tolerance).any():
@@ -173,6 +168,56 @@ def optimal_trees(
         tuple(np.where(lower == upper, "optimal", status).tolist()),
         time.monotonic() - started,
     )
+
+
+def grow_trees(
+    X: Any,
+    y: Any,
+    space: SearchSpace,
+    *,
+    loss: str = "errors",
+    classes: Sequence[Any] | None = None,
+    sample_weight: Any = None,
+    start: Sequence[RuleSet] = (),
+    limits: SolverLimits | None = None,
+) -> tuple[RuleSet, ...]:
+    """Find decision trees with a small loss by local search, without bounds.
+
+    This takes far less time per cut than a proof, so that many cuts can be used.
+
+    Parameters
+    ----------
+    X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        Labels or numbers that the trees should predict.
+    space : SearchSpace
+        Largest number of leaves and the cuts.
+    loss : {"errors", "squared_error", "absolute_error"}, default="errors"
+        Loss that is summed over the rows.
+    classes : sequence, optional
+        The labels, in the order of the rules' class counts; by default the sorted labels of y.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row.
+    start : sequence of RuleSet, default=()
+        Initial incumbents.
+    limits : SolverLimits, optional
+        Limits of time, nodes and work. Without any, the search makes a few changes per leaf.
+
+    Returns
+    -------
+    tuple of RuleSet
+        Trees of at most 1, 2, ... leaves.
+    """
+    started = time.monotonic()
+    rows = TrainingRows.read(X, y, loss=loss, classes=classes, sample_weight=sample_weight)
+    columns = CutColumns(space.cuts_of(X), rows.table)
+    max_leaves = space.max_rules or 4
+    search = TreeSearch(columns, rows, max_leaves, limits or SolverLimits(), started)
+    with threadpool_limits(1):
+        trees = search.grow(list(map(rows.partition, start)))
+    converter = TreeConverter(columns, rows)
+    return tuple(converter.rules(tree) for tree in trees)
 
 
 # --- rows and cuts as the search represents them ---
@@ -890,11 +935,7 @@ class TreeSearch:
     ) -> None:
         """Find incumbents, prove bounds, and use what remains of the limits to find better trees."""
         resources = self._resources()
-        self._grow_greedy_trees(root)
-        for rule_of_row in first_rules:
-            tree, n_leaves = self._nearest_tree(self.all_points, rule_of_row[self._row_of_point])
-            if n_leaves <= self.max_leaves:
-                root.add_tree(n_leaves, self._loss_of(tree), tree)
+        self._add_incumbents(root, first_rules)
         self._limit_to(resources, _FIRST_SHARE)
         n_rounds = min(_ROUNDS_PER_LEAF * self.max_leaves, self.node_limit // _NODES_PER_ROUND)
         self._improve_incumbents(root, n_rounds)
@@ -904,6 +945,35 @@ class TreeSearch:
         if is_limited and not np.isfinite(targets).any() and not self._is_solved(root):
             self._limit_to(resources, 1.0)
             self._improve_incumbents(root, self.node_limit - self.n_nodes)
+
+    def grow(self, first_rules: Sequence[np.ndarray]) -> list[_Tree]:
+        """Find good trees by local search alone.
+
+        Parameters
+        ----------
+        first_rules : sequence of ndarray of int, shape (n_rows,)
+            For each initial rule set, the rule that predicts each row.
+
+        Returns
+        -------
+        list of trees
+            The trees by the number of leaves.
+        """
+        root = self._subproblem(self.all_points)
+        if len(self.all_points.cut_levels):
+            is_limited = min(self._resources()) < math.inf
+            self._add_incumbents(root, first_rules)
+            n_rounds = self.node_limit if is_limited else _ROUNDS_PER_LEAF * self.max_leaves
+            self._improve_incumbents(root, n_rounds)
+        return root.trees[1:]
+
+    def _add_incumbents(self, root: _Subproblem, first_rules: Sequence[np.ndarray]) -> None:
+        """Add greedy trees and the trees of initial rule sets."""
+        self._grow_greedy_trees(root)
+        for rule_of_row in first_rules:
+            tree, n_leaves = self._nearest_tree(self.all_points, rule_of_row[self._row_of_point])
+            if n_leaves <= self.max_leaves:
+                root.add_tree(n_leaves, self._loss_of(tree), tree)
 
     def _resources(self) -> tuple[float, float, float]:
         """Return the deadline and the limits of nodes and work."""
@@ -1120,7 +1190,7 @@ class TreeSearch:
             or n_products > _MAX_PAIRED_PRODUCTS
         ):
             return False
-        self.work += _PRODUCT * n_products + 10 * _ENTRY * float(n_cuts) ** 2 * n_stats
+        self.work += _PRODUCT * n_products + 4 * _ENTRY * float(n_cuts) ** 2 * n_stats
         left, right, *second = self.loss.two_leaf_losses(subset, bounds.sums, bounds.total)
         bounds.second_cuts = (second[0], second[1])
         for child, losses in enumerate((left, right)):
