@@ -12,6 +12,7 @@ import math
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,11 +34,13 @@ _EXACT_LIMIT = 2**24
 #: Beam search for first incumbents: lists kept per length, candidates considered for each of them,
 #: and the share of the rows in which the remaining rows of two kept lists must differ.
 _BEAM_WIDTH, _MAX_CANDIDATES, _MIN_DIFFERENCE = 8, 100, 0.02
+#: Share of limited resources for first incumbents.
+_INCUMBENT_SHARE = 0.7
 #: Largest number of first tests that are tried for a premise of three tests.
 _MAX_FIRST_TESTS = 64
 #: Seconds of a common processor per multiplication in a matrix product, per entry of an array of
 #: premises, and per step.
-_PRODUCT, _ENTRY, _STEP = 5e-11, 6e-9, 1e-4
+_PRODUCT, _ENTRY, _STEP = 5e-11, 3e-9, 1e-4
 #: Share by which the search exceeds the bound a child needs, as it also bounds similar premises.
 _BOUND_MARGIN = 0.05
 
@@ -137,12 +140,12 @@ class _Premises:
             )
         m = self.n_tests - first_test
         (i, i_side), (j, j_side) = sides[0], sides[-1]
+        is_negated = i_side != j_side
         if i == j:
-            i_side, j_side = True, i_side
+            is_negated = not i_side
         elif not i_side:
-            i, j = j, i
-            i_side = j_side
-        return begin + (not (i_side == j_side or i > j)) * m**2 + (i - first_test) * m + j - first_test
+            i, j = j, i  # Two negated tests are stored in descending order, others by their value.
+        return begin + is_negated * m**2 + (i - first_test) * m + j - first_test
 
     def holds(self, number: int, rows: np.ndarray) -> np.ndarray:
         """Return a mask of the rows that satisfy a premise."""
@@ -241,6 +244,8 @@ class _ListErrors:
         #: Sums per premise from which losses are computed.
         self.n_sums = counts.shape[1]
         self._is_pure = bool(((reduced > 0).sum(axis=1) <= 1).all())
+        #: Products of the matrix of tests with itself, over all rows, that the sums need.
+        self.n_products = 1 if self._is_pure else counts.shape[1] + 1
         self._majority = reduced.argmax(axis=1)
         self.tolerance = 0.0 if self.is_exact else 1e-10 * max(float(total), 1e-300)
 
@@ -301,7 +306,7 @@ class _ListSquaredErrors:
 
     is_exact = False
     dtype = np.float64
-    n_sums = 4
+    n_sums = n_products = 4
 
     def __init__(
         self, y: np.ndarray, weights: np.ndarray, groups: np.ndarray, n_groups: int
@@ -357,7 +362,7 @@ class _ListAbsoluteErrors:
 
     def __init__(self, y: np.ndarray, weights: np.ndarray) -> None:
         self._y, self._weights = y, weights
-        self.n_sums = len(np.unique(y)) + 1
+        self.n_sums = self.n_products = len(np.unique(y)) + 1
         self.max_costs = weights * np.maximum(y - y.min(), y.max() - y)
         self.tolerance = 1e-10 * max(float(self.max_costs.sum()), 1e-300)
 
@@ -486,9 +491,23 @@ class _ListSearch:
         losses.covered += self._redundancy_costs
         return losses
 
+    @contextmanager
+    def limited_to(self, share: float) -> Iterator[None]:
+        """Limit a block to a share of the remaining time, nodes and work."""
+        limits = self.deadline, self.node_limit, self.work_limit
+        used = time.monotonic(), self.n_nodes, self.work
+        self.deadline, self.node_limit, self.work_limit = (
+            u + (end - u) * share for u, end in zip(used, limits, strict=True)
+        )
+        try:
+            yield
+        finally:
+            self.deadline, self.node_limit, self.work_limit = limits
+
     def _work_of_losses(self, n_rows: int) -> float:
         """Return the work of the losses of all premises over some rows."""
-        return _STEP + self.loss.n_sums * self.premises.size * (_PRODUCT * n_rows + _ENTRY)
+        seconds_per_premise = _PRODUCT * self.loss.n_products * n_rows + _ENTRY * self.loss.n_sums
+        return _STEP + self.premises.size * seconds_per_premise
 
     def check_limits(self) -> bool:
         """Return whether a limit has ended the search."""
@@ -682,6 +701,8 @@ class _ListSearch:
         while len(best_lists) + 1 < max_rules and not self.check_limits():
             extended = []
             for loss_before, premises, remaining in beam:
+                if extended and self.check_limits():
+                    break
                 losses = self.premise_losses(remaining)
                 total = loss_before + losses.covered
                 total += losses.remaining
@@ -1048,17 +1069,16 @@ class _ListProblem:
         incumbents: list[tuple[int, ...]] = [()]
         best: tuple[float, tuple[int, ...]] = (constant_loss, ())
         bounds_of_fewer: np.ndarray | None = None
-        initial: list[tuple[int, ...]] = []
+        incumbents_of_size: dict[int, tuple[float, tuple[int, ...]]] = {}
         for n_rules in range(2, max_rules + 1):
             bound, remaining_bounds, ended_by = 0.0, None, "memory_limit"
             target = float(targets[n_rules - 1]) - loss.unavoidable_loss
             if search is not None and len(rows) and search.premises.n_tests:
                 try:
                     if n_rules == 2:
-                        initial = [self._nearest_list(search, rules) for rules in start]
-                        initial += search.grow(rows, max_rules)
-                    if targets[n_rules - 1] > loss.unavoidable_loss:
-                        best = self._improve_incumbent(search, n_rules, best, initial)
+                        incumbents_of_size = self._find_incumbents(search, targets, start)
+                    if n_rules in incumbents_of_size:
+                        best = min(best, incumbents_of_size[n_rules], key=lambda incumbent: incumbent[0])
                     problem = _ListSubproblem(
                         rows,
                         n_rules,
@@ -1089,6 +1109,23 @@ class _ListProblem:
         bounds = np.maximum.accumulate(np.array(lower)[::-1])[::-1]
         return self._make_frontier(bounds, incumbents, status, time.monotonic() - started)
 
+    def _find_incumbents(
+        self, search: _ListSearch, targets: np.ndarray, start: Sequence[RuleSet]
+    ) -> dict[int, tuple[float, tuple[int, ...]]]:
+        """Find good lists of all sizes with a share of the limits."""
+        max_rules = len(targets)
+        with search.limited_to(_INCUMBENT_SHARE):
+            initial = [self._nearest_list(search, rules) for rules in start]
+            initial += search.grow(self._all_points, max_rules)
+            best: tuple[float, tuple[int, ...]] = (self._loss.loss_of(self._all_points), ())
+            incumbents = {}
+            for n_rules in range(2, max_rules + 1):
+                if targets[n_rules - 1] > self._loss.unavoidable_loss:
+                    best = self._improve_incumbent(search, n_rules, best, initial)
+                incumbents[n_rules] = best
+        search.stopped_by = None
+        return incumbents
+
     def _improve_incumbent(
         self,
         search: _ListSearch,
@@ -1097,8 +1134,9 @@ class _ListProblem:
         initial: list[tuple[int, ...]],
     ) -> tuple[float, tuple[int, ...]]:
         """Find a good list of some size from the best shorter list and the initial lists."""
-        candidates = [search.insert(self._all_points, best[1])[1]]
-        candidates += [premises for premises in initial if len(premises) == n_rules - 1]
+        candidates = [premises for premises in initial if len(premises) == n_rules - 1]
+        if not search.check_limits():
+            candidates.insert(0, search.insert(self._all_points, best[1])[1])
         for premises in candidates:
             improved = search.improve(self._all_points, premises)
             if improved[0] < best[0] - self._loss.tolerance:
@@ -1108,16 +1146,8 @@ class _ListProblem:
     @staticmethod
     def _solve_size(search: _ListSearch, problem: _ListSubproblem, *, is_last: bool) -> _ListNode:
         """Solve a problem, with half of the remaining limits unless it is the last."""
-        limits = search.deadline, search.node_limit, search.work_limit
-        if not is_last:
-            now = time.monotonic()
-            search.deadline = now + (search.deadline - now) / 2
-            search.node_limit = search.n_nodes + (search.node_limit - search.n_nodes) // 2
-            search.work_limit = search.work + (search.work_limit - search.work) / 2
-        try:
+        with search.limited_to(1.0 if is_last else 0.5):
             return search.solve(problem)
-        finally:
-            search.deadline, search.node_limit, search.work_limit = limits
 
     def _nearest_list(self, search: _ListSearch, rules: RuleSet) -> tuple[int, ...]:
         """Return the premises of a list that divides the points nearly as the rules do."""
