@@ -101,22 +101,58 @@ class Cuts:
         tuple of two conditions
             Each row satisfies exactly one of the two.
         """
+        for key, thresholds, value_sets in self.columns():
+            for test in (*thresholds, *value_sets):
+                yield self.pair(*key, test)
+
+    def columns(self) -> Iterator[tuple[tuple[int, bool], Sequence[float], Sequence[Any]]]:
+        """Yield the tests of each feature, without and with ``or missing``.
+
+        Yields
+        ------
+        tuple
+            Feature and whether missing values satisfy the tests; the thresholds; the sets of
+            values, or None for the test of missing values.
+        """
         for j in range(self.n_features):
             for is_with_missing in (False, True) if j in self.missing_features else (False,):
-                negation_missing = j in self.missing_features and not is_with_missing
-                for cut in self.thresholds.get(j, ()):
-                    yield (
-                        Interval(j, upper=cut, missing=is_with_missing),
-                        Interval(j, lower=cut, missing=negation_missing),
-                    )
-                single_values = ((value,) for value in self.categories.get(j, ()))
-                for values in (*single_values, *self.category_sets.get(j, ())):
-                    yield (
-                        OneOf(j, values, missing=is_with_missing),
-                        OneOf(j, values, negated=True, missing=negation_missing),
-                    )
+                single_values = tuple((value,) for value in self.categories.get(j, ()))
+                value_sets = (*single_values, *self.category_sets.get(j, ()))
+                yield (j, is_with_missing), self.thresholds.get(j, ()), value_sets
             if j in self.missing_features:
-                yield Missing(j), Missing(j, negated=True)
+                yield (j, True), (), (None,)
+
+    def pair(
+        self, feature: int, is_with_missing: bool, test: float | tuple[Any, ...] | None
+    ) -> tuple[Condition, Condition]:
+        """Return the condition of a test and its negation.
+
+        Parameters
+        ----------
+        feature : int
+            Index of the feature.
+        is_with_missing : bool
+            Whether missing values satisfy the condition.
+        test : float, tuple or None
+            A threshold, a set of values, or None for the test of missing values.
+
+        Returns
+        -------
+        tuple of two conditions
+            Each row satisfies exactly one of the two.
+        """
+        negation_missing = feature in self.missing_features and not is_with_missing
+        if test is None:
+            return Missing(feature), Missing(feature, negated=True)
+        if isinstance(test, tuple):
+            return (
+                OneOf(feature, test, missing=is_with_missing),
+                OneOf(feature, test, negated=True, missing=negation_missing),
+            )
+        return (
+            Interval(feature, upper=test, missing=is_with_missing),
+            Interval(feature, lower=test, missing=negation_missing),
+        )
 
     def tests(self, X: Any) -> Tests:
         """Evaluate each test on the rows of a table.

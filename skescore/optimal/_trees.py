@@ -238,42 +238,50 @@ class CutColumns:
     """
 
     def __init__(self, cuts: Cuts, table: RowTable) -> None:
-        pairs_of_column: dict[tuple[Any, ...], list[tuple[Condition, Condition]]] = {}
-        for condition, negation in cuts.pairs():
-            feature = condition.features[0]
-            if isinstance(condition, Interval):
-                key: tuple[Any, ...] = (feature, truth_table(condition).missing)
-            else:
-                key = (feature, condition)
-            pairs_of_column.setdefault(key, []).append((condition, negation))
-        #: Condition and negation of each cut, column by column.
-        self.pairs: list[tuple[Condition, Condition]] = []
+        self._cuts = cuts
+        #: Feature and test of each cut, column by column; see :meth:`pair`.
+        self._tests: list[tuple[int, bool, float | tuple[Any, ...] | None]] = []
         n_cuts, codes, seen_codes = [], [], set()
-        for key, pairs in pairs_of_column.items():
-            if len(key) == 2 and isinstance(key[1], bool):
-                values = table.column(key[0])
-                thresholds = np.array([pair[0].upper for pair in pairs])  # type: ignore[union-attr]
-                numbers = np.array(
-                    [math.nan if v is None else v for v in values.tolist()], dtype=float
-                )
-                code = np.searchsorted(thresholds, numbers, side="left")
-                code[np.isnan(numbers)] = 0 if key[1] else len(thresholds)
-            else:
-                code = (~table.holds(pairs[0][0])).astype(np.intp)
-            used_codes = np.unique(code)
-            if len(used_codes) < 2:
-                continue
-            compact_code = np.searchsorted(used_codes, code).astype(np.int64)
-            if compact_code.tobytes() in seen_codes:
-                continue
-            seen_codes.add(compact_code.tobytes())
-            n_cuts.append(len(used_codes) - 1)
-            codes.append(compact_code)
-            self.pairs += [pairs[level] for level in used_codes[:-1]]
+        for (feature, is_with_missing), thresholds, value_sets in cuts.columns():
+            columns: list[tuple[np.ndarray, list[Any]]] = []
+            if len(thresholds):
+                code = _level_codes(table.column(feature), thresholds, is_with_missing)
+                columns.append((code, list(thresholds)))
+            for values in value_sets:
+                condition = cuts.pair(feature, is_with_missing, values)[0]
+                columns.append(((~table.holds(condition)).astype(np.intp), [values]))
+            for code, tests in columns:
+                used_codes = np.unique(code)
+                if len(used_codes) < 2:
+                    continue
+                compact_code = np.searchsorted(used_codes, code).astype(np.int64)
+                if compact_code.tobytes() in seen_codes:
+                    continue
+                seen_codes.add(compact_code.tobytes())
+                n_cuts.append(len(used_codes) - 1)
+                codes.append(compact_code)
+                self._tests += [
+                    (feature, is_with_missing, tests[level]) for level in used_codes[:-1]
+                ]
+        self.n_cuts = len(self._tests)
         self.n_levels = np.array([n + 1 for n in n_cuts], dtype=np.int64)
         self.codes = np.column_stack(codes) if codes else np.zeros((len(table), 0), dtype=np.int64)
         #: Number of the first cut of each column.
         self.first_cuts = np.concatenate([[0], np.cumsum(n_cuts)]).astype(np.int64)
+
+    def pair(self, cut: int) -> tuple[Condition, Condition]:
+        """Return the condition of a cut and its negation."""
+        return self._cuts.pair(*self._tests[cut])
+
+
+def _level_codes(
+    column: np.ndarray, thresholds: Sequence[float], is_with_missing: bool
+) -> np.ndarray:
+    """Return the number of thresholds below each value; missing values are below or above all."""
+    numbers = np.array([math.nan if v is None else v for v in column.tolist()], dtype=float)
+    code = np.searchsorted(np.array(thresholds), numbers, side="left")
+    code[np.isnan(numbers)] = 0 if is_with_missing else len(thresholds)
+    return code
 
 
 @dataclass
@@ -888,7 +896,7 @@ class TreeSearch:
         column_of_level = np.repeat(np.arange(len(columns.n_levels)), columns.n_levels)
         has_cut = np.ones(len(cut_of_level), dtype=bool)
         has_cut[starts[1:] - 1] = False
-        cut_of_level[has_cut] = np.arange(len(columns.pairs))
+        cut_of_level[has_cut] = np.arange(columns.n_cuts)
         self.all_points = _Subset(
             np.arange(len(points), dtype=np.int32),
             points + starts[:-1],
@@ -1437,7 +1445,7 @@ class TreeConverter:
     """
 
     def __init__(self, columns: CutColumns, rows: TrainingRows) -> None:
-        self._pairs, self._rows = columns.pairs, rows
+        self._columns, self._rows = columns, rows
 
     def _leaves(
         self, tree: _Tree, rows: np.ndarray, path: list[Condition]
@@ -1446,7 +1454,7 @@ class TreeConverter:
         if tree is None:
             return [(path, rows)]
         cut, left, right = tree
-        condition, negation = self._pairs[cut]
+        condition, negation = self._columns.pair(cut)
         holds = self._rows.table.holds(condition, rows)
         if holds.all() or not holds.any():
             return self._leaves(left if holds.all() else right, rows, path)
