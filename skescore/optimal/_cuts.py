@@ -238,7 +238,9 @@ class Cuts:
             All cuts of these and of the rules.
         """
         table = RowTable.of(X, column_names(X))
-        conditions = [c for rules in rulesets for rule in rules for c in _elementary(rule.conditions)]
+        conditions = [
+            c for rules in rulesets for rule in rules for c in _elementary(rule.conditions)
+        ]
         thresholds, sets = dict(self.thresholds), dict(self.category_sets)
         missing_features = set(self.missing_features)
         for j in sorted({c.feature for c in conditions}):

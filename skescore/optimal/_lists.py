@@ -1078,7 +1078,9 @@ class _ListProblem:
                     if n_rules == 2:
                         incumbents_of_size = self._find_incumbents(search, targets, start)
                     if n_rules in incumbents_of_size:
-                        best = min(best, incumbents_of_size[n_rules], key=lambda incumbent: incumbent[0])
+                        best = min(
+                            best, incumbents_of_size[n_rules], key=lambda incumbent: incumbent[0]
+                        )
                     problem = _ListSubproblem(
                         rows,
                         n_rules,

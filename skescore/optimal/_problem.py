@@ -292,6 +292,48 @@ class TrainingRows:
         return np.vstack([self.holds(rules), holds_somewhere]).argmax(axis=0)
 
 
+def losses_of_partitions(
+    X: Any,
+    y: Any,
+    rulesets: Sequence[RuleSet],
+    *,
+    loss: str = "errors",
+    classes: Sequence[Any] | None = None,
+    sample_weight: Any = None,
+) -> list[tuple[int, float]]:
+    """Return the least loss of rules with the best constants as outputs.
+
+    Parameters
+    ----------
+    X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        Labels or numbers.
+    rulesets : sequence of RuleSet
+        Rules; the first one that holds for a row predicts it.
+    loss : {"errors", "squared_error", "absolute_error"}, default="errors"
+        Loss that is summed over the rows.
+    classes : sequence, optional
+        The labels; by default the sorted labels of y.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row.
+
+    Returns
+    -------
+    list of tuple
+        For each rule set the number of rules that predict rows, where rows without a rule count as
+        one more rule, and the loss.
+    """
+    rows = TrainingRows.read(X, y, loss=loss, classes=classes, sample_weight=sample_weight)
+    results = []
+    for rules in rulesets:
+        partition = rows.partition(rules)
+        parts = np.unique(partition).tolist()
+        losses = [rows.fit_constant(partition == part)[1] for part in parts]
+        results.append((len(parts), math.fsum(losses)))
+    return results
+
+
 def read_targets(targets: Any, max_rules: int) -> np.ndarray:
     """Read the lower bounds that suffice, one per number of rules.
 

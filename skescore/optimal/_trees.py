@@ -28,7 +28,7 @@ from skescore.optimal._cuts import Cuts
 from skescore.optimal._frontier import Frontier
 from skescore.optimal._local_search import LocalTreeSearch
 from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
-from skescore.rules import Condition, Fallback, Interval, RowTable, Rule, RuleSet, truth_table
+from skescore.rules import Condition, Fallback, RowTable, Rule, RuleSet
 
 #: Up to this many cuts, and products, the losses of all pairs of cuts are computed at once.
 _MAX_PAIRED_CUTS = 1500
@@ -941,7 +941,7 @@ class TreeSearch:
     def _search_in_stages(
         self, root: _Subproblem, targets: np.ndarray, first_rules: Sequence[np.ndarray]
     ) -> None:
-        """Find incumbents, prove bounds, and use what remains of the limits to find better trees."""
+        """Find incumbents, prove bounds, and improve the incumbents within the limits."""
         resources = self._resources()
         self._add_incumbents(root, first_rules)
         self._limit_to(resources, _FIRST_SHARE)
