@@ -386,14 +386,15 @@ def _cuts_to_compare(
 def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
     """Convert conditions on category values to conditions on codes."""
     names = list(extraction.settings["feature_names"])
-    unknown = [name for name in rules.feature_names if name not in names]
+    used_names = [rules.feature_names[j] for j in sorted(rules.used_features)]
+    unknown = [name for name in used_names if name not in names]
     if unknown:
         raise ValueError(
             f"start must hold rules about features of X, but {unknown[0]!r} is none of them. "
             "Extract them from the same columns."
         )
 
-    features = [names.index(name) for name in rules.feature_names]
+    features = [names.index(n) if n in used_names else -1 for n in rules.feature_names]
     coded_rules = []
     for i in () if rules.voting else rules.assignment_order:
         rule = rules[int(i)]
