@@ -46,8 +46,8 @@ _SPLIT_WORK = 1e-8
 _PRODUCT_WORK = 4e-11
 #: Nodes per rule that a search for lists must be able to evaluate, and the bytes that it may use.
 _NODES_PER_RULE, _LIST_MEMORY = 40, 2**29
-#: Number of sizes for which CART's trees are compared.
-_MAX_CART_SIZES = 31
+#: Number of sizes of which local search passes its trees on to the proof.
+_MAX_GROWN_SIZES = 31
 #: Up to this many rows CART's trees also minimize absolute errors, which takes long.
 _MAX_MEDIAN_ROWS = 1000
 #: Parts of the docstrings of both extractors.
@@ -253,7 +253,7 @@ class BaseOptimalExtractor(BaseExtractor):
             limits=SolverLimits(share_of_time, max_work=share_of_work),
             **problem.options,
         )
-        sizes = np.unique(np.linspace(1, len(trees), min(len(trees), _MAX_CART_SIZES)).astype(int))
+        sizes = np.unique(np.linspace(1, len(trees), min(len(trees), _MAX_GROWN_SIZES)).astype(int))
         return [trees[size - 1] for size in sizes]
 
     def _describe_better_rules(
@@ -333,26 +333,25 @@ def _remaining_limits(limits: SolverLimits, seconds: float) -> SolverLimits:
     )
 
 
-def _cart_trees(extraction: Extraction, max_rules: int, loss: str) -> list[RuleSet]:
-    """Return the trees of :class:`CARTExtractor` of all sizes, with categories as codes."""
-    largest = min(max_rules, len(extraction.X))
-    n_sizes = max(0, min(largest - 1, _MAX_CART_SIZES))
+def _cart_trees(extraction: Extraction, n_leaves: int, loss: str) -> list[RuleSet]:
+    """Return the trees of :class:`CARTExtractor` of the largest size, with categories as codes."""
     criteria: list[str | None] = [None]
     if loss == "absolute_error" and len(extraction.X) <= _MAX_MEDIAN_ROWS:
         criteria.append("absolute_error")
-    trees = []
+    trees: list[RuleSet] = []
+    if n_leaves < 2:
+        return trees
     for criterion in criteria:
-        for size in np.unique(np.linspace(2, largest, n_sizes).astype(int)).tolist():
-            cart = CARTExtractor(
-                None, max_leaf_nodes=size, criterion=criterion, simplify=False, random_state=0
-            )
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # fewer leaves than classes
-                try:
-                    rules = cart._named_rules(extraction)
-                except ValueError:  # trees of scikit-learn do not support such large numbers
-                    return trees
-            trees.append(_coded_rules(rules, extraction))
+        cart = CARTExtractor(
+            None, max_leaf_nodes=n_leaves, criterion=criterion, simplify=False, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # fewer leaves than classes
+            try:
+                rules = cart._named_rules(extraction)
+            except ValueError:  # trees of scikit-learn do not support such large numbers
+                return trees
+        trees.append(_coded_rules(rules, extraction))
     return trees
 
 

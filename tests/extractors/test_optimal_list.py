@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -65,11 +63,9 @@ def test_optimal_list_status_names_trees_it_cannot_express() -> None:
     X = rng.integers(0, 2, (200, 3)).astype(float)
     leaf = X @ [4.0, 2.0, 1.0]
     box = CallableClassifier(lambda rows: rows @ [4.0, 2.0, 1.0], classes=list(range(8)))
-    pairs = OptimalListExtractor(box, max_rules=8, max_conditions=2)
+    pairs = OptimalListExtractor(box, max_rules=8, max_conditions=2, max_work=0.1)
     expected = r"CART has a loss of 0 with rules that a list of 8 rules of at most 2 tests cannot"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        pairs.fit(X)
+    pairs.fit(X)
     assert (pairs.predict(X) != leaf).any()
     assert expected in pairs.status_
     triples = OptimalListExtractor(box, max_rules=8, max_conditions=3).fit(X)
@@ -77,7 +73,6 @@ def test_optimal_list_status_names_trees_it_cannot_express() -> None:
     assert (triples.predict(X) == leaf).all()
 
 
-@pytest.mark.filterwarnings("ignore:The rules are not proven to be optimal")
 def test_optimal_list_starts_from_rules() -> None:
     rng = np.random.default_rng(3)
     X = pd.DataFrame({f"x{j}": rng.choice(list("abcd"), 300) for j in range(8)})

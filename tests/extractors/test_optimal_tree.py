@@ -18,8 +18,6 @@ from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTree
 from skescore.optimal import Cuts, SearchSpace, SolverLimits, optimal_trees
 from skescore.rules import Interval, Rule, RuleSet
 
-GAP = "ignore:The rules are not proven to be optimal"
-
 
 @pytest.fixture(scope="module")
 def iris() -> tuple[pd.DataFrame, RandomForestClassifier]:
@@ -41,7 +39,6 @@ def test_optimal_tree_equals_the_optimum_over_all_cuts(iris: Any) -> None:
         assert (rules.predict(X) != predictions).sum() == frontier.upper[size - 1]
 
 
-@pytest.mark.filterwarnings(GAP)
 def test_optimal_tree_needs_the_cuts_of_cart() -> None:
     X, y = load_iris(return_X_y=True)
     X, y = X[::5], y[::5]
@@ -113,7 +110,6 @@ def test_optimal_tree_of_numbers(criterion: str) -> None:
     assert extractor.gap_ == 0
 
 
-@pytest.mark.filterwarnings(GAP)
 def test_optimal_tree_starts_from_rules_or_extractors() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.integers(0, 2, (400, 6)).astype(float), columns=list("abcdef"))
