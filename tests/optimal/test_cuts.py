@@ -108,7 +108,7 @@ def test_cuts_with_rules_divide_the_rows_as_their_conditions(table: pd.DataFrame
     parts |= {(~line).tobytes() for line in rows_of_tests(tests)}
     for condition in (*conditions[1:2], *conditions[3:6], *conditions[2].conditions):
         holds = rows.holds(condition)
-        assert holds.all() or holds.tobytes() in parts
+        assert holds.tobytes() in parts or len(np.unique(holds)) == 1
     # Both bounds of an interval are tests of their own.
     for part in (rows.column(0) < values[5], rows.column(0) < values[50]):
         assert part.astype(bool).tobytes() in parts
