@@ -427,7 +427,7 @@ def _coded(
             conditions += [] if coded is None else [coded]
         if m > len(conditions):
             raise _NeverHoldsError
-        return AtLeast(m, conditions) if m > 0 else None
+        return AtLeast(m, tuple(conditions)) if m > 0 else None
     j = features[condition.feature]
     if not isinstance(condition, OneOf) or j not in categories:
         return replace(condition, feature=j)

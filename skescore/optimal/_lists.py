@@ -699,7 +699,7 @@ class _ListSearch:
         best_lists: list[tuple[int, ...]] = []
         beam: list[tuple[float, tuple[int, ...], np.ndarray]] = [(0.0, (), rows)]
         while len(best_lists) + 1 < max_rules and not self.check_limits():
-            extended = []
+            extended: list[tuple[float, float, tuple[int, ...], np.ndarray]] = []
             for loss_before, premises, remaining in beam:
                 if extended and self.check_limits():
                     break
@@ -813,8 +813,8 @@ class _ListSearch:
             both_wrong = remaining @ remaining.T
             if both_wrong.min() == 0:
                 pair = np.unravel_index(int(both_wrong.argmin()), both_wrong.shape)
-                tests = {int(i) for i in pair} | ({first} - {None})
-                return self.premises.number([sides[int(i)] for i in sorted(tests)])
+                chosen = {int(i) for i in pair} | (set() if first is None else {first})
+                return self.premises.number([sides[i] for i in sorted(chosen)])
         return None
 
     def nearest_premise(self, rows: np.ndarray, mask: np.ndarray) -> int:
@@ -925,8 +925,9 @@ def optimal_lists(
         Lower bounds that suffice for 1, 2, ... rules: the search for a size ends when its bound is
         proven. By default it ends when the least loss is proven.
     limits : SolverLimits, optional
-        Limits of time, nodes and memory, and the number of processes. By default only the memory
-        is limited. Each size but the last may use half of the remaining time.
+        Limits of time, nodes, work and memory, and the number of processes. By default only the
+        memory is limited. Initial incumbents may use 70 % of the limits; of the rest, each size but
+        the last may use half of what remains.
 
     Returns
     -------

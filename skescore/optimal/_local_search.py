@@ -271,7 +271,7 @@ class LocalTreeSearch:
         bool
             Whether a split was removed.
         """
-        removals = []
+        removals: list[tuple[float, int, TreePart, TreePart]] = []
         for part, index in self._parts(tree, self._all):
             if part.cut is None:
                 continue

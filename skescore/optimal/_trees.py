@@ -95,7 +95,8 @@ def optimal_trees(
         Lower bounds that suffice for 1, 2, ... leaves: the search for a size ends when its bound
         is proven. By default it ends when the least loss is proven.
     limits : SolverLimits, optional
-        Limits of time and nodes; by default none. Each size may use half of the remaining time.
+        Limits of time, nodes and work; by default none. Local search for incumbents uses up to a
+        quarter of them, and the proofs of all sizes share the rest.
 
     Returns
     -------
@@ -838,7 +839,7 @@ class TreeSearch:
     max_leaves : int
         Largest number of leaves.
     limits : SolverLimits
-        Limits of time and nodes.
+        Limits of time, nodes and work.
     started : float
         Time at which the search started.
     """
