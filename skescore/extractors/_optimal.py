@@ -515,7 +515,8 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         Most cuts of a numeric feature, those nearest to its quantiles. None: all cuts between
         neighboring values. "auto": all cuts if the proof may then succeed within the limits; else
         local search uses all cuts, and the proof 16 cuts per feature and the cuts of the trees that
-        local search found. The cuts of CART's trees and of `start` are always added.
+        local search found. The cuts of CART's tree and of `start` are always added. Categories are
+        compared with single values and with the sets of values in these rules.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
@@ -720,7 +721,8 @@ class OptimalListExtractor(BaseOptimalExtractor):
     cuts_per_feature : int, None or "auto", default="auto"
         Most cuts of a numeric feature, those nearest to its quantiles. None: all cuts between
         neighboring values. "auto": all cuts if that is affordable within the limits, else 8. The
-        cuts of CART's trees and of `start` are always added.
+        cuts of CART's tree and of `start` are always added. Categories are compared with single
+        values and with the sets of values in these rules.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
