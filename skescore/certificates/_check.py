@@ -50,7 +50,15 @@ _METRICS = {
     "squared_error": ("r2", "mean_squared_error", "root_mean_squared_error"),
     "absolute_error": ("mean_absolute_error",),
 }
-_STATUSES = {"optimal", "target", "time_limit", "node_limit", "memory_limit", "interrupted"}
+_STATUSES = {
+    "optimal",
+    "target",
+    "time_limit",
+    "node_limit",
+    "work_limit",
+    "memory_limit",
+    "interrupted",
+}
 
 
 class _RejectedError(Exception):

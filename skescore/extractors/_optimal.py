@@ -2,24 +2,113 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 
 from skescore import _validation as check
-from skescore.extractors._base import BaseExtractor, Extraction, documented
+from skescore._text import plural
+from skescore.extractors._base import BaseExtractor, Extraction, T, documented
 from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
+from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._sampling import N_QUERIES
-from skescore.optimal import SOLVERS, Cuts, Frontier, SearchSpace, SolverLimits, candidate_cuts
-from skescore.rules import Condition, Interval, Missing, OneOf, RowTable, Rule, RuleSet
+from skescore.optimal import (
+    SOLVERS,
+    Cuts,
+    Frontier,
+    SearchSpace,
+    SolverLimits,
+    candidate_cuts,
+    grow_trees,
+    losses_of_partitions,
+)
+from skescore.rules import AtLeast, Condition, Linear, Missing, OneOf, RowTable, Rule, RuleSet
 
 _CRITERIA = {
     "classification": ("errors",),
     "regression": ("squared_error", "absolute_error"),
 }
+#: Work of a search without other limits, in seconds of a common processor core.
+_WORK = 2.0
+#: Share of the limits for local search over all cuts, where the proof uses fewer cuts.
+_GROWTH_SHARE = 0.4
+#: Cuts per feature that are tried for local search, and splits that it must be able to evaluate.
+_GROWTH_CUTS, _MIN_SPLITS = (None, 256, 64), 500
+#: Seconds of a common processor per row and feature, or per cut, of the evaluation of a split.
+_SPLIT_WORK = 1e-8
+#: Seconds of a common processor per multiplication in a matrix product.
+_PRODUCT_WORK = 4e-11
+#: Nodes per rule that a search for lists must be able to evaluate, and the bytes that it may use.
+_NODES_PER_RULE, _LIST_MEMORY = 40, 2**29
+#: Number of sizes of which local search passes its trees on to the proof.
+_MAX_GROWN_SIZES = 31
+#: Up to this many rows CART's trees also minimize absolute errors, which takes long.
+_MAX_MEDIAN_ROWS = 1000
+#: Parts of the docstrings of both extractors.
+_DOCUMENTATION = {
+    "limits": """
+max_work : float, None or "auto", default="auto"
+    Work of the search, counted in operations and expressed in seconds of a common processor core.
+    The same work gives the same rules on every machine. "auto": 2, or no limit if `max_nodes` or
+    `time_limit` is set. None: no limit.
+max_nodes : int, optional
+    Largest number of nodes of the search. The time per node depends on the table.
+time_limit : float, optional
+    Largest time of the search in seconds. The rules then depend on the speed of the machine.
+""",
+    "proof": """
+frontier_ : Frontier
+    Bounds of the loss and the best rules found, for each number of rules; its `space` lists all
+    cuts.
+lower_bounds_ : ndarray of shape (n_sizes,)
+    Lower bounds of the training loss of rule sets with at most 1, 2, ... rules.
+gap_ : float
+    Difference of the training loss and its lower bound at the largest size; 0 if the rules are
+    proven to be optimal.
+status_ : str
+    Result of the search and its space, such as "optimal over all cuts", "optimal over 16 cuts per
+    feature" or "work limit reached over all cuts"; with a note if CART or `start` have a smaller
+    loss that rules of the space cannot have.
+""",
+}
+_STATUS_TEXTS = {
+    "optimal": "optimal",
+    "work_limit": "work limit reached",
+    "time_limit": "time limit reached",
+    "node_limit": "node limit reached",
+    "memory_limit": "memory limit reached",
+    "interrupted": "interrupted",
+}
+
+
+#: Description of the cuts between all neighboring values.
+_ALL_CUTS = "all cuts"
+
+
+@dataclass(frozen=True)
+class _CutChoice:
+    """Cuts of a search space.
+
+    Parameters
+    ----------
+    cuts : Cuts
+        The cuts.
+    is_complete : bool
+        Whether these are all cuts of the features.
+    text : str
+        Description, for people.
+    """
+
+    cuts: Cuts
+    is_complete: bool
+    text: str
 
 
 class BaseOptimalExtractor(BaseExtractor):
@@ -28,29 +117,41 @@ class BaseOptimalExtractor(BaseExtractor):
     takes_categories = True
 
     start: Any
-    cuts_per_feature: int | None
+    cuts_per_feature: Any
     n_features_to_select: int | None
     criterion: str | None
+    max_work: Any
     max_nodes: int | None
     time_limit: float | None
 
     #: Kind of the rules, a key of :data:`skescore.optimal.SOLVERS`.
     _kind: str
+    #: Cuts per feature where all cuts would take too long.
+    _few_cuts: int
 
     @abstractmethod
     def _space(self, cuts: Cuts) -> SearchSpace:
         """Return the space of rules over some cuts."""
 
-    def _node_limit(self, extraction: Extraction) -> int | None:
-        """Return the largest number of nodes of the search."""
-        return self.max_nodes
+    @abstractmethod
+    def _affords(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
+        """Return whether a proof over some cuts may succeed with this much work."""
 
     def _check_parameters(self) -> None:
         self._check_settings(self._task())
 
     def _check_settings(self, task: str) -> None:
-        check.check_integer("cuts_per_feature", self.cuts_per_feature, 1, optional=True)
+        if self.cuts_per_feature != "auto":
+            check.check_integer(
+                "cuts_per_feature",
+                self.cuts_per_feature,
+                1,
+                optional=True,
+                remedy='"auto" uses all cuts where that is affordable.',
+            )
         check.check_integer("n_features_to_select", self.n_features_to_select, 1, optional=True)
+        if self.max_work != "auto":
+            check.check_number("max_work", self.max_work, 0, optional=True)
         check.check_integer("max_nodes", self.max_nodes, 1, optional=True)
         check.check_number("time_limit", self.time_limit, 0, optional=True)
         check.check_choice("criterion", self.criterion, (None, *_CRITERIA[task]))
@@ -64,29 +165,201 @@ class BaseOptimalExtractor(BaseExtractor):
         """Return the rules that the search starts from; None without any."""
         return getattr(self.start, "rules_", self.start)
 
+    @property
+    def _limits(self) -> SolverLimits:
+        """Limits of the search."""
+        max_work = self.max_work
+        if isinstance(max_work, str):
+            is_limited = self.time_limit is not None or self.max_nodes is not None
+            max_work = None if is_limited else _WORK
+        return SolverLimits(self.time_limit, self.max_nodes, max_work=max_work)
+
     def _named_rules(self, extraction: Extraction) -> RuleSet:
         return self._extract(extraction)  # the search supports missing values
 
     def _extract(self, extraction: Extraction) -> RuleSet:
-        cuts = _cuts_to_compare(extraction, self.cuts_per_feature, self.n_features_to_select)
-        frontier = SOLVERS[self._kind](
+        started = time.monotonic()
+        space, loss = self._space(Cuts(0, {}, {})), self.criterion or _CRITERIA[extraction.task][0]
+        assert space.max_rules is not None
+        incumbents = _cart_trees(extraction, space.max_rules, loss)
+        if self.start is not None:
+            incumbents.append(_coded_rules(self._start(), extraction))
+        choice = self._choose_cuts(extraction, incumbents)
+        problem = _TrainingProblem(
             RowTable.of(extraction.X, extraction.settings["feature_names"]),
             extraction.predictions,
-            self._space(cuts),
-            loss=self.criterion or _CRITERIA[extraction.task][0],
-            classes=None if extraction.classes is None else range(len(extraction.classes)),
-            start=[] if self.start is None else [_coded_rules(self._start(), extraction)],
-            limits=SolverLimits(self.time_limit, self._node_limit(extraction)),
+            {
+                "loss": loss,
+                "classes": None if extraction.classes is None else range(len(extraction.classes)),
+            },
         )
-        self._keep(_named_frontier(frontier, extraction))
+        limits, start = self._limits, list(incumbents)
+        if self._kind == "tree" and self.cuts_per_feature == "auto" and not choice.is_complete:
+            start += self._grow_trees(extraction, problem, incumbents)
+            choice = replace(choice, cuts=choice.cuts.with_rules(start, extraction.X))
+            limits = _remaining_limits(limits, time.monotonic() - started)
+        frontier = SOLVERS[self._kind](
+            problem.table,
+            problem.predictions,
+            self._space(choice.cuts),
+            start=start,
+            limits=limits,
+            **problem.options,
+        )
+        # No rules have a loss below 0, whatever their cuts.
+        space_text = choice.text if frontier.upper[-1] > 0 else _ALL_CUTS
+        text = space_text + self._describe_better_rules(frontier, incumbents, problem)
+        self._keep(_named_frontier(frontier, extraction), text, stacklevel=6)
         rules = self.frontier_.rules[-1]
         assert rules is not None
         return rules
 
-    def _keep(self, frontier: Frontier) -> None:
-        """Store the frontier and the proof."""
+    def _choose_cuts(self, extraction: Extraction, incumbents: Sequence[RuleSet]) -> _CutChoice:
+        """Return the cuts of the search space, with those of the incumbents."""
+        all_cuts = _cuts_to_compare(extraction, None, self.n_features_to_select)
+        cuts, per_feature = all_cuts, self.cuts_per_feature
+        if per_feature == "auto":
+            larger_cuts = all_cuts.with_rules(incumbents, extraction.X)
+            is_affordable = self._affords(extraction, larger_cuts, _seconds(self._limits))
+            per_feature = None if is_affordable else self._few_cuts
+        if per_feature is not None:
+            cuts = _few_cuts_of(extraction, all_cuts, per_feature)
+        is_complete = cuts.n_cuts == all_cuts.n_cuts
+        text = _ALL_CUTS if is_complete else f"{plural(per_feature or 0, 'cut')} per feature"
+        n_features = len({*cuts.thresholds, *cuts.categories})
+        if n_features < extraction.X.shape[1]:
+            text += f" of {plural(n_features, 'feature')}"
+        return _CutChoice(cuts.with_rules(incumbents, extraction.X), is_complete, text)
+
+    def _grow_trees(
+        self, extraction: Extraction, problem: _TrainingProblem, incumbents: Sequence[RuleSet]
+    ) -> list[RuleSet]:
+        """Search trees over as many cuts as local search can use, whatever the proof can."""
+        seconds = _GROWTH_SHARE * _seconds(self._limits)
+        all_cuts = _cuts_to_compare(extraction, None, self.n_features_to_select)
+        for per_feature in _GROWTH_CUTS:
+            cuts = all_cuts
+            if per_feature is not None:
+                cuts = _few_cuts_of(extraction, all_cuts, per_feature)
+            if _MIN_SPLITS * _SPLIT_WORK * (extraction.X.size + cuts.n_cuts) <= seconds:
+                break
+        limits = self._limits
+        share_of_time = None if limits.time_limit is None else _GROWTH_SHARE * limits.time_limit
+        share_of_work = None if limits.max_work is None else _GROWTH_SHARE * limits.max_work
+        trees = grow_trees(
+            problem.table,
+            problem.predictions,
+            self._space(cuts.with_rules(incumbents, extraction.X)),
+            start=incumbents,
+            limits=SolverLimits(share_of_time, max_work=share_of_work),
+            **problem.options,
+        )
+        sizes = np.unique(np.linspace(1, len(trees), min(len(trees), _MAX_GROWN_SIZES)).astype(int))
+        return [trees[size - 1] for size in sizes]
+
+    def _describe_better_rules(
+        self, frontier: Frontier, incumbents: Sequence[RuleSet], problem: _TrainingProblem
+    ) -> str:
+        """Return a note if CART or `start` have a smaller loss outside the space; else ""."""
+        losses = losses_of_partitions(
+            problem.table, problem.predictions, incumbents, **problem.options
+        )
+        smallest = frontier.upper[-1] * (1 - 1e-9)
+        better = [
+            (loss, rules is incumbents[-1] and self.start is not None)
+            for (n_parts, loss), rules in zip(losses, incumbents, strict=True)
+            if n_parts <= frontier.sizes[-1] and loss < smallest
+        ]
+        if not better:
+            return ""
+        loss, is_start = min(better)
+        name = "start" if is_start else "CART"
+        return (
+            f"; {name} has a loss of {loss:.6g} with rules that {self._space_text()} cannot express"
+        )
+
+    @abstractmethod
+    def _space_text(self) -> str:
+        """Return a description of the rules of the space, for people."""
+
+    def _keep(self, frontier: Frontier, space_text: str, *, stacklevel: int) -> None:
+        """Store the frontier and the proof, and warn of a remaining gap."""
         self.frontier_, self.lower_bounds_ = frontier, frontier.lower
-        self.gap_, self.status_ = float(frontier.gap[-1]), frontier.status[-1]
+        self.gap_ = float(frontier.gap[-1])
+        self.status_ = f"{_STATUS_TEXTS[frontier.status[-1]]} over {space_text}"
+        if self.gap_ > 0:
+            warnings.warn(
+                f"The rules are not proven to be optimal ({self.status_}): their loss "
+                f"({frontier.loss}) is {frontier.upper[-1]:.6g}, and the proven lower bound is "
+                f"{frontier.lower[-1]:.6g}. Raise max_work or time_limit, allow fewer rules, or "
+                "set cuts_per_feature to a smaller number.",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
+
+
+@dataclass(frozen=True)
+class _TrainingProblem:
+    """Rows, predictions of the black box, and the loss that a search minimizes.
+
+    Parameters
+    ----------
+    table : RowTable
+        The rows.
+    predictions : ndarray
+        Class indices or numbers.
+    options : dict
+        The loss and the classes, as the solvers take them.
+    """
+
+    table: RowTable
+    predictions: np.ndarray
+    options: dict[str, Any]
+
+
+def _seconds(limits: SolverLimits) -> float:
+    """Return the time that a search may take, in seconds of a common processor."""
+    if limits.max_work is None and limits.time_limit is None:
+        return _WORK
+    return min(limits.work_limit, limits.deadline(0.0))
+
+
+def _remaining_limits(limits: SolverLimits, seconds: float) -> SolverLimits:
+    """Return what local search leaves of the limits."""
+    time_limit, max_work = limits.time_limit, limits.max_work
+    return replace(
+        limits,
+        time_limit=None if time_limit is None else max(0.0, time_limit - seconds),
+        max_work=None if max_work is None else (1 - _GROWTH_SHARE) * max_work,
+    )
+
+
+def _cart_trees(extraction: Extraction, n_leaves: int, loss: str) -> list[RuleSet]:
+    """Return the trees of :class:`CARTExtractor` of the largest size, with categories as codes."""
+    criteria: list[str | None] = [None]
+    if loss == "absolute_error" and len(extraction.X) <= _MAX_MEDIAN_ROWS:
+        criteria.append("absolute_error")
+    trees: list[RuleSet] = []
+    if n_leaves < 2:
+        return trees
+    for criterion in criteria:
+        cart = CARTExtractor(
+            None, max_leaf_nodes=n_leaves, criterion=criterion, simplify=False, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # fewer leaves than classes
+            try:
+                rules = cart._named_rules(extraction)
+            except ValueError:  # trees of scikit-learn do not support such large numbers
+                return trees
+        trees.append(_coded_rules(rules, extraction))
+    return trees
+
+
+def _few_cuts_of(extraction: Extraction, all_cuts: Cuts, per_feature: int) -> Cuts:
+    """Return cuts near the quantiles of the features that have cuts."""
+    cuts = candidate_cuts(extraction.X, per_feature, categories=list(extraction.categories))
+    return cuts.select({*all_cuts.thresholds, *all_cuts.categories})
 
 
 def _cuts_to_compare(
@@ -107,56 +380,74 @@ def _cuts_to_compare(
         extraction, X=np.nan_to_num(filled), categories=categories_with_gaps
     )
     chosen = set(filled_extraction.important_features(n_features).tolist())
-    return Cuts(
-        cuts.n_features,
-        {j: feature_cuts for j, feature_cuts in cuts.thresholds.items() if j in chosen},
-        {j: feature_cuts for j, feature_cuts in cuts.categories.items() if j in chosen},
-        tuple(j for j in cuts.missing_features if j in chosen),
-    )
+    return cuts.select(chosen)
 
 
 def _coded_rules(rules: RuleSet, extraction: Extraction) -> RuleSet:
     """Convert conditions on category values to conditions on codes."""
     names = list(extraction.settings["feature_names"])
-    unknown = [name for name in rules.feature_names if name not in names]
+    used_names = [rules.feature_names[j] for j in sorted(rules.used_features)]
+    unknown = [name for name in used_names if name not in names]
     if unknown:
         raise ValueError(
             f"start must hold rules about features of X, but {unknown[0]!r} is none of them. "
             "Extract them from the same columns."
         )
 
-    def coded(condition: Condition) -> Condition | None:
-        """Return the condition on codes; None if the search does not support it."""
-        if not isinstance(condition, Interval | Missing | OneOf):
-            return None
-        j = names.index(rules.feature_names[condition.feature])
-        if not isinstance(condition, OneOf) or j not in extraction.categories:
-            return replace(condition, feature=j)
-        known_categories = list(extraction.categories[j])
-        codes = tuple(
-            float(known_categories.index(value))
-            for value in condition.values
-            if value in known_categories
-        )
-        return replace(condition, feature=j, values=codes) if codes else None
-
+    features = [names.index(n) if n in used_names else -1 for n in rules.feature_names]
     coded_rules = []
-    for rule in rules:
-        conditions = [
-            coded_condition
-            for one in rule.conditions
-            if (coded_condition := coded(one)) is not None
-        ]
-        if len(conditions) == len(rule.conditions):
-            coded_rules.append(Rule(tuple(conditions), rule.output))
+    for i in () if rules.voting else rules.assignment_order:
+        rule = rules[int(i)]
+        try:
+            conditions = [_coded(c, features, extraction.categories) for c in rule.conditions]
+        except _NeverHoldsError:
+            continue
+        coded_rules.append(Rule(tuple(c for c in conditions if c is not None), rule.output))
     return RuleSet(coded_rules, names, task=rules.task, classes=rules.classes)
+
+
+class _NeverHoldsError(ValueError):
+    """Raised for a condition that no training row satisfies."""
+
+
+def _coded(
+    condition: Condition, features: Sequence[int], categories: Mapping[int, tuple[Any, ...]]
+) -> Condition | None:
+    """Return a condition on other columns and on codes; None if all rows satisfy it."""
+    if isinstance(condition, Linear):
+        terms = tuple((features[j], weight) for j, weight in condition.terms)
+        return replace(condition, terms=terms)
+    if isinstance(condition, AtLeast):
+        m, conditions = condition.m, []
+        for nested in condition.conditions:
+            try:
+                coded = _coded(nested, features, categories)
+            except _NeverHoldsError:
+                continue
+            m -= coded is None
+            conditions += [] if coded is None else [coded]
+        if m > len(conditions):
+            raise _NeverHoldsError
+        return AtLeast(m, tuple(conditions)) if m > 0 else None
+    j = features[condition.feature]
+    if not isinstance(condition, OneOf) or j not in categories:
+        return replace(condition, feature=j)
+    codes = [float(i) for i, value in enumerate(categories[j]) if value in condition.values]
+    if codes:
+        return replace(condition, feature=j, values=tuple(codes))
+    # No training row has one of these values.
+    if condition.negated:
+        return None if condition.missing else Missing(j, negated=True)
+    if condition.missing:
+        return Missing(j)
+    raise _NeverHoldsError
 
 
 def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
     """Replace codes in the rules of a frontier by labels and category values."""
 
-    def condition(coded: Condition) -> Condition:
-        if not isinstance(coded, OneOf):
+    def condition(coded: Any) -> Any:
+        if not isinstance(coded, OneOf) or coded.feature not in extraction.categories:
             return coded
         values = extraction.categories[coded.feature]
         return replace(coded, values=tuple(values[int(code)] for code in coded.values))
@@ -184,44 +475,59 @@ def _named_frontier(frontier: Frontier, extraction: Extraction) -> Frontier:
         j: [extraction.categories[int(j)][int(code)] for code in codes]
         for j, codes in cuts["categories"].items()
     }
+    named_cuts = cuts | {"categories": categories}
+    if "category_sets" in cuts:
+        named_cuts["category_sets"] = {
+            j: [list(condition(OneOf(int(j), codes)).values) for codes in sets]
+            for j, sets in cuts["category_sets"].items()
+        }
     space = dict(frontier.space) | {
-        "cuts": cuts | {"categories": categories},
+        "cuts": named_cuts,
         "classes": extraction.settings["classes"],
     }
     return replace(frontier, rules=tuple(map(named, frontier.rules)), space=space)
 
 
+def _documented(cls: T) -> T:
+    """Complete the docstring of an optimal extractor."""
+    return documented(documented(cls, _DOCUMENTATION))
+
+
 # --- trees ----------------------------------------------------------------------------------------
 
 
-@documented
+@_documented
 class OptimalTreeExtractor(BaseOptimalExtractor):
     """Decision tree with the smallest loss among all trees with a limited number of leaves.
 
-    Of all trees over some cuts of the features, one with the fewest errors on the training rows,
-    and for every number of leaves a proven bound of the fewest. Its leaves are the rules, and no
-    row satisfies two of them. The black box is queried once. Categories and missing values are
-    taken as they are.
+    The tree has the fewest errors on the training rows among all trees over the cuts of a stated
+    space, and for every number of leaves there is a proven lower bound of the errors. If the proof
+    takes too long, the best tree found is returned with a :class:`ConvergenceWarning` that states
+    both bounds. The tree never has more errors than the tree of :class:`CARTExtractor` with as many
+    leaves. Its leaves are the rules, and no row satisfies two of them. The black box is queried
+    once. Categories and missing values are supported.
 
     Parameters
     ----------
     {estimator}
     max_leaf_nodes : int, default=4
         Most leaves, from 2 to 10,000.
-    cuts_per_feature : int or None, default=16
-        Most cuts of a number, those nearest to its quantiles. None: between any two neighboring
-        values, which takes longer.
+    cuts_per_feature : int, None or "auto", default="auto"
+        Most cuts of a numeric feature, those nearest to its quantiles. None: all cuts between
+        neighboring values. "auto": all cuts if the proof may then succeed within the limits; else
+        local search uses all cuts, and the proof 16 cuts per feature and the cuts of the trees that
+        local search found. The cuts of CART's tree and of `start` are always added. Categories are
+        compared with single values and with the sets of values in these rules.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
     start : RuleSet or fitted extractor, optional
-        Rules about the same features to begin with, CART's say: the tree is never worse than these
-        are where they are leaves of one that the space holds. Conclusions do not matter.
-    max_nodes : int or None, default=100
-        Sets of rows that the search looks at, after which the best tree found is taken; see
-        ``status_``. None for no limit.
-    time_limit : float, optional
-        Seconds after which the best tree found is taken. The rules then depend on the machine.
+        Rules about the same features that the search starts from. The tree never has more errors
+        than these rules if they divide the training rows as a tree of at most `max_leaf_nodes`
+        leaves does; rows without a rule count as one more leaf. Otherwise the nearest tree is used,
+        and ``status_`` states if the rules are better. The outputs of the rules are not used, so
+        linear outputs can have a smaller loss. M-of-N rules are usually no tree of this size.
+    {limits}
     {common}
 
     Attributes
@@ -246,27 +552,28 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     >>> extractor = OptimalTreeExtractor(KNeighborsClassifier(9), max_leaf_nodes=3)
     >>> print(extractor.fit(data.data, labels).rules_)  # doctest: +NORMALIZE_WHITESPACE
     1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % agree with the model]
-    2. IF petal length (cm) ≤ 4.85 AND petal width (cm) > 0.8 THEN versicolor
-       [49 rows, 96 % agree with the model]
-    3. IF petal length (cm) > 4.85 AND petal width (cm) > 0.8 THEN virginica
-       [51 rows, 96 % agree with the model]
+    2. IF petal length (cm) ≤ 4.75 AND petal width (cm) > 0.8 THEN versicolor
+       [45 rows, 100 % agree with the model]
+    3. IF petal length (cm) > 4.75 AND petal width (cm) > 0.8 THEN virginica
+       [55 rows, 93 % agree with the model]
     otherwise, where no rule holds: virginica
     >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
-    ([99.0, 49.0, 4.0], 0.0, 'optimal')
+    ([99.0, 49.0, 4.0], 0.0, 'optimal over all cuts')
     """
 
-    _kind = "tree"
+    _kind, _few_cuts = "tree", 16
 
     def __init__(
         self,
         estimator: Any,
         *,
         max_leaf_nodes: int = 4,
-        cuts_per_feature: int | None = 16,
+        cuts_per_feature: Any = "auto",
         n_features_to_select: int | None = 20,
         criterion: str | None = None,
         start: Any = None,
-        max_nodes: int | None = 100,
+        max_work: Any = "auto",
+        max_nodes: int | None = None,
         time_limit: float | None = None,
         features: Any = None,
         sampling: Any = None,
@@ -282,6 +589,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
         self.n_features_to_select = n_features_to_select
         self.criterion = criterion
         self.start = start
+        self.max_work = max_work
         self.max_nodes = max_nodes
         self.time_limit = time_limit
         self.features = features
@@ -359,7 +667,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
             classes=classes,
             sample_weight=weights,
             start=[] if self.start is None else [self._start()],
-            limits=SolverLimits(self.time_limit, self.max_nodes),
+            limits=self._limits,
         )
 
         def finish_rules(rules: RuleSet | None) -> RuleSet | None:
@@ -370,7 +678,8 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
                 rules_in_domain = table.with_means(rules_in_domain)
             return table.finish_rules(rules_in_domain, self.uncovered, self.abstain_label)
 
-        self._keep(replace(frontier, rules=tuple(map(finish_rules, frontier.rules))))
+        frontier = replace(frontier, rules=tuple(map(finish_rules, frontier.rules)))
+        self._keep(frontier, "all cuts between bins", stacklevel=3)
         assert self.frontier_.rules[-1] is not None
         self._learn_sums(source, self.frontier_.rules[-1])
         return self
@@ -378,24 +687,34 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     def _space(self, cuts: Cuts) -> SearchSpace:
         return SearchSpace(self.max_leaf_nodes, cuts=cuts)
 
+    def _space_text(self) -> str:
+        return f"a tree of {plural(self.max_leaf_nodes, 'leaf').replace('leafs', 'leaves')}"
+
+    def _affords(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
+        if self.max_leaf_nodes == 2:
+            return True
+        # Medians cannot be computed from sums, which takes about as long as many products.
+        n_sums = 3 if extraction.classes is None else len(extraction.classes)
+        n_sums = 200 if self.criterion == "absolute_error" else n_sums
+        n_products = float(cuts.n_cuts) ** 2 * len(extraction.X) * n_sums
+        n_subproblems = 4.0 ** min(self.max_leaf_nodes - 3, 99)
+        return _PRODUCT_WORK * n_products * n_subproblems <= seconds
+
 
 # --- lists ----------------------------------------------------------------------------------------
 
 
-#: The default number of nodes is this divided by the number of rows, but at least 30.
-_ROWS, _FEWEST_NODES = 1_000_000, 30
-#: Largest default number of nodes. Nodes of a regression take five times as long.
-_MOST_NODES = {"classification": 1000, "regression": 200}
-
-
-@documented
+@_documented
 class OptimalListExtractor(BaseOptimalExtractor):
     """Ordered list with the smallest loss among all lists with a limited number of rules.
 
-    Of all lists over some cuts of the features, one with the fewest errors on the training rows,
-    and for every number of rules a proven bound of the fewest: so that one knows how much a better
-    list could be better. The last rule always holds and counts. The black box is queried once.
-    Categories and missing values are taken as they are.
+    The list has the fewest errors on the training rows among all lists over the cuts of a stated
+    space, and for every number of rules there is a proven lower bound of the errors. If the proof
+    takes too long, the best list found is returned with a :class:`ConvergenceWarning` that states
+    both bounds. The list never has more errors than the tree of :class:`CARTExtractor` with as many
+    leaves if that tree can be written as a list of rules with at most `max_conditions` tests;
+    otherwise ``status_`` states if the tree is better. The last rule always holds and counts. The
+    black box is queried once. Categories and missing values are supported.
 
     Parameters
     ----------
@@ -404,22 +723,20 @@ class OptimalListExtractor(BaseOptimalExtractor):
         Most rules, from 1 to 10,000.
     max_conditions : {1, 2, 3}, default=2
         Most tests in a premise; an interval with two bounds is two of them.
-    cuts_per_feature : int or None, default=8
-        Most cuts of a number, those nearest to its quantiles. None: between any two neighboring
-        values, which takes long.
+    cuts_per_feature : int, None or "auto", default="auto"
+        Most cuts of a numeric feature, those nearest to its quantiles. None: all cuts between
+        neighboring values. "auto": all cuts if that is affordable within the limits, else 8. The
+        cuts of CART's tree and of `start` are always added. Categories are compared with single
+        values and with the sets of values in these rules.
     n_features_to_select : int or None, default=20
         {selection}
     {loss}
     start : RuleSet or fitted extractor, optional
-        Rules about the same features to begin with, those of another extractor say: the list is
-        never worse than these are where the space holds them. What they ask beside it is replaced
-        by what is nearest. Conclusions do not matter.
-    max_nodes : int or None, default=None
-        Nodes of the search, after which the best list found is taken; see ``status_``. None: a
-        million divided by the number of rows, but from 30 to 1000 (200 in regression), which takes
-        some seconds.
-    time_limit : float, optional
-        Seconds after which the best list found is taken. The rules then depend on the machine.
+        Rules about the same features that the search starts from. The list never has more errors
+        than these rules if they divide the training rows as a list of the space does, and rows
+        without a rule count as one more rule. Otherwise the nearest list is used, and ``status_``
+        states if the rules are better. The outputs of the rules are not used.
+    {limits}
     {common}
 
     Attributes
@@ -444,15 +761,15 @@ class OptimalListExtractor(BaseOptimalExtractor):
     >>> extractor = OptimalListExtractor(KNeighborsClassifier(9), max_rules=3)
     >>> extractor = extractor.fit(data.data.iloc[:, 2:], labels)
     >>> print(extractor.rules_)  # doctest: +NORMALIZE_WHITESPACE
-    1. IF petal length (cm) > 4.55 AND petal width (cm) > 1.55 THEN virginica
-       [50 rows, 98 % agree with the model]
+    1. IF petal length (cm) > 4.75 AND petal width (cm) > 1.55 THEN virginica
+       [49 rows, 100 % agree with the model]
     2. ELSE IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % agree with the model]
-    3. ELSE versicolor   [50 rows, 98 % agree with the model]
+    3. ELSE versicolor   [51 rows, 98 % agree with the model]
     >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
-    ([100.0, 50.0, 2.0], 0.0, 'optimal')
+    ([100.0, 50.0, 1.0], 0.0, 'optimal over all cuts')
     """
 
-    _kind = "list"
+    _kind, _few_cuts = "list", 8
 
     def __init__(
         self,
@@ -460,10 +777,11 @@ class OptimalListExtractor(BaseOptimalExtractor):
         *,
         max_rules: int = 4,
         max_conditions: int = 2,
-        cuts_per_feature: int | None = 8,
+        cuts_per_feature: Any = "auto",
         n_features_to_select: int | None = 20,
         criterion: str | None = None,
         start: Any = None,
+        max_work: Any = "auto",
         max_nodes: int | None = None,
         time_limit: float | None = None,
         features: Any = None,
@@ -481,6 +799,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
         self.n_features_to_select = n_features_to_select
         self.criterion = criterion
         self.start = start
+        self.max_work = max_work
         self.max_nodes = max_nodes
         self.time_limit = time_limit
         self.features = features
@@ -499,6 +818,19 @@ class OptimalListExtractor(BaseOptimalExtractor):
     def _space(self, cuts: Cuts) -> SearchSpace:
         return SearchSpace(self.max_rules, self.max_conditions, cuts)
 
-    def _node_limit(self, extraction: Extraction) -> int:
-        nodes = max(_FEWEST_NODES, min(_MOST_NODES[extraction.task], _ROWS // len(extraction.X)))
-        return nodes if self.max_nodes is None else self.max_nodes
+    def _space_text(self) -> str:
+        conditions = plural(self.max_conditions, "test")
+        return f"a list of {plural(self.max_rules, 'rule')} of at most {conditions}"
+
+    def _affords(self, extraction: Extraction, cuts: Cuts, seconds: float) -> bool:
+        n_premises = 2.0 * cuts.n_cuts ** min(2, self.max_conditions)
+        if self.max_conditions == 3:
+            n_premises *= max(1.0, cuts.n_cuts / 3)
+        n_sums = 4 if extraction.classes is None else len(extraction.classes)
+        if self.criterion == "absolute_error":
+            n_sums = len(np.unique(extraction.predictions))
+        vectors = 12 + (6 + n_sums) * self.max_rules
+        if 8 * n_premises * vectors > _LIST_MEMORY:
+            return False
+        seconds_per_node = n_premises * n_sums * (_PRODUCT_WORK * len(extraction.X) + 3e-9)
+        return _NODES_PER_RULE * self.max_rules * seconds_per_node <= seconds

@@ -9,8 +9,8 @@ from skescore.optimal._cuts import Cuts, Tests, candidate_cuts
 from skescore.optimal._f1_trees import F1Bound, bound_f1_of_trees
 from skescore.optimal._frontier import KINDS, Frontier
 from skescore.optimal._lists import optimal_lists
-from skescore.optimal._problem import SearchSpace, SolverLimits
-from skescore.optimal._trees import optimal_trees
+from skescore.optimal._problem import SearchSpace, SolverLimits, losses_of_partitions
+from skescore.optimal._trees import grow_trees, optimal_trees
 
 #: Search for the rules of each kind; all of them have the same signature.
 SOLVERS = dict(zip(KINDS, (optimal_trees, optimal_lists), strict=True))
@@ -26,6 +26,8 @@ __all__ = [
     "Tests",
     "bound_f1_of_trees",
     "candidate_cuts",
+    "grow_trees",
+    "losses_of_partitions",
     "optimal_lists",
     "optimal_trees",
 ]

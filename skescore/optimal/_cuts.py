@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from skescore._validation import check_integer, label_order, python_value
-from skescore.rules import Condition, Interval, Missing, OneOf, RowTable
+from skescore.rules import AtLeast, Condition, Interval, Missing, OneOf, RowTable, RuleSet
 from skescore.rules._conditions import is_missing
 
 
@@ -83,12 +83,15 @@ class Cuts:
         The values of categorical features.
     missing_features : tuple of int
         The features with missing values.
+    category_sets : mapping of int to tuple of tuple, default={}
+        Sets of values of categorical features, each a further test ``x in {v, w}``.
     """
 
     n_features: int
     thresholds: Mapping[int, tuple[float, ...]]
     categories: Mapping[int, tuple[Any, ...]]
     missing_features: tuple[int, ...] = ()
+    category_sets: Mapping[int, tuple[tuple[Any, ...], ...]] = field(default_factory=dict)
 
     def pairs(self) -> Iterator[tuple[Condition, Condition]]:
         """Yield each candidate condition with its negation, in the order of the features.
@@ -98,21 +101,58 @@ class Cuts:
         tuple of two conditions
             Each row satisfies exactly one of the two.
         """
+        for key, thresholds, value_sets in self.columns():
+            for test in (*thresholds, *value_sets):
+                yield self.pair(*key, test)
+
+    def columns(self) -> Iterator[tuple[tuple[int, bool], Sequence[float], Sequence[Any]]]:
+        """Yield the tests of each feature, without and with ``or missing``.
+
+        Yields
+        ------
+        tuple
+            Feature and whether missing values satisfy the tests; the thresholds; the sets of
+            values, or None for the test of missing values.
+        """
         for j in range(self.n_features):
             for is_with_missing in (False, True) if j in self.missing_features else (False,):
-                negation_missing = j in self.missing_features and not is_with_missing
-                for cut in self.thresholds.get(j, ()):
-                    yield (
-                        Interval(j, upper=cut, missing=is_with_missing),
-                        Interval(j, lower=cut, missing=negation_missing),
-                    )
-                for value in self.categories.get(j, ()):
-                    yield (
-                        OneOf(j, (value,), missing=is_with_missing),
-                        OneOf(j, (value,), negated=True, missing=negation_missing),
-                    )
+                single_values = tuple((value,) for value in self.categories.get(j, ()))
+                value_sets = (*single_values, *self.category_sets.get(j, ()))
+                yield (j, is_with_missing), self.thresholds.get(j, ()), value_sets
             if j in self.missing_features:
-                yield Missing(j), Missing(j, negated=True)
+                yield (j, True), (), (None,)
+
+    def pair(
+        self, feature: int, is_with_missing: bool, test: float | tuple[Any, ...] | None
+    ) -> tuple[Condition, Condition]:
+        """Return the condition of a test and its negation.
+
+        Parameters
+        ----------
+        feature : int
+            Index of the feature.
+        is_with_missing : bool
+            Whether missing values satisfy the condition.
+        test : float, tuple or None
+            A threshold, a set of values, or None for the test of missing values.
+
+        Returns
+        -------
+        tuple of two conditions
+            Each row satisfies exactly one of the two.
+        """
+        negation_missing = feature in self.missing_features and not is_with_missing
+        if test is None:
+            return Missing(feature), Missing(feature, negated=True)
+        if isinstance(test, tuple):
+            return (
+                OneOf(feature, test, missing=is_with_missing),
+                OneOf(feature, test, negated=True, missing=negation_missing),
+            )
+        return (
+            Interval(feature, upper=test, missing=is_with_missing),
+            Interval(feature, lower=test, missing=negation_missing),
+        )
 
     def tests(self, X: Any) -> Tests:
         """Evaluate each test on the rows of a table.
@@ -149,6 +189,84 @@ class Cuts:
         conditions, negations = (tuple(pair[side] for pair in distinct_pairs) for side in (0, 1))
         return Tests(conditions, negations, rows, len(table))
 
+    @property
+    def n_cuts(self) -> int:
+        """Number of thresholds, values and sets of values."""
+        parts = self.thresholds, self.categories, self.category_sets
+        return sum(len(values) for part in parts for values in part.values())
+
+    def select(self, features: Collection[int]) -> Cuts:
+        """Return the cuts of some features.
+
+        Parameters
+        ----------
+        features : collection of int
+            Indices of the features.
+
+        Returns
+        -------
+        Cuts
+            Their cuts, with the same number of columns.
+        """
+
+        def chosen(part: Mapping[int, Any]) -> dict[int, Any]:
+            return {j: values for j, values in part.items() if j in features}
+
+        return replace(
+            self,
+            thresholds=chosen(self.thresholds),
+            categories=chosen(self.categories),
+            missing_features=tuple(j for j in self.missing_features if j in features),
+            category_sets=chosen(self.category_sets),
+        )
+
+    def with_rules(self, rulesets: Iterable[RuleSet], X: Any) -> Cuts:
+        """Add the cuts of rules.
+
+        Parameters
+        ----------
+        rulesets : iterable of RuleSet
+            Rules about the columns of X, in the same order.
+        X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
+            The rows. Thresholds are moved halfway between the neighboring values that they
+            separate, so that no two cuts divide the rows in the same way; cuts that separate no
+            rows are left out.
+
+        Returns
+        -------
+        Cuts
+            All cuts of these and of the rules.
+        """
+        table = RowTable.of(X, column_names(X))
+        conditions = [
+            c for rules in rulesets for rule in rules for c in _elementary(rule.conditions)
+        ]
+        thresholds, sets = dict(self.thresholds), dict(self.category_sets)
+        missing_features = set(self.missing_features)
+        for j in sorted({c.feature for c in conditions}):
+            of_feature = [c for c in conditions if c.feature == j]
+            column = table.column(j)
+            missing = is_missing(column)
+            if missing.any() and not missing.all():
+                missing_features.add(j)
+            bounds = {bound for c in of_feature for bound in _bounds_of(c)}
+            if bounds and j not in self.categories:
+                values = np.unique(column[~missing].astype(float))
+                position = np.searchsorted(values, np.array(sorted(bounds)), side="right")
+                position = np.unique(position[(position > 0) & (position < len(values))])
+                middles = halfway(values[position - 1], values[position]).tolist()
+                thresholds[j] = tuple(sorted({*thresholds.get(j, ()), *middles}))
+            value_sets = {c.values: None for c in of_feature if isinstance(c, OneOf)}
+            known_sets = {(value,) for value in self.categories.get(j, ())} | {*sets.get(j, ())}
+            if added := tuple(values for values in value_sets if values not in known_sets):
+                sets[j] = (*sets.get(j, ()), *added)
+        return replace(
+            self,
+            thresholds=thresholds,
+            missing_features=tuple(sorted(missing_features)),
+            category_sets=sets,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the cuts as JSON values.
 
@@ -157,12 +275,35 @@ class Cuts:
         dict
             Cuts by the index of the feature, as text.
         """
+        sets = {str(j): list(map(list, values)) for j, values in self.category_sets.items()}
         return {
             "n_features": self.n_features,
             "thresholds": {str(j): list(cuts) for j, cuts in self.thresholds.items()},
             "categories": {str(j): list(values) for j, values in self.categories.items()},
             "missing_features": list(self.missing_features),
+            **({"category_sets": sets} if sets else {}),
         }
+
+
+def _elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | Missing]:
+    """Yield the tests of single features, also those within other conditions."""
+    for condition in conditions:
+        if isinstance(condition, AtLeast):
+            yield from _elementary(condition.conditions)
+        elif isinstance(condition, Interval | OneOf | Missing):
+            yield condition
+
+
+def _bounds_of(condition: Condition) -> list[float]:
+    """Return the thresholds c of the tests x ≤ c that an interval consists of."""
+    if not isinstance(condition, Interval):
+        return []
+    lower, upper = condition.lower, condition.upper
+    bounds = [
+        float(np.nextafter(lower, -np.inf)) if condition.lower_closed else lower,
+        upper if condition.upper_closed else float(np.nextafter(upper, -np.inf)),
+    ]
+    return [bound for bound in bounds if np.isfinite(bound)]
 
 
 def candidate_cuts(

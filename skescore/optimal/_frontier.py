@@ -13,7 +13,15 @@ from skescore.optimal._problem import LOSSES
 from skescore.rules import RuleSet
 
 KINDS = ("tree", "list")
-STATUSES = ("optimal", "target", "time_limit", "node_limit", "memory_limit", "interrupted")
+STATUSES = (
+    "optimal",
+    "target",
+    "time_limit",
+    "node_limit",
+    "work_limit",
+    "memory_limit",
+    "interrupted",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +51,8 @@ class Frontier:
         Sum of the rows' weights.
     space : mapping
         Space of the rules that were compared, as JSON values.
-    status : sequence of {"optimal", "target", "time_limit", "node_limit", "memory_limit", \
-"interrupted"}
+    status : sequence of {"optimal", "target", "time_limit", "node_limit", "work_limit", \
+"memory_limit", "interrupted"}
         Per size: "optimal" if both bounds are equal, "target" if the requested lower bound is
         proven, and otherwise the limit that ended the search.
     seconds : float, default=0.0

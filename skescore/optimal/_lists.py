@@ -12,6 +12,7 @@ import math
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,13 @@ _EXACT_LIMIT = 2**24
 #: Beam search for first incumbents: lists kept per length, candidates considered for each of them,
 #: and the share of the rows in which the remaining rows of two kept lists must differ.
 _BEAM_WIDTH, _MAX_CANDIDATES, _MIN_DIFFERENCE = 8, 100, 0.02
+#: Share of limited resources for first incumbents.
+_INCUMBENT_SHARE = 0.7
+#: Largest number of first tests that are tried for a premise of three tests.
+_MAX_FIRST_TESTS = 64
+#: Seconds of a common processor per multiplication in a matrix product, per entry of an array of
+#: premises, and per step.
+_PRODUCT, _ENTRY, _STEP = 5e-11, 3e-9, 1e-4
 #: Share by which the search exceeds the bound a child needs, as it also bounds similar premises.
 _BOUND_MARGIN = 0.05
 
@@ -117,6 +125,27 @@ class _Premises:
         if i == j:
             return [*third_condition, (i, block == 0)]
         return [*third_condition, *([(i, True), (j, False)] if block else [(i, i < j), (j, i < j)])]
+
+    def number(self, sides: Sequence[tuple[int, bool]]) -> int:
+        """Return the number of a premise from its tests and their values."""
+        sides = sorted(sides)
+        if self.max_conditions == 1:
+            ((i, side),) = sides
+            return i if side else self.n_tests + i
+        begin, first_test = 0, 0
+        if len(sides) == 3:
+            third_condition = (sides.pop(0),)
+            begin, first_test = next(
+                (begin, first) for begin, third, first in self.blocks if third == third_condition
+            )
+        m = self.n_tests - first_test
+        (i, i_side), (j, j_side) = sides[0], sides[-1]
+        is_negated = i_side != j_side
+        if i == j:
+            is_negated = not i_side
+        elif not i_side:
+            i, j = j, i  # Two negated tests are stored in descending order, others by their value.
+        return begin + is_negated * m**2 + (i - first_test) * m + j - first_test
 
     def holds(self, number: int, rows: np.ndarray) -> np.ndarray:
         """Return a mask of the rows that satisfy a premise."""
@@ -212,7 +241,11 @@ class _ListErrors:
         self.is_exact = bool((counts == np.round(counts)).all()) and total < _EXACT_LIMIT
         self.dtype = np.float32 if self.is_exact else np.float64
         self._gains = reduced.astype(self.dtype)
+        #: Sums per premise from which losses are computed.
+        self.n_sums = counts.shape[1]
         self._is_pure = bool(((reduced > 0).sum(axis=1) <= 1).all())
+        #: Products of the matrix of tests with itself, over all rows, that the sums need.
+        self.n_products = 1 if self._is_pure else counts.shape[1] + 1
         self._majority = reduced.argmax(axis=1)
         self.tolerance = 0.0 if self.is_exact else 1e-10 * max(float(total), 1e-300)
 
@@ -273,6 +306,7 @@ class _ListSquaredErrors:
 
     is_exact = False
     dtype = np.float64
+    n_sums = n_products = 4
 
     def __init__(
         self, y: np.ndarray, weights: np.ndarray, groups: np.ndarray, n_groups: int
@@ -328,6 +362,7 @@ class _ListAbsoluteErrors:
 
     def __init__(self, y: np.ndarray, weights: np.ndarray) -> None:
         self._y, self._weights = y, weights
+        self.n_sums = self.n_products = len(np.unique(y)) + 1
         self.max_costs = weights * np.maximum(y - y.min(), y.max() - y)
         self.tolerance = 1e-10 * max(float(self.max_costs.sum()), 1e-300)
 
@@ -435,7 +470,10 @@ class _ListSearch:
         self.stopped_by: str | None = None
         self.deadline = math.inf
         self.node_limit = math.inf
+        self.work_limit = math.inf
         self.n_nodes = 0
+        #: Counted work in seconds of a common processor.
+        self.work = 0.0
         #: Vectors of bounds that a node may keep, and first rules that are tried at once.
         self.max_stored_bounds, self.batch_size = 0, 1
         #: Processes that solve the subproblems of a batch; None for this process.
@@ -448,9 +486,28 @@ class _ListSearch:
     def premise_losses(self, rows: np.ndarray, superset: _Superset | None = None) -> _PremiseLosses:
         """Return the losses of each premise; redundant premises cost more than any list."""
         self.n_nodes += 1
+        self.work += self._work_of_losses(len(rows))
         losses: _PremiseLosses = self.loss.premise_losses(self.premises, rows, superset)
         losses.covered += self._redundancy_costs
         return losses
+
+    @contextmanager
+    def limited_to(self, share: float) -> Iterator[None]:
+        """Limit a block to a share of the remaining time, nodes and work."""
+        limits = self.deadline, self.node_limit, self.work_limit
+        used = time.monotonic(), self.n_nodes, self.work
+        self.deadline, self.node_limit, self.work_limit = (
+            u + (end - u) * share for u, end in zip(used, limits, strict=True)
+        )
+        try:
+            yield
+        finally:
+            self.deadline, self.node_limit, self.work_limit = limits
+
+    def _work_of_losses(self, n_rows: int) -> float:
+        """Return the work of the losses of all premises over some rows."""
+        seconds_per_premise = _PRODUCT * self.loss.n_products * n_rows + _ENTRY * self.loss.n_sums
+        return _STEP + self.premises.size * seconds_per_premise
 
     def check_limits(self) -> bool:
         """Return whether a limit has ended the search."""
@@ -458,6 +515,8 @@ class _ListSearch:
         if self.stopped_by is None:
             if self.n_nodes >= self.node_limit:
                 self.stopped_by = "node_limit"
+            elif self.work >= self.work_limit:
+                self.stopped_by = "work_limit"
             elif time.monotonic() >= self.deadline:
                 self.stopped_by = "time_limit"
         return self.stopped_by is not None
@@ -584,7 +643,7 @@ class _ListSearch:
         searches = []
         for _ in children:
             search = copy.copy(self)
-            search.n_nodes, search.batch_size, search.pool = 0, 1, None
+            search.n_nodes, search.work, search.batch_size, search.pool = 0, 0.0, 1, None
             searches.append(search)
         jobs = zip(searches, children, strict=True)
         results: list[tuple[_ListNode, int, str | None]] = []
@@ -640,8 +699,10 @@ class _ListSearch:
         best_lists: list[tuple[int, ...]] = []
         beam: list[tuple[float, tuple[int, ...], np.ndarray]] = [(0.0, (), rows)]
         while len(best_lists) + 1 < max_rules and not self.check_limits():
-            extended = []
+            extended: list[tuple[float, float, tuple[int, ...], np.ndarray]] = []
             for loss_before, premises, remaining in beam:
+                if extended and self.check_limits():
+                    break
                 losses = self.premise_losses(remaining)
                 total = loss_before + losses.covered
                 total += losses.remaining
@@ -693,6 +754,68 @@ class _ListSearch:
                     is_improved = True
                     break
         return best, premises
+
+    def separate(self, rows: np.ndarray, group: np.ndarray) -> tuple[int, ...]:
+        """Build a list whose rules cover one group of rows each.
+
+        A rule that covers exactly one group stays possible when other groups are removed, so that
+        the list is found if the space contains one. Otherwise a rule covers nearly one group.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            The rows.
+        group : ndarray of int
+            Group of each row; a smaller number is removed first where several could be.
+
+        Returns
+        -------
+        tuple of int
+            The premises; the last group is left for the last rule.
+        """
+        premises: list[int] = []
+        open_groups = np.unique(group[rows]).tolist()
+        while len(open_groups) > 1 and len(rows):
+            for chosen in open_groups:
+                premise = self._exact_premise(rows, group[rows] == chosen)
+                if premise is not None:
+                    break
+            else:
+                chosen = open_groups[0]
+                premise = self.nearest_premise(rows, group[rows] == chosen)
+            premises.append(premise)
+            rows = rows[~self.premises.holds(premise, rows)]
+            open_groups = [g for g in open_groups if g != chosen and (group[rows] == g).any()]
+        return tuple(premises)
+
+    def _exact_premise(self, rows: np.ndarray, mask: np.ndarray) -> int | None:
+        """Return a premise that covers exactly the rows of a mask; None if there is none."""
+        inner, outer = self.premises.test_masks[:, rows[mask]], self.premises.test_masks[:, rows]
+        outer = outer[:, ~mask]
+        yes, no = np.flatnonzero(inner.all(axis=1)), np.flatnonzero(~inner.any(axis=1))
+        sides = [(int(test), True) for test in yes] + [(int(test), False) for test in no]
+        if not sides:
+            return None
+        # Wrongly covered rows by test, as numbers for products.
+        wrong = np.concatenate([outer[yes], ~outer[no]]).astype(np.float32)
+        max_conditions = self.premises.max_conditions
+        self.work += _STEP + _PRODUCT * len(sides) ** min(2, max_conditions) * wrong.shape[1]
+        n_wrong = wrong.sum(axis=1)
+        if n_wrong.min() == 0:
+            return self.premises.number([sides[int(n_wrong.argmin())]])
+        if max_conditions == 1:
+            return None
+        first_tests: list[int | None] = [None]
+        if max_conditions == 3:
+            first_tests += np.argsort(n_wrong, kind="stable")[:_MAX_FIRST_TESTS].tolist()
+        for first in first_tests:
+            remaining = wrong if first is None else wrong[:, wrong[first] > 0]
+            both_wrong = remaining @ remaining.T
+            if both_wrong.min() == 0:
+                pair = np.unravel_index(int(both_wrong.argmin()), both_wrong.shape)
+                chosen = {int(i) for i in pair} | (set() if first is None else {first})
+                return self.premises.number([sides[i] for i in sorted(chosen)])
+        return None
 
     def nearest_premise(self, rows: np.ndarray, mask: np.ndarray) -> int:
         """Return the premise that covers most nearly the rows of a mask."""
@@ -796,13 +919,15 @@ def optimal_lists(
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row.
     start : sequence of RuleSet, default=()
-        Initial incumbents. Each of their premises is replaced by the nearest one of the space.
+        Initial incumbents. A list that divides the rows in the same way is used if the space
+        contains one; otherwise premises are replaced by the nearest ones of the space.
     targets : sequence of float, optional
         Lower bounds that suffice for 1, 2, ... rules: the search for a size ends when its bound is
         proven. By default it ends when the least loss is proven.
     limits : SolverLimits, optional
-        Limits of time, nodes and memory, and the number of processes. By default only the memory
-        is limited. Each size but the last may use half of the remaining time.
+        Limits of time, nodes, work and memory, and the number of processes. By default only the
+        memory is limited. Initial incumbents may use 70 % of the limits; of the rest, each size but
+        the last may use half of what remains.
 
     Returns
     -------
@@ -865,7 +990,8 @@ def optimal_lists(
     search = problem.make_search(max_rules, limits.memory_limit)
     if search is not None:
         search.deadline, search.node_limit = limits.deadline(started), limits.node_limit
-        search.batch_size = 4 if limits.max_nodes is None else 1
+        search.work_limit = limits.work_limit
+        search.batch_size = 1 if limits.is_deterministic else 4
     # Products of small matrices gain nothing from threads.
     with threadpool_limits(1), parallel(limits.n_jobs) as pool:
         if search is not None and max_rules > 3 and effective_n_jobs(limits.n_jobs) > 1:
@@ -944,17 +1070,18 @@ class _ListProblem:
         incumbents: list[tuple[int, ...]] = [()]
         best: tuple[float, tuple[int, ...]] = (constant_loss, ())
         bounds_of_fewer: np.ndarray | None = None
-        initial: list[tuple[int, ...]] = []
+        incumbents_of_size: dict[int, tuple[float, tuple[int, ...]]] = {}
         for n_rules in range(2, max_rules + 1):
             bound, remaining_bounds, ended_by = 0.0, None, "memory_limit"
             target = float(targets[n_rules - 1]) - loss.unavoidable_loss
             if search is not None and len(rows) and search.premises.n_tests:
                 try:
                     if n_rules == 2:
-                        initial = [self._nearest_list(search, rules) for rules in start]
-                        initial += search.grow(rows, max_rules)
-                    if targets[n_rules - 1] > loss.unavoidable_loss:
-                        best = self._improve_incumbent(search, n_rules, best, initial)
+                        incumbents_of_size = self._find_incumbents(search, targets, start)
+                    if n_rules in incumbents_of_size:
+                        best = min(
+                            best, incumbents_of_size[n_rules], key=lambda incumbent: incumbent[0]
+                        )
                     problem = _ListSubproblem(
                         rows,
                         n_rules,
@@ -969,7 +1096,7 @@ class _ListProblem:
                 except KeyboardInterrupt:
                     search.stopped_by = "interrupted"
                 ended_by = search.stopped_by or "target"
-                if ended_by == "node_limit" or (ended_by == "time_limit" and n_rules < max_rules):
+                if ended_by in ("node_limit", "work_limit", "time_limit") and n_rules < max_rules:
                     search.stopped_by = None  # The next size has a share of its own.
             elif search is not None:
                 bound = best[0]  # Without tests there are only constants.
@@ -985,6 +1112,23 @@ class _ListProblem:
         bounds = np.maximum.accumulate(np.array(lower)[::-1])[::-1]
         return self._make_frontier(bounds, incumbents, status, time.monotonic() - started)
 
+    def _find_incumbents(
+        self, search: _ListSearch, targets: np.ndarray, start: Sequence[RuleSet]
+    ) -> dict[int, tuple[float, tuple[int, ...]]]:
+        """Find good lists of all sizes with a share of the limits."""
+        max_rules = len(targets)
+        with search.limited_to(_INCUMBENT_SHARE):
+            initial = [self._nearest_list(search, rules) for rules in start]
+            initial += search.grow(self._all_points, max_rules)
+            best: tuple[float, tuple[int, ...]] = (self._loss.loss_of(self._all_points), ())
+            incumbents = {}
+            for n_rules in range(2, max_rules + 1):
+                if targets[n_rules - 1] > self._loss.unavoidable_loss:
+                    best = self._improve_incumbent(search, n_rules, best, initial)
+                incumbents[n_rules] = best
+        search.stopped_by = None
+        return incumbents
+
     def _improve_incumbent(
         self,
         search: _ListSearch,
@@ -993,8 +1137,9 @@ class _ListProblem:
         initial: list[tuple[int, ...]],
     ) -> tuple[float, tuple[int, ...]]:
         """Find a good list of some size from the best shorter list and the initial lists."""
-        candidates = [search.insert(self._all_points, best[1])[1]]
-        candidates += [premises for premises in initial if len(premises) == n_rules - 1]
+        candidates = [premises for premises in initial if len(premises) == n_rules - 1]
+        if not search.check_limits():
+            candidates.insert(0, search.insert(self._all_points, best[1])[1])
         for premises in candidates:
             improved = search.improve(self._all_points, premises)
             if improved[0] < best[0] - self._loss.tolerance:
@@ -1003,28 +1148,19 @@ class _ListProblem:
 
     @staticmethod
     def _solve_size(search: _ListSearch, problem: _ListSubproblem, *, is_last: bool) -> _ListNode:
-        """Solve a problem, with half of the remaining time and nodes unless it is the last."""
-        deadline, node_limit = search.deadline, search.node_limit
-        if not is_last:
-            now = time.monotonic()
-            search.deadline = now + (deadline - now) / 2
-            search.node_limit = search.n_nodes + (node_limit - search.n_nodes) // 2
-        try:
+        """Solve a problem, with half of the remaining limits unless it is the last."""
+        with search.limited_to(1.0 if is_last else 0.5):
             return search.solve(problem)
-        finally:
-            search.deadline, search.node_limit = deadline, node_limit
 
     def _nearest_list(self, search: _ListSearch, rules: RuleSet) -> tuple[int, ...]:
-        """Return the nearest premises to those of a rule set, except for empty premises."""
+        """Return the premises of a list that divides the points nearly as the rules do."""
         is_weighted = self._group >= 0
         n_points = len(self._all_points)
-        sizes = np.bincount(self._group[is_weighted], minlength=n_points)
-        premises = []
-        for rule, holds in zip(rules, self._training_rows.holds(rules), strict=True):
-            if rule.conditions:
-                counts = np.bincount(self._group[is_weighted & holds], minlength=n_points)
-                premises.append(search.nearest_premise(self._all_points, 2 * counts >= sizes))
-        return tuple(premises)
+        partition = self._training_rows.partition(rules)
+        # Rows of one point may satisfy different rules if the space lacks cuts of the rules.
+        counts = np.zeros((n_points, len(rules) + 1))
+        np.add.at(counts, (self._group[is_weighted], partition[is_weighted]), 1)
+        return search.separate(self._all_points, counts.argmax(axis=1))
 
     def _make_frontier(
         self,

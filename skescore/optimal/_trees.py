@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -25,8 +26,9 @@ from skescore._rows import deviations_from_mean
 from skescore._validation import check_instance
 from skescore.optimal._cuts import Cuts
 from skescore.optimal._frontier import Frontier
+from skescore.optimal._local_search import LocalTreeSearch
 from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
-from skescore.rules import Condition, Fallback, Interval, RowTable, Rule, RuleSet, truth_table
+from skescore.rules import Condition, Fallback, RowTable, Rule, RuleSet
 
 #: Up to this many cuts, and products, the losses of all pairs of cuts are computed at once.
 _MAX_PAIRED_CUTS = 1500
@@ -37,6 +39,20 @@ _BLOCK_SIZE = 4_000_000
 _MAX_BOX_SPLITS = 20_000
 #: Largest number of cached subproblems.
 _MAX_CACHED = 300_000
+#: Share of limited resources for the proof, before local search gets the rest; and the share of
+#: local search before it.
+_PROOF_SHARE, _FIRST_SHARE = 0.85, 0.1
+#: Largest number of sizes for which greedy trees are added.
+_MAX_GREEDY_SIZES = 31
+#: Rounds of local search per leaf before the proof begins, and nodes of the limit per round.
+_ROUNDS_PER_LEAF, _NODES_PER_ROUND = 2, 5
+#: Seconds of a common processor: per addition of a table, per entry of a table of cuts, per
+#: multiplication in a matrix product, and per step.
+_ADDITION, _ENTRY, _PRODUCT, _STEP = 3e-9, 3e-9, 4e-11, 5e-5
+#: Up to this many classes, sums over classes are added one by one.
+_FEW_CLASSES = 8
+#: Replaces zero in logarithms.
+_SMALLEST = 1e-300
 #: A tree is None (a leaf) or (cut, tree where the cut holds, tree where it does not).
 _Tree = Any
 
@@ -79,7 +95,8 @@ def optimal_trees(
         Lower bounds that suffice for 1, 2, ... leaves: the search for a size ends when its bound
         is proven. By default it ends when the least loss is proven.
     limits : SolverLimits, optional
-        Limits of time and nodes; by default none. Each size may use half of the remaining time.
+        Limits of time, nodes and work; by default none. Local search for incumbents uses up to a
+        quarter of them, and the proofs of all sizes share the rest.
 
     Returns
     -------
@@ -126,13 +143,8 @@ def optimal_trees(
     cuts = space.cuts_of(X)
     columns = CutColumns(cuts, rows.table)
     search = TreeSearch(columns, rows, max_leaves, limits or SolverLimits(), started)
-    # Rows for which no rule holds have the number of rules as their rule.
-    first_rules = [
-        np.vstack([rows.holds(rules), np.ones(len(rows.table), dtype=bool)]).argmax(axis=0)
-        for rules in start
-    ]
     with threadpool_limits(1):  # Products of small matrices gain nothing from threads.
-        lower, upper, trees = search.run(target_bounds, first_rules)
+        lower, upper, trees = search.run(target_bounds, list(map(rows.partition, start)))
     converter = TreeConverter(columns, rows)
     losses = np.array([converter.loss_of(tree) for tree in trees])
     if (np.abs(losses - upper) > 10 * search.tolerance).any():
@@ -159,6 +171,56 @@ def optimal_trees(
     )
 
 
+def grow_trees(
+    X: Any,
+    y: Any,
+    space: SearchSpace,
+    *,
+    loss: str = "errors",
+    classes: Sequence[Any] | None = None,
+    sample_weight: Any = None,
+    start: Sequence[RuleSet] = (),
+    limits: SolverLimits | None = None,
+) -> tuple[RuleSet, ...]:
+    """Find decision trees with a small loss by local search, without bounds.
+
+    This takes far less time per cut than a proof, so that many cuts can be used.
+
+    Parameters
+    ----------
+    X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        Labels or numbers that the trees should predict.
+    space : SearchSpace
+        Largest number of leaves and the cuts.
+    loss : {"errors", "squared_error", "absolute_error"}, default="errors"
+        Loss that is summed over the rows.
+    classes : sequence, optional
+        The labels, in the order of the rules' class counts; by default the sorted labels of y.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row.
+    start : sequence of RuleSet, default=()
+        Initial incumbents.
+    limits : SolverLimits, optional
+        Limits of time, nodes and work. Without any, the search makes a few changes per leaf.
+
+    Returns
+    -------
+    tuple of RuleSet
+        Trees of at most 1, 2, ... leaves.
+    """
+    started = time.monotonic()
+    rows = TrainingRows.read(X, y, loss=loss, classes=classes, sample_weight=sample_weight)
+    columns = CutColumns(space.cuts_of(X), rows.table)
+    max_leaves = space.max_rules or 4
+    search = TreeSearch(columns, rows, max_leaves, limits or SolverLimits(), started)
+    with threadpool_limits(1):
+        trees = search.grow(list(map(rows.partition, start)))
+    converter = TreeConverter(columns, rows)
+    return tuple(converter.rules(tree) for tree in trees)
+
+
 # --- rows and cuts as the search represents them ---
 
 
@@ -177,42 +239,50 @@ class CutColumns:
     """
 
     def __init__(self, cuts: Cuts, table: RowTable) -> None:
-        pairs_of_column: dict[tuple[Any, ...], list[tuple[Condition, Condition]]] = {}
-        for condition, negation in cuts.pairs():
-            feature = condition.features[0]
-            if isinstance(condition, Interval):
-                key: tuple[Any, ...] = (feature, truth_table(condition).missing)
-            else:
-                key = (feature, condition)
-            pairs_of_column.setdefault(key, []).append((condition, negation))
-        #: Condition and negation of each cut, column by column.
-        self.pairs: list[tuple[Condition, Condition]] = []
+        self._cuts = cuts
+        #: Feature and test of each cut, column by column; see :meth:`pair`.
+        self._tests: list[tuple[int, bool, float | tuple[Any, ...] | None]] = []
         n_cuts, codes, seen_codes = [], [], set()
-        for key, pairs in pairs_of_column.items():
-            if len(key) == 2 and isinstance(key[1], bool):
-                values = table.column(key[0])
-                thresholds = np.array([pair[0].upper for pair in pairs])  # type: ignore[union-attr]
-                numbers = np.array(
-                    [math.nan if v is None else v for v in values.tolist()], dtype=float
-                )
-                code = np.searchsorted(thresholds, numbers, side="left")
-                code[np.isnan(numbers)] = 0 if key[1] else len(thresholds)
-            else:
-                code = (~table.holds(pairs[0][0])).astype(np.intp)
-            used_codes = np.unique(code)
-            if len(used_codes) < 2:
-                continue
-            compact_code = np.searchsorted(used_codes, code).astype(np.int64)
-            if compact_code.tobytes() in seen_codes:
-                continue
-            seen_codes.add(compact_code.tobytes())
-            n_cuts.append(len(used_codes) - 1)
-            codes.append(compact_code)
-            self.pairs += [pairs[level] for level in used_codes[:-1]]
+        for (feature, is_with_missing), thresholds, value_sets in cuts.columns():
+            columns: list[tuple[np.ndarray, list[Any]]] = []
+            if len(thresholds):
+                code = _level_codes(table.column(feature), thresholds, is_with_missing)
+                columns.append((code, list(thresholds)))
+            for values in value_sets:
+                condition = cuts.pair(feature, is_with_missing, values)[0]
+                columns.append(((~table.holds(condition)).astype(np.intp), [values]))
+            for code, tests in columns:
+                used_codes = np.unique(code)
+                if len(used_codes) < 2:
+                    continue
+                compact_code = np.searchsorted(used_codes, code).astype(np.int64)
+                if compact_code.tobytes() in seen_codes:
+                    continue
+                seen_codes.add(compact_code.tobytes())
+                n_cuts.append(len(used_codes) - 1)
+                codes.append(compact_code)
+                self._tests += [
+                    (feature, is_with_missing, tests[level]) for level in used_codes[:-1]
+                ]
+        self.n_cuts = len(self._tests)
         self.n_levels = np.array([n + 1 for n in n_cuts], dtype=np.int64)
         self.codes = np.column_stack(codes) if codes else np.zeros((len(table), 0), dtype=np.int64)
         #: Number of the first cut of each column.
         self.first_cuts = np.concatenate([[0], np.cumsum(n_cuts)]).astype(np.int64)
+
+    def pair(self, cut: int) -> tuple[Condition, Condition]:
+        """Return the condition of a cut and its negation."""
+        return self._cuts.pair(*self._tests[cut])
+
+
+def _level_codes(
+    column: np.ndarray, thresholds: Sequence[float], is_with_missing: bool
+) -> np.ndarray:
+    """Return the number of thresholds below each value; missing values are below or above all."""
+    numbers = np.array([math.nan if v is None else v for v in column.tolist()], dtype=float)
+    code = np.searchsorted(np.array(thresholds), numbers, side="left")
+    code[np.isnan(numbers)] = 0 if is_with_missing else len(thresholds)
+    return code
 
 
 @dataclass
@@ -243,6 +313,11 @@ class _Subset:
         #: Levels with a cut above them; all arrays "per cut" are in this order.
         self.cut_levels = np.flatnonzero(self.cut_of_level >= 0)
 
+    @cached_property
+    def first_levels(self) -> np.ndarray:
+        """First level of the column of each cut."""
+        return np.searchsorted(self.column_of_level, self.columns)
+
     @property
     def cuts(self) -> np.ndarray:
         """Numbers of the cuts that split the points."""
@@ -257,12 +332,11 @@ class _Subset:
         """Sum values of the points, or of those in the mask, below each cut."""
         levels = self.levels if mask is None else self.levels[mask]
         flat, n_columns, n_levels = levels.ravel(), levels.shape[1], len(self.cut_of_level)
-        first = np.searchsorted(self.column_of_level, self.columns)
         sums = np.empty((len(self.cut_levels), values.shape[1]))
         for k in range(values.shape[1]):
             counts = np.bincount(flat, np.repeat(values[:, k], n_columns), minlength=n_levels)
             total = np.concatenate([[0.0], np.cumsum(counts)])
-            sums[:, k] = total[self.cut_levels + 1] - total[first]
+            sums[:, k] = total[self.cut_levels + 1] - total[self.first_levels]
         return sums
 
     def is_below(self, position: int) -> np.ndarray:
@@ -309,6 +383,10 @@ class Misclassification:
 
     #: Whether the gain of a leaf depends on the weight of all its classes.
     _needs_weights = False
+    #: Whether :meth:`loss_of_sums` is available.
+    sums_determine_loss = True
+    #: Impurities by which trees grow; the last one is the loss itself.
+    criteria = ("gini", "entropy", "errors")
 
     def __init__(self, counts: np.ndarray) -> None:
         self.stats = counts
@@ -326,7 +404,40 @@ class Misclassification:
 
     def loss_of_sums(self, sums: np.ndarray) -> np.ndarray:
         """Return the loss of leaves from the sums of their points' statistics."""
-        return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0.0))
+        n_classes = sums.shape[-1]
+        if not 0 < n_classes <= _FEW_CLASSES:
+            return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0.0))
+        # Reductions over a short last axis take several times as long.
+        total, largest = sums[..., 0], np.maximum(sums[..., 0], 0.0)
+        for k in range(1, n_classes):
+            total, largest = total + sums[..., k], np.maximum(largest, sums[..., k])
+        return np.asarray(total - largest)
+
+    @property
+    def growth_stats(self) -> np.ndarray:
+        """Statistics of each point from whose sums impurities are computed."""
+        return self.stats
+
+    def impurities(self, sums: np.ndarray, criterion: str) -> np.ndarray:
+        """Return the impurity of leaves, multiplied by their weight, from sums of statistics."""
+        if criterion == "errors":
+            return self.loss_of_sums(sums)
+        weight = np.einsum("...k->...", sums)
+        if criterion == "gini":
+            squares = np.einsum("...k,...k->...", sums, sums)
+            return np.asarray(weight - _squared_over(np.sqrt(squares), weight))
+        positive = np.maximum(sums, _SMALLEST)
+        entropies = np.einsum("...k,...k->...", positive, np.log(positive))
+        weight = np.maximum(weight, _SMALLEST)
+        return np.asarray(weight * np.log(weight) - entropies)
+
+    def fit_output(self, index: np.ndarray) -> int:
+        """Return the class with the largest weight at some points."""
+        return int(self.stats[index].sum(axis=0).argmax())
+
+    def costs_of_output(self, index: np.ndarray, output: int) -> np.ndarray:
+        """Return the cost of each point in a leaf that predicts a class."""
+        return np.asarray(self.max_costs[index] - self.stats[index, output])
 
     def bounds_by_leaves(self, sums: np.ndarray, max_leaves: int) -> np.ndarray:
         """Return lower bounds for 2, 3, ... leaves, which predict at most as many classes."""
@@ -413,6 +524,8 @@ class _SquaredLoss:
     """
 
     is_integral = False
+    sums_determine_loss = True
+    criteria = ("squared_error",)
 
     def __init__(self, y: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
         n_points = int(group.max()) + 1
@@ -433,6 +546,25 @@ class _SquaredLoss:
         """Return the loss of leaves from the sums of their points' statistics."""
         weight, first, second = np.moveaxis(sums, -1, 0)
         return np.asarray(np.maximum(second - _squared_over(first, weight), 0.0))
+
+    @property
+    def growth_stats(self) -> np.ndarray:
+        """Statistics of each point from whose sums impurities are computed."""
+        return self.stats
+
+    def impurities(self, sums: np.ndarray, criterion: str) -> np.ndarray:
+        """Return the squared errors of leaves from sums of statistics."""
+        return self.loss_of_sums(sums)
+
+    def fit_output(self, index: np.ndarray) -> float:
+        """Return the mean of some points."""
+        weight, first, _ = self.stats[index].sum(axis=0)
+        return float(first / weight) if weight > 0 else 0.0
+
+    def costs_of_output(self, index: np.ndarray, output: float) -> np.ndarray:
+        """Return the cost of each point in a leaf that predicts a number."""
+        weight, first, second = self.stats[index].T
+        return np.asarray(np.maximum(second - 2 * output * first + output**2 * weight, 0.0))
 
     def bounds_by_leaves(self, sums: np.ndarray, max_leaves: int) -> np.ndarray:
         """Return the trivial lower bounds for 2, 3, ... leaves."""
@@ -486,6 +618,8 @@ class _AbsoluteLoss:
     """
 
     is_integral = False
+    sums_determine_loss = False
+    criteria = ("squared_error",)
 
     def __init__(self, y: np.ndarray, weights: np.ndarray, group: np.ndarray) -> None:
         y = y - np.median(y)
@@ -497,6 +631,22 @@ class _AbsoluteLoss:
         for rows in np.split(order, starts[1:]):
             self.min_costs[rows[0]] = self._cost(y[rows], weights[rows])
         self.stats = weights[:, None]
+        self.growth_stats = np.column_stack([weights, weights * y, weights * y * y])
+
+    def impurities(self, sums: np.ndarray, criterion: str) -> np.ndarray:
+        """Return the squared errors of leaves, which are faster to compute, from sums."""
+        weight, first, second = np.moveaxis(sums, -1, 0)
+        return np.asarray(np.maximum(second - _squared_over(first, weight), 0.0))
+
+    def fit_output(self, index: np.ndarray) -> float:
+        """Return the median of some points."""
+        index = np.sort(index)
+        total = np.cumsum(self.weights[index])
+        return float(self.y[index][np.searchsorted(total, total[-1] / 2)])
+
+    def costs_of_output(self, index: np.ndarray, output: float) -> np.ndarray:
+        """Return the cost of each point in a leaf that predicts a number."""
+        return np.asarray(self.weights[index] * np.abs(self.y[index] - output))
 
     @staticmethod
     def _cost(y: np.ndarray, weights: np.ndarray) -> float:
@@ -689,7 +839,7 @@ class TreeSearch:
     max_leaves : int
         Largest number of leaves.
     limits : SolverLimits
-        Limits of time and nodes.
+        Limits of time, nodes and work.
     started : float
         Time at which the search started.
     """
@@ -704,7 +854,10 @@ class TreeSearch:
     ) -> None:
         self.max_leaves = max_leaves
         self.deadline, self.node_limit = limits.deadline(started), limits.node_limit
+        self.work_limit = limits.work_limit
         self.n_nodes = 0
+        #: Counted work in seconds of a common processor.
+        self.work = 0.0
         self.tolerance = 0.0
         self.is_stopped = False
         self.ended_by = "time_limit"
@@ -744,7 +897,7 @@ class TreeSearch:
         column_of_level = np.repeat(np.arange(len(columns.n_levels)), columns.n_levels)
         has_cut = np.ones(len(cut_of_level), dtype=bool)
         has_cut[starts[1:] - 1] = False
-        cut_of_level[has_cut] = np.arange(len(columns.pairs))
+        cut_of_level[has_cut] = np.arange(columns.n_cuts)
         self.all_points = _Subset(
             np.arange(len(points), dtype=np.int32),
             points + starts[:-1],
@@ -776,14 +929,7 @@ class TreeSearch:
         root = self._subproblem(self.all_points)
         if len(self.all_points.cut_levels):
             try:
-                self._grow_greedy_trees(root)
-                for rule_of_row in first_rules:
-                    tree, n_leaves = self._nearest_tree(
-                        self.all_points, rule_of_row[self._row_of_point]
-                    )
-                    if n_leaves <= self.max_leaves:
-                        root.add_tree(n_leaves, self._loss_of(tree), tree)
-                self._solve_all_sizes(root, targets)
+                self._search_in_stages(root, targets, first_rules)
             except KeyboardInterrupt:  # The bounds hold at any moment.
                 self.ended_by = "interrupted"
         else:
@@ -793,15 +939,99 @@ class TreeSearch:
         lower = np.maximum.accumulate(lower[::-1])[::-1]
         return lower, np.array(root.upper[1:]), root.trees[1:]
 
+    def _search_in_stages(
+        self, root: _Subproblem, targets: np.ndarray, first_rules: Sequence[np.ndarray]
+    ) -> None:
+        """Find incumbents, prove bounds, and improve the incumbents within the limits."""
+        resources = self._resources()
+        self._add_incumbents(root, first_rules)
+        self._limit_to(resources, _FIRST_SHARE)
+        n_rounds = min(_ROUNDS_PER_LEAF * self.max_leaves, self.node_limit // _NODES_PER_ROUND)
+        self._improve_incumbents(root, n_rounds)
+        self._limit_to(resources, _PROOF_SHARE)
+        self._solve_all_sizes(root, targets)
+        is_limited = min(resources) < math.inf
+        if is_limited and not np.isfinite(targets).any() and not self._is_solved(root):
+            self._limit_to(resources, 1.0)
+            self._improve_incumbents(root, self.node_limit - self.n_nodes)
+
+    def grow(self, first_rules: Sequence[np.ndarray]) -> list[_Tree]:
+        """Find good trees by local search alone.
+
+        Parameters
+        ----------
+        first_rules : sequence of ndarray of int, shape (n_rows,)
+            For each initial rule set, the rule that predicts each row.
+
+        Returns
+        -------
+        list of trees
+            The trees by the number of leaves.
+        """
+        root = self._subproblem(self.all_points)
+        if len(self.all_points.cut_levels):
+            is_limited = min(self._resources()) < math.inf
+            self._add_incumbents(root, first_rules)
+            n_rounds = self.node_limit if is_limited else _ROUNDS_PER_LEAF * self.max_leaves
+            self._improve_incumbents(root, n_rounds)
+        return root.trees[1:]
+
+    def _add_incumbents(self, root: _Subproblem, first_rules: Sequence[np.ndarray]) -> None:
+        """Add greedy trees and the trees of initial rule sets."""
+        self._grow_greedy_trees(root)
+        for rule_of_row in first_rules:
+            tree, n_leaves = self._nearest_tree(self.all_points, rule_of_row[self._row_of_point])
+            if n_leaves <= self.max_leaves:
+                root.add_tree(n_leaves, self._loss_of(tree), tree)
+
+    def _resources(self) -> tuple[float, float, float]:
+        """Return the deadline and the limits of nodes and work."""
+        return self.deadline, self.node_limit, self.work_limit
+
+    def _limit_to(self, resources: tuple[float, float, float], share: float) -> None:
+        """Limit the next stage to a share of the remaining time, nodes and work."""
+        used = time.monotonic(), self.n_nodes, self.work
+        limits = [u + (end - u) * share for u, end in zip(used, resources, strict=True)]
+        self.deadline, self.node_limit, self.work_limit = limits
+        self.is_stopped = False
+
+    def _is_solved(self, root: _Subproblem) -> bool:
+        """Return whether the loss of the trees with all leaves is proven to be the least."""
+        return root.lower[self.max_leaves] >= root.upper[self.max_leaves] - self.tolerance
+
+    def _spend(self, seconds: float) -> bool:
+        """Count work, and return whether a limit has ended the search."""
+        self.work += seconds
+        return self._check_limits()
+
+    def _improve_incumbents(self, root: _Subproblem, n_rounds: float) -> None:
+        """Improve the trees of all sizes by local search, most of all the largest."""
+        if self._is_solved(root):
+            return
+        local_search = LocalTreeSearch(self.all_points, self.loss, self._spend)
+        # Trees of many leaves take long, so that only some sizes are improved.
+        n_sizes = min(self.max_leaves - 1, _MAX_GREEDY_SIZES)
+        for size in np.unique(np.linspace(2, self.max_leaves, n_sizes).astype(int)).tolist():
+            if not self._check_limits():
+                root.add_tree(size, *local_search.polish(root.trees[size], size))
+        if n_rounds >= 1:
+            loss, tree = local_search.improve(
+                root.trees[self.max_leaves], self.max_leaves, n_rounds
+            )
+            self.n_nodes += local_search.n_rounds
+            root.add_tree(self.max_leaves, loss, tree)
+        smaller = local_search.load(root.trees[self.max_leaves])
+        while not self._check_limits() and local_search.remove_split(smaller):
+            loss, n_leaves = local_search.optimize(smaller), smaller.n_leaves
+            root.add_tree(n_leaves, loss, smaller.to_tuple())
+
     def _solve_all_sizes(self, root: _Subproblem, targets: np.ndarray) -> None:
-        """Solve each size with half of the remaining time, then again with all of it."""
-        end = self.deadline
-        for share in (0.5, 1.0):
+        """Solve all sizes with equal shares of the limits, then again with what remains."""
+        resources = self._resources()
+        for is_first in (True, False):
             for n_leaves in range(2, self.max_leaves + 1):
-                now = time.monotonic()
-                is_last = n_leaves == self.max_leaves
-                self.deadline = end if is_last else now + (end - now) * share
-                self.is_stopped = False
+                n_sizes = self.max_leaves - n_leaves + 1
+                self._limit_to(resources, 1 / n_sizes if is_first else 1.0)
                 self._solve(root, self.all_points, n_leaves, targets[n_leaves - 1], is_root=True)
 
     def safe_bounds(self, lower: np.ndarray) -> np.ndarray:
@@ -817,6 +1047,8 @@ class TreeSearch:
                 self.is_stopped, self.ended_by = True, "time_limit"
             elif self.n_nodes >= self.node_limit:
                 self.is_stopped, self.ended_by = True, "node_limit"
+            elif self.work >= self.work_limit:
+                self.is_stopped, self.ended_by = True, "work_limit"
         return self.is_stopped
 
     def _subproblem(self, subset: _Subset) -> _Subproblem:
@@ -827,6 +1059,7 @@ class TreeSearch:
             return node
         self.n_nodes += 1
         loss = self.loss
+        self.work += _STEP + _ADDITION * len(subset.index) * loss.stats.shape[1]
         sums = loss.stats[subset.index].sum(axis=0)
         if isinstance(loss, _AbsoluteLoss):
             leaf_loss = loss.loss_of_rows(subset.index)
@@ -861,10 +1094,15 @@ class TreeSearch:
 
         if is_solved() or (self._check_limits() and node.split_bounds is None and not is_root):
             return
-        bounds = node.split_bounds or _SplitBounds(self, node, subset, parent)
+        bounds = node.split_bounds
+        if bounds is None:
+            bounds = _SplitBounds(self, node, subset, parent)
+            self._count_sums(subset, self.loss.stats.shape[1] + 2)
+            self.work += 20 * _ENTRY * self.max_leaves * len(subset.cut_levels)
         if is_root:
             node.split_bounds = bounds
         while True:
+            self.work += _STEP + _ENTRY * n_leaves * len(subset.cut_levels)
             # Choose the split with the least bound, over all distributions of the leaves.
             totals = [
                 bounds.lower[0, left] + bounds.lower[1, n_leaves - left]
@@ -917,6 +1155,7 @@ class TreeSearch:
                 bounds.bound_child(child, 2, position, losses[child])
                 continue
             child_subset = subset.restrict(mask)
+            self._count_sums(child_subset, 3)
             child_node = self._subproblem(child_subset)
             other_bound = float(bounds.lower[1 - child, other_size, position])
             child_limit = min(limit, node.upper[n_leaves]) - other_bound
@@ -925,15 +1164,22 @@ class TreeSearch:
             if size > 2:
                 costs = np.where(mask, self.loss.max_costs[subset.index], 0.0)
                 shared_cost = subset.sums_below(costs[:, None])[:, 0]
+                self._count_sums(subset, 1)
                 bounds.bound_by_similarity(
                     size, child_node.lower[size], shared_cost, float(costs.sum())
                 )
             losses[child], trees[child] = child_node.upper[size], child_node.trees[size]
         node.add_tree(n_leaves, sum(losses), (int(subset.cuts[position]), *trees))
 
+    def _count_sums(self, subset: _Subset, n_values: int) -> None:
+        """Count the work of sums below all cuts."""
+        n_entries = subset.levels.size + len(subset.cut_of_level)
+        self.work += _STEP + _ADDITION * n_entries * (n_values + 1)
+
     def _best_stump(self, subset: _Subset, mask: np.ndarray) -> tuple[float, _Tree]:
         """Return the least loss of the points of a mask with two leaves, and the tree."""
         self.n_nodes += 1
+        self._count_sums(subset, self.loss.stats.shape[1])
         stats = self.loss.stats[subset.index[mask]]
         sums, total = subset.sums_below(stats, mask), stats.sum(axis=0)
         losses = self.loss.loss_of_sums(sums) + self.loss.loss_of_sums(total - sums)
@@ -945,13 +1191,15 @@ class TreeSearch:
     ) -> bool:
         """Solve all children with two leaves, unless there are too many pairs of cuts."""
         n_cuts = len(subset.cut_levels)
-        n_products = float(n_cuts) ** 2 * len(subset.index) * self.loss.stats.shape[1]
+        n_stats = self.loss.stats.shape[1]
+        n_products = float(n_cuts) ** 2 * len(subset.index) * n_stats
         if (
             isinstance(self.loss, _AbsoluteLoss)
             or n_cuts > _MAX_PAIRED_CUTS
             or n_products > _MAX_PAIRED_PRODUCTS
         ):
             return False
+        self.work += _PRODUCT * n_products + 4 * _ENTRY * float(n_cuts) ** 2 * n_stats
         left, right, *second = self.loss.two_leaf_losses(subset, bounds.sums, bounds.total)
         bounds.second_cuts = (second[0], second[1])
         for child, losses in enumerate((left, right)):
@@ -973,25 +1221,19 @@ class TreeSearch:
         codes, first_cuts = self.columns.codes.astype(np.float32), self.columns.first_cuts
         is_classification = rows.classes is not None
         estimator: Any = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
-        if not rows.weights.any():
+        if not rows.weights.any() or self.max_leaves < 2:
             return
-        for n_leaves in range(3, self.max_leaves + 1):
+        for criterion in ("gini", "entropy") if is_classification else ("squared_error",):
             if time.monotonic() >= self.deadline:
                 return
-            for criterion in ("gini", "entropy") if is_classification else ("squared_error",):
-                model = estimator(max_leaf_nodes=n_leaves, criterion=criterion, random_state=0)
-                fitted = model.fit(codes, rows.target, rows.weights).tree_
-
-                def convert(index: int, fitted: Any = fitted) -> _Tree:
-                    if fitted.children_left[index] < 0:
-                        return None
-                    level = math.floor(fitted.threshold[index])
-                    cut = int(first_cuts[fitted.feature[index]] + level)
-                    left, right = fitted.children_left[index], fitted.children_right[index]
-                    return cut, convert(left), convert(right)
-
-                tree = convert(0)
-                root.add_tree(n_leaves, self._loss_of(tree), tree)
+            self.work += 10 * _ADDITION * codes.size * math.log2(len(codes) + 1)
+            max_leaves = min(self.max_leaves, max(2, len(codes)))
+            model = estimator(max_leaf_nodes=max_leaves, criterion=criterion, random_state=0)
+            fitted = model.fit(codes, rows.target, rows.weights).tree_
+            n_sizes = min(int(fitted.n_leaves) - 1, _MAX_GREEDY_SIZES)
+            for n_leaves in np.unique(np.linspace(2, int(fitted.n_leaves), n_sizes).astype(int)):
+                tree = _first_splits(fitted, int(n_leaves), first_cuts)
+                root.add_tree(int(n_leaves), self._loss_of(tree), tree)
 
     def _nearest_tree(self, subset: _Subset, rule: np.ndarray) -> tuple[_Tree, int]:
         """Build a tree that separates points by their rule, and count its leaves.
@@ -1075,6 +1317,22 @@ class TreeSearch:
         if n_leaves > 1 and len(self.all_points.cut_levels):
             self._solve(root, self.all_points, n_leaves, limit, is_root=True)
         return float(root.lower[n_leaves]), root.trees[n_leaves]
+
+
+def _first_splits(fitted: Any, n_leaves: int, first_cuts: np.ndarray) -> _Tree:
+    """Return the tree after the first splits of a best-first tree of scikit-learn.
+
+    Children are numbered when their parent is split, so the first nodes form the smaller tree.
+    """
+
+    def convert(index: int) -> _Tree:
+        left, right = fitted.children_left[index], fitted.children_right[index]
+        if left < 0 or left > 2 * n_leaves - 2:
+            return None
+        cut = int(first_cuts[fitted.feature[index]] + math.floor(fitted.threshold[index]))
+        return cut, convert(left), convert(right)
+
+    return convert(0)
 
 
 class _BoxTable:
@@ -1188,7 +1446,7 @@ class TreeConverter:
     """
 
     def __init__(self, columns: CutColumns, rows: TrainingRows) -> None:
-        self._pairs, self._rows = columns.pairs, rows
+        self._columns, self._rows = columns, rows
 
     def _leaves(
         self, tree: _Tree, rows: np.ndarray, path: list[Condition]
@@ -1197,7 +1455,7 @@ class TreeConverter:
         if tree is None:
             return [(path, rows)]
         cut, left, right = tree
-        condition, negation = self._pairs[cut]
+        condition, negation = self._columns.pair(cut)
         holds = self._rows.table.holds(condition, rows)
         if holds.all() or not holds.any():
             return self._leaves(left if holds.all() else right, rows, path)

@@ -99,7 +99,7 @@ def extract_source(
         each level. A sample needs the column.
     cuts : int or mapping of str to sequence of float, optional
         The number of cuts of each column, next to quantiles, or the cuts by column. The default
-        is the extractor's `cuts_per_feature`, or 64.
+        is the extractor's `cuts_per_feature` (16 if that is "auto"), or 64.
     task : {"classification", "regression"}, optional
         The kind of labels; by default that of the extractor's `estimator`, regression if the
         extractor does nothing else, and classification if labels are text.
@@ -196,6 +196,8 @@ def extract_source(
         max_weight = None if data.sample_weight is None else survey.weight.high
         scale = Scale.choose(survey.n_rows, classes, label_range, max_weight)
         n_cuts = getattr(extractor, "cuts_per_feature", None) or 64
+        if n_cuts == "auto":  # all cuts would give one cell per row
+            n_cuts = 16
         if isinstance(cuts, int):
             n_cuts, cuts = check_integer("cuts", cuts, 1), None
         columns = _cut_columns(rows, survey.describe(rows.features), scale, n_cuts, cuts or {})

@@ -997,13 +997,21 @@ def _cart_points(problem: _SearchProblem) -> _Points:
     return _with_query_rows(points, first=True)
 
 
+#: Work of optimal extractors in a search, where each of many candidates is fitted six times.
+_LITTLE_WORK = 0.2
+
+
+def _little_work() -> Space:
+    return {"max_work": CategoricalDistribution((_LITTLE_WORK,))}
+
+
 def _optimal_list(problem: _SearchProblem) -> Space:
     space: Space = {
         "max_rules": IntDistribution(2, max(6, problem.n_outputs + 1)),
         "max_conditions": IntDistribution(1, 2),
         "cuts_per_feature": IntDistribution(4, 16, log=True),
     }
-    return space | _selections(problem, 20) | _query_rows(_FEW_QUERIES)
+    return space | _selections(problem, 20) | _query_rows(_FEW_QUERIES) | _little_work()
 
 
 def _optimal_list_points(problem: _SearchProblem) -> _Points:
@@ -1020,7 +1028,7 @@ def _optimal_tree(problem: _SearchProblem) -> Space:
         "max_leaf_nodes": IntDistribution(2, max(6, problem.n_outputs + 1)),
         "cuts_per_feature": IntDistribution(4, 32, log=True),
     }
-    return space | _selections(problem, 20) | _query_rows(_FEW_QUERIES)
+    return space | _selections(problem, 20) | _query_rows(_FEW_QUERIES) | _little_work()
 
 
 def _optimal_tree_points(problem: _SearchProblem) -> _Points:

@@ -83,6 +83,7 @@ WRONG: dict[str, tuple[list[Any], list[Any]]] = {
     "max_leaf_nodes": (["3", 3.0, True, np.inf], [0, -1]),
     "max_literals": (["3", 3.0, None, True], [0]),
     "max_nodes": (["3", 3.0, True], [0]),
+    "max_work": (["1", True], [-1, np.nan]),
     "max_rules": (["1", 1.0, True], [0]),
     "optimal-list.max_rules": (["1", 1.0, None, True], [0]),
     "max_terms": (["3", 3.0, True], [0]),

@@ -1,4 +1,4 @@
-"""Optimal lists of black boxes: what is particular to them."""
+"""OptimalListExtractor: spaces, statuses, initial rules and warnings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
 from skescore.black_boxes import CallableClassifier
@@ -22,58 +23,77 @@ def iris() -> tuple[pd.DataFrame, np.ndarray, RandomForestClassifier]:
     return data.data, labels, RandomForestClassifier(20, random_state=0).fit(data.data, labels)
 
 
-def test_no_list_of_its_kind_departs_less(iris) -> None:
+def test_optimal_list_equals_the_optimum_over_all_cuts(iris) -> None:
     X, _, forest = iris
-    extractor = OptimalListExtractor(forest).fit(X)
+    extractor = OptimalListExtractor(forest, max_rules=3).fit(X)
     predictions = forest.predict(X)
-    frontier = optimal_lists(X, predictions)
-    assert extractor.status_ == "optimal"
+    frontier = optimal_lists(X, predictions, SearchSpace(3, cuts=None))
+    assert extractor.status_ == "optimal over all cuts"
     assert extractor.gap_ == 0
     np.testing.assert_array_equal(extractor.lower_bounds_, frontier.lower)
     assert (extractor.predict(X) != predictions).sum() == frontier.upper[-1]
-    assert len(extractor.rules_) <= 4
+    assert len(extractor.rules_) <= 3
     for size, rules in zip(extractor.frontier_.sizes, extractor.frontier_.rules, strict=True):
         errors = (rules.predict(X) != predictions).sum()
         assert errors == extractor.frontier_.upper[size - 1]
 
 
-def test_a_tree_of_three_leaves_is_a_list_of_three_rules(iris) -> None:
+def test_optimal_list_with_few_cuts_has_those_of_cart(iris) -> None:
     X, _, forest = iris
-    every = OptimalListExtractor(forest, max_rules=3, cuts_per_feature=None).fit(X)
+    few = OptimalListExtractor(forest, max_rules=3, cuts_per_feature=1).fit(X)
     tree = CARTExtractor(forest, max_leaf_nodes=3, random_state=0).fit(X)
-    assert every.status_ == "optimal"
-    assert every.fidelity(X) >= tree.fidelity(X)
+    assert few.status_ == "optimal over 1 cut per feature"
+    assert few.fidelity(X) >= tree.fidelity(X)
 
 
-def test_few_nodes_leave_a_gap_that_is_told(iris) -> None:
+def test_optimal_list_warns_of_a_gap_with_both_bounds(iris) -> None:
     X, _, forest = iris
-    few = OptimalListExtractor(forest, max_nodes=20).fit(X)
-    whole = OptimalListExtractor(forest).fit(X)
-    assert few.status_ == "node_limit"
+    with pytest.warns(ConvergenceWarning, match=r"loss \(errors\) is \d+, .* lower bound is 0\."):
+        few = OptimalListExtractor(forest, max_nodes=20).fit(X)
+    more = OptimalListExtractor(forest).fit(X)
+    assert few.status_ == "node limit reached over all cuts"
     assert few.gap_ > 0
-    assert (few.lower_bounds_ <= whole.lower_bounds_).all()
-    assert few.frontier_.upper[-1] >= whole.frontier_.upper[-1]
+    assert (few.lower_bounds_ <= more.lower_bounds_).all()
+    assert few.frontier_.upper[-1] >= more.frontier_.upper[-1]
 
 
-def test_begins_with_rules_of_the_same_features() -> None:
+def test_optimal_list_status_names_trees_it_cannot_express() -> None:
+    # Three tests per leaf, and every class occurs in one leaf only.
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (200, 3)).astype(float)
+    leaf = X @ [4.0, 2.0, 1.0]
+    box = CallableClassifier(lambda rows: rows @ [4.0, 2.0, 1.0], classes=list(range(8)))
+    pairs = OptimalListExtractor(box, max_rules=8, max_conditions=2, max_work=0.1)
+    expected = r"CART has a loss of 0 with rules that a list of 8 rules of at most 2 tests cannot"
+    pairs.fit(X)
+    assert (pairs.predict(X) != leaf).any()
+    assert expected in pairs.status_
+    triples = OptimalListExtractor(box, max_rules=8, max_conditions=3).fit(X)
+    assert triples.status_ == "optimal over all cuts"
+    assert (triples.predict(X) == leaf).all()
+
+
+def test_optimal_list_starts_from_rules() -> None:
     rng = np.random.default_rng(3)
     X = pd.DataFrame({f"x{j}": rng.choice(list("abcd"), 300) for j in range(8)})
     X["number"] = rng.normal(size=300)
     names = [*X.columns[::-1]]
-    premises = [[OneOf(8 - j, ("c",))] for j in range(5)] + [[Interval(0, lower=0.0)], []]
+    pairs = [[OneOf(8 - 2 * j, ("c",)), OneOf(7 - 2 * j, ("a",))] for j in range(4)]
+    premises = [*pairs, [Interval(0, lower=0.0)], []]
     rules = [Rule(tuple(premise), "ny"[k % 2]) for k, premise in enumerate(premises)]
     start = RuleSet(rules, names, task="classification", classes=["n", "y"])
     box = CallableClassifier(lambda rows: start.predict(rows[names]), classes=["n", "y"])
-    options = {"max_rules": 7, "max_nodes": 1, "cuts_per_feature": None}
+    options = {"max_rules": 6, "max_nodes": 1, "cuts_per_feature": None}
     few = OptimalListExtractor(box, **options).fit(X)
     begun = OptimalListExtractor(box, **options, start=start).fit(X)
     assert begun.frontier_.upper[-1] == 0 < few.frontier_.upper[-1]
-    other = RuleSet([Rule((), "n")], ["height"], task="classification", classes=["n", "y"])
+    rule = Rule((Interval(0, upper=1.0),), "n")
+    other = RuleSet([rule], ["height"], task="classification", classes=["n", "y"])
     with pytest.raises(ValueError, match="start must hold rules about features of X, but 'height'"):
         begun.set_params(start=other).fit(X)
 
 
-def test_categories_and_missing_values_as_they_stand() -> None:
+def test_optimal_list_supports_categories_and_missing_values() -> None:
     rng = np.random.default_rng(0)
     size = 200
     X = pd.DataFrame(
@@ -97,7 +117,7 @@ def test_categories_and_missing_values_as_they_stand() -> None:
     assert extractor.frontier_.space["cuts"]["categories"]["0"] == ["blue", "green", "red"]
 
 
-def test_only_features_that_matter_are_cut() -> None:
+def test_optimal_list_cuts_important_features_only() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(150, 5))
     y = (X[:, 1] > 0.1).astype(int)
@@ -108,7 +128,7 @@ def test_only_features_that_matter_are_cut() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
-def test_regression(criterion: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimal_list_of_numbers(criterion: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OptimalListExtractor, "readable_bounds", False)  # shortens numbers
     X, y = load_diabetes(return_X_y=True)
     X, y = X[:60, [2, 8]], y[:60]

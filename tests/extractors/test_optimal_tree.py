@@ -1,4 +1,4 @@
-"""Optimal trees of black boxes: what is particular to them."""
+"""OptimalTreeExtractor: spaces, statuses, initial rules and warnings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsRegressor
 
@@ -25,12 +26,12 @@ def iris() -> tuple[pd.DataFrame, RandomForestClassifier]:
     return data.data, RandomForestClassifier(20, random_state=0).fit(data.data, labels)
 
 
-def test_no_tree_of_its_kind_departs_less(iris: Any) -> None:
+def test_optimal_tree_equals_the_optimum_over_all_cuts(iris: Any) -> None:
     X, forest = iris
     extractor = OptimalTreeExtractor(forest).fit(X)
     predictions = forest.predict(X)
-    frontier = optimal_trees(X, predictions)
-    assert extractor.status_ == "optimal"
+    frontier = optimal_trees(X, predictions, SearchSpace(4, cuts=None))
+    assert extractor.status_ == "optimal over all cuts"
     assert extractor.gap_ == 0
     np.testing.assert_array_equal(extractor.lower_bounds_, frontier.lower)
     assert (extractor.rules_.match(X).sum(axis=1) == 1).all()
@@ -38,28 +39,42 @@ def test_no_tree_of_its_kind_departs_less(iris: Any) -> None:
         assert (rules.predict(X) != predictions).sum() == frontier.upper[size - 1]
 
 
-@pytest.mark.parametrize("leaves", [3, 4, 5])
-def test_no_tree_of_cart_is_nearer_to_the_black_box(iris: Any, leaves: int) -> None:
-    X, forest = iris
-    best = OptimalTreeExtractor(
-        forest, max_leaf_nodes=leaves, cuts_per_feature=None, max_nodes=None
-    ).fit(X)
-    greedy = CARTExtractor(forest, max_leaf_nodes=leaves, random_state=0).fit(X)
-    assert best.status_ == "optimal"
-    assert best.fidelity(X) >= greedy.fidelity(X)
+def test_optimal_tree_needs_the_cuts_of_cart() -> None:
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::5], y[::5]
+    forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    for n_cuts in (1, 2, 16):
+        tree = OptimalTreeExtractor(forest, max_leaf_nodes=3, cuts_per_feature=n_cuts).fit(X)
+        cart = CARTExtractor(forest, max_leaf_nodes=3, random_state=0).fit(X)
+        assert tree.fidelity(X) >= cart.fidelity(X)
+        assert tree.status_.startswith("optimal over")
 
 
-def test_few_nodes_leave_a_gap_that_is_told(iris: Any) -> None:
+def test_optimal_tree_warns_of_a_gap_with_both_bounds(iris: Any) -> None:
     X, forest = iris
-    few = OptimalTreeExtractor(forest, max_leaf_nodes=6, max_nodes=1).fit(X)
-    more = OptimalTreeExtractor(forest, max_leaf_nodes=6).fit(X)
-    assert few.status_ == "node_limit"
-    assert few.gap_ > 0
+    with pytest.warns(ConvergenceWarning, match=r"loss \(errors\) is 3, .* lower bound is 0\."):
+        few = OptimalTreeExtractor(forest, max_leaf_nodes=5, max_nodes=1).fit(X)
+    more = OptimalTreeExtractor(forest, max_leaf_nodes=5, max_work=None).fit(X)
+    assert few.status_ == "node limit reached over all cuts"
+    assert few.gap_ == 3
     assert (few.lower_bounds_ <= more.frontier_.upper).all()
     assert (few.frontier_.upper >= more.lower_bounds_).all()
 
 
-def test_categories_and_missing_values_as_they_stand() -> None:
+def test_optimal_tree_with_a_work_limit_is_reproducible() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+    results = []
+    for rows in (X, X.copy()):
+        extractor = OptimalTreeExtractor(forest, max_leaf_nodes=8, max_work=0.3)
+        with pytest.warns(ConvergenceWarning, match="work limit reached over 16 cuts per feature"):
+            results.append(extractor.fit(rows))
+    first, second = results
+    assert str(first.rules_) == str(second.rules_)
+    np.testing.assert_array_equal(first.lower_bounds_, second.lower_bounds_)
+
+
+def test_optimal_tree_supports_categories_and_missing_values() -> None:
     rng = np.random.default_rng(0)
     size = 200
     X = pd.DataFrame(
@@ -83,11 +98,11 @@ def test_categories_and_missing_values_as_they_stand() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
-def test_regression(criterion: str) -> None:
+def test_optimal_tree_of_numbers(criterion: str) -> None:
     X, y = load_diabetes(return_X_y=True)
     X, y = X[:60, [2, 8]], y[:60]
     box = KNeighborsRegressor(5).fit(X, y)
-    extractor = OptimalTreeExtractor(box, criterion=criterion, max_leaf_nodes=3, max_nodes=None)
+    extractor = OptimalTreeExtractor(box, criterion=criterion, max_leaf_nodes=3, max_work=None)
     extractor.fit(X)
     difference = np.abs(extractor.predict(X) - box.predict(X))
     power = 2 if criterion == "squared_error" else 1
@@ -95,7 +110,7 @@ def test_regression(criterion: str) -> None:
     assert extractor.gap_ == 0
 
 
-def test_begins_with_rules_or_with_the_extractor_that_found_them() -> None:
+def test_optimal_tree_starts_from_rules_or_extractors() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.integers(0, 2, (400, 6)).astype(float), columns=list("abcdef"))
     X["g"] = rng.choice(["u", "v", "w"], 400)
@@ -103,16 +118,16 @@ def test_begins_with_rules_or_with_the_extractor_that_found_them() -> None:
         lambda rows: np.where((rows["a"] + rows["b"] + (rows["g"] == "v")) % 2 == 1, "odd", "even"),
         classes=["even", "odd"],
     )
-    whole = OptimalTreeExtractor(box, max_leaf_nodes=8, max_nodes=None).fit(X)
+    whole = OptimalTreeExtractor(box, max_leaf_nodes=8).fit(X)
     assert whole.frontier_.upper[-1] == 0
     options = {"max_leaf_nodes": 8, "max_nodes": 1}
     few = OptimalTreeExtractor(box, **options).fit(X)
-    assert few.frontier_.upper[-1] > 0  # greedy trees know nothing of parity
+    assert few.frontier_.upper[-1] > 0  # greedy trees cannot represent parity
     for start in (whole, whole.rules_, FrozenEstimator(whole)):
         begun = OptimalTreeExtractor(box, **options, start=start).fit(X)
         assert begun.frontier_.upper[-1] == 0
         assert (begun.lower_bounds_ <= whole.lower_bounds_).all()
-    # Fewer leaves than the rules have: they are of no use, and do no harm.
+    # Rules with more leaves than allowed have no effect.
     small = OptimalTreeExtractor(box, max_leaf_nodes=3, start=whole).fit(X)
     assert (
         small.frontier_.upper[-1]
@@ -125,12 +140,13 @@ def test_begins_with_rules_or_with_the_extractor_that_found_them() -> None:
     )
     with pytest.raises(TypeError, match="start must be rules or a fitted extractor"):
         OptimalTreeExtractor(box, start=OptimalTreeExtractor(box)).fit(X)
-    other = RuleSet([Rule((), "odd")], ["height"], task="classification", classes=["even", "odd"])
+    rule = Rule((Interval(0, upper=1.0),), "odd")
+    other = RuleSet([rule], ["height"], task="classification", classes=["even", "odd"])
     with pytest.raises(ValueError, match="start must hold rules about features of X, but 'height'"):
         OptimalTreeExtractor(box, start=other).fit(X)
 
 
-def test_rules_that_are_no_tree_of_the_space_give_the_nearest_one() -> None:
+def test_optimal_trees_start_from_the_nearest_tree() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 2))
     y = (X[:, 0] > 0.3).astype(int) + 2 * (X[:, 1] > 0)

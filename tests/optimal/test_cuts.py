@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skescore.optimal import Tests, candidate_cuts
+from skescore.optimal import Cuts, Tests, candidate_cuts
+from skescore.rules import AtLeast, Interval, Missing, OneOf, RowTable, Rule, RuleSet
 
 
 def rows_of_tests(tests: Tests) -> np.ndarray:
@@ -81,3 +82,49 @@ def test_tests_of_constant_table() -> None:
     tests = candidate_cuts(np.ones((70, 2))).tests(np.ones((70, 2)))
     assert len(tests) == 0
     assert tests.rows.shape == (0, 2)
+
+
+def test_cuts_with_rules_divide_the_rows_as_their_conditions(table: pd.DataFrame) -> None:
+    values = np.sort(table["number"].to_numpy())
+    conditions = [
+        Interval(0, float(values[5]), float(values[50]), lower_closed=True, upper_closed=False),
+        Interval(0, lower=float(values[90])),
+        AtLeast(1, [Interval(1, upper=1.0, missing=True), OneOf(2, ["blue"])]),
+        OneOf(2, ["red", "blue"], missing=True),
+        OneOf(2, ["blue", "red"], negated=True),
+        Missing(1, negated=True),
+        Interval(4, upper=7.0),  # separates no rows
+    ]
+    rules = RuleSet([Rule((c,), 1) for c in conditions], list(table), task="regression")
+    none = Cuts(table.shape[1], {}, {})
+    cuts = none.with_rules([rules], table)
+    assert set(cuts.thresholds) == {0, 1, 4}
+    assert cuts.thresholds[4] == ()
+    assert cuts.category_sets == {2: (("blue",), ("blue", "red"))}
+    assert set(cuts.missing_features) == {1, 2}
+    rows = RowTable.of(table, list(table))
+    tests = cuts.tests(table)
+    parts = {line.tobytes() for line in rows_of_tests(tests)}
+    parts |= {(~line).tobytes() for line in rows_of_tests(tests)}
+    for condition in (*conditions[1:2], *conditions[3:6], *conditions[2].conditions):
+        holds = rows.holds(condition)
+        assert holds.tobytes() in parts or len(np.unique(holds)) == 1
+    # Both bounds of an interval are tests of their own.
+    for part in (rows.column(0) < values[5], rows.column(0) < values[50]):
+        assert part.astype(bool).tobytes() in parts
+    assert cuts.with_rules([rules], table) == cuts
+    assert json.loads(json.dumps(cuts.to_json()))["category_sets"] == {
+        "2": [["blue"], ["blue", "red"]]
+    }
+
+
+def test_cuts_with_rules_keep_other_cuts(table: pd.DataFrame) -> None:
+    few = candidate_cuts(table, 3)
+    every = candidate_cuts(table)
+    rule = Rule((Interval(0, upper=every.thresholds[0][7]), OneOf(2, ["red"])), 1)
+    cuts = few.with_rules([RuleSet([rule], list(table), task="regression")], table)
+    assert set(cuts.thresholds[0]) == {*few.thresholds[0], every.thresholds[0][7]}
+    assert cuts.category_sets == {}  # the value is a test already
+    assert cuts.n_cuts == few.n_cuts + 1
+    assert set(cuts.select({0, 2}).thresholds) == {0}
+    assert set(cuts.select({0, 2}).categories) == {2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import itertools
 import json
 import signal
@@ -21,6 +22,7 @@ from skescore.optimal import (
     SearchSpace,
     SolverLimits,
     candidate_cuts,
+    losses_of_partitions,
     optimal_lists,
 )
 from skescore.rules import Interval, Rule, RuleSet
@@ -384,3 +386,38 @@ def test_lists_with_tiny_weights() -> None:
         for w in (weights, weights * 1e-9)
     )
     assert tiny * 1e9 == pytest.approx(usual)
+
+
+@pytest.mark.parametrize("max_conditions", [1, 2, 3])
+def test_lists_start_from_any_list_of_the_space(max_conditions: int) -> None:
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 3, (60, 4)).astype(float)
+        y = rng.integers(0, 5, 60)
+        pairs = list(candidate_cuts(X).pairs())
+        rules = []
+        for label in range(4):
+            chosen = rng.choice(len(pairs), int(rng.integers(1, max_conditions + 1)), replace=False)
+            conditions = [pairs[i][int(rng.integers(2))] for i in chosen]
+            with contextlib.suppress(ValueError):  # contradictory bounds
+                rules.append(Rule(tuple(conditions), label))
+        start = RuleSet([*rules, Rule((), 4)], [f"x{j}" for j in range(4)], task="classification")
+        ((n_rules, loss),) = losses_of_partitions(X, y, [start])
+        space = SearchSpace(n_rules, max_conditions, None)
+        limits = SolverLimits(max_nodes=1)
+        assert optimal_lists(X, y, space, start=[start], limits=limits).upper[-1] <= loss
+
+
+def test_list_bounds_hold_at_work_limit(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+    best = optimal_lists(*wine, space=SearchSpace(3))
+    for max_work in (0.0, 0.01, 0.05):
+        limits = SolverLimits(max_work=max_work)
+        stopped, again = (
+            optimal_lists(*wine, space=SearchSpace(3), limits=limits) for _ in range(2)
+        )
+        assert (stopped.lower <= best.upper).all()
+        assert (stopped.upper >= best.upper).all()
+        assert stopped.lower.tolist() == again.lower.tolist()
+        assert stopped.upper.tolist() == again.upper.tolist()
+    first = optimal_lists(*wine, space=SearchSpace(3), limits=SolverLimits(max_work=0.01))
+    assert first.status[-1] == "work_limit"

@@ -12,7 +12,15 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.optimal import Frontier, SearchSpace, SolverLimits, candidate_cuts, optimal_trees
+from skescore.optimal import (
+    Frontier,
+    SearchSpace,
+    SolverLimits,
+    candidate_cuts,
+    grow_trees,
+    losses_of_partitions,
+    optimal_trees,
+)
 
 LOSSES = ("errors", "squared_error", "absolute_error")
 
@@ -276,3 +284,73 @@ def test_trees_without_errors_have_no_loss() -> None:
         np.arange(14.0)[:, None], y, SearchSpace(2, cuts=16), sample_weight=weights
     )
     assert result.lower[1] == result.upper[1] == 0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_grown_trees_lie_between_greedy_and_optimal(loss: str) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 9, (40, 3)).astype(float)
+        y = (X @ rng.normal(size=3) + rng.normal(size=40)).round()
+        if loss == "errors":
+            y = (y > np.median(y)).astype(int) + (X[:, 0] == 4)
+        weights = rng.integers(1, 4, 40).astype(float)
+        options = {"loss": loss, "sample_weight": weights}
+        trees = grow_trees(X, y, SearchSpace(4, cuts=None), **options)
+        best = optimal_trees(X, y, SearchSpace(4, cuts=None), **options)
+        assert [len(tree) for tree in trees] == sorted(len(tree) for tree in trees)
+        losses = losses_of_partitions(X, y, trees, **options)
+        for size, (n_leaves, value) in enumerate(losses, start=1):
+            assert n_leaves <= size
+            assert value >= best.upper[size - 1] * (1 - 1e-9)
+        if loss == "errors":
+            greedy = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0)
+            errors = weights[greedy.fit(X, y, weights).predict(X) != y].sum()
+            assert losses[-1][1] <= errors
+        again = grow_trees(X, y, SearchSpace(4, cuts=None), **options)
+        assert list(map(str, again)) == list(map(str, trees))
+
+
+def test_grown_trees_beat_greedy_trees_on_wine() -> None:
+    X, y = load_wine(return_X_y=True)
+    limits = SolverLimits(max_work=0.1)
+    trees = grow_trees(X, y, SearchSpace(5, cuts=None), limits=limits)
+    greedy = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
+    errors = losses_of_partitions(X, y, trees)[-1][1]
+    assert errors < (greedy.predict(X) != y).sum()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_tree_bounds_hold_at_work_limit(loss: str) -> None:
+    X, y = load_wine(return_X_y=True)
+    best = optimal_trees(X[:, :5], y, SearchSpace(4, cuts=5), loss=loss)
+    ended = set()
+    for max_work in (0.0, 0.01, 0.05):
+        limits = SolverLimits(max_work=max_work)
+        stopped, again = (
+            optimal_trees(X[:, :5], y, SearchSpace(4, cuts=5), loss=loss, limits=limits)
+            for _ in range(2)
+        )
+        assert (stopped.lower <= best.upper + 1e-9).all()
+        assert (stopped.upper >= best.upper - 1e-9).all()
+        assert stopped.lower.tolist() == again.lower.tolist()
+        assert list(map(str, stopped.rules)) == list(map(str, again.rules))
+        ended |= set(stopped.status)
+    assert "work_limit" in ended
+
+
+def test_losses_of_partitions_equal_a_loop() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y, weights = rng.integers(0, 3, 60), rng.random(60)
+    rules = optimal_trees(X[:30], y[:30], SearchSpace(3, cuts=3)).rules[-1]
+    assert rules is not None
+    some = rules.replace(rules=list(rules)[:2])  # rows of the third leaf have no rule
+    expected = 0.0
+    first = some.assign(X)
+    for part in np.unique(first):
+        sums = np.bincount(y[first == part], weights[first == part])
+        expected += sums.sum() - sums.max()
+    ((n_parts, value),) = losses_of_partitions(X, y, [some], sample_weight=weights)
+    assert n_parts == 3
+    assert value == pytest.approx(expected)
