@@ -998,7 +998,7 @@ def _cart_points(problem: _SearchProblem) -> _Points:
 
 
 #: Work of optimal extractors in a search, where each of many candidates is fitted six times.
-_LITTLE_WORK = 0.2
+_LITTLE_WORK = 0.1
 
 
 def _little_work() -> Space:
@@ -1025,7 +1025,7 @@ def _optimal_list_points(problem: _SearchProblem) -> _Points:
 
 def _optimal_tree(problem: _SearchProblem) -> Space:
     space: Space = {
-        "max_leaf_nodes": IntDistribution(2, max(6, problem.n_outputs + 1)),
+        "max_leaf_nodes": IntDistribution(2, max(8, problem.n_outputs + 1)),
         "cuts_per_feature": IntDistribution(4, 32, log=True),
     }
     return space | _selections(problem, 20) | _query_rows(_FEW_QUERIES) | _little_work()
