@@ -289,17 +289,22 @@ class Oracle:
 
 
 class FrameKinds:
-    """Columns of a pandas frame with booleans or Python objects.
+    """Columns of a pandas frame with whole numbers, booleans or Python objects.
 
-    A black box that encodes such columns accepts only the values that occurred, so points are
-    moved to the nearest of these values.
+    A black box that encodes columns of booleans or objects accepts only the values that occurred,
+    so points are moved to the nearest of these values. Columns of whole numbers keep their type if
+    all points are whole.
     """
 
     def __init__(self, like: Any) -> None:
         self._known: dict[Any, tuple[np.ndarray, np.ndarray, Any]] = {}
+        self._integer_types: dict[Any, Any] = {}
         if not isinstance(like, pd.DataFrame) or not like.columns.is_unique:
             return
         for name, column in like.items():
+            if pd.api.types.is_integer_dtype(column.dtype):
+                self._integer_types[name] = column.dtype
+                continue
             if not (column.dtype == object or pd.api.types.is_bool_dtype(column.dtype)):
                 continue
             values = column.drop_duplicates()
@@ -312,7 +317,14 @@ class FrameKinds:
             self._known[name] = (numbers[order], observed_values, column.dtype)
 
     def restored(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Replace numbers by the nearest values that occurred."""
+        """Return the frame with the types and, of some columns, only values that occurred."""
+        for name, dtype in self._integer_types.items():
+            if name in frame.columns:
+                numbers = frame[name].to_numpy(dtype=float)
+                if (numbers == np.round(numbers)).all() and (np.abs(numbers) < 2.0**53).all():
+                    frame[name] = pd.Series(
+                        numbers.astype(np.int64), dtype=dtype, index=frame.index
+                    )
         for name, (numbers, values, dtype) in self._known.items():
             if name in frame.columns:
                 middles = numbers[:-1] / 2 + numbers[1:] / 2

@@ -1,0 +1,226 @@
+"""Query rows: generated rows resemble the table, and rules explain the model on them."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore import CallableClassifier, CARTExtractor
+from skescore.extractors import SAMPLINGS, CachedBlackBox, RowGenerator, generate_rows
+from skescore.registry import EXTRACTORS, make_extractor
+
+WITHOUT_MODEL = [name for name in SAMPLINGS if name != "boundary"]
+
+
+def messy_table(n_rows=60, seed=0):
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "count": random.integers(0, 20, n_rows),
+            "size": random.normal(size=n_rows).round(3),
+            "color": random.choice(["red", "green", "blue"], n_rows),
+            "is_old": random.random(n_rows) < 0.5,
+            "grade": pd.Categorical(random.choice(["low", "high"], n_rows)),
+        }
+    )
+    frame.loc[random.random(n_rows) < 0.2, "size"] = np.nan
+    frame.loc[random.random(n_rows) < 0.2, "color"] = None
+    return frame
+
+
+@pytest.mark.parametrize("sampling", WITHOUT_MODEL)
+def test_generated_rows_keep_types_and_values(sampling):
+    X = messy_table()
+    rows = generate_rows(X, 200, sampling, random_state=0)
+    assert list(rows.columns) == list(X.columns)
+    assert rows.dtypes.tolist() == X.dtypes.tolist()
+    for name in ("color", "is_old", "grade"):
+        assert set(rows[name].dropna()) <= set(X[name].dropna())
+    assert rows["count"].between(X["count"].min(), X["count"].max()).all()
+    assert rows["size"].dropna().between(X["size"].min(), X["size"].max()).all()
+    assert 0.05 < rows["size"].isna().mean() < 0.4
+
+
+@pytest.mark.parametrize("sampling", ["permute", "permute-near"])
+def test_permuted_values_occur_in_their_column(sampling):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    rows = generate_rows(X, 100, sampling, random_state=1)
+    for column, values in zip(rows.T, X.T, strict=True):
+        assert np.isin(column, values).all()
+
+
+def test_permuted_rows_have_two_parents():
+    X = np.arange(30.0).reshape(10, 3)
+    for row in generate_rows(X, 50, "permute", random_state=0):
+        assert len({int(value) // 3 for value in row}) <= 2
+
+
+def test_interpolated_rows_lie_between_neighbors():
+    random = np.random.default_rng(0)
+    X = np.vstack([random.normal(0, 0.1, (30, 2)), random.normal(100, 0.1, (30, 2))])
+    rows = generate_rows(X, 300, "interpolate", random_state=0)
+    assert not ((rows > 1).all(axis=1) & (rows < 99).all(axis=1)).any()
+
+
+def test_boundary_rows_are_close_to_the_boundary():
+    X = np.random.default_rng(0).uniform(size=(200, 2))
+    generator = RowGenerator(X, {}, seed=0)
+    rows = generator.boundary(600, lambda points: points[:, 0] > 0.5)
+    distance_of_rows = np.abs(rows[400:, 0] - 0.5).mean()
+    assert distance_of_rows < 0.5 * np.abs(X[:, 0] - 0.5).mean()
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.integers(2, 30),
+    st.integers(1, 4),
+    st.integers(0, 2**31 - 1),
+    st.sampled_from(WITHOUT_MODEL),
+)
+def test_generated_rows_ignore_the_order_of_rows(n_rows, n_features, seed, sampling):
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 5, (n_rows, n_features)) + random.normal(size=(n_rows, n_features))
+    one = generate_rows(X, 20, sampling, random_state=seed)
+    other = generate_rows(X[random.permutation(n_rows)], 20, sampling, random_state=seed)
+    np.testing.assert_array_equal(one, other)
+    assert (one >= X.min(axis=0)).all()
+    assert (one <= X.max(axis=0)).all()
+
+
+def test_uniform_whole_numbers_are_equally_likely():
+    X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    rows = generate_rows(X, 8000, "uniform", random_state=0)[:, 0]
+    shares = np.unique(rows, return_counts=True)[1] / len(rows)
+    assert np.abs(shares - 0.25).max() < 0.02
+
+
+@pytest.mark.parametrize("name", [n for n in EXTRACTORS if n != "gridrex"])
+def test_extractors_query_and_count_training_rows(name):
+    X = np.random.default_rng(0).uniform(size=(80, 3))
+    black_box = CallableClassifier(lambda rows: (rows[:, 0] > 0.5).astype(int))
+    extractor = make_extractor(name, black_box).set_params(sampling="permute", n_queries=150)
+    extractor.fit(X)
+    assert extractor.oracle_.n_rows >= 80 + 150
+    assert extractor.oracle_.n_calls >= 2
+    rules = extractor.rules_
+    counts = [rule.statistics.n_rows for rule in rules]
+    if rules.ordered or rules.disjoint:
+        assigned = rules.assign(X)
+        assert counts == [int((assigned == k).sum()) for k in range(len(rules))]
+    else:
+        assert counts == rules.match(X).sum(axis=0).tolist()
+    assert extractor.fidelity(X) > 0.9
+
+
+def test_rules_explain_the_model_between_the_rows():
+    # Two rows per side say nothing about the cut at 0.3; the model does.
+    X = np.repeat([[0.0, 0.0], [0.1, 1.0], [0.9, 0.0], [1.0, 1.0]], 5, axis=0)
+    black_box = CallableClassifier(lambda rows: (rows[:, 0] > 0.3).astype(int))
+    cuts = {}
+    for sampling in (None, "uniform"):
+        extractor = CARTExtractor(black_box, max_leaf_nodes=2, sampling=sampling, random_state=0)
+        cuts[sampling] = extractor.fit(X).rules_.rules[0].conditions[0].upper
+    assert cuts[None] == pytest.approx(0.5, abs=0.1)
+    assert cuts["uniform"] == pytest.approx(0.3, abs=0.01)
+
+
+def test_user_function_generates_rows():
+    X = messy_table()
+    black_box = CallableClassifier(lambda rows: rows["count"].to_numpy() > 7)
+    seen = []
+
+    def draw(rows, n_rows, random_state):
+        seen.append((len(rows), n_rows, random_state))
+        return rows.sample(n_rows, replace=True, random_state=random_state)
+
+    extractor = CARTExtractor(black_box, sampling=draw, n_queries=30, random_state=3).fit(X)
+    assert [entry[:2] for entry in seen] == [(60, 30)]
+    assert extractor.oracle_.n_rows == 90
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda X, n, seed: X[:0], "at least one row"),
+        (lambda X, n, seed: X[:, :1], "2 columns"),
+        (lambda X, n, seed: X + np.inf, "finite"),
+    ],
+)
+def test_user_function_with_bad_rows_is_refused(draw, message):
+    X = np.random.default_rng(0).uniform(size=(20, 2))
+    black_box = CallableClassifier(lambda rows: (rows[:, 0] > 0.5).astype(int))
+    with pytest.raises(ValueError, match=message):
+        CARTExtractor(black_box, sampling=draw).fit(X)
+
+
+def test_unknown_generator_is_refused():
+    black_box = CallableClassifier(lambda rows: (rows[:, 0] > 0.5).astype(int))
+    with pytest.raises(ValueError, match="'permute'"):
+        CARTExtractor(black_box, sampling="shuffle").fit(np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="black box"):
+        generate_rows(np.zeros((3, 1)), 5, "boundary")
+
+
+def test_candidates_share_query_rows_and_count_them():
+    X = np.random.default_rng(0).uniform(size=(50, 3))
+    model = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 0.4)
+    black_box = CachedBlackBox(FrozenEstimator(model))
+    extractor = CARTExtractor(black_box, sampling="permute", n_queries=200, random_state=0)
+    first, again = extractor.fit(X).oracle_.n_rows, extractor.fit(X).oracle_.n_rows
+    assert first == again == 250
+    assert black_box.oracle.n_rows == 250
+
+
+def test_sampling_separates_shared_results():
+    # The predictions of all samples are equal, but the rows are not.
+    X = np.random.default_rng(0).uniform(size=(50, 2))
+    black_box = CachedBlackBox(FrozenEstimator(DecisionTreeClassifier().fit(X, X[:, 0] > 0.5)))
+    rules = {}
+    for sampling in (None, "permute", "uniform", "permute", None):
+        extractor = CARTExtractor(black_box, max_leaf_nodes=3, sampling=sampling, random_state=0)
+        text = str(extractor.fit(X).rules_)
+        assert rules.setdefault(sampling, text) == text
+
+
+def test_integer_weights_repeat_rows_of_the_generator():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 3))
+    weight = random.integers(1, 4, 40)
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    extractor = CARTExtractor(DecisionTreeClassifier(random_state=0), random_state=0)
+    extractor.set_params(sampling="permute", n_queries=300)
+    weighted = str(extractor.fit(X, y, sample_weight=weight).rules_)
+    index = random.permutation(np.repeat(np.arange(40), weight))
+    assert str(extractor.fit(X[index], y[index]).rules_) == weighted
+
+
+def test_query_rows_raise_the_fidelity_of_small_trees():
+    gains = []
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(400, 6))
+        y = (X[:, 0] * X[:, 1] + random.normal(0, 0.5, 400) > 0).astype(int)
+        forest = RandomForestClassifier(30, random_state=seed).fit(X[:200], y[:200])
+        fidelity = [
+            CARTExtractor(
+                FrozenEstimator(forest), max_leaf_nodes=8, sampling=sampling, random_state=0
+            )
+            .fit(X[:200])
+            .fidelity(X[200:])
+            for sampling in (None, "permute")
+        ]
+        gains.append(fidelity[1] - fidelity[0])
+    assert np.mean(gains) > 0
+
+
+def test_generators_differ():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    rows = {name: generate_rows(X, 30, name, random_state=0) for name in WITHOUT_MODEL}
+    for one, other in itertools.combinations(rows.values(), 2):
+        assert not np.array_equal(one, other)
