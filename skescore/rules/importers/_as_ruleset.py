@@ -12,10 +12,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from skescore._rule_readers import find_reader, reader_names
 from skescore.rules._conditions import AtLeast, Linear
 from skescore.rules._rule import LinearOutput
 from skescore.rules._ruleset import RuleSet
-from skescore.rules.importers._readers import find_reader, reader_names
 from skescore.rules.importers._scaling import affine_map, does_nothing, in_user_units
 
 

@@ -1,21 +1,19 @@
-"""Declaration of the models that can be read as rules: one record per kind of model.
+"""Declaration of what can be read as rules: one record per kind of model, one per kind of file.
 
-``as_ruleset``, ``options_from_rows``, the command line and the table in the guide derive from these
-records. Add a kind of model by writing its reader and appending a record.
+``as_ruleset``, ``options_from_rows``, ``skescore import`` and its help derive from these records.
+Add a kind by writing its reader and appending a record. Nothing heavy is imported here, so that the
+command line can list the kinds quickly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-import pandas as pd
-
-if TYPE_CHECKING:
-    from skescore.rules._ruleset import RuleSet
+#: Value of the field ``format`` in JSON of rule sets.
+RULESET_FORMAT = "skescore.RuleSet"
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,8 @@ class ModelReader:
         Package, module or full name of the class. Subclasses belong to it as well. The library is
         never imported: whoever has a model has its library.
     function : str
-        Reading function as ``"module:function"``, relative to this package. It takes the model and
-        returns a RuleSet.
+        Reading function as ``"module:function"``, relative to ``skescore.rules.importers``. It
+        takes the model and returns a RuleSet.
     models : str
         Models that the reader supports, for the documentation.
     options_from_rows : callable, optional
@@ -44,16 +42,75 @@ class ModelReader:
     models: str
     options_from_rows: Callable[[Any, Any], dict[str, Any]] | None = None
 
-    def read(self, model: Any, **options: Any) -> RuleSet:
+    def read(self, model: Any, **options: Any) -> Any:
         """Read a model as rules."""
-        module, _, function = self.function.partition(":")
-        reader = getattr(import_module(f"skescore.rules.importers.{module}"), function)
-        ruleset: RuleSet = reader(model, **options)
-        return ruleset
+        return _reading_function(self.function)(model, **options)
+
+
+@dataclass(frozen=True)
+class RuleFileReader:
+    """A kind of file with rules.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the kind, a value of ``--kind``.
+    description : str
+        What such a file contains, for the help text of the command line.
+    title : str
+        What its rules are called in results.
+    function : str
+        Reading function as ``"module:function"``, relative to ``skescore.rules.importers``. It
+        takes the text of the file, or the table, and returns a RuleSet.
+    options : tuple of {"feature_names", "voting"}, default=()
+        Parameters of the function that the command line passes.
+    extensions : tuple of str, default=()
+        Extensions of such files; JSON is recognized by its content.
+    fields : mapping of str to str or None, default={}
+        Fields by which its JSON is recognized, with the value if that must be equal.
+    is_list : bool, default=False
+        Whether its JSON may be a list of objects, of which one must have the fields.
+    """
+
+    kind: str
+    description: str
+    title: str
+    function: str
+    options: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    fields: Mapping[str, str | None] = field(default_factory=dict)
+    is_list: bool = False
+
+    def recognizes(self, data: Any) -> bool:
+        """Return whether parsed JSON is of this kind."""
+        records = data if self.is_list and isinstance(data, list) else [data]
+        return bool(self.fields) and any(
+            isinstance(record, dict)
+            and all(
+                name in record and value in (None, record[name])
+                for name, value in self.fields.items()
+            )
+            for record in records
+        )
+
+    def read(self, content: Any, **options: Any) -> Any:
+        """Read the content of a file as rules."""
+        return _reading_function(self.function)(content, **options)
+
+
+def _reading_function(location: str) -> Callable[..., Any]:
+    module, _, path = location.partition(":")
+    function: Any = import_module(f"skescore.rules.importers.{module}")
+    for name in path.split("."):
+        function = getattr(function, name)
+    return function  # type: ignore[no-any-return]
 
 
 def _missing_from_rows(model: Any, X: Any) -> dict[str, Any]:
     """Ask for rules on missing values if rows have any; trees do not store whether they saw any."""
+    import numpy as np
+    import pandas as pd
+
     is_missing = pd.isna(X if isinstance(X, pd.DataFrame) else np.asarray(X))
     return {"missing": True} if np.any(is_missing) else {}
 
@@ -141,6 +198,46 @@ MODEL_READERS = (
         "classification and regression rule sets, and their JSON",
     ),
 )
+
+
+#: Files with rules by kind, in the order in which JSON is recognized.
+RULE_FILE_READERS = {
+    reader.kind: reader
+    for reader in (
+        RuleFileReader(
+            "rules",
+            "our own JSON",
+            "skescore's own",
+            "_as_ruleset:RuleSet.from_json",
+            fields={"format": RULESET_FORMAT},
+        ),
+        RuleFileReader(
+            "table",
+            "one row per condition, as CSV, TSV, Parquet or JSON",
+            "a table of conditions",
+            "_tables:read_table",
+            ("feature_names", "voting"),
+            (".csv", ".tsv", ".tab", ".parquet", ".pq"),
+            {"rule": None, "feature": None, "operator": None, "value": None},
+            is_list=True,
+        ),
+        RuleFileReader(
+            "rulekit",
+            "rule text of RuleKit (.txt, .rules)",
+            "rule text of RuleKit",
+            "_rulekit:read_rulekit_text",
+            ("feature_names",),
+            (".txt", ".rules"),
+        ),
+        RuleFileReader(
+            "decision-rules",
+            "JSON of decision-rules",
+            "of decision-rules",
+            "_decision_rules:read_decision_rules",
+            fields={"rules": None, "meta": None},
+        ),
+    )
+}
 
 
 def find_reader(model: Any) -> ModelReader | None:
