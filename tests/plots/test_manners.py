@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measures import fold_measures
 
 from skescore import plots
 from skescore.certificates import certify
@@ -39,17 +40,7 @@ FOUND = Candidates(
         "cart",
         {},
         r,
-        (
-            {
-                "performance": 1 - 1 / (r + 1),
-                "loss": 1 / (r + 1),
-                "loss_q": 1 / (r + 1),
-                "n_rules": r,
-                "size": r,
-                "completeness_volume": 1.0,
-                "completeness_instances": 1.0,
-            },
-        ),
+        (fold_measures(1 - 1 / (r + 1), r),),
     )
     for r in range(1, 6)
 )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from measures import fold_measures
 
 from skescore import plots
 from skescore.metrics import fire_score, ice_score, q_score
@@ -35,15 +36,7 @@ def axes() -> Any:
 
 
 def fold(p: float, r: float, c: float = 1.0) -> dict[str, float]:
-    return {
-        "performance": p,
-        "loss": 1 - p,
-        "loss_q": 1 - p,
-        "n_rules": r,
-        "size": r,
-        "completeness_volume": c,
-        "completeness_instances": 1.0,
-    }
+    return fold_measures(p, r, completeness_volume=c)
 
 
 def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:

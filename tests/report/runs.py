@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measures import fold_measures
 
 from skescore.datasets import load_dataset
 from skescore.report import candidates_json
@@ -24,7 +25,8 @@ def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates
         for _ in range(n_folds):
             loss = float(random.uniform(0, 0.6))
             folds.append(
-                {
+                fold_measures()
+                | {
                     "performance": 1 - loss * float(random.uniform(0.8, 1.2)),
                     "loss": loss,
                     "loss_q": loss * 0.99,

@@ -13,6 +13,7 @@ import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measures import RULE_QUANTITIES, fold_measures
 from optuna.distributions import IntDistribution
 from optuna.trial import TrialState, create_trial
 from sklearn.datasets import load_iris
@@ -28,19 +29,11 @@ from skescore.tuning import (
     mixed_score,
 )
 
-FOLD: dict[str, Any] = {
-    "performance": 0.9,
-    "loss": 0.1,
-    "loss_q": 0.2,
-    "n_rules": 3,
-    "size": 4,
-    "completeness_volume": 0.5,
-    "completeness_instances": 1.0,
-}
-MEASURED = tuple(FOLD)
+FOLD = fold_measures(0.9, 4, loss=0.1, loss_q=0.2, n_rules=3, completeness_volume=0.5)
 
 a_fold = st.fixed_dictionaries(
-    {
+    dict.fromkeys(RULE_QUANTITIES, st.floats(0, 1))
+    | {
         "performance": st.floats(-2, 1),
         "loss": st.floats(0, 5),
         "loss_q": st.floats(0, 5),
@@ -96,7 +89,7 @@ def test_only_what_was_measured_throughout_is_a_candidate() -> None:
         a_trial(4, TrialState.PRUNED),
         a_trial(5, TrialState.RUNNING),
         a_trial(2, same_as=0),
-        *(a_trial(6, folds=[FOLD, FOLD | {name: math.nan}]) for name in MEASURED),
+        *(a_trial(6, folds=[FOLD, FOLD | {name: math.nan}]) for name in RULE_QUANTITIES),
         a_trial(6, folds=[FOLD, FOLD | {"loss": math.inf}]),
         a_trial(6, folds=[FOLD, FOLD | {"size": 0}]),
         a_trial(6, folds=[]),
@@ -165,7 +158,7 @@ def test_real_trials_give_what_the_objective_measured() -> None:
     assert [candidate.params["max_leaf_nodes"] for candidate in found] == [3, 4]
     for candidate, trial in zip(found, study.trials, strict=False):
         again = objective.evaluate(trial.params)
-        for name in MEASURED:
+        for name in RULE_QUANTITIES:
             assert [fold[name] for fold in candidate.folds] == [fold[name] for fold in again]
             assert candidate.mean(name) == pytest.approx(trial.user_attrs[name])
     assert found.scores("ice").mean(axis=1) == pytest.approx([t.value for t in study.trials[:2]])
@@ -269,7 +262,7 @@ def test_only_what_a_score_is_made_of_must_be_known_of_all_rows() -> None:
 def test_measures_and_means(results: list[list[dict[str, Any]]]) -> None:
     found = candidates_of(results)
     table = found.table()
-    for name in MEASURED:
+    for name in RULE_QUANTITIES:
         expected = [[fold[name] for fold in folds] for folds in results]
         assert found.measure(name).tolist() == expected
         means = [sum(row) / len(row) for row in expected]
@@ -279,7 +272,7 @@ def test_measures_and_means(results: list[list[dict[str, Any]]]) -> None:
     assert found.means("incompleteness").tolist() == (1.0 - shares).tolist()
     assert table["trial"].tolist() == list(range(len(results)))
     assert table["params"].tolist() == [{"max_leaf_nodes": n} for n in range(len(results))]
-    assert table.columns.tolist() == ["extractor", *MEASURED, "params", "trial"]
+    assert table.columns.tolist() == ["extractor", *RULE_QUANTITIES, "params", "trial"]
 
 
 def test_weights_that_differ_put_candidates_in_another_order() -> None:
@@ -304,7 +297,7 @@ def test_of_none_there_is_nothing() -> None:
     none = Candidates([])
     assert (len(none), none.scores("ice").size, none.means("loss").size) == (0, 0, 0)
     assert none.scores_with_all_rows("ice").size == 0
-    assert none.table().columns.tolist() == ["extractor", *MEASURED, "params", "trial"]
+    assert none.table().columns.tolist() == ["extractor", *RULE_QUANTITIES, "params", "trial"]
 
 
 @pytest.mark.parametrize(

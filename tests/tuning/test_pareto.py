@@ -11,7 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from measures import fold_measures
 
+from skescore.scorers import measured_quantities
 from skescore.tuning import Candidate, Candidates, hypervolume, knee, pareto_front, pareto_mask
 
 
@@ -354,21 +356,12 @@ def test_objectives_that_are_not_minimized_are_refused(objectives: Any) -> None:
 
 def test_known_objectives_pass() -> None:
     names = [
-        "loss",
-        "loss_q",
-        "n_rules",
-        "size",
-        "incompleteness",
-        "incompleteness_instances",
-        "seconds",
-        "black_box_calls",
-        "black_box_rows",
+        quantity.complement or quantity.name
+        for quantity in measured_quantities().values()
+        if quantity.complement or not quantity.greater_is_better
     ]
-    fold = dict.fromkeys(names, 1.0) | {
-        "performance": 0.9,
-        "completeness_volume": 1.0,
-        "completeness_instances": 1.0,
-    }
+    assert len(names) >= 9
+    fold = fold_measures() | dict.fromkeys(names, 1.0)
     found = pareto_front(Candidates([candidate("cart", 0, fold)]), names)
     assert set(names) <= set(found.columns)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from measures import fold_measures
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.neighbors import KNeighborsClassifier
@@ -172,18 +173,7 @@ def measured(place: int, losses: list[float], rules: float = 3) -> Candidate:
         "cart",
         {},
         place,
-        tuple(
-            {
-                "performance": 1 - loss,
-                "loss": loss,
-                "loss_q": loss,
-                "n_rules": rules,
-                "size": rules,
-                "completeness_volume": 1.0,
-                "completeness_instances": 1.0,
-            }
-            for loss in losses
-        ),
+        tuple(fold_measures(1 - loss, rules, loss=loss, loss_q=loss) for loss in losses),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from measures import fold_measures
 
 from skescore.tuning import Candidate, Candidates, WeightElicitation, winning_regions
 
@@ -22,17 +23,8 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
             size = max(1, r + int(random.integers(-1, 2)))
             loss = float(min(1.0, 0.55 * r**-power * random.uniform(0.9, 1.1)))
             share = float(random.uniform(0.9, 1.0))
-            folds.append(
-                {
-                    "performance": 1 - loss,
-                    "loss": loss,
-                    "loss_q": loss,
-                    "n_rules": size,
-                    "size": size,
-                    "completeness_volume": share,
-                    "completeness_instances": 1.0,
-                }
-            )
+            losses = {"loss": loss, "loss_q": loss}
+            folds.append(fold_measures(1 - loss, size, completeness_volume=share, **losses))
         found.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
     return Candidates(found)
 
@@ -187,15 +179,7 @@ def test_indifference_keeps_weights_of_nearly_equal_scores(score: str) -> None:
 
 
 def candidate(place: int, p: float, r: float, c: float = 1.0) -> Candidate:
-    fold = {
-        "performance": p,
-        "loss": 1 - p,
-        "loss_q": 1 - p,
-        "n_rules": r,
-        "size": r,
-        "completeness_volume": c,
-        "completeness_instances": 0.5,
-    }
+    fold = fold_measures(p, r, completeness_volume=c, completeness_instances=0.5)
     return Candidate.from_measures("cart", {}, place, (fold,))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measures import fold_measures
 
 from skescore.metrics import ice_performance, ice_readability, ice_score
 from skescore.tuning import Candidate, Candidates, winning_regions
@@ -21,18 +22,7 @@ def measured(*folds: tuple[float, float, float], place: int = 0, name: str = "ca
         name,
         {},
         place,
-        tuple(
-            {
-                "performance": p,
-                "loss": 1 - p,
-                "loss_q": 1 - p,
-                "n_rules": r,
-                "size": r,
-                "completeness_volume": c,
-                "completeness_instances": 1.0,
-            }
-            for p, r, c in folds
-        ),
+        tuple(fold_measures(p, r, completeness_volume=c) for p, r, c in folds),
     )
 
 

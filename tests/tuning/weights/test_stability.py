@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from measures import fold_measures
 
 from skescore.tuning import Candidate, Candidates, weight_stability
 
@@ -21,17 +22,8 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
             size = max(1, r + int(random.integers(-1, 2)))
             loss = float(min(1.0, 0.6 / r * random.uniform(0.7, 1.4)))
             share = float(random.uniform(0.8, 1.0))
-            folds.append(
-                {
-                    "performance": 1 - loss,
-                    "loss": loss,
-                    "loss_q": loss,
-                    "n_rules": size,
-                    "size": size,
-                    "completeness_volume": share,
-                    "completeness_instances": 1.0,
-                }
-            )
+            losses = {"loss": loss, "loss_q": loss}
+            folds.append(fold_measures(1 - loss, size, completeness_volume=share, **losses))
         found.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
     return Candidates(found)
 
