@@ -240,18 +240,6 @@ RULE_FILE_READERS = {
 }
 
 
-def find_reader(model: Any) -> ModelReader | None:
-    """Return the reader for the class of a model; None if no record fits."""
-    for parent in type(model).__mro__:
-        if parent.__module__.partition(".")[0] == "skescore":
-            return None  # extractors of this package have rules_, whatever class they derive from
-        path = f"{parent.__module__}.{parent.__qualname__}."
-        for reader in MODEL_READERS:
-            if path.startswith(f"{reader.class_path}."):
-                return reader
-    return None
-
-
 def reader_names() -> str:
     """Return the names of all readers as an enumeration."""
     *names, last = (reader.name for reader in MODEL_READERS)
