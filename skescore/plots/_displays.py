@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from skescore._validation import check_choice
 from skescore.certificates import Certificate
@@ -24,7 +24,33 @@ __all__ = [
 ]
 
 
-class ParetoDisplay:
+class _Display:
+    """Base class of plots on one pair of axes."""
+
+    def _draw(self, ax: Any, options: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw the plot, possibly again.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; a new figure by default.
+        **options
+            Options of the function that draws the plot.
+
+        Returns
+        -------
+        self
+            The display with ``ax_`` and ``figure_``.
+        """
+        self.ax_ = self._draw(ax, options)
+        self.figure_ = self.ax_.figure
+        return self
+
+
+class ParetoDisplay(_Display):
     """Plot of the candidates of a search, the Pareto front and its knee.
 
     Made by :meth:`from_search`; :func:`skescore.plots.pareto_plot` draws it.
@@ -77,27 +103,11 @@ class ParetoDisplay:
         """
         return cls(results_candidates(search), x=x, y=y).plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> ParetoDisplay:
-        """Draw the plot, possibly again.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
-        **options
-            Options of :func:`skescore.plots.pareto_plot`.
-
-        Returns
-        -------
-        self
-            The display with ``ax_`` and ``figure_``.
-        """
-        self.ax_ = pareto_plot(self.candidates, self.x, self.y, ax=ax, **options)
-        self.figure_ = self.ax_.figure
-        return self
+    def _draw(self, ax: Any, options: dict[str, Any]) -> Any:
+        return pareto_plot(self.candidates, self.x, self.y, ax=ax, **options)
 
 
-class CorridorDisplay:
+class CorridorDisplay(_Display):
     """Plot of the proven bounds on the best score for each number of rules, with the given rules.
 
     Made by :meth:`from_certificate`; :func:`skescore.plots.proven_corridor` draws it.
@@ -150,27 +160,11 @@ class CorridorDisplay:
         """
         return cls(certificate, y=y).plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> CorridorDisplay:
-        """Draw the plot, possibly again.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
-        **options
-            Options of :func:`skescore.plots.proven_corridor`.
-
-        Returns
-        -------
-        self
-            The display with ``ax_`` and ``figure_``.
-        """
-        self.ax_ = proven_corridor(self.certificate, self.y, ax=ax, **options)
-        self.figure_ = self.ax_.figure
-        return self
+    def _draw(self, ax: Any, options: dict[str, Any]) -> Any:
+        return proven_corridor(self.certificate, self.y, ax=ax, **options)
 
 
-class ScoreBarsDisplay:
+class ScoreBarsDisplay(_Display):
     """Bar chart of the best score of each extractor, with its deviation between folds.
 
     Made by :meth:`from_search`; :func:`skescore.plots.score_bars` draws it.
@@ -222,24 +216,8 @@ class ScoreBarsDisplay:
         """
         return cls(getattr(search, "candidates_", search), score=score).plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> ScoreBarsDisplay:
-        """Draw the plot, possibly again.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
-        **options
-            Options of :func:`skescore.plots.score_bars`.
-
-        Returns
-        -------
-        self
-            The display with ``ax_`` and ``figure_``.
-        """
-        self.ax_ = score_bars(self.results, self.score, ax=ax, **options)
-        self.figure_ = self.ax_.figure
-        return self
+    def _draw(self, ax: Any, options: dict[str, Any]) -> Any:
+        return score_bars(self.results, self.score, ax=ax, **options)
 
 
 _KINDS = ("parallel", "boxes", "overlap")
