@@ -202,9 +202,8 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         if has_nan.any():
             raise ValueError(
                 "The function returned NaN among the scores of row "
-                f"{int(np.flatnonzero(has_nan)[0])} "
-                f"({int(has_nan.sum())} of {len(scores)} rows), so no class has the largest score. "
-                "Correct the function or leave out those rows."
+                f"{int(np.flatnonzero(has_nan)[0])} ({int(has_nan.sum())} of {len(scores)} rows), "
+                "so no class has the largest score. Correct the function or leave out those rows."
             )
         return self.classes_[scores.argmax(axis=1)]
 
@@ -422,8 +421,7 @@ class CommandFunction:
         except (OSError, IndexError) as error:
             raise ValueError(
                 f"The command {command!r} cannot be run ({error}). Pass an existing program and "
-                "its "
-                "arguments."
+                "its arguments."
             ) from error
         except subprocess.TimeoutExpired as error:
             raise ValueError(
@@ -442,8 +440,7 @@ class CommandFunction:
         if len(lines) != len(rows):
             raise ValueError(
                 f"The command {command!r} returned {len(lines)} lines for {len(rows)} rows. It "
-                "must "
-                "write one prediction per row, each on a line of its own, and nothing else."
+                "must write one prediction per row, each on a line of its own, and nothing else."
             )
         return _values(lines)
 

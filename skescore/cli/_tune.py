@@ -1108,9 +1108,8 @@ def _test_rows(
     if unknown and len(unknown) == len(test.class_counts):
         raise ValueError(
             f"--test {options.test}: none of the labels of {options.target} ({unknown_list}) is a "
-            "class of "
-            f"{dataset.name} ({', '.join(map(repr, class_counts))}). Write them alike; a single "
-            "text among numbers makes all of them texts."
+            f"class of {dataset.name} ({', '.join(map(repr, class_counts))}). Write them alike; a "
+            "single text among numbers makes all of them texts."
         )
     if unknown:
         notes.add(

@@ -217,10 +217,8 @@ def _without_unlabeled(
     complete_rows = table[table[target].notna()]
     if len(complete_rows) < 2:
         problems.add(
-            f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, and at "
-            "least 2 "
-            "are needed. Fill cells in, or choose another target (on the command line: "
-            "--target)."
+            f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, and at least "
+            "2 are needed. Fill cells in, or choose another target (on the command line: --target)."
         )
     return complete_rows
 

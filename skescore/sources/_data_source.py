@@ -203,8 +203,7 @@ def batch_mapper(
     else:
         raise TypeError(
             "source must be the URL of a table, a Parquet file, folder or glob, an Arrow dataset, "
-            "a frame of pandas, polars or dask, or batches of rows, got "
-            f"{type(source).__name__}."
+            f"a frame of pandas, polars or dask, or batches of rows, got {type(source).__name__}."
         )
     n_processes = effective_n_jobs(n_jobs)
     if n_processes > 1:
