@@ -157,7 +157,8 @@ def _engine(model: Any) -> Any:
         )
         raise ValueError(
             "model must be a classification or a regression, got one of RuleKit whose rules are "
-            f"{kind if contrast is None else 'contrast sets'}.{remedy if kind == 'SurvivalRuleSet' and contrast is None else ''}"
+            f"{kind if contrast is None else 'contrast sets'}."
+            f"{remedy if kind == 'SurvivalRuleSet' and contrast is None else ''}"
         )
     if kind == "RegressionRuleSet" and hasattr(model, "label_unique_values"):
         raise ValueError(
