@@ -8,7 +8,7 @@ import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -61,6 +61,11 @@ class _CallableEstimator(BaseEstimator):
         tags.no_validation = True
         tags.input_tags.sparse = True
         return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check that y is as long as X; nothing is learned."""
+        check_consistent_length(X, y)
+        return self
 
 
 def _predict_function(model: Any) -> Callable[[Any], Any]:
@@ -149,11 +154,6 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # the function need not fit the table of a check
         return tags
-
-    def fit(self, X: Any, y: Any = None) -> CallableClassifier:
-        """Check that y is as long as X; nothing is learned."""
-        check_consistent_length(X, y)
-        return self
 
     @property
     def classes_(self) -> np.ndarray:
@@ -259,11 +259,6 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # the function need not fit the table of a check
         return tags
-
-    def fit(self, X: Any, y: Any = None) -> CallableRegressor:
-        """Check that y is as long as X; nothing is learned."""
-        check_consistent_length(X, y)
-        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Call the function.
