@@ -103,7 +103,7 @@ def _reading_function(location: str) -> Callable[..., Any]:
     function: Any = import_module(f"skescore.rules.importers.{module}")
     for name in path.split("."):
         function = getattr(function, name)
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def _missing_from_rows(model: Any, X: Any) -> dict[str, Any]:
