@@ -268,12 +268,12 @@ def test_optimal_trees_read_truth():
     rows = [row for row in ROWS if row[0] is None or 0 < abs(row[0]) <= HIGH]
     frame = pd.DataFrame(rows, columns=NAMES).astype({"x": float, "y": float})
     for condition, negation in candidate_cuts(frame, None).pairs():
-        held = [truth(condition, row) for row in rows]
-        assert [not truth(negation, row) for row in rows] == held, condition
+        holds = [truth(condition, row) for row in rows]
+        assert [not truth(negation, row) for row in rows] == holds, condition
         # One split separates exactly the rows that satisfy the condition.
-        frontier = optimal_trees(frame, np.array(held, dtype=int), SearchSpace(2, cuts=None))
+        frontier = optimal_trees(frame, np.array(holds, dtype=int), SearchSpace(2, cuts=None))
         assert frontier.upper[1] == 0, condition
-        assert frontier.rules[1].predict(frame).tolist() == held, condition
+        assert frontier.rules[1].predict(frame).tolist() == holds, condition
 
 
 @pytest.fixture
@@ -330,8 +330,8 @@ def test_checker_of_certificates_agrees():
     for condition in CONDITIONS:
         (rule,) = json.loads(one_rule(condition).to_json())["rules"]
         values = [[_check._json_value(value) for value in row] for row in ROWS]
-        held = [all(_check._holds(c, row) for c in rule["if"]) for row in values]
-        answers.append(held)
+        holds = [all(_check._holds(c, row) for c in rule["if"]) for row in values]
+        answers.append(holds)
     assert_all_agree(answers)
 
 
