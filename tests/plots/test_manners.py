@@ -209,8 +209,8 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", BLIND)
 def test_colors_differ_for_the_color_blind(kind: str) -> None:
-    seen = [lab(np.array(BLIND[kind]) @ linear(color)) for color in COLORS]
-    gaps = [np.linalg.norm(a - b) for i, a in enumerate(seen) for b in seen[:i]]
+    recorded = [lab(np.array(BLIND[kind]) @ linear(color)) for color in COLORS]
+    gaps = [np.linalg.norm(a - b) for i, a in enumerate(recorded) for b in recorded[:i]]
     assert min(gaps) > 10  # two are just told apart side by side
 
 
